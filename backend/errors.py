@@ -1,0 +1,180 @@
+"""What may go wrong, and how a client is told.
+
+Every answer that is not a success is ``{"code": int, "error": str}``. The code and the HTTP
+status are fixed by the class of the error; the numbers are those that the Parse SDKs know,
+260 to 262 are the service's own for credentials (specification section 7).
+
+ServiceError
+├── InternalError             1   500  a fault of ours; the text is neutral, the log has the rest
+├── RateLimited             100   429
+├── ObjectNotFound          101   404
+├── InvalidQuery            102   400
+├── InvalidClassName        103   400
+├── MissingObjectId         104   400
+├── InvalidKeyName          105   400
+├── InvalidPointer          106   400
+├── InvalidJSON             107   400
+├── CommandUnavailable      108   400  also 404, 405, 406, 415 for routes, methods, media types
+├── IncorrectType           111   400
+├── ObjectTooLarge          116   413
+├── OperationForbidden      119   400
+│   └── MasterKeyRequired   119   403
+├── InvalidNestedKey        121   400
+├── InvalidACL              123   400
+├── Timeout                 124   400
+├── DuplicateValue          137   400
+├── ValidationFailed        142   400  a required field is missing
+├── InvalidSessionToken     209   400
+├── TransactionConflict     251   400
+├── InvalidSchemaOperation  255   400
+├── InvalidApplicationId    260   403
+├── InvalidMasterKey        261   403
+├── InvalidClientKey        262   403
+└── ServiceUnavailable        1   503  a dependency (database, Redis) can't be reached
+"""
+
+from __future__ import annotations
+
+
+class ServiceError(Exception):
+    """An error that a client may see.
+
+    Any other exception is a bug and is answered with one neutral ``InternalError``.
+    ``message`` is sent as it is, so it must never hold SQL, a path, a key or a token.
+    """
+
+    code: int = 1
+    status: int = 400
+
+    def __init__(self, message: str, *, code: int | None = None, status: int | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        if code is not None:
+            self.code = code
+        if status is not None:
+            self.status = status
+
+    def body(self) -> dict[str, object]:
+        """The JSON body that a client gets."""
+        return {"code": self.code, "error": self.message}
+
+
+class InternalError(ServiceError):
+    code, status = 1, 500
+
+
+class ServiceUnavailable(ServiceError):
+    code, status = 1, 503
+
+
+class RateLimited(ServiceError):
+    code, status = 100, 429
+
+
+class ObjectNotFound(ServiceError):
+    """The object does not exist, or the caller may not know that it does."""
+
+    code, status = 101, 404
+
+    def __init__(self, message: str = "Object not found.") -> None:
+        super().__init__(message)
+
+
+class InvalidQuery(ServiceError):
+    code = 102
+
+
+class InvalidClassName(ServiceError):
+    code = 103
+
+
+class MissingObjectId(ServiceError):
+    code = 104
+
+
+class InvalidKeyName(ServiceError):
+    code = 105
+
+
+class InvalidPointer(ServiceError):
+    code = 106
+
+
+class InvalidJSON(ServiceError):
+    code = 107
+
+
+class CommandUnavailable(ServiceError):
+    code = 108
+
+
+class IncorrectType(ServiceError):
+    code = 111
+
+
+class ObjectTooLarge(ServiceError):
+    code, status = 116, 413
+
+
+class OperationForbidden(ServiceError):
+    code = 119
+
+
+class MasterKeyRequired(OperationForbidden):
+    status = 403
+
+    def __init__(self, message: str = "unauthorized: master key is required") -> None:
+        super().__init__(message)
+
+
+class InvalidNestedKey(ServiceError):
+    code = 121
+
+
+class InvalidACL(ServiceError):
+    code = 123
+
+
+class Timeout(ServiceError):
+    code = 124
+
+
+class DuplicateValue(ServiceError):
+    code = 137
+
+
+class ValidationFailed(ServiceError):
+    code = 142
+
+
+class InvalidSessionToken(ServiceError):
+    code = 209
+
+
+class TransactionConflict(ServiceError):
+    code = 251
+
+
+class InvalidSchemaOperation(ServiceError):
+    code = 255
+
+
+class InvalidApplicationId(ServiceError):
+    code, status = 260, 403
+
+    def __init__(self) -> None:
+        super().__init__("unauthorized: invalid application id")
+
+
+class InvalidMasterKey(ServiceError):
+    code, status = 261, 403
+
+    def __init__(self) -> None:
+        super().__init__("unauthorized: invalid master key")
+
+
+class InvalidClientKey(ServiceError):
+    code, status = 262, 403
+
+    def __init__(self, message: str = "unauthorized: a valid client key is required") -> None:
+        super().__init__(message)
