@@ -1,0 +1,62 @@
+"""Who is asking.
+
+A ``Principal`` is made once, at the edge, from keys and session token, and is handed down
+unchanged. Nothing below the edge looks at headers again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+
+EVERYBODY = "*"
+"""The ACL id that stands for every caller, logged in or not."""
+
+_NO_ROLES: frozenset[str] = frozenset()
+
+
+class Authority(Enum):
+    """What the key of a request is worth."""
+
+    MASTER = "master"
+    READ_ONLY_MASTER = "read-only master"
+    CLIENT = "client"
+    APPLICATION = "application"
+    """The application id alone: only routes that say so answer it."""
+
+
+@dataclass(frozen=True)
+class Principal:
+    """The caller of one request: the authority of its key, and the user of its session.
+
+    ``roles`` are role names with inheritance already resolved. A master principal has no user.
+    """
+
+    authority: Authority
+    user_id: str | None = None
+    roles: frozenset[str] = field(default=_NO_ROLES)
+    installation_id: str | None = None
+
+    @property
+    def is_master(self) -> bool:
+        """Whether ACLs and class-level permissions are bypassed for reading."""
+        return self.authority in (Authority.MASTER, Authority.READ_ONLY_MASTER)
+
+    @property
+    def may_write_as_master(self) -> bool:
+        """Whether ACLs and class-level permissions are bypassed for writing."""
+        return self.authority is Authority.MASTER
+
+    @cached_property
+    def acl_ids(self) -> frozenset[str]:
+        """The ids that an ACL or a class-level permission may name to mean this caller."""
+        if self.user_id is None:
+            return frozenset((EVERYBODY,))
+        return frozenset((EVERYBODY, self.user_id, *(f"role:{name}" for name in self.roles)))
+
+
+MASTER = Principal(Authority.MASTER)
+READ_ONLY_MASTER = Principal(Authority.READ_ONLY_MASTER)
+CLIENT = Principal(Authority.CLIENT)
+APPLICATION = Principal(Authority.APPLICATION)

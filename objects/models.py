@@ -1,0 +1,99 @@
+"""The tables of the object store.
+
+Only ``store`` and ``registry`` write them; everybody else goes through ``service``.
+"""
+
+from __future__ import annotations
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+GENERIC_TABLE = "objects_object"
+"""The partitioned table of the generic classes; a class's partition is this name, ``_`` and its id."""
+
+VERSION_SEQUENCE = "objects_class_version"
+"""Every change of any class takes its number from here, so that no version comes twice."""
+
+
+class ObjectClass(models.Model):
+    """A class: its fields, its permissions, its indexes.
+
+    ``definition`` is the wire form that ``/schemas`` shows (``fields``, ``classLevelPermissions``,
+    ``indexes``), without the fields that every class has.
+    """
+
+    name = models.CharField(max_length=128, unique=True)
+    definition = models.JSONField(default=dict)
+    version = models.BigIntegerField()
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        db_table = "objects_class"
+        ordering = ("name",)
+        verbose_name = "class"
+        verbose_name_plural = "classes"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class AbstractObject(models.Model):
+    """What every stored object has. A model-backed class adds its promoted columns.
+
+    ``read_acl`` and ``write_acl`` hold the ids that may read and write (``*``, user ids,
+    ``role:NAME``); null means everybody, empty means the master key alone. ``data`` holds the
+    fields that have no column, in their wire form.
+    """
+
+    created_at = models.DateTimeField()
+    updated_at = models.DateTimeField()
+    read_acl = ArrayField(models.TextField(), null=True, blank=True)
+    write_acl = ArrayField(models.TextField(), null=True, blank=True)
+    data = models.JSONField(default=dict)
+
+    class Meta:
+        abstract = True
+
+
+class ModelBackedObject(AbstractObject):
+    """Base of a Django model whose rows are the objects of a class (see ``registry.model_class``)."""
+
+    object_id = models.TextField(primary_key=True)
+
+    class Meta:
+        abstract = True
+
+
+class StoredObject(AbstractObject):
+    """An object of a generic class. The table is partitioned by class (see the first migration)."""
+
+    pk = models.CompositePrimaryKey("object_class_id", "object_id")
+    object_class = models.ForeignKey(
+        ObjectClass, models.DO_NOTHING, db_column="class_id", db_constraint=False, db_index=False
+    )
+    object_id = models.TextField()
+
+    class Meta:
+        db_table = GENERIC_TABLE
+        managed = False
+        verbose_name = "object"
+
+    def __str__(self) -> str:
+        return self.object_id
+
+
+class RelationMember(models.Model):
+    """One member of a relation: ``owning`` has ``related`` in its field ``key``."""
+
+    pk = models.CompositePrimaryKey("class_id", "key", "owning_id", "related_id")
+    class_id = models.BigIntegerField()
+    key = models.TextField()
+    owning_id = models.TextField()
+    related_id = models.TextField()
+
+    class Meta:
+        db_table = "objects_relation"
+        indexes = (
+            models.Index(fields=("class_id", "key", "related_id"), name="objects_relation_related"),
+        )

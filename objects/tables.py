@@ -1,0 +1,52 @@
+"""Where the objects of a class are: the table, and the columns that hold fields.
+
+Every class is read and written through a ``ClassTable``. Its table has the columns that all
+objects have (``object_id, created_at, updated_at, read_acl, write_acl, data``), and may hold some
+fields in typed columns of their own: *promoted* columns. A field that is promoted is never in
+``data``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+from objects.core.schema import ClassSchema
+
+ColumnType = Literal["text", "bigint", "numeric", "boolean", "timestamptz", "jsonb"]
+
+_NO_COLUMNS: Mapping[str, Column] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A promoted column: its quoted SQL name and its SQL type.
+
+    A ``text`` column of a Pointer field holds the object id, ``timestamptz`` a Date, ``bigint``
+    and ``numeric`` a Number, ``jsonb`` the wire form of anything else.
+    """
+
+    name: str
+    type: ColumnType
+
+
+@dataclass(frozen=True)
+class ClassTable:
+    """A class as one version of its definition has it.
+
+    ``relation`` is the quoted SQL name of the table, made by this service and never by a client.
+    ``class_id`` is in the table's key when ``is_partition``: generic classes are partitions of
+    one table, model-backed classes are tables of their own.
+    ``version`` grows with every change of the class; each statement compares it with the
+    database's, so that a definition kept in memory can't be used after it changed.
+    """
+
+    class_name: str
+    class_id: int
+    version: int
+    relation: str
+    schema: ClassSchema
+    columns: Mapping[str, Column] = field(default=_NO_COLUMNS)
+    is_partition: bool = True
