@@ -1,0 +1,144 @@
+"""What classes, fields and objects may be called, and new object ids.
+
+Names are the grammar of Parse: ``[A-Za-z][A-Za-z0-9_]*``; a class may also be one of
+``SYSTEM_CLASSES``. An object id never looks like a role (``role:X``) or like everybody (``*``),
+so an id can stand in an access list without being mistaken for one of them.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import string
+from typing import Final
+
+from backend.errors import InvalidClassName, InvalidKeyName, MissingObjectId
+
+SYSTEM_CLASSES: Final = frozenset(
+    {
+        "_User",
+        "_Installation",
+        "_Role",
+        "_Session",
+        "_Product",
+        "_PushStatus",
+        "_JobStatus",
+        "_JobSchedule",
+        "_Hooks",
+        "_GlobalConfig",
+        "_GraphQLConfig",
+        "_Audience",
+        "_Idempotency",
+    }
+)
+
+# Keys that break clients written in JavaScript wherever they stand in a document.
+PROHIBITED_KEYS: Final = frozenset({"__proto__", "constructor", "prototype", "_bsontype"})
+
+OBJECT_ID_LENGTH: Final = 10
+MAX_NAME_LENGTH: Final = 128
+MAX_PATH_STEPS: Final = 50
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,127}")
+_OBJECT_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,127}")
+_RESERVED_NAMES = frozenset({"length", "className"})
+
+_ALPHABET = (string.ascii_letters + string.digits).encode()
+# 248 is the largest multiple of 62 in a byte: what lies above would favour the first letters.
+_TO_ALPHABET = bytes(_ALPHABET[byte % 62] for byte in range(256))
+_UNFAIR = bytes(range(248, 256))
+
+
+def is_field_name(name: str) -> bool:
+    """Whether a field may have this name; ``objectId`` and the like are names as well."""
+    return _NAME.fullmatch(name) is not None and name not in _RESERVED_NAMES
+
+
+def is_class_name(name: str) -> bool:
+    """Whether a class, custom or system, may have this name."""
+    return name in SYSTEM_CLASSES or is_field_name(name)
+
+
+def check_class_name(name: str) -> str:
+    """Return the name, or raise ``InvalidClassName``."""
+    if not is_class_name(name):
+        raise InvalidClassName(
+            f"Invalid classname: {shown(name)}, classnames can only have alphanumeric characters"
+            " and _, and must start with an alpha character"
+        )
+    return name
+
+
+def check_field_name(name: str, place: str = "") -> str:
+    """Return the name, or raise ``InvalidKeyName`` that says where it stands."""
+    if not is_field_name(name):
+        where = f"{place}: " if place else ""
+        raise InvalidKeyName(f"{where}Invalid field name: {shown(name)}.")
+    return name
+
+
+def check_key_path(path: str) -> tuple[str, ...]:
+    """Split ``a.b.c`` into its steps, or raise ``InvalidKeyName``.
+
+    The first step is a field's name. The others are keys inside its value: anything that a
+    nested key may be, so not empty and without ``$``.
+    """
+    if "." not in path:
+        if not is_field_name(path):
+            raise InvalidKeyName(f"Invalid key name: {shown(path)}")
+        return (path,)
+    steps = tuple(path.split("."))
+    if (
+        not is_field_name(steps[0])
+        or len(steps) > MAX_PATH_STEPS
+        or not all(_is_step(step) for step in steps[1:])
+    ):
+        raise InvalidKeyName(f"Invalid key name: {shown(path)}")
+    return steps
+
+
+def _is_step(step: str) -> bool:
+    if step == "" or "$" in step or step in PROHIBITED_KEYS:
+        return False
+    return is_storable_text(step)
+
+
+def is_storable_text(text: str) -> bool:
+    """Whether PostgreSQL can keep this text: no NUL and no half of a surrogate pair."""
+    if "\x00" in text:
+        return False
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def is_object_id(object_id: str) -> bool:
+    """Whether an object may have this id."""
+    return _OBJECT_ID.fullmatch(object_id) is not None
+
+
+def check_object_id(object_id: object) -> str:
+    """Return an id that an object may have, or raise ``MissingObjectId``."""
+    if not isinstance(object_id, str) or not is_object_id(object_id):
+        raise MissingObjectId(f"Invalid object id: {shown(object_id)}")
+    return object_id
+
+
+def new_object_id() -> str:
+    """Ten characters of ``[A-Za-z0-9]`` from a cryptographic source, all equally likely."""
+    while True:
+        letters = secrets.token_bytes(16).translate(_TO_ALPHABET, _UNFAIR)
+        if len(letters) >= OBJECT_ID_LENGTH:
+            return letters[:OBJECT_ID_LENGTH].decode("ascii")
+
+
+def shown(text: object) -> str:
+    """A client's text as an error message may repeat it: short and printable."""
+    printable = "".join(
+        c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text)[:80]
+    )
+    return printable if len(str(text)) <= 80 else printable + "…"
