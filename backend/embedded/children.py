@@ -1,0 +1,80 @@
+"""Starting processes that never outlive us.
+
+A child gets the given signal from the kernel the moment that its parent dies, however the parent
+died. It runs in a session of its own, so that Ctrl-C at the terminal reaches only the one that
+stops everything in order.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+from backend.embedded.account import Account
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def die_with_parent(death_signal: int, parent: int | None = None) -> None:
+    """Ask the kernel to send us ``death_signal`` when our parent dies.
+
+    ``parent`` is the parent's id as seen before the fork; when it is already gone the signal is
+    sent at once.
+    """
+    _libc.prctl(_PR_SET_PDEATHSIG, death_signal, 0, 0, 0)
+    if parent is not None and os.getppid() != parent:
+        os.kill(os.getpid(), death_signal)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of every descendant whose own parent dies."""
+    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def before_exec(death_signal: int) -> Callable[[], None]:
+    """For ``Popen(preexec_fn=…)``: unblock signals and tie the child to us."""
+    parent = os.getpid()
+
+    def prepare() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        die_with_parent(death_signal, parent)
+
+    return prepare
+
+
+def start(
+    command: Sequence[str | Path],
+    *,
+    account: Account,
+    log: IO[bytes],
+    death_signal: int = signal.SIGTERM,
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> subprocess.Popen[bytes]:
+    """Start an engine as ``account``; its output goes to ``log``."""
+    identity = (
+        {} if account.is_self else {"user": account.uid, "group": account.gid, "extra_groups": []}
+    )
+    return subprocess.Popen(
+        [str(part) for part in command],
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=log,
+        cwd=folder or "/",
+        env=dict(environment or PLAIN_ENVIRONMENT),
+        start_new_session=True,
+        umask=0o077,
+        # One thread only at this point, so running Python between fork and exec is safe.
+        preexec_fn=before_exec(death_signal),
+        **identity,  # type: ignore[arg-type]
+    )
+
+
+PLAIN_ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}

@@ -1,0 +1,212 @@
+"""One embedded PostgreSQL server: made, started, stopped.
+
+It listens on a socket in a folder that only its own account (and root) can enter, so it needs no
+password and no port. Durability is PostgreSQL's default, except where a test asks for less.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from backend.embedded import children
+from backend.embedded.account import Account
+from backend.embedded.binaries import POSTGRES_MAJOR, Binaries
+from backend.embedded.errors import StartError
+from backend.embedded.folder import DATABASE, USER, DataFolder
+
+_START = 120.0  # seconds; recovery after a crash of a large database takes time
+_STOP = 60.0
+
+# For tests: nothing of theirs has to survive a power cut.
+UNSAFE_BUT_FAST = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "max_connections": "300",
+}
+
+
+class PostgreSQL:
+    """The server whose data is in a data folder."""
+
+    def __init__(
+        self,
+        folder: DataFolder,
+        account: Account,
+        binaries: Binaries,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        self.folder = folder
+        self.data = folder.postgres
+        self.log = folder.log / "postgres.log"
+        self._account = account
+        self._binaries = binaries
+        self._settings = dict(settings or {})
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start the server; returns when it answers. The first start makes the cluster."""
+        if not self.data.exists() or not any(self.data.iterdir()):
+            self._initialise()
+        self._check()
+        self._wait_for_predecessor()
+        with self.log.open("ab") as log:
+            begin = log.tell()
+            self._process = children.start(
+                [self._binaries.postgres, "-D", self.data, *self._options()],
+                account=self._account,
+                log=log,
+                death_signal=signal.SIGINT,
+                folder=self.data,
+            )
+        self._wait_until_ready(self._process, begin)
+        self._make_database()
+
+    def _options(self) -> list[str]:
+        settings = {
+            "listen_addresses": "",
+            "unix_socket_directories": str(self.folder.postgres_socket),
+            "unix_socket_permissions": "0700",
+            "log_timezone": "UTC",
+            "timezone": "UTC",
+        } | self._settings
+        return [f"--{name}={value}" for name, value in settings.items()]
+
+    def stop(self) -> None:
+        """Stop the server: disconnect everybody, write a checkpoint, end."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        for how, patience in ((signal.SIGINT, _STOP), (signal.SIGQUIT, 10.0)):
+            if process.poll() is None:
+                process.send_signal(how)
+            try:
+                process.wait(patience)
+                return
+            except subprocess.TimeoutExpired:
+                continue
+        process.kill()
+        process.wait()
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process else None
+
+    # -- first start ----------------------------------------------------------------------------
+
+    def _initialise(self) -> None:
+        """Make the cluster beside its place and move it there, so that half of one never counts."""
+        fresh = self.data.with_name("postgres.new")
+        shutil.rmtree(fresh, ignore_errors=True)
+        fresh.mkdir(mode=0o700)
+        self._account.own(fresh)
+        command: list[str | Path] = [
+            self._binaries.initdb,
+            f"--pgdata={fresh}",
+            f"--username={USER}",
+            "--encoding=UTF8",
+            "--locale-provider=builtin",
+            "--builtin-locale=C.UTF-8",
+            "--locale=C",
+            "--auth=trust",
+            "--no-instructions",
+        ]
+        if self._settings.get("fsync") == "off":
+            command.append("--no-sync")
+        with self.log.open("ab") as log:
+            begin = log.tell()
+            process = children.start(command, account=self._account, log=log, folder=fresh)
+            if process.wait() != 0:
+                shutil.rmtree(fresh, ignore_errors=True)
+                raise StartError(f"PostgreSQL's cluster can't be made: {self._last_words(begin)}")
+        if self.data.exists():
+            self.data.rmdir()
+        fresh.rename(self.data)
+
+    def _check(self) -> None:
+        try:
+            version = (self.data / "PG_VERSION").read_text().strip()
+        except OSError:
+            raise StartError(
+                f"The folder {self.data} is damaged: it is no PostgreSQL cluster (PG_VERSION is "
+                "missing). Restore it from a backup, or set DATA_DIR to another folder."
+            ) from None
+        if version != str(POSTGRES_MAJOR):
+            raise StartError(
+                f"The database in {self.data} was made by PostgreSQL {version}, this is "
+                f"{POSTGRES_MAJOR}: export it with the version that made it."
+            )
+
+    def _make_database(self) -> None:
+        import psycopg
+
+        def connect(name: str) -> psycopg.Connection:
+            host = str(self.folder.postgres_socket)
+            return psycopg.connect(host=host, user=USER, dbname=name, autocommit=True)
+
+        try:
+            connect(DATABASE).close()
+        except psycopg.OperationalError:
+            with connect("postgres") as connection:
+                connection.execute(f"CREATE DATABASE {DATABASE}")
+
+    # -- starting -------------------------------------------------------------------------------
+
+    def _wait_for_predecessor(self) -> None:
+        """Wait for a server that lost its parent a moment ago and still writes a checkpoint."""
+        pid = self._recorded_pid()
+        if pid is None:
+            return
+        if Path(f"/proc/{pid}/cwd").exists():
+            os.kill(pid, signal.SIGINT)
+        patience = time.monotonic() + _STOP
+        while self._recorded_pid() == pid:
+            if time.monotonic() > patience:
+                raise StartError(f"Another PostgreSQL server (process {pid}) uses {self.data}.")
+            time.sleep(0.05)
+
+    def _recorded_pid(self) -> int | None:
+        """The process in the pid file, if it really is a server of this cluster."""
+        try:
+            pid = int((self.data / "postmaster.pid").read_text().splitlines()[0])
+            if Path(os.readlink(f"/proc/{pid}/cwd")) == self.data.resolve():
+                return pid
+        except (OSError, ValueError, IndexError):
+            pass
+        return None
+
+    def _wait_until_ready(self, process: subprocess.Popen[bytes], begin: int) -> None:
+        status = self.data / "postmaster.pid"
+        patience = time.monotonic() + _START
+        while time.monotonic() < patience:
+            if process.poll() is not None:
+                self._process = None
+                raise StartError(
+                    f"PostgreSQL doesn't start with {self.data}: {self._last_words(begin)}"
+                )
+            try:
+                lines = status.read_text().splitlines()
+            except OSError:
+                lines = []
+            if len(lines) > 7 and lines[0] == str(process.pid) and lines[7].strip() == "ready":
+                return
+            time.sleep(0.01)
+        self.stop()
+        raise StartError(f"PostgreSQL wasn't ready after {_START:.0f} seconds; see {self.log}.")
+
+    def _last_words(self, begin: int) -> str:
+        """What the log says about the failure, as one sentence."""
+        with self.log.open("rb") as log:
+            log.seek(begin)
+            lines = log.read().decode(errors="replace").splitlines()
+        for mark in ("FATAL: ", "PANIC: ", "error: ", "ERROR: "):
+            for line in lines:
+                if mark in line:
+                    return f"{line.split(mark, 1)[1].strip()} (the log is {self.log})"
+        return f"{lines[-1].strip() if lines else 'it said nothing'} (the log is {self.log})"

@@ -1,0 +1,105 @@
+"""One embedded Redis server, on a socket that only its own account (and root) can reach.
+
+It keeps an append-only file, so that queued tasks survive a restart; nothing else in it matters.
+"""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import time
+
+from backend.embedded import children
+from backend.embedded.account import Account
+from backend.embedded.binaries import Binaries
+from backend.embedded.errors import StartError
+from backend.embedded.folder import DataFolder
+
+_START = 60.0
+_STOP = 20.0
+DATABASES = 64
+
+
+class Redis:
+    """The server whose data is in a data folder."""
+
+    def __init__(
+        self, folder: DataFolder, account: Account, binaries: Binaries, *, durable: bool = True
+    ) -> None:
+        self.folder = folder
+        self.log = folder.log / "redis.log"
+        self._account = account
+        self._binaries = binaries
+        self._durable = durable
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start the server; returns when it answers."""
+        self._wait_for_predecessor()
+        settings = {
+            "port": "0",
+            "unixsocket": str(self.folder.redis_socket),
+            "unixsocketperm": "700",
+            "dir": str(self.folder.redis),
+            "databases": str(DATABASES),
+            "save": "",
+            "appendonly": "yes" if self._durable else "no",
+            "daemonize": "no",
+        }
+        arguments = [part for name, value in settings.items() for part in (f"--{name}", value)]
+        with self.log.open("ab") as log:
+            self._process = children.start(
+                [self._binaries.redis_server, *arguments],
+                account=self._account,
+                log=log,
+                folder=self.folder.redis,
+            )
+        patience = time.monotonic() + _START
+        while not self._answers():
+            if self._process.poll() is not None:
+                self._process = None
+                raise StartError(
+                    f"Redis doesn't start with {self.folder.redis}; the log is {self.log}. "
+                    "Nothing in it is needed for long: the folder may be moved away."
+                )
+            if time.monotonic() > patience:
+                self.stop()
+                raise StartError(f"Redis wasn't ready after {_START:.0f} seconds; see {self.log}.")
+            time.sleep(0.01)
+
+    def stop(self) -> None:
+        """Stop the server; what is queued is on the disk by then."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(_STOP)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process else None
+
+    def _wait_for_predecessor(self) -> None:
+        """Wait until a server that lost its parent a moment ago has ended."""
+        patience = time.monotonic() + _STOP
+        while self._answers():
+            if time.monotonic() > patience:
+                raise StartError(f"Another Redis server uses {self.folder.redis}.")
+            time.sleep(0.05)
+
+    def _answers(self) -> bool:
+        # By hand: a client library would try again for seconds while the server isn't there yet.
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(5)
+            try:
+                client.connect(str(self.folder.redis_socket))
+                client.sendall(b"PING\r\n")
+                return client.recv(64).startswith(b"+PONG")
+            except OSError:
+                return False

@@ -1,0 +1,92 @@
+"""Reading settings from the environment.
+
+A missing or malformed value ends the process with one sentence that names the variable. Where
+``NAME_FILE`` is set, the value of ``NAME`` is read from that file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+_env = environ.FileAwareEnv()
+_TRUE = {"1", "true", "yes", "on"}
+_FALSE = {"0", "false", "no", "off", ""}
+
+
+class BadSetting(SystemExit):
+    """Ends the process with its message on standard error, and status 1."""
+
+
+def read_file(path: Path) -> None:
+    """Take ``NAME=value`` lines from a file for names that the environment doesn't have."""
+    if path.is_file():
+        environ.Env.read_env(path, overwrite=False)
+
+
+def text(name: str, default: str = "") -> str:
+    """The variable's text without surrounding blanks."""
+    try:
+        return str(_env.str(name, default)).strip()
+    except (OSError, ValueError, ImproperlyConfigured):
+        raise BadSetting(f"{name}_FILE can't be read.") from None
+
+
+def required(name: str, hint: str) -> str:
+    """A text that has to be there."""
+    value = text(name)
+    if not value:
+        raise BadSetting(f"{name} isn't set: {hint}")
+    return value
+
+
+def flag(name: str, default: bool) -> bool:
+    """A switch: on or off."""
+    value = text(name, "on" if default else "off").lower()
+    if value not in _TRUE | _FALSE:
+        raise BadSetting(f"{name} must be on or off, not {value!r}.")
+    return value in _TRUE
+
+
+def whole(name: str, default: int, *, least: int = 0, most: int = 2**31 - 1) -> int:
+    """A whole number between ``least`` and ``most``."""
+    value = text(name) or str(default)
+    try:
+        number = int(value)
+    except ValueError:
+        raise BadSetting(f"{name} must be a whole number, not {value!r}.") from None
+    if not least <= number <= most:
+        raise BadSetting(f"{name} must be between {least} and {most}, not {number}.")
+    return number
+
+
+def choice(name: str, default: str, options: Iterable[str]) -> str:
+    """One of a few words, in any case."""
+    value = text(name) or default
+    known = {option.lower(): option for option in options}
+    if value.lower() not in known:
+        raise BadSetting(f"{name} must be one of {', '.join(known.values())}, not {value!r}.")
+    return known[value.lower()]
+
+
+def words(name: str, default: Iterable[str] = ()) -> list[str]:
+    """A list, its items separated by commas."""
+    value = text(name)
+    return [word.strip() for word in value.split(",") if word.strip()] if value else list(default)
+
+
+def address(name: str, default: str, schemes: Iterable[str]) -> str:
+    """A URL with one of the schemes. Its text is never repeated: it may hold a password."""
+    value = text(name) or default
+    known = tuple(schemes)
+    try:
+        scheme = urlsplit(value).scheme
+    except ValueError:
+        scheme = ""
+    if value and scheme not in known:
+        raise BadSetting(f"{name} must be a URL that begins with {' or '.join(known)}.")
+    return value

@@ -1,0 +1,208 @@
+"""Structured logs: one line for one event, JSON or readable, on standard error.
+
+Everything that is logged, by structlog or by the standard library (Django, Celery, granian,
+daphne), carries the request id of the work it belongs to and passes ``mask``, so that no key, no
+token and no password is written down.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import logging.config
+import os
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+MASK = "***"
+_STANDARD_ERROR = 2
+
+_NAMES = (
+    r"authorization|cookie|set-cookie"
+    r"|(?:http[-_])?x[-_](?:svc|parse)[-_][\w-]*(?:key|token)"
+    r"|_?(?:read_?only_?)?(?:master|rest_?api|javascript|java_?script|client|webhook|secret|api|private)"
+    r"_?key(?:_\w+)?"
+    r"|_?(?:session_?|auth_?|temporary_?authentication_?|access_?|reset_?|csrf_?|csrfmiddleware)?token"
+    r"|_?(?:\w+_)?(?:hashed_?)?password|passwd|secret"
+)
+_SENSITIVE_NAME = re.compile(rf"(?:{_NAMES})\Z", re.IGNORECASE)
+_SENSITIVE_TEXT = re.compile(
+    # A session token, wherever it stands
+    r"\br:[0-9A-Za-z]{16,}"
+    # user:password@ in a URL
+    r"|(?<=://)[^/\s@]+(?=@)"
+    # name: value, name=value, "name": "value"
+    rf"|(?i:(?<![\w-])(?P<name>{_NAMES})(?P<between>['\"]?\s*[:=]\s*b?['\"]?)"
+    r"(?:(?:basic|bearer)\s+)?[^\s'\",;&}]+)"
+)
+# Most texts hold none of these, and finding that out is cheaper than trying the pattern.
+_HINT = re.compile(r"r:|://|[:=]")
+
+
+@lru_cache(maxsize=1024)
+def _is_sensitive(name: str) -> bool:
+    return _SENSITIVE_NAME.match(name) is not None
+
+
+def _hide(found: re.Match[str]) -> str:
+    name = found["name"]
+    return f"{name}{found['between']}{MASK}" if name else MASK
+
+
+def mask_text(text: str) -> str:
+    """The text without the secrets that can be recognised in it."""
+    return _SENSITIVE_TEXT.sub(_hide, text) if _HINT.search(text) else text
+
+
+def _mask_value(value: Any) -> Any:
+    kind = type(value)
+    if kind is str:
+        return mask_text(value)
+    if value is None or kind in (int, float, bool):
+        return value
+    if isinstance(value, Mapping):
+        return {
+            str(key): MASK if item and _is_sensitive(str(key)) else _mask_value(item)
+            for key, item in value.items()
+        }
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_mask_value(item) for item in value]
+    return mask_text(str(value))
+
+
+def mask(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+    """Hide keys, tokens and passwords, by the name of the field and by their look in a text."""
+    for key, value in event.items():
+        if key[0] == "_":  # the standard library's record, which the formatter removes
+            continue
+        event[key] = MASK if value and _is_sensitive(key) else _mask_value(value)
+    return event
+
+
+class _LineLogger:
+    """Writes a line with one system call, so that lines of several processes never mix."""
+
+    def msg(self, line: bytes) -> None:
+        write_line(line)
+
+    debug = info = warning = error = critical = exception = fatal = log = msg
+
+
+def write_line(line: bytes) -> None:
+    """Write to standard error. A log that can't be written never stops the work."""
+    rest = memoryview(line + b"\n")
+    with contextlib.suppress(OSError):
+        while rest:
+            rest = rest[os.write(_STANDARD_ERROR, rest) :]
+
+
+class _LineHandler(logging.Handler):
+    """The standard library's records, on the same lines."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            write_line(self.format(record).encode(errors="replace"))
+        except Exception:  # as every handler of the standard library does
+            self.handleError(record)
+
+
+_encode = msgspec.json.Encoder(enc_hook=str).encode
+
+
+def _json(logger: WrappedLogger, method: str, event: EventDict) -> bytes:
+    return _encode(event)
+
+
+def _json_text(logger: WrappedLogger, method: str, event: EventDict) -> str:
+    return _encode(event).decode()
+
+
+class _Console:
+    """Readable lines for a person at a terminal."""
+
+    def __init__(self) -> None:
+        colours = os.isatty(_STANDARD_ERROR) and "NO_COLOR" not in os.environ
+        self._render = structlog.dev.ConsoleRenderer(
+            colors=colours, exception_formatter=structlog.dev.plain_traceback
+        )
+
+    def text(self, logger: WrappedLogger, method: str, event: EventDict) -> str:
+        return self._render(logger, method, event)
+
+    def line(self, logger: WrappedLogger, method: str, event: EventDict) -> bytes:
+        return self.text(logger, method, event).encode(errors="replace")
+
+
+def configure(level: str, style: str) -> None:
+    """Set up structlog and the standard library's logging for this process."""
+    before: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.StackInfoRenderer(),
+        structlog.processors.format_exc_info,
+        mask,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    console = _Console()
+    structlog.configure(
+        processors=[*before, _json if style == "json" else console.line],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level)),
+        logger_factory=lambda *names: _LineLogger(),
+        cache_logger_on_first_use=True,
+    )
+    logging.config.dictConfig(standard_library(level, style))
+
+
+def standard_library(level: str, style: str) -> dict[str, Any]:
+    """A ``dictConfig`` that sends the standard library's records the same way."""
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"line": {"()": "backend.logs.formatter", "style": style}},
+        "handlers": {"line": {"()": "backend.logs._LineHandler", "formatter": "line"}},
+        "root": {"handlers": ["line"], "level": level},
+        "loggers": {
+            # Each request has one line of ours; Django's own would say it twice.
+            "django.request": {"level": "CRITICAL"},
+            "django.channels.server": {"level": "WARNING"},
+            "daphne": {"level": "WARNING"},
+            "_granian": {"level": "WARNING"},
+            "celery": {"level": _at_least(level, "INFO")},
+            "asyncio": {"level": _at_least(level, "INFO")},
+            "urllib3": {"level": _at_least(level, "INFO")},
+        },
+    }
+
+
+def _at_least(level: str, floor: str) -> str:
+    names = logging.getLevelNamesMapping()
+    return level if names[level] >= names[floor] else floor
+
+
+def formatter(style: str) -> logging.Formatter:
+    """For ``dictConfig``: a formatter with the same processors."""
+    return structlog.stdlib.ProcessorFormatter(
+        processors=[
+            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            _json_text if style == "json" else _Console().text,
+        ],
+        foreign_pre_chain=[
+            structlog.contextvars.merge_contextvars,
+            structlog.stdlib.add_logger_name,
+            structlog.processors.format_exc_info,
+            mask,
+            structlog.stdlib.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+        ],
+    )
+
+
+def get_logger(name: str) -> Any:
+    """A structlog logger whose lines carry ``logger=name``."""
+    return structlog.get_logger(name).bind(logger=name)

@@ -1,0 +1,253 @@
+"""The environment, as Django settings.
+
+Names are the environment's; what a value may be is said where it is read. The order of sources is
+the environment, ``.env`` beside ``manage.py``, and the keys that the first run kept in
+``DATA_DIR``. Our own knobs go to ``SERVICE`` and are read through ``backend.conf``.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from backend import addresses, environment, logs
+from backend.conf import DEFAULTS
+from backend.embedded.folder import DataFolder
+from backend.environment import BadSetting
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+environment.read_file(BASE_DIR / ".env")
+DATA_DIR = Path(environment.text("DATA_DIR") or BASE_DIR / ".data")
+DATA_FOLDER = DataFolder(DATA_DIR)
+environment.read_file(DATA_FOLDER.keys)
+
+# Which of the processes this is: web, realtime, worker, beat, or manage.
+PROCESS = environment.choice(
+    "PROCESS", "manage", ("web", "realtime", "worker", "beat", "manage", "test")
+)
+
+# -- Keys ---------------------------------------------------------------------------------------
+
+_MADE = "script/server makes it on its first run; elsewhere set it in the environment."
+SECRET_KEY = environment.required("SECRET_KEY", _MADE)
+_service: dict[str, object] = {
+    name: environment.required(name, _MADE) for name in ("APP_ID", "REST_API_KEY", "MASTER_KEY")
+}
+for _name in ("JAVASCRIPT_KEY", "CLIENT_KEY", "READ_ONLY_MASTER_KEY"):
+    _service[_name] = environment.text(_name)
+
+
+def _networks(name: str) -> tuple[str, ...]:
+    found = environment.words(name, DEFAULTS[name])
+    for item in found:
+        try:
+            ipaddress.ip_network(item, strict=False)
+        except ValueError:
+            raise BadSetting(f"{name} must list IP addresses or networks, not {item!r}.") from None
+    return tuple(found)
+
+
+_service["MASTER_KEY_IPS"] = _networks("MASTER_KEY_IPS")
+_service["TRUSTED_PROXIES"] = _networks("TRUSTED_PROXIES")
+
+# -- The HTTP face ------------------------------------------------------------------------------
+
+DEBUG = environment.flag("DEBUG", False)
+HOST = environment.text("HOST", "127.0.0.1")
+PORT = environment.whole("PORT", 8000, least=1, most=65535)
+PUBLIC_URL = environment.address("PUBLIC_URL", f"http://localhost:{PORT}", ("http", "https"))
+PUBLIC_URL = PUBLIC_URL.rstrip("/")
+_public_host = urlsplit(PUBLIC_URL).hostname or "localhost"
+ALLOWED_HOSTS = environment.words(
+    "ALLOWED_HOSTS", dict.fromkeys((_public_host, "localhost", "127.0.0.1", "[::1]"))
+)
+CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
+# Only the proxy reaches the web process, and the proxy sets this header itself.
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PUBLIC_URL.startswith("https:")
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+
+_mount = environment.text("MOUNT_PATH", "/api").rstrip("/")
+if not _mount.startswith("/") or _mount.split("/")[1] in ("admin", "static", "health", "ready"):
+    raise BadSetting("MOUNT_PATH must be a path such as /api, and not the admin's or /health.")
+
+_service |= {
+    "MOUNT_PATH": _mount,
+    "PUBLIC_URL": PUBLIC_URL,
+    "PARSE_HEADERS": environment.flag("PARSE_HEADERS", True),
+    "ALLOW_CLIENT_CLASS_CREATION": environment.flag("ALLOW_CLIENT_CLASS_CREATION", False),
+    "ALLOW_CUSTOM_OBJECT_ID": environment.flag("ALLOW_CUSTOM_OBJECT_ID", False),
+}
+for _name in (
+    "MAX_BODY_SIZE",
+    "MAX_UPLOAD_SIZE",
+    "DEFAULT_LIMIT",
+    "MAX_LIMIT",
+    "BATCH_LIMIT",
+    "QUERY_DEPTH",
+    "SUBQUERY_DEPTH",
+    "INCLUDE_DEPTH",
+    "INCLUDE_COUNT",
+    "STATEMENT_TIMEOUT",
+    "LOCK_TIMEOUT",
+):
+    _service[_name] = environment.whole(
+        _name, DEFAULTS[_name], least=0 if "TIMEOUT" in _name else 1
+    )
+SERVICE = _service
+
+ROOT_URLCONF = "backend.urls"
+WSGI_APPLICATION = "backend.wsgi.application"
+ASGI_APPLICATION = "backend.asgi.application"
+APPEND_SLASH = True
+
+CORS_ALLOW_ALL_ORIGINS = True
+CORS_URLS_REGEX = rf"^({_mount}/|/health$)"
+_HEADERS = (
+    "Application-Id REST-API-Key JavaScript-Key Client-Key Master-Key Session-Token "
+    "Installation-Id Client-Version Revocable-Session Request-Id Cloud-Context"
+)
+CORS_ALLOW_HEADERS = [
+    "accept",
+    "authorization",
+    "content-type",
+    "x-request-id",
+    "x-requested-with",
+    *(f"{prefix}-{name.lower()}" for prefix in ("x-svc", "x-parse") for name in _HEADERS.split()),
+]
+CORS_EXPOSE_HEADERS = ["location", "x-request-id"]
+CORS_ALLOW_METHODS = ["GET", "POST", "PUT", "DELETE", "OPTIONS"]
+CORS_PREFLIGHT_MAX_AGE = 86400
+
+# -- PostgreSQL and Redis -----------------------------------------------------------------------
+
+DATABASE_URL = environment.address("DATABASE_URL", "", ("postgres", "postgresql"))
+REDIS_URL = environment.address("REDIS_URL", "", ("redis", "rediss", "unix"))
+EMBEDDED_POSTGRES = not DATABASE_URL
+EMBEDDED_REDIS = not REDIS_URL
+DATABASE_URL = DATABASE_URL or DATA_FOLDER.database_url
+REDIS_URL = REDIS_URL or DATA_FOLDER.redis_url
+
+# Commands may take as long as they need: migrations, imports, indexes.
+_timeouts = {
+    "statement_timeout": 0 if PROCESS == "manage" else _service["STATEMENT_TIMEOUT"],
+    "lock_timeout": 0 if PROCESS == "manage" else _service["LOCK_TIMEOUT"],
+    "idle_in_transaction_session_timeout": environment.whole("IDLE_TRANSACTION_TIMEOUT", 60_000),
+}
+DATABASES = {
+    "default": addresses.django_database(DATABASE_URL, _timeouts, f"backend {PROCESS}")
+    | {"CONN_MAX_AGE": None, "CONN_HEALTH_CHECKS": True}
+}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": REDIS_URL,
+        "KEY_PREFIX": "cache",
+    }
+}
+CHANNEL_LAYERS = {
+    "default": {
+        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+        "CONFIG": {"hosts": [REDIS_URL], "prefix": "channels"},
+    }
+}
+
+# -- Background work ----------------------------------------------------------------------------
+
+CELERY_BROKER_URL = addresses.celery_broker(REDIS_URL)
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = True
+CELERY_TASK_DEFAULT_QUEUE = "default"
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_TRANSPORT_OPTIONS = {"global_keyprefix": "celery:", "visibility_timeout": 3600}
+CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
+CELERY_TIMEZONE = "UTC"
+
+# -- Applications -------------------------------------------------------------------------------
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "rest_framework",
+    "channels",
+    "corsheaders",
+    "django_celery_beat",
+    "backend",
+    "objects",
+    "functions",
+    "chain",
+    "realtime",
+]
+
+MIDDLEWARE = [
+    "backend.api.context.RequestContext",
+    "corsheaders.middleware.CorsMiddleware",
+    # Answers everything below MOUNT_PATH; what follows serves the admin.
+    "backend.api.edge.ApiEdge",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+PASSWORD_HASHERS = [
+    "django.contrib.auth.hashers.Argon2PasswordHasher",
+    "django.contrib.auth.hashers.PBKDF2PasswordHasher",
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in ("MinimumLengthValidator", "CommonPasswordValidator", "NumericPasswordValidator")
+]
+
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_I18N = False
+USE_TZ = True
+
+# -- Static files: the admin's, served by WhiteNoise from where their packages keep them ----------
+
+STATIC_URL = "/static/"
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_AUTOREFRESH = False
+WHITENOISE_MAX_AGE = 3600
+
+# -- Logs ---------------------------------------------------------------------------------------
+
+LOG_LEVEL = environment.choice(
+    "LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+)
+LOG_FORMAT = environment.choice("LOG_FORMAT", "json", ("json", "console"))
+LOGGING_CONFIG = None
+logs.configure(LOG_LEVEL, LOG_FORMAT)
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backend.settings")

@@ -1,0 +1,1 @@
+"""Chain records: transactions, contract events."""

@@ -1,0 +1,1 @@
+"""Functions and triggers that run on the server."""

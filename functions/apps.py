@@ -1,0 +1,7 @@
+"""The application functions."""
+
+from django.apps import AppConfig
+
+
+class FunctionsConfig(AppConfig):
+    name = "functions"

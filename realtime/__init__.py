@@ -1,0 +1,1 @@
+"""Sockets: events and live queries."""

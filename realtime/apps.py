@@ -1,0 +1,7 @@
+"""The application realtime."""
+
+from django.apps import AppConfig
+
+
+class RealtimeConfig(AppConfig):
+    name = "realtime"

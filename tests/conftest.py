@@ -1,0 +1,85 @@
+"""What every test may use.
+
+The run has a PostgreSQL and a Redis of its own, started from their wheels in a temporary folder
+and gone with it; several runs at once don't meet. Every xdist worker has its own database and its
+own Redis database. ``DATABASE_URL`` and ``REDIS_URL`` in the environment are used instead if set.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+import pytest
+
+from backend.embedded.engines import temporary_engines
+from backend.embedded.folder import DataFolder
+
+KEYS = {
+    "SECRET_KEY": "test-secret-key",
+    "APP_ID": "test-app",
+    "REST_API_KEY": "test-rest-key",
+    "JAVASCRIPT_KEY": "test-javascript-key",
+    "CLIENT_KEY": "test-client-key",
+    "MASTER_KEY": "test-master-key",
+    "READ_ONLY_MASTER_KEY": "test-read-only-key",
+}
+_engines = contextlib.ExitStack()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the settings, and start the engines once for the whole run."""
+    if _is_pure(config):
+        return
+    if not is_xdist_worker(config):
+        os.environ.update(_start_engines())
+    os.environ["REDIS_URL"] = _own_redis_database(config, os.environ["REDIS_URL"])
+    os.environ.update(KEYS | {"PROCESS": "test", "LOG_LEVEL": "WARNING"})
+    os.environ["DJANGO_SETTINGS_MODULE"] = "backend.settings"
+
+    from django.conf import settings
+
+    # Reading one lets pytest-django see that there are settings, and set Django up.
+    assert settings.DATABASES
+
+
+def _is_pure(config: pytest.Config) -> bool:
+    """Whether only tests of plain Python are asked for, which need neither Django nor engines."""
+    pure = config.rootpath / "tests" / "core"
+    places = [(config.invocation_params.dir / arg.partition("::")[0]) for arg in config.args]
+    return all(place == pure or pure in place.parents for place in places)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    _engines.close()
+
+
+def is_xdist_worker(config: pytest.Config) -> bool:
+    return hasattr(config, "workerinput")
+
+
+def _start_engines() -> dict[str, str]:
+    given = {name: os.environ.get(name, "") for name in ("DATABASE_URL", "REDIS_URL")}
+    if not all(given.values()):
+        folder: DataFolder = _engines.enter_context(temporary_engines())
+        given["DATABASE_URL"] = given["DATABASE_URL"] or folder.database_url
+        given["REDIS_URL"] = given["REDIS_URL"] or folder.redis_url
+    return given
+
+
+def _own_redis_database(config: pytest.Config, url: str) -> str:
+    if not is_xdist_worker(config):
+        return url
+    number = int(config.workerinput["workerid"].removeprefix("gw")) + 1  # type: ignore[attr-defined]
+    if url.startswith("unix:"):
+        return f"{url.partition('?')[0]}?db={number}"
+    return f"{url.rpartition('/')[0] if url.count('/') > 2 else url}/{number}"
+
+
+@pytest.fixture(autouse=True)
+def _fresh_cache(request: pytest.FixtureRequest) -> None:
+    """Tests with a database begin with an empty cache too."""
+    if request.node.get_closest_marker("django_db"):
+        from django.core.cache import cache
+
+        cache.clear()
