@@ -1,0 +1,1 @@
+"""The HTTP edge, in the words of Django REST framework."""

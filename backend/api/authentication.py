@@ -1,0 +1,198 @@
+"""Credentials to ``Principal`` (specification section 5).
+
+Credentials come in headers (``X-Svc-…``, with ``X-Parse-…`` as an alias unless
+``PARSE_HEADERS`` is off), by HTTP Basic (``appId:masterKey`` or ``appId:javascript-key=KEY``), or,
+when no header names an application, in the JSON body under the names that Parse's SDKs use.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from hmac import compare_digest
+from typing import Any
+
+from backend.conf import service_settings
+from backend.errors import (
+    InvalidApplicationId,
+    InvalidClientKey,
+    InvalidJSON,
+    InvalidMasterKey,
+    InvalidSessionToken,
+)
+from backend.principal import (
+    APPLICATION,
+    CLIENT,
+    MASTER,
+    READ_ONLY_MASTER,
+    Principal,
+)
+
+# What credentials are called in headers (after the prefix) and in the body.
+_HEADERS = {
+    "application_id": "APPLICATION_ID",
+    "master_key": "MASTER_KEY",
+    "rest_key": "REST_API_KEY",
+    "javascript_key": "JAVASCRIPT_KEY",
+    "client_key": "CLIENT_KEY",
+    "session_token": "SESSION_TOKEN",
+    "installation_id": "INSTALLATION_ID",
+}
+_BODY_KEYS = {
+    "_ApplicationId": "application_id",
+    "_MasterKey": "master_key",
+    "_RestAPIKey": "rest_key",
+    "_JavaScriptKey": "javascript_key",
+    "_ClientKey": "client_key",
+    "_SessionToken": "session_token",
+    "_InstallationId": "installation_id",
+}
+# Said by SDKs about the request itself; never fields of an object.
+_BODY_REMARKS = (
+    "_method",
+    "_ClientVersion",
+    "_RevocableSession",
+    "_MaintenanceKey",
+    "_noBody",
+    "_ContentType",
+    "_context",
+)
+
+
+@dataclass(slots=True)
+class Credentials:
+    """What a request says of who sends it; nothing is checked yet."""
+
+    application_id: str | None = None
+    master_key: str | None = None
+    rest_key: str | None = None
+    javascript_key: str | None = None
+    client_key: str | None = None
+    session_token: str | None = None
+    installation_id: str | None = None
+
+
+@lru_cache(maxsize=2)
+def _meta_names(with_alias: bool) -> tuple[tuple[tuple[str, str], ...], ...]:
+    prefixes = ("HTTP_X_SVC_", "HTTP_X_PARSE_") if with_alias else ("HTTP_X_SVC_",)
+    return tuple(
+        tuple((attribute, prefix + header) for attribute, header in _HEADERS.items())
+        for prefix in prefixes
+    )
+
+
+def from_headers(meta: Mapping[str, Any]) -> Credentials:
+    """The credentials in a request's headers, or in its HTTP Basic authorisation."""
+    found = Credentials()
+    for names in reversed(_meta_names(service_settings.PARSE_HEADERS)):
+        for attribute, name in names:
+            value = meta.get(name)
+            if value is not None:
+                setattr(found, attribute, value)
+    if found.application_id is None:
+        authorization = meta.get("HTTP_AUTHORIZATION")
+        if authorization is not None:
+            _read_basic(authorization, found)
+    return found
+
+
+def _read_basic(authorization: str, into: Credentials) -> None:
+    scheme, _, encoded = authorization.partition(" ")
+    if scheme.lower() != "basic":
+        return
+    try:
+        text = base64.b64decode(encoded.strip(), validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return
+    into.application_id, _, key = text.partition(":")
+    if key.startswith("javascript-key="):
+        into.javascript_key = key.removeprefix("javascript-key=")
+    elif key:
+        into.master_key = key
+
+
+def take_from_body(body: dict[str, Any], headers: Credentials) -> Credentials:
+    """Remove the credentials and remarks that SDKs put into a body; return what counts.
+
+    Those in the body count only when no header names an application.
+    """
+    for name in _BODY_REMARKS:
+        body.pop(name, None)
+    given: dict[str, str] = {}
+    for name, attribute in _BODY_KEYS.items():
+        value = body.pop(name, None)
+        if value is not None:
+            if type(value) is not str:
+                raise InvalidJSON(f"{name}: expected a string")
+            given[attribute] = value
+    if headers.application_id is not None or not given:
+        return headers
+    return Credentials(**given)
+
+
+def authenticate(credentials: Credentials, address: str) -> Principal:
+    """The principal that these credentials prove.
+
+    ``address`` is the caller's IP address. Raises ``InvalidApplicationId``, ``InvalidMasterKey``
+    (whatever else is right), ``InvalidClientKey`` when a client key is given and none is valid,
+    ``InvalidSessionToken``. Without any key the principal is the application alone, which only
+    some routes accept.
+    """
+    settings = service_settings
+    if not _same(credentials.application_id, settings.APP_ID):
+        raise InvalidApplicationId
+    if credentials.master_key is not None:
+        return _master(credentials.master_key, address)
+    keys = (
+        (credentials.rest_key, settings.REST_API_KEY),
+        (credentials.javascript_key, settings.JAVASCRIPT_KEY),
+        (credentials.client_key, settings.CLIENT_KEY),
+    )
+    principal = CLIENT
+    if not any([_same(given, expected) for given, expected in keys]):
+        if any(given is not None for given, _ in keys):
+            raise InvalidClientKey
+        principal = APPLICATION
+    if credentials.session_token is not None:
+        raise InvalidSessionToken("Invalid session token")
+    if credentials.installation_id is None:
+        return principal
+    return Principal(principal.authority, installation_id=credentials.installation_id)
+
+
+def _master(key: str, address: str) -> Principal:
+    is_master = _same(key, service_settings.MASTER_KEY)
+    is_reader = _same(key, service_settings.READ_ONLY_MASTER_KEY)
+    if not (is_master or is_reader) or not _may_be_master(address):
+        raise InvalidMasterKey
+    return MASTER if is_master else READ_ONLY_MASTER
+
+
+def _same(given: str | None, expected: str) -> bool:
+    """Whether a key is the configured one, in constant time; an unset key is never given."""
+    if given is None or not expected:
+        return False
+    return compare_digest(given.encode("utf-8", "replace"), expected.encode())
+
+
+def _may_be_master(address: str) -> bool:
+    networks = service_settings.MASTER_KEY_IPS
+    return networks == _ANY_ADDRESS or _in_networks(address, tuple(networks))
+
+
+_ANY_ADDRESS = ("0.0.0.0/0", "::/0")
+
+
+@lru_cache(maxsize=1024)
+def _in_networks(address: str, networks: tuple[str, ...]) -> bool:
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped:
+        found = found.ipv4_mapped
+    return any(found in ipaddress.ip_network(network, strict=False) for network in networks)

@@ -1,0 +1,48 @@
+"""Where REST requests leave Django's middleware.
+
+Everything below ``MOUNT_PATH`` is answered here, so that the admin's middleware (sessions, CSRF,
+authentication, messages) costs REST requests nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.urls import ResolverMatch, get_resolver
+from django.urls.exceptions import Resolver404
+
+from backend.api.views import UnknownRoute
+from backend.conf import service_settings
+
+URLCONF = "backend.api.urls"
+
+_unknown = UnknownRoute.as_view()
+
+
+class ApiEdge:
+    """Middleware that answers REST requests itself and passes on all others."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        mount = service_settings.MOUNT_PATH
+        path = request.path_info
+        if not path.startswith(mount) or path[len(mount) : len(mount) + 1] not in ("/", ""):
+            return self._get_response(request)
+        if request.method == "OPTIONS":
+            return HttpResponse(status=200)
+        match = resolve(path[len(mount) :])
+        if match is None:
+            return _unknown(request)
+        response: HttpResponse = match.func(request, *match.args, **match.kwargs)
+        return response
+
+
+def resolve(path: str) -> ResolverMatch | None:
+    """The route of a path below the mount path (``/classes/Foo``), or None."""
+    try:
+        return get_resolver(URLCONF).resolve(path)
+    except Resolver404:
+        return None

@@ -1,0 +1,32 @@
+"""Errors out: any exception as ``{"code": int, "error": str}``."""
+
+from __future__ import annotations
+
+import structlog
+from django.http import HttpRequest, HttpResponse
+
+from backend.api.renderers import json_response
+from backend.errors import InternalError, ServiceError
+
+log = structlog.get_logger(__name__)
+
+
+def as_service_error(error: Exception, request_id: str) -> ServiceError:
+    """The error that a client may see.
+
+    A ``ServiceError`` is shown as it is. Anything else is a fault of ours: it is logged with its
+    trace, and the client gets a neutral text with the request id under which the log has it.
+    """
+    if isinstance(error, ServiceError) and error.status != InternalError.status:
+        return error
+    log.error("request failed", exc_info=error)
+    return InternalError(f"Internal server error. Request id: {request_id}")
+
+
+def error_response(error: Exception, request: HttpRequest) -> HttpResponse:
+    """The HTTP response for an exception, whatever it is."""
+    shown = as_service_error(error, getattr(request, "request_id", "-"))
+    response = json_response(shown.body(), shown.status)
+    if shown.status == 405:
+        response.headers["Allow"] = ", ".join(getattr(error, "allowed", ()))
+    return response

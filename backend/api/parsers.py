@@ -1,0 +1,101 @@
+"""Strict JSON in: the body and the query string of a request as plain values."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qsl
+
+import msgspec
+from django.http import HttpRequest, UnreadablePostError
+
+from backend.conf import service_settings
+from backend.errors import CommandUnavailable, InvalidJSON, ObjectTooLarge
+
+JsonObject = dict[str, Any]
+
+# Parse's SDKs send text/plain from browsers, to save the preflight request, and `curl -d` says
+# that it sends a form unless told otherwise. What counts is that the body is a JSON object.
+_MEDIA_TYPES = frozenset(
+    {"", "application/json", "text/plain", "application/x-www-form-urlencoded"}
+)
+_MAX_PARAMETERS = 100
+
+_decode = msgspec.json.Decoder().decode
+
+
+def read_body(request: HttpRequest) -> JsonObject:
+    """The JSON object in the body, ``{}`` for an empty body.
+
+    Raises ``ObjectTooLarge`` before reading, ``CommandUnavailable`` (415) for another media type,
+    ``InvalidJSON`` for anything that isn't a JSON object in UTF-8.
+    """
+    meta = request.META
+    try:
+        length = int(meta.get("CONTENT_LENGTH") or 0)
+    except ValueError:
+        raise InvalidJSON("Content-Length: expected a number") from None
+    if length <= 0:
+        return {}
+    if length > service_settings.MAX_BODY_SIZE:
+        raise ObjectTooLarge(
+            f"The request body is larger than {service_settings.MAX_BODY_SIZE} bytes."
+        )
+    media_type = meta.get("CONTENT_TYPE", "")
+    if media_type != "application/json":
+        media_type = media_type.partition(";")[0].strip().lower()
+        if media_type not in _MEDIA_TYPES and not media_type.endswith("+json"):
+            raise CommandUnavailable(
+                "The request body must be JSON (Content-Type: application/json).", status=415
+            )
+    try:
+        raw = request.read(length)
+    except (UnreadablePostError, OSError):
+        raise InvalidJSON("The request body ended early.") from None
+    return decode_object(raw)
+
+
+def decode_object(raw: bytes | str) -> JsonObject:
+    """A JSON object from text; raises ``InvalidJSON``."""
+    value = decode_json(raw, "request body")
+    if type(value) is not dict:
+        raise InvalidJSON("The request body must be a JSON object.")
+    return value
+
+
+def decode_json(raw: bytes | str, place: str) -> Any:
+    """Any JSON value from text, integers of any size kept; raises ``InvalidJSON``."""
+    try:
+        return _decode(raw)
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise InvalidJSON(f"{place}: not valid JSON: {_reason(error)}") from None
+    except RecursionError:
+        raise InvalidJSON(f"{place}: nested too deeply") from None
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, UnicodeError):
+        return "not UTF-8"
+    return str(error).removeprefix("JSON is malformed: ")
+
+
+def read_query(request: HttpRequest) -> dict[str, str]:
+    """The parameters of the query string, as text; of a repeated one the last."""
+    text = request.META.get("QUERY_STRING", "")
+    return query_parameters(text) if text else {}
+
+
+def query_parameters(text: str) -> dict[str, str]:
+    """As ``read_query``, from the text after the question mark."""
+    try:
+        pairs = parse_qsl(
+            text,
+            keep_blank_values=True,
+            encoding="utf-8",
+            errors="strict",
+            max_num_fields=_MAX_PARAMETERS,
+        )
+    except UnicodeDecodeError:
+        raise InvalidJSON("The query string is not UTF-8.") from None
+    except ValueError:
+        raise InvalidJSON("The query string has too many parameters.") from None
+    return dict(pairs)

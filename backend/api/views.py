@@ -1,0 +1,113 @@
+"""The base of every REST view.
+
+A view says which methods it has and what it requires, and each method reads: decode, call the
+door, encode. The base does what all have in common, in this order: body, credentials, method
+override, route permission, method, and at the end any exception.
+
+It is DRF's ``APIView`` with a ``dispatch`` of its own: DRF's negotiation, wrapped request and
+response cost more than a whole get by id (``docs/decisions.md``), while its place in the class
+tree keeps DRF's tools (schema generation, routers, test client) usable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from django.http import HttpRequest, HttpResponse
+from rest_framework.views import APIView
+
+from backend.api import authentication, parsers
+from backend.api.addresses import client_address
+from backend.api.exceptions import error_response
+from backend.api.permissions import Requires, check_route
+from backend.api.renderers import Answer, render
+from backend.errors import CommandUnavailable, InvalidJSON
+from backend.principal import Principal
+
+METHODS = ("GET", "POST", "PUT", "DELETE")
+
+
+@dataclass(slots=True)
+class Call:
+    """One request to a route, decoded: also an item of a batch is one.
+
+    ``params`` are the parameters of the query string as text, or of a body sent with
+    ``_method: "GET"`` as JSON values.
+    """
+
+    principal: Principal
+    method: str
+    params: Mapping[str, Any]
+    body: dict[str, Any]
+    request_id: str
+
+
+class MethodNotAllowed(CommandUnavailable):
+    """The route is there, but not for this method."""
+
+    status = 405
+
+    def __init__(self, method: str, allowed: tuple[str, ...]) -> None:
+        super().__init__(f"The method {method} is not available here.")
+        self.allowed = allowed
+
+
+class ServiceView(APIView):
+    """A REST route. Subclasses define ``get``, ``post``, ``put``, ``delete`` as
+    ``(call, **names from the path) -> Answer``."""
+
+    requires: ClassVar[Requires] = Requires.CLIENT_KEY
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        try:
+            return render(self.answer(read_call(request), **kwargs))
+        except Exception as error:
+            return error_response(error, request)
+
+    def answer(self, call: Call, **kwargs: str) -> Answer:
+        """Check the route's permission and the method, and run it. Raises ``ServiceError``."""
+        check_route(self.requires, call.principal)
+        handler: Callable[..., Answer] | None = None
+        if call.method in METHODS:
+            handler = getattr(self, call.method.lower(), None)
+        if handler is None:
+            raise MethodNotAllowed(call.method, self._methods())
+        return handler(call, **kwargs)
+
+    def _methods(self) -> tuple[str, ...]:
+        return tuple(method for method in METHODS if hasattr(self, method.lower()))
+
+
+def read_call(request: HttpRequest) -> Call:
+    """Decode a request. Raises the errors of ``parsers`` and ``authentication``."""
+    method = request.method or ""
+    body = parsers.read_body(request)
+    params: Mapping[str, Any] = parsers.read_query(request)
+    credentials = authentication.from_headers(request.META)
+    if body:
+        if method == "POST" and "_method" in body:
+            method = _override(body["_method"])
+        credentials = authentication.take_from_body(body, credentials)
+        if method == "GET":
+            params = {**params, **body}
+    elif method == "HEAD":
+        method = "GET"
+    principal = authentication.authenticate(credentials, client_address(request))
+    return Call(principal, method, params, body, getattr(request, "request_id", "-"))
+
+
+def _override(method: object) -> str:
+    if not isinstance(method, str) or method.upper() not in METHODS:
+        raise InvalidJSON("_method: expected one of GET, POST, PUT, DELETE")
+    return method.upper()
+
+
+class UnknownRoute(ServiceView):
+    """What is answered where there is no route: the same error contract as everywhere."""
+
+    requires = Requires.APPLICATION
+
+    def answer(self, call: Call, **kwargs: str) -> Answer:
+        raise CommandUnavailable("There is no such route.", status=404)
