@@ -41,6 +41,8 @@ MAX_PATH_STEPS: Final = 50
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,127}")
 _OBJECT_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,127}")
+_ROLE_NAME = re.compile(r"[0-9A-Za-z_\- ]{1,128}")
+ROLE_PREFIX: Final = "role:"
 _RESERVED_NAMES = frozenset({"length", "className"})
 
 _ALPHABET = (string.ascii_letters + string.digits).encode()
@@ -126,6 +128,23 @@ def check_object_id(object_id: object) -> str:
     if not isinstance(object_id, str) or not is_object_id(object_id):
         raise MissingObjectId(f"Invalid object id: {shown(object_id)}")
     return object_id
+
+
+def is_role_name(name: str) -> bool:
+    """Whether a role may have this name."""
+    return _ROLE_NAME.fullmatch(name) is not None
+
+
+def role_id(role_name: str) -> str:
+    """The id by which access lists name a role."""
+    return ROLE_PREFIX + role_name
+
+
+def is_entity(name: str) -> bool:
+    """Whether an access list may name this: everybody (``*``), a user's id or ``role:NAME``."""
+    if name.startswith(ROLE_PREFIX):
+        return is_role_name(name[len(ROLE_PREFIX) :])
+    return name == "*" or is_object_id(name)
 
 
 def new_object_id() -> str:

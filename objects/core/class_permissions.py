@@ -1,0 +1,233 @@
+"""The permissions of a class (``classLevelPermissions``): their form and what makes them valid.
+
+They say who may ``find, get, count, create, update, delete, addField``, which fields of an
+object name users who may, which fields are hidden from whom, and the access list of new objects.
+``access`` decides by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Final, Literal, TypeAlias, get_args
+
+from backend.errors import InvalidJSON
+
+from .names import is_entity, shown
+from .values import Json
+
+EVERYBODY: Final = "*"
+CURRENT_USER: Final = "currentUser"
+AUTHENTICATED: Final = "authenticated"
+USER_FIELD_PREFIX: Final = "userField:"
+
+Action: TypeAlias = Literal["find", "get", "count", "create", "update", "delete", "addField"]
+ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
+READ_ACTIONS: Final = frozenset({"find", "get", "count"})
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Who may do one action: entities, anybody logged in, or users whom a field names."""
+
+    entities: frozenset[str] = frozenset()
+    requires_authentication: bool = False
+    pointer_fields: tuple[str, ...] = ()
+
+    def to_wire(self) -> dict[str, Json]:
+        wire: dict[str, Json] = dict.fromkeys(sorted(self.entities), True)
+        if self.requires_authentication:
+            wire["requiresAuthentication"] = True
+        if self.pointer_fields:
+            wire["pointerFields"] = [*self.pointer_fields]
+        return wire
+
+
+NOBODY: Final = Rule()
+ANYBODY: Final = Rule(frozenset({EVERYBODY}))
+
+_ALL_PUBLIC: Final[Mapping[Action, Rule]] = MappingProxyType(dict.fromkeys(ACTIONS, ANYBODY))
+_NONE_PROTECTED: Final[Mapping[str, frozenset[str]]] = MappingProxyType({EVERYBODY: frozenset()})
+
+
+@dataclass(frozen=True, slots=True)
+class ClassPermissions:
+    """The permissions of a class. The default lets everybody do everything.
+
+    ``protected_fields`` maps a group (``*``, ``authenticated``, ``role:X``, a user's id,
+    ``userField:F``) to the fields that are hidden from it; ``default_acl`` is given to new
+    objects that come without an access list.
+    """
+
+    rules: Mapping[Action, Rule] = field(default=_ALL_PUBLIC)
+    read_user_fields: tuple[str, ...] = ()
+    write_user_fields: tuple[str, ...] = ()
+    protected_fields: Mapping[str, frozenset[str]] = field(default=_NONE_PROTECTED)
+    default_acl: Mapping[str, Json] | None = None
+
+    def to_wire(self) -> dict[str, Json]:
+        """``classLevelPermissions`` as ``/schemas`` shows and takes them."""
+        wire: dict[str, Json] = {
+            action: self.rules.get(action, NOBODY).to_wire() for action in ACTIONS
+        }
+        if self.read_user_fields:
+            wire["readUserFields"] = [*self.read_user_fields]
+        if self.write_user_fields:
+            wire["writeUserFields"] = [*self.write_user_fields]
+        wire["protectedFields"] = {
+            group: [*sorted(names)] for group, names in self.protected_fields.items()
+        }
+        if self.default_acl is not None:
+            wire["ACL"] = dict(self.default_acl)
+        return wire
+
+    def without_fields(self, removed: Collection[str]) -> ClassPermissions:
+        """The permissions of a class that lost these fields."""
+        if not removed:
+            return self
+
+        def kept(names: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(name for name in names if name not in removed)
+
+        return replace(
+            self,
+            rules={
+                action: replace(rule, pointer_fields=kept(rule.pointer_fields))
+                for action, rule in self.rules.items()
+            },
+            read_user_fields=kept(self.read_user_fields),
+            write_user_fields=kept(self.write_user_fields),
+            protected_fields={
+                group: names.difference(removed) for group, names in self.protected_fields.items()
+            },
+        )
+
+
+PUBLIC: Final = ClassPermissions()
+
+
+def default_permissions(class_name: str) -> ClassPermissions:
+    """The permissions of a class for which nobody has set any."""
+    if class_name == "_User":
+        return ClassPermissions(protected_fields={EVERYBODY: frozenset({"email"})})
+    return PUBLIC
+
+
+def parse_permissions(
+    json: Json, user_fields: Collection[str], all_fields: Collection[str]
+) -> ClassPermissions:
+    """``classLevelPermissions`` that a client sent; an absent action is for the master key alone.
+
+    ``user_fields`` are the fields of the class that may name users (pointers to ``_User`` and
+    arrays), ``all_fields`` those that may be protected. Raises ``InvalidJSON`` as Parse does.
+    """
+    if not isinstance(json, dict):
+        raise InvalidJSON("classLevelPermissions: expected an object")
+    rules: dict[Action, Rule] = dict.fromkeys(ACTIONS, NOBODY)
+    permissions = ClassPermissions(protected_fields={})
+    for key, value in json.items():
+        if key in ("readUserFields", "writeUserFields"):
+            names = _pointer_fields(value, key, user_fields)
+            if key == "readUserFields":
+                permissions = replace(permissions, read_user_fields=names)
+            else:
+                permissions = replace(permissions, write_user_fields=names)
+            continue
+        if key not in (*ACTIONS, "protectedFields", "ACL"):
+            raise InvalidJSON(f"{shown(key)} is not a valid operation for class level permissions")
+        if not isinstance(value, dict):
+            raise InvalidJSON(
+                f"'{shown(value)}' is not a valid value for class level permissions {key}"
+                " - must be an object"
+            )
+        if key == "protectedFields":
+            protected = _protected(value, all_fields)
+            permissions = replace(permissions, protected_fields=protected)
+        elif key == "ACL":
+            permissions = replace(permissions, default_acl=_default_acl(value))
+        else:
+            action: Action = key  # type: ignore[assignment]
+            rules[action] = _rule(value, action, user_fields)
+    return replace(permissions, rules=rules)
+
+
+def _rule(json: Mapping[str, Json], action: Action, user_fields: Collection[str]) -> Rule:
+    rule = NOBODY
+    entities = set()
+    for entity, permit in json.items():
+        if entity == "pointerFields":
+            names = _pointer_fields(permit, f"{action}[pointerFields]", user_fields)
+            rule = replace(rule, pointer_fields=names)
+            continue
+        if not is_entity(entity):
+            raise InvalidJSON(f"'{shown(entity)}' is not a valid key for class level permissions")
+        if permit is not True:
+            raise InvalidJSON(
+                f"'{shown(permit)}' is not a valid value for class level permissions"
+                f" {action}:{entity}:{shown(permit)}"
+            )
+        if entity == "requiresAuthentication":
+            rule = replace(rule, requires_authentication=True)
+        else:
+            entities.add(entity)
+    return replace(rule, entities=frozenset(entities))
+
+
+def _pointer_fields(json: Json, place: str, user_fields: Collection[str]) -> tuple[str, ...]:
+    if not isinstance(json, list):
+        raise InvalidJSON(
+            f"'{shown(json)}' is not a valid value for class level permissions {place}"
+            " - expected an array."
+        )
+    names: list[str] = []
+    for name in json:
+        if not isinstance(name, str) or name not in user_fields:
+            raise InvalidJSON(
+                f"'{shown(name)}' is not a valid column for class level pointer permissions {place}"
+            )
+        names.append(name)
+    return tuple(dict.fromkeys(names))
+
+
+def _protected(json: Mapping[str, Json], all_fields: Collection[str]) -> dict[str, frozenset[str]]:
+    protected: dict[str, frozenset[str]] = {}
+    for group, names in json.items():
+        if group.startswith(USER_FIELD_PREFIX):
+            known = group[len(USER_FIELD_PREFIX) :] in all_fields
+        else:
+            known = group == AUTHENTICATED or is_entity(group)
+        if not known:
+            raise InvalidJSON(f"'{shown(group)}' is not a valid key for class level permissions")
+        if not isinstance(names, list):
+            raise InvalidJSON(
+                f"'{shown(names)}' is not a valid value for protectedFields[{group}]"
+                " - expected an array."
+            )
+        hidden = set()
+        for name in names:
+            if name in ("objectId", "createdAt", "updatedAt", "ACL"):
+                raise InvalidJSON(f"Default field '{name}' can not be protected")
+            if not isinstance(name, str) or name not in all_fields:
+                raise InvalidJSON(
+                    f"Field '{shown(name)}' in protectedFields:{group} does not exist"
+                )
+            hidden.add(name)
+        protected[group] = frozenset(hidden)
+    return protected
+
+
+def _default_acl(json: Mapping[str, Json]) -> dict[str, Json]:
+    entries: dict[str, Json] = {}
+    for entity, entry in json.items():
+        if entity != CURRENT_USER and not is_entity(entity):
+            raise InvalidJSON(f"'{shown(entity)}' is not a valid key for class level permissions")
+        if not isinstance(entry, dict) or not all(
+            permission in ("read", "write") and isinstance(granted, bool)
+            for permission, granted in entry.items()
+        ):
+            raise InvalidJSON(
+                f"'{shown(entry)}' is not a valid value for class level permissions acl"
+            )
+        entries[entity] = {**entry}
+    return entries
