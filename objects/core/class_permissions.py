@@ -60,10 +60,10 @@ class ClassPermissions:
     objects that come without an access list.
     """
 
-    rules: Mapping[Action, Rule] = field(default=_ALL_PUBLIC)
+    rules: Mapping[Action, Rule] = field(default_factory=lambda: _ALL_PUBLIC)
     read_user_fields: tuple[str, ...] = ()
     write_user_fields: tuple[str, ...] = ()
-    protected_fields: Mapping[str, frozenset[str]] = field(default=_NONE_PROTECTED)
+    protected_fields: Mapping[str, frozenset[str]] = field(default_factory=lambda: _NONE_PROTECTED)
     default_acl: Mapping[str, Json] | None = None
 
     def to_wire(self) -> dict[str, Json]:

@@ -131,9 +131,9 @@ class ClassSchema:
     """
 
     class_name: str
-    fields: Mapping[str, FieldType] = field(default=_NO_FIELDS)
+    fields: Mapping[str, FieldType] = field(default_factory=lambda: _NO_FIELDS)
     permissions: ClassPermissions = field(default_factory=ClassPermissions)
-    indexes: Mapping[str, IndexDeclaration] = field(default=_NO_INDEXES)
+    indexes: Mapping[str, IndexDeclaration] = field(default_factory=lambda: _NO_INDEXES)
 
     def field_type(self, name: str) -> FieldType | None:
         """The type of a field, one that every class has or one of its own."""
