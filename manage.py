@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Django's command line, with the service's settings and the engines that are running."""
+"""Django's command line, with the service's settings and the engines that script/server runs."""
 
 import os
 import sys
@@ -8,8 +8,31 @@ import sys
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backend.settings")
     from django.core.management import execute_from_command_line
+    from django.db import OperationalError
+    from redis import ConnectionError
 
-    execute_from_command_line(sys.argv)
+    try:
+        execute_from_command_line(sys.argv)
+    except OperationalError as error:
+        sys.exit(unreachable("PostgreSQL", "DATABASE_URL", "EMBEDDED_POSTGRES", error))
+    except ConnectionError as error:
+        sys.exit(unreachable("Redis", "REDIS_URL", "EMBEDDED_REDIS", error))
+
+
+def unreachable(engine: str, variable: str, embedded: str, error: Exception) -> str:
+    from django.conf import settings
+
+    from backend.logs import mask_text
+
+    if not getattr(settings, embedded):
+        first_line = mask_text(str(error).strip().partition("\n")[0])
+        return f"{engine} at {variable} can't be used: {first_line}"
+    if settings.DATA_FOLDER.running() is None:
+        return (
+            f"{engine} isn't running: start script/server with DATA_DIR={settings.DATA_DIR}, "
+            f"or set {variable}."
+        )
+    return f"The embedded {engine} doesn't answer; its log is in {settings.DATA_FOLDER.log}."
 
 
 if __name__ == "__main__":

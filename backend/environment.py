@@ -90,3 +90,12 @@ def address(name: str, default: str, schemes: Iterable[str]) -> str:
     if value and scheme not in known:
         raise BadSetting(f"{name} must be a URL that begins with {' or '.join(known)}.")
     return value
+
+
+def bind(name: str, default: str) -> str:
+    """Where a server listens: ``unix:/path`` or ``host:port``."""
+    value = text(name) or default
+    host, _, port = value.rpartition(":")
+    if value.startswith("unix:/") or (host and port.isdecimal() and 0 < int(port) < 65536):
+        return value
+    raise BadSetting(f"{name} must be unix:/path/to.sock or host:port, not {value!r}.")

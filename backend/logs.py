@@ -112,6 +112,13 @@ class _LineHandler(logging.Handler):
             self.handleError(record)
 
 
+class _NotRoutine(logging.Filter):
+    """Leaves out the sign of life that a worker gives every few seconds."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.name != "celery.app.trace" or "beat_is_alive" not in record.getMessage()
+
+
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 
@@ -165,7 +172,14 @@ def standard_library(level: str, style: str) -> dict[str, Any]:
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {"line": {"()": "backend.logs.formatter", "style": style}},
-        "handlers": {"line": {"()": "backend.logs._LineHandler", "formatter": "line"}},
+        "filters": {"routine": {"()": "backend.logs._NotRoutine"}},
+        "handlers": {
+            "line": {
+                "()": "backend.logs._LineHandler",
+                "formatter": "line",
+                "filters": ["routine"],
+            }
+        },
         "root": {"handlers": ["line"], "level": level},
         "loggers": {
             # Each request has one line of ours; Django's own would say it twice.
@@ -174,6 +188,9 @@ def standard_library(level: str, style: str) -> dict[str, Any]:
             "daphne": {"level": "WARNING"},
             "_granian": {"level": "WARNING"},
             "celery": {"level": _at_least(level, "INFO")},
+            "celery.beat": {"level": _at_least(level, "WARNING")},
+            "celery.worker": {"level": _at_least(level, "WARNING")},
+            "django_celery_beat.schedulers": {"level": _at_least(level, "WARNING")},
             "asyncio": {"level": _at_least(level, "INFO")},
             "urllib3": {"level": _at_least(level, "INFO")},
         },

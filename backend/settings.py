@@ -18,15 +18,15 @@ from backend.embedded.folder import DataFolder
 from backend.environment import BadSetting
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-environment.read_file(BASE_DIR / ".env")
-DATA_DIR = Path(environment.text("DATA_DIR") or BASE_DIR / ".data")
-DATA_FOLDER = DataFolder(DATA_DIR)
-environment.read_file(DATA_FOLDER.keys)
-
-# Which of the processes this is: web, realtime, worker, beat, or manage.
+# Which of the processes this is. It decides about timeouts and names the database connections.
 PROCESS = environment.choice(
     "PROCESS", "manage", ("web", "realtime", "worker", "beat", "manage", "test")
 )
+if PROCESS != "test":
+    environment.read_file(BASE_DIR / ".env")
+DATA_DIR = Path(environment.text("DATA_DIR") or BASE_DIR / ".data")
+DATA_FOLDER = DataFolder(DATA_DIR)
+environment.read_file(DATA_FOLDER.keys)
 
 # -- Keys ---------------------------------------------------------------------------------------
 
@@ -69,6 +69,11 @@ SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PUBLIC_URL.startswith("https:")
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
+
+WEB_BIND = environment.bind("WEB_BIND", "127.0.0.1:8001")
+REALTIME_BIND = environment.bind("REALTIME_BIND", "127.0.0.1:8002")
+WEB_WORKERS = environment.whole("WEB_WORKERS", min(os.cpu_count() or 1, 4), least=1, most=512)
+WEB_THREADS = environment.whole("WEB_THREADS", 4, least=1, most=512)
 
 _mount = environment.text("MOUNT_PATH", "/api").rstrip("/")
 if not _mount.startswith("/") or _mount.split("/")[1] in ("admin", "static", "health", "ready"):
@@ -170,6 +175,14 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_TRANSPORT_OPTIONS = {"global_keyprefix": "celery:", "visibility_timeout": 3600}
 CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 CELERY_TIMEZONE = "UTC"
+CELERY_WORKER_CONCURRENCY = environment.whole("WORKER_CONCURRENCY", 2, least=1, most=512)
+CELERY_BEAT_SCHEDULE = {
+    "beat-is-alive": {
+        "task": "backend.beat_is_alive",
+        "schedule": 15.0,
+        "options": {"expires": 15.0},
+    },
+}
 
 # -- Applications -------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ import os
 import pytest
 
 from backend.embedded.engines import temporary_engines
-from backend.embedded.folder import DataFolder
+from backend.embedded.folder import DataFolder, temporary_folder
 
 KEYS = {
     "SECRET_KEY": "test-secret-key",
@@ -64,6 +64,7 @@ def _start_engines() -> dict[str, str]:
         folder: DataFolder = _engines.enter_context(temporary_engines())
         given["DATABASE_URL"] = given["DATABASE_URL"] or folder.database_url
         given["REDIS_URL"] = given["REDIS_URL"] or folder.redis_url
+    given["DATA_DIR"] = str(_engines.enter_context(temporary_folder()).path)
     return given
 
 

@@ -7,13 +7,16 @@ stops everything in order.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
+
+import psutil
 
 from backend.embedded.account import Account
 
@@ -75,6 +78,34 @@ def start(
         preexec_fn=before_exec(death_signal),
         **identity,  # type: ignore[arg-type]
     )
+
+
+def end_descendants(
+    spare: Iterable[int | None] = (), patience: float = 10.0, how: int = signal.SIGTERM
+) -> None:
+    """End every descendant except those in ``spare``: politely, then by force."""
+    spared = set(spare)
+    found = [
+        process
+        for process in psutil.Process().children(recursive=True)
+        if not spared & _line(process)
+    ]
+    for process in found:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.send_signal(how)
+    _, stubborn = psutil.wait_procs(found, timeout=patience)
+    for process in stubborn:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(stubborn, timeout=patience)
+
+
+def _line(process: psutil.Process) -> set[int]:
+    """The process and its ancestors, by number."""
+    try:
+        return {process.pid, *(parent.pid for parent in process.parents())}
+    except psutil.NoSuchProcess:
+        return set()
 
 
 PLAIN_ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}

@@ -4,44 +4,66 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
+from types import TracebackType
 
+from backend.embedded.account import Account
 from backend.embedded.binaries import engine_binaries
 from backend.embedded.folder import DataFolder, temporary_folder
 from backend.embedded.postgres import UNSAFE_BUT_FAST, PostgreSQL
 from backend.embedded.redis_server import Redis
 
 
-@contextlib.contextmanager
-def running_engines(
-    folder: DataFolder,
-    *,
-    postgres: bool = True,
-    redis: bool = True,
-    user: str = "",
-    settings: Mapping[str, str] | None = None,
-    durable: bool = True,
-) -> Iterator[DataFolder]:
-    """Run the engines that are asked for while the block runs; PostgreSQL ends last."""
-    account = folder.prepare(user)
-    with contextlib.ExitStack() as stack:
-        if postgres or redis:
-            binaries = engine_binaries(account, folder.runtime)
+class Engines:
+    """The engines that are asked for, running while the ``with`` block does; PostgreSQL ends last.
+
+    The folder has to be prepared, by ``DataFolder.prepare``.
+    """
+
+    def __init__(
+        self,
+        folder: DataFolder,
+        account: Account,
+        *,
+        postgres: bool = True,
+        redis: bool = True,
+        settings: Mapping[str, str] | None = None,
+        durable: bool = True,
+    ) -> None:
+        self._engines: list[PostgreSQL | Redis] = []
+        self._stack = contextlib.ExitStack()
+        if not (postgres or redis):
+            return
+        binaries = engine_binaries(account, folder.runtime)
         if postgres:
-            database = PostgreSQL(folder, account, binaries, settings)
-            stack.callback(database.stop)
-            database.start()
+            self._engines.append(PostgreSQL(folder, account, binaries, settings))
         if redis:
-            broker = Redis(folder, account, binaries, durable=durable)
-            stack.callback(broker.stop)
-            broker.start()
-        yield folder
+            self._engines.append(Redis(folder, account, binaries, durable=durable))
+
+    @property
+    def pids(self) -> list[int | None]:
+        return [engine.pid for engine in self._engines]
+
+    def __enter__(self) -> Engines:
+        with contextlib.ExitStack() as stack:
+            for engine in self._engines:
+                stack.callback(engine.stop)
+                engine.start()
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.close()
 
 
 @contextlib.contextmanager
 def temporary_engines() -> Iterator[DataFolder]:
     """Engines of one test run: fast, and gone with all their data when the block ends."""
-    with (
-        temporary_folder() as folder,
-        running_engines(folder, settings=UNSAFE_BUT_FAST, durable=False),
-    ):
-        yield folder
+    with temporary_folder() as folder:
+        account = folder.prepare()
+        with Engines(folder, account, settings=UNSAFE_BUT_FAST, durable=False):
+            yield folder

@@ -1,0 +1,79 @@
+"""The outermost middleware: what belongs to every request, whoever answers it.
+
+It gives the request an id (the client's ``X-Request-Id`` where that is well formed), carries it
+into every line logged meanwhile and into the answer's header, and logs one line a request: method,
+path, status, duration. The query string and headers are never logged.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from ipaddress import ip_address, ip_network
+from time import perf_counter
+from typing import Any
+
+from django.http import HttpRequest, HttpResponseBase
+from structlog.contextvars import bind_contextvars, clear_contextvars
+
+from backend.conf import service_settings
+from backend.logs import get_logger
+
+HEADER = "X-Request-Id"
+_WELL_FORMED = re.compile(r"[A-Za-z0-9_.-]{8,64}").fullmatch
+
+log = get_logger("request")
+
+
+def new_request_id() -> str:
+    """128 random bits, as text."""
+    return os.urandom(16).hex()
+
+
+class RequestContext:
+    """The middleware. ``request.id`` is there for everything inside it."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        begin = perf_counter()
+        given = request.META.get("HTTP_X_REQUEST_ID", "")
+        request_id = given if _WELL_FORMED(given) else new_request_id()
+        request.id = request_id  # type: ignore[attr-defined]
+        clear_contextvars()
+        bind_contextvars(request_id=request_id)
+        response = self.get_response(request)
+        response.headers[HEADER] = request_id
+        log.info(
+            "request",
+            method=request.method,
+            path=request.path_info,
+            status=response.status_code,
+            ms=round((perf_counter() - begin) * 1000, 2),
+        )
+        return response
+
+
+def client_address(meta: Mapping[str, Any]) -> str:
+    """The address of the client, seen through our own proxy.
+
+    ``X-Forwarded-For`` counts only where the connection comes from the proxy: over its socket, or
+    from one of ``TRUSTED_PROXIES``. Its last entry is the one that the proxy wrote.
+    """
+    peer = str(meta.get("REMOTE_ADDR") or "")
+    forwarded = str(meta.get("HTTP_X_FORWARDED_FOR") or "")
+    if not forwarded or not (peer == "" or _is_proxy(peer)):
+        return peer
+    return forwarded.rpartition(",")[2].strip()
+
+
+def _is_proxy(peer: str) -> bool:
+    try:
+        address = ip_address(peer)
+    except ValueError:
+        return False
+    return any(
+        address in ip_network(network, strict=False) for network in service_settings.TRUSTED_PROXIES
+    )

@@ -1,0 +1,128 @@
+"""``/health``: the process answers. ``/ready``: everything that it needs answers too.
+
+Neither needs a header. ``/health`` touches nothing; ``/ready`` asks each dependency, waits for
+none of them longer than two seconds, and names those that fail, without saying where they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from time import time
+
+import msgspec
+import psycopg
+import redis
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from backend.heartbeats import BEAT, WORKER, latest
+from backend.logs import get_logger
+
+_PATIENCE = 2  # seconds
+_WORKER_SILENCE = 20
+_BEAT_SILENCE = 60
+
+log = get_logger("ready")
+_encode = msgspec.json.encode
+
+
+def health(request: HttpRequest) -> HttpResponse:
+    """Endpoint 7 of the specification."""
+    return _answer(request, 200, b'{"status":"ok"}')
+
+
+def ready(request: HttpRequest) -> HttpResponse:
+    """200 when the service can do its work, else 503 and the names of what it lacks."""
+    states = {name: _state(name, check) for name, check in CHECKS.items()}
+    failing = [name for name, state in states.items() if state != "ok" and name != "beat"]
+    body: dict[str, object] = {"status": "ok", "checks": states}
+    if failing:
+        # Beat's absence delays schedules and stops no request, so it is shown only.
+        body = {"code": 1, "error": f"not ready: {', '.join(failing)}", "checks": states}
+    return _answer(request, 503 if failing else 200, _encode(body))
+
+
+def _answer(request: HttpRequest, status: int, body: bytes) -> HttpResponse:
+    if request.method not in ("GET", "HEAD"):
+        refusal = _encode({"code": 108, "error": f"method {request.method} is not allowed here"})
+        answer = HttpResponse(refusal, status=405, content_type="application/json")
+        answer.headers["Allow"] = "GET, HEAD"
+        return answer
+    answer = HttpResponse(body, status=status, content_type="application/json")
+    answer.headers["Cache-Control"] = "no-store"
+    return answer
+
+
+def _state(name: str, check: Callable[[], str]) -> str:
+    try:
+        return check()
+    except (psycopg.Error, redis.RedisError, OSError) as error:
+        log.warning("a dependency doesn't answer", dependency=name, error=str(error))
+        return "unreachable"
+
+
+def _connect() -> psycopg.Connection:
+    """A connection of its own: the request's would wait as long as a request may."""
+    entry = settings.DATABASES["default"]
+    names = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host"}
+    given = {key: entry[name] for name, key in (names | {"PORT": "port"}).items() if entry[name]}
+    options = dict(entry["OPTIONS"]) | {
+        "connect_timeout": _PATIENCE,
+        "options": f"-c statement_timeout={_PATIENCE * 1000}",
+    }
+    return psycopg.connect(**{**options, **given}, autocommit=True)
+
+
+def _database() -> str:
+    with _connect() as connection:
+        connection.execute("SELECT 1")
+    return "ok"
+
+
+@lru_cache(maxsize=1)
+def _known_migrations() -> frozenset[tuple[str, str]]:
+    from django.db.migrations.loader import MigrationLoader
+
+    return frozenset(MigrationLoader(None, ignore_no_migrations=True).graph.nodes)
+
+
+def _migrations() -> str:
+    with _connect() as connection:
+        try:
+            rows = connection.execute("SELECT app, name FROM django_migrations").fetchall()
+        except psycopg.errors.UndefinedTable:
+            return "missing"
+    return "ok" if _known_migrations() <= set(rows) else "missing"
+
+
+def _client() -> redis.Redis:
+    return redis.Redis.from_url(
+        settings.REDIS_URL,
+        socket_timeout=_PATIENCE,
+        socket_connect_timeout=_PATIENCE,
+        retry=Retry(NoBackoff(), 0),
+    )
+
+
+def _redis() -> str:
+    with _client() as client:
+        client.ping()
+    return "ok"
+
+
+def _heard(which: str, silence: float) -> str:
+    with _client() as client:
+        seen = latest(client, which)
+    return "ok" if seen is not None and time() - seen <= silence else "not heard from"
+
+
+CHECKS: dict[str, Callable[[], str]] = {
+    "database": _database,
+    "migrations": _migrations,
+    "redis": _redis,
+    "worker": lambda: _heard(WORKER, _WORKER_SILENCE),
+    "beat": lambda: _heard(BEAT, _BEAT_SILENCE),
+}

@@ -1,0 +1,85 @@
+"""The Celery application.
+
+A task that is started while a request is answered logs with that request's id. Tasks are
+acknowledged when they are done, so a task whose worker dies is run again: tasks must bear that.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from time import monotonic
+from typing import Any
+
+import redis
+from celery import Celery, signals
+from celery.platforms import SecurityWarning
+from structlog.contextvars import bind_contextvars, clear_contextvars, get_contextvars
+
+# Started by root on a bare machine, everything but the engines runs as root; JSON is all we accept.
+warnings.filterwarnings("ignore", category=SecurityWarning)
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backend.settings")
+
+app = Celery("backend")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks()
+
+HEADER = "request_id"
+_SIGN_EVERY = 5.0  # seconds
+_last_sign = 0.0
+
+
+@app.task(name="backend.beat_is_alive", ignore_result=True)
+def beat_is_alive() -> None:
+    """Scheduled by beat; a worker that runs it proves that beat schedules."""
+    from backend import heartbeats
+
+    with _redis() as client:
+        heartbeats.note(client, heartbeats.BEAT)
+
+
+def _redis() -> redis.Redis:
+    from django.conf import settings
+
+    return redis.Redis.from_url(settings.REDIS_URL, socket_timeout=5, socket_connect_timeout=5)
+
+
+@signals.setup_logging.connect
+def _keep_our_logging(**kwargs: Any) -> None:
+    """Having a receiver keeps Celery from setting up logging of its own."""
+
+
+@signals.before_task_publish.connect
+def _send_request_id(headers: dict[str, Any], **kwargs: Any) -> None:
+    request_id = get_contextvars().get("request_id")
+    if request_id:
+        headers.setdefault(HEADER, request_id)
+
+
+@signals.task_prerun.connect
+def _bind_request_id(task_id: str, task: Any, **kwargs: Any) -> None:
+    clear_contextvars()
+    request_id = getattr(task.request, HEADER, None)
+    bind_contextvars(task=task.name, task_id=task_id)
+    if request_id:
+        bind_contextvars(request_id=request_id)
+
+
+@signals.task_postrun.connect
+def _forget_request_id(**kwargs: Any) -> None:
+    clear_contextvars()
+
+
+@signals.heartbeat_sent.connect
+def _leave_sign_of_life(**kwargs: Any) -> None:
+    global _last_sign
+    from backend import heartbeats
+
+    if monotonic() - _last_sign < _SIGN_EVERY:
+        return
+    try:
+        with _redis() as client:
+            heartbeats.note(client, heartbeats.WORKER)
+    except redis.RedisError:
+        return  # Celery itself reports that Redis is away, and connects again
+    _last_sign = monotonic()

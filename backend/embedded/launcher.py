@@ -1,0 +1,211 @@
+"""``script/server``: from a data folder to a running service, and back.
+
+This process starts the engines itself, and the runner, which starts the rest. It waits for the
+runner. However this process or the runner ends, by a signal or killed, everything else ends too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+from urllib.error import HTTPError, URLError
+from urllib.request import ProxyHandler, build_opener
+
+import psutil
+
+from backend import environment
+from backend.embedded.binaries import caddy
+from backend.embedded.children import adopt_orphans, before_exec, end_descendants
+from backend.embedded.engines import Engines
+from backend.embedded.errors import StartError
+from backend.embedded.folder import DataFolder
+from backend.embedded.keys import ensure_keys
+from backend.embedded.words import greeting
+
+ROOT = Path(__file__).resolve().parents[2]
+_READY = 120.0  # seconds
+
+
+class _Stopped(BaseException):
+    """SIGTERM or Ctrl-C."""
+
+
+def main() -> int:
+    """Run the service until it is told to stop. The result is the process's exit status."""
+    _listen_for_signals()
+    adopt_orphans()
+    try:
+        with contextlib.ExitStack() as stack:
+            return _run(stack)
+    except StartError as error:
+        print(f"script/server: {error}", file=sys.stderr)
+        return 1
+    except _Stopped:
+        return 0
+
+
+def _run(stack: contextlib.ExitStack) -> int:
+    environment.read_file(ROOT / ".env")
+    folder = DataFolder(Path(environment.text("DATA_DIR") or ROOT / ".data"))
+    os.environ["DATA_DIR"] = str(folder.path)
+    account = folder.prepare(environment.text("ENGINE_USER"))
+    lock = stack.enter_context(folder.hold())
+    new_keys = ensure_keys(folder)
+
+    # Every setting is read and judged here, before anything is started.
+    from backend import settings
+
+    check_port(settings.HOST, settings.PORT)
+    stack.callback(folder.forget)
+    folder.record(pid=os.getpid(), address=settings.PUBLIC_URL)
+    engines = stack.enter_context(
+        Engines(folder, account, postgres=settings.EMBEDDED_POSTGRES, redis=settings.EMBEDDED_REDIS)
+    )
+    child_environment = _child_environment(folder, settings)
+    login = _prepare(child_environment)
+    runner = stack.enter_context(_runner(child_environment, lock, engines))
+    wait_until_ready(settings.HOST, settings.PORT, runner)
+    print(greeting(settings, login, folder, new_keys), flush=True)
+    status = runner.wait()
+    print("script/server: the processes have ended.", file=sys.stderr)
+    return status or 1
+
+
+# -- signals ------------------------------------------------------------------------------------
+
+
+def _listen_for_signals() -> None:
+    def stop(number: int, frame: FrameType | None) -> NoReturn:
+        for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(each, signal.SIG_IGN)  # once is enough; stopping is under way
+        raise _Stopped
+
+    for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(each, stop)
+
+
+# -- what is started ----------------------------------------------------------------------------
+
+
+def _child_environment(folder: DataFolder, settings: Any) -> dict[str, str]:
+    sockets = folder.app_sockets
+    scripts = Path(sys.executable).parent
+    return os.environ | {
+        "PATH": f"{scripts}{os.pathsep}{caddy().parent}{os.pathsep}{os.environ.get('PATH', '')}",
+        "PYTHONUNBUFFERED": "1",
+        "DJANGO_SETTINGS_MODULE": "backend.settings",
+        "HOST": settings.HOST,
+        "PORT": str(settings.PORT),
+        "WEB_BIND": f"unix:{sockets / 'web.sock'}",
+        "REALTIME_BIND": f"unix:{sockets / 'realtime.sock'}",
+        "WEB_UPSTREAM": f"unix/{sockets / 'web.sock'}",
+        "REALTIME_UPSTREAM": f"unix/{sockets / 'realtime.sock'}",
+        "SITE_ADDRESS": os.environ.get("SITE_ADDRESS") or f"http://:{settings.PORT}",
+        "CADDY_STORAGE": str(folder.path / "caddy"),
+        "LOG_FORMAT": os.environ.get("LOG_FORMAT")
+        or ("console" if sys.stderr.isatty() else "json"),
+    }
+
+
+def _prepare(child_environment: dict[str, str]) -> dict[str, str | None]:
+    """Migrate and make the first staff user, in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "manage.py"), "prepare", "--json"],
+        cwd=ROOT,
+        env=child_environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        preexec_fn=before_exec(signal.SIGTERM),
+        check=False,
+    )
+    if done.returncode != 0:
+        raise StartError("The database couldn't be prepared; the reason is above.")
+    login: dict[str, str | None] = json.loads(done.stdout)
+    return login
+
+
+@contextlib.contextmanager
+def _runner(
+    child_environment: dict[str, str], lock: int, engines: Engines
+) -> Iterator[subprocess.Popen[bytes]]:
+    runner = subprocess.Popen(
+        [sys.executable, "-m", "backend.embedded.runner", str(ROOT / "Procfile")],
+        cwd=ROOT,
+        env=child_environment,
+        stdin=subprocess.DEVNULL,
+        # The runner holds the data folder too, for as long as it takes to end its processes.
+        pass_fds=(lock,),
+        start_new_session=True,
+        preexec_fn=before_exec(signal.SIGTERM),
+    )
+    try:
+        yield runner
+    finally:
+        if runner.poll() is None:
+            runner.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                runner.wait(30)
+        end_descendants(spare=engines.pids)
+
+
+# -- the public port ----------------------------------------------------------------------------
+
+
+def check_port(host: str, port: int) -> None:
+    """Raise if nothing could listen there, naming who does."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise StartError(_port_trouble(host, port, error)) from error
+
+
+def _port_trouble(host: str, port: int, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"Port {port} is in use{_listener(port)}: stop it, or set PORT to another one."
+    if error.errno == errno.EACCES:
+        return f"Port {port} needs privileges that this account lacks: set PORT above 1023."
+    return f"HOST={host} can't be listened on: {error.strerror or error}."
+
+
+def _listener(port: int) -> str:
+    with contextlib.suppress(psutil.Error, OSError):
+        for found in psutil.net_connections("tcp"):
+            if found.status == psutil.CONN_LISTEN and found.laddr.port == port and found.pid:
+                return f" by {psutil.Process(found.pid).name()} (process {found.pid})"
+    return ""
+
+
+def wait_until_ready(host: str, port: int, runner: subprocess.Popen[bytes]) -> None:
+    """Wait until ``/ready`` says so through the public port."""
+    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    url = f"http://{f'[{name}]' if ':' in name else name}:{port}/ready"
+    opener = build_opener(ProxyHandler({}))
+    patience = time.monotonic() + _READY
+    last = "it doesn't answer"
+    while time.monotonic() < patience:
+        if runner.poll() is not None:
+            raise StartError("A process ended while starting; the reason is above.")
+        try:
+            with opener.open(url, timeout=5):
+                return
+        except HTTPError as error:
+            with error, contextlib.suppress(ValueError, KeyError):
+                last = json.loads(error.read())["error"]
+        except (URLError, OSError):
+            pass
+        time.sleep(0.05)
+    raise StartError(f"The service wasn't ready after {_READY:.0f} seconds: {last}.")

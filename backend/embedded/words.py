@@ -1,0 +1,49 @@
+"""What the person at the terminal reads when the service has started."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from backend.embedded.folder import DataFolder
+
+
+def greeting(
+    settings: Any, login: Mapping[str, str | None], folder: DataFolder, new_keys: bool
+) -> str:
+    """Addresses, credentials, and two commands to paste."""
+    service = settings.SERVICE
+    base = f"{settings.PUBLIC_URL}{service['MOUNT_PATH']}"
+    application, master, rest = (
+        f"-H {shlex.quote(f'{header}: {service[name]}')}"
+        for header, name in (
+            ("X-Svc-Application-Id", "APP_ID"),
+            ("X-Svc-Master-Key", "MASTER_KEY"),
+            ("X-Svc-REST-API-Key", "REST_API_KEY"),
+        )
+    )
+    if login["password"]:
+        sign_in = f"user {login['username']}, password {login['password']}"
+    else:
+        sign_in = "with your staff account"
+    made = " (made just now)" if new_keys else ""
+    return f"""
+Running at {base}
+Admin      {settings.PUBLIC_URL}/admin/   {sign_in}
+Data, keys {folder.path}{made}
+
+Create an object:
+  curl -X POST {base}/classes/Note \\
+    {application} \\
+    {master} \\
+    -H 'Content-Type: application/json' -d '{{"text": "hello", "stars": 5}}'
+
+Read it back:
+  curl -G {base}/classes/Note \\
+    {application} \\
+    {rest} \\
+    --data-urlencode 'where={{"stars": {{"$gte": 3}}}}'
+
+Ctrl-C stops everything.
+"""

@@ -1,0 +1,22 @@
+"""Signs of life that the background processes leave in Redis."""
+
+from __future__ import annotations
+
+from time import time
+
+import redis
+
+WORKER = "worker"
+BEAT = "beat"
+_KEPT = 300  # seconds
+
+
+def note(client: redis.Redis, which: str) -> None:
+    """Leave a sign of life."""
+    client.set(f"heartbeat:{which}", repr(time()), ex=_KEPT)
+
+
+def latest(client: redis.Redis, which: str) -> float | None:
+    """When the last sign was left, as seconds since the epoch."""
+    value = client.get(f"heartbeat:{which}")
+    return float(value) if isinstance(value, bytes | str) else None

@@ -1,0 +1,74 @@
+"""``manage.py prepare``: bring the database up to date and make the first staff user.
+
+It may be run at every start and by several machines at once. With ``--json`` it says on standard
+output how to log in to the admin.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.core.management import call_command
+from django.core.management.base import BaseCommand
+from django.db import connection
+
+from backend.embedded.folder import private_file
+
+_LOCK = 7_316_504_801  # any number that nothing else locks
+_NAME = "admin"
+
+
+class Command(BaseCommand):
+    help = "Migrates, and makes the first staff user if there is none."
+    requires_system_checks = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--json", action="store_true", help="say the result as JSON")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
+            try:
+                self._migrate(options["verbosity"])
+                login = first_staff_user(settings.DATA_DIR)
+            finally:
+                cursor.execute("SELECT pg_advisory_unlock(%s)", [_LOCK])
+        if options["json"]:
+            self.stdout.write(json.dumps(login))
+        elif login["password"]:
+            self.stdout.write(f"admin: {login['username']} / {login['password']}")
+
+    def _migrate(self, verbosity: int) -> None:
+        from django.db.migrations.executor import MigrationExecutor
+
+        executor = MigrationExecutor(connection)
+        if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+            call_command("migrate", verbosity=max(verbosity - 1, 0), interactive=False)
+
+
+def first_staff_user(folder: Path) -> dict[str, str | None]:
+    """The name and password of the staff user that was made here, as far as they still hold."""
+    users = get_user_model()._default_manager
+    file = folder / "admin.json"
+    try:
+        kept = json.loads(file.read_text())
+    except (OSError, ValueError):
+        kept = None
+    if not users.filter(is_staff=True, is_active=True).exists():
+        if kept is None:
+            kept = {"username": _NAME, "password": secrets.token_urlsafe(12)}
+            folder.mkdir(parents=True, exist_ok=True)
+            with private_file(file) as out:
+                json.dump(kept, out)
+        users.create_superuser(kept["username"], password=kept["password"])  # type: ignore[attr-defined]
+        return kept
+    if kept is None:
+        return {"username": None, "password": None}
+    user = users.filter(username=kept["username"], is_staff=True).first()
+    return kept if user and user.check_password(kept["password"]) else kept | {"password": None}

@@ -1,0 +1,77 @@
+"""``python -m backend.serve web|realtime``: the servers, configured by the settings.
+
+``WEB_BIND`` and ``REALTIME_BIND`` say where they listen: ``unix:/path/to.sock`` or ``host:port``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+
+def web() -> None:
+    """granian: REST and the admin, over WSGI."""
+    os.environ.setdefault("PROCESS", "web")
+    from django.conf import settings
+    from granian import Granian
+    from granian.constants import Interfaces
+    from granian.log import LogLevels
+
+    # Loaded here once; the workers are forked from this process.
+    import backend.wsgi  # noqa: F401
+    from backend import logs
+
+    socket, host, port = _bind(settings.WEB_BIND)
+    Granian(
+        "backend.wsgi:application",
+        address=host,
+        port=port,
+        uds=socket,
+        uds_permissions=0o600 if socket else None,
+        interface=Interfaces.WSGI,
+        workers=settings.WEB_WORKERS,
+        blocking_threads=settings.WEB_THREADS,
+        blocking_threads_idle_timeout=600,
+        runtime_blocking_threads=settings.WEB_THREADS,
+        websockets=False,
+        log_level=LogLevels.warning,
+        log_dictconfig=logs.standard_library(settings.LOG_LEVEL, settings.LOG_FORMAT),
+        respawn_failed_workers=True,
+    ).serve()
+
+
+def realtime() -> None:
+    """daphne: sockets, over ASGI."""
+    os.environ.setdefault("PROCESS", "realtime")
+    from daphne.cli import CommandLineInterface
+    from django.conf import settings
+
+    socket, host, port = _bind(settings.REALTIME_BIND)
+    where = ["-u", str(socket)] if socket else ["-b", host, "-p", str(port)]
+    CommandLineInterface().run(
+        [*where, "--proxy-headers", "--verbosity", "0", "backend.asgi:application"]
+    )
+
+
+def _bind(text: str) -> tuple[Path | None, str, int]:
+    if text.startswith("unix:"):
+        socket = Path(text.removeprefix("unix:"))
+        with suppress(FileNotFoundError):
+            socket.unlink()  # left by a process that was killed
+        return socket, "127.0.0.1", 0
+    host, _, port = text.rpartition(":")
+    return None, host.strip("[]"), int(port)
+
+
+def main() -> None:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backend.settings")
+    roles = {"web": web, "realtime": realtime}
+    if len(sys.argv) != 2 or sys.argv[1] not in roles:
+        raise SystemExit(f"usage: python -m backend.serve {'|'.join(roles)}")
+    roles[sys.argv[1]]()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,14 @@
+"""Addresses outside the mount path. What is below ``MOUNT_PATH`` is ``backend.api.urls``."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.urls import path
+
+from backend.api.health import health, ready
+
+urlpatterns = [
+    path("admin/", admin.site.urls),
+    path("health", health, name="health"),
+    path("ready", ready, name="ready"),
+]
