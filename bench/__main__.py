@@ -1,0 +1,97 @@
+"""``script/bench``: start the servers, load them, ask them, print the figures."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+
+from backend.embedded.errors import StartError
+from bench import generator, profiling, report, scale, servers
+from bench.failure import BenchFailure
+from bench.measure import Options, load, measure, say
+from bench.workloads import WORKLOADS
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="script/bench",
+        description="Measure the service, alone or beside Parse Server on the same PostgreSQL.",
+    )
+    parser.add_argument("--peer", action="store_true", help="measure Parse Server as well")
+    parser.add_argument("--peer-only", action="store_true", help="measure Parse Server alone")
+    parser.add_argument(
+        "--only",
+        action="append",
+        choices=[workload.name for workload in WORKLOADS],
+        metavar="WORKLOAD",
+        help="this workload; may be repeated: %(choices)s",
+    )
+    parser.add_argument("--rounds", type=int, default=3, help="measured rounds (%(default)s)")
+    parser.add_argument("--seconds", type=int, default=8, help="seconds a run (%(default)s)")
+    parser.add_argument("--connections", type=int, default=16, help="kept open (%(default)s)")
+    parser.add_argument("--objects", type=int, default=100_000, help="loaded (%(default)s)")
+    parser.add_argument("--workers", type=int, default=2, help="processes a server (%(default)s)")
+    parser.add_argument("--threads", type=int, help="threads a worker of ours")
+    parser.add_argument("--generator", choices=("wrk", "autocannon"), help="what makes the load")
+    parser.add_argument("--proxy", action="store_true", help="measure behind Caddy as well")
+    parser.add_argument("--profile", action="store_true", help="where the time of a request goes")
+    parser.add_argument(
+        "--scale",
+        type=int,
+        nargs="?",
+        const=1_000_000,
+        metavar="OBJECTS",
+        help="compare 10,000 objects with this many (%(const)s)",
+    )
+    return parser.parse_args()
+
+
+def main() -> None:
+    arguments = _arguments()
+    workloads = [
+        workload for workload in WORKLOADS if not arguments.only or workload.name in arguments.only
+    ]
+    options = Options(
+        arguments.rounds,
+        arguments.seconds,
+        arguments.connections,
+        generator.choose(arguments.generator),
+    )
+    with contextlib.ExitStack() as stack:
+        engines = stack.enter_context(servers.engines())
+        running = []
+        if not arguments.peer_only:
+            running.append(
+                stack.enter_context(servers.ours(engines, arguments.workers, arguments.threads))
+            )
+        if arguments.peer or arguments.peer_only:
+            running.append(stack.enter_context(servers.peer(engines, arguments.workers)))
+        facts = report.conditions(engines, running, options)
+        if arguments.scale:
+            text, contents = scale.compare(engines, running[0], arguments.scale, options)
+        else:
+            targets = [(target, load(target, engines, arguments.objects)) for target in running]
+            if arguments.profile:
+                text, contents = profiling.profile(engines, *targets[0], workloads, options)
+            else:
+                if arguments.proxy:
+                    targets += [
+                        (stack.enter_context(servers.proxied(target, engines.folder)), loaded)
+                        for target, loaded in targets
+                    ]
+                runs = measure(engines, targets, workloads, options)
+                text = report.tables(runs, workloads, [target.name for target, _ in targets])
+                contents = {"runs": [run.as_dict() for run in runs]}
+        kept = report.keep(facts, **contents)
+    print(f"{report.heading(facts)}\n\n{text}")
+    say(f"all figures: {kept.relative_to(servers.ROOT)}")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (BenchFailure, StartError) as failure:
+        sys.exit(f"script/bench: {failure}")
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,68 @@
+// Parse Server in a cluster: `node peer.js` with the settings in PEER_*. Prints "ready" when every
+// process listens. It stops when its parent goes away (its standard input ends) and on SIGTERM.
+'use strict';
+
+const cluster = require('node:cluster');
+
+const processes = Number(process.env.PEER_PROCESSES || 2);
+const port = Number(process.env.PEER_PORT);
+
+function primary() {
+  let listening = 0;
+  let stopping = false;
+  cluster.on('listening', () => {
+    listening += 1;
+    if (listening === processes) console.log('ready');
+  });
+  cluster.on('exit', (worker, code) => {
+    if (stopping) return;
+    console.error(`a process of the peer ended with code ${code}`);
+    process.exit(1);
+  });
+  const stop = () => {
+    stopping = true;
+    for (const worker of Object.values(cluster.workers)) worker.kill('SIGTERM');
+    setTimeout(() => process.exit(0), 200);
+  };
+  process.on('SIGTERM', stop);
+  process.stdin.on('end', stop).resume();
+  // What the processes print is no line of ours.
+  cluster.setupPrimary({ stdio: ['ignore', 2, 2, 'ipc'] });
+  // One after the other: the first one makes the tables.
+  const startNext = (started) => {
+    if (started === processes) return;
+    cluster.fork().once('listening', () => startNext(started + 1));
+  };
+  startNext(0);
+}
+
+async function worker() {
+  const express = require('express');
+  const { ParseServer } = require('parse-server');
+  const server = new ParseServer({
+    databaseURI: process.env.PEER_DATABASE_URL,
+    appId: process.env.PEER_APP_ID,
+    restAPIKey: process.env.PEER_REST_API_KEY,
+    masterKey: process.env.PEER_MASTER_KEY,
+    serverURL: `http://127.0.0.1:${port}/parse`,
+    allowClientClassCreation: false,
+    enableAnonymousUsers: false,
+    // Tells the processes of one another's new classes.
+    databaseOptions: { enableSchemaHooks: true },
+    logsFolder: null,
+    logLevel: 'error',
+  });
+  await server.start();
+  const app = express();
+  app.use('/parse', server.app);
+  app.listen(port, '127.0.0.1');
+}
+
+if (cluster.isPrimary) {
+  primary();
+} else {
+  worker().catch((error) => {
+    console.error(error);
+    process.exit(1);
+  });
+}

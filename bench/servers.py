@@ -1,0 +1,339 @@
+"""The servers that are measured: started on free ports of this machine, stopped at the end.
+
+All of them use the same temporary PostgreSQL server over TCP, each with a database of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from backend.embedded import binaries
+from backend.embedded.engines import Engines as EmbeddedEngines
+from backend.embedded.folder import DATABASE, USER, temporary_folder
+from bench import accounting, data
+from bench.client import Client, wait_until_answering
+from bench.failure import BenchFailure
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+_KEYS = {
+    "APP_ID": "bench",
+    "REST_API_KEY": "bench-rest-api-key",
+    "MASTER_KEY": "bench-master-key-of-some-length",
+}
+_PEER_DATABASE = "peer"
+PROXIED = "+proxy"
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Engines:
+    """The PostgreSQL and Redis of this run."""
+
+    postgres_port: int
+    postgres_pid: int
+    redis_url: str
+    folder: Path
+    version: str
+
+    def url(self, database: str) -> str:
+        return f"postgresql://{USER}@127.0.0.1:{self.postgres_port}/{database}"
+
+    def execute(self, database: str, *statements: str | sql.Composable) -> None:
+        with psycopg.connect(self.url(database), autocommit=True) as connection:
+            for statement in statements:
+                connection.execute(statement)  # type: ignore[arg-type]
+
+    def value(self, database: str, query: str | sql.Composable) -> Any:
+        with psycopg.connect(self.url(database), autocommit=True) as connection:
+            row = connection.execute(query).fetchone()  # type: ignore[arg-type]
+        return row[0] if row else None
+
+
+@contextlib.contextmanager
+def engines() -> Iterator[Engines]:
+    """Engines with their default durability, gone with their data when the block ends."""
+    port = free_port()
+    settings = {"listen_addresses": "127.0.0.1", "port": str(port)}
+    with temporary_folder("svc-bench-") as folder:
+        account = folder.prepare()
+        # libpq reads it: the service makes its database over the socket, named after the port.
+        os.environ["PGPORT"] = str(port)
+        with EmbeddedEngines(folder, account, settings=settings):
+            del os.environ["PGPORT"]
+            pid = int((folder.postgres / "postmaster.pid").read_text().split()[0])
+            url = f"postgresql://{USER}@127.0.0.1:{port}/{DATABASE}"
+            with psycopg.connect(url) as connection:
+                version = connection.info.parameter_status("server_version") or ""
+            yield Engines(port, pid, folder.redis_url, folder.path, version)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A running server."""
+
+    name: str
+    title: str
+    port: int
+    mount: str
+    prefix: str
+    pid: int
+    database: str
+    versions: Mapping[str, str]
+    tune: Callable[[Engines], None]
+    """What an owner of this server would do by hand for the workloads: indexes, statistics."""
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {
+            f"{self.prefix}-Application-Id": _KEYS["APP_ID"],
+            f"{self.prefix}-REST-API-Key": _KEYS["REST_API_KEY"],
+        }
+
+    def client(self) -> Client:
+        return Client(self.port, self.mount, self.headers)
+
+    def master(self) -> Client:
+        master_key = {f"{self.prefix}-Master-Key": _KEYS["MASTER_KEY"]}
+        return Client(self.port, self.mount, self.headers | master_key)
+
+
+@contextlib.contextmanager
+def ours(engines: Engines, workers: int, threads: int | None = None) -> Iterator[Target]:
+    """The service's web process, as in production, without the proxy."""
+    port = free_port()
+    environment = {
+        **os.environ,
+        **_KEYS,
+        "DATABASE_URL": engines.url(DATABASE),
+        "REDIS_URL": engines.redis_url,
+        "DATA_DIR": str(engines.folder),
+        "MOUNT_PATH": "/api",
+        "WEB_BIND": f"127.0.0.1:{port}",
+        "WEB_WORKERS": str(workers),
+    }
+    if threads is not None:
+        environment["WEB_THREADS"] = str(threads)
+    migrate = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
+    subprocess.run(migrate, cwd=ROOT, env=environment, check=True)
+    command = [sys.executable, "-m", "backend.serve", "web"]
+    with _process("ours", command, ROOT, environment, engines.folder / "ours.log") as pid:
+        wait_until_answering(port, "/health")
+        yield Target(
+            "ours",
+            f"this service, {workers} processes",
+            port,
+            "/api",
+            "X-Svc",
+            pid,
+            DATABASE,
+            _python_versions(),
+            _tune_ours,
+        )
+
+
+def _python_versions() -> dict[str, str]:
+    from importlib.metadata import version
+
+    from backend import __version__
+
+    names = ("Django", "granian", "psycopg", "msgspec")
+    return {
+        "service": __version__,
+        "Python": sys.version.split()[0],
+        **{name: version(name) for name in names},
+    }
+
+
+def _tune_ours(engines: Engines) -> None:
+    engines.execute(DATABASE, "VACUUM ANALYZE", "CHECKPOINT")
+
+
+@contextlib.contextmanager
+def peer(engines: Engines, workers: int) -> Iterator[Target]:
+    """Parse Server from npm, as a cluster of processes."""
+    install_peer()
+    engines.execute(
+        "postgres", sql.SQL("CREATE DATABASE {}").format(sql.Identifier(_PEER_DATABASE))
+    )
+    port = free_port()
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": os.environ.get("HOME", "/"),
+        "NODE_ENV": "production",
+        "NO_DEPRECATION": "1",
+        "PEER_PORT": str(port),
+        "PEER_PROCESSES": str(workers),
+        "PEER_DATABASE_URL": engines.url(_PEER_DATABASE).replace("postgresql:", "postgres:"),
+        **{f"PEER_{name}": value for name, value in _KEYS.items()},
+    }
+    log = engines.folder / "peer.log"
+    with _process("peer", ["node", "peer.js"], HERE, environment, log, until="ready") as pid:
+        node = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True)
+        yield Target(
+            "peer",
+            f"Parse Server, {workers} processes",
+            port,
+            "/parse",
+            "X-Parse",
+            pid,
+            _PEER_DATABASE,
+            {"parse-server": _peer_version(), "node": node.stdout.strip().lstrip("v")},
+            _tune_peer,
+        )
+
+
+def _tune_peer(engines: Engines) -> None:
+    """The indexes that the service has by declaration or from the start, made by hand here."""
+    table = sql.Identifier(data.MAIN)
+    engines.execute(
+        _PEER_DATABASE,
+        *(
+            sql.SQL("CREATE INDEX IF NOT EXISTS {} ON {} ({})").format(
+                sql.Identifier(f"bench_{field}"), table, sql.Identifier(field)
+            )
+            for field in ("score", "createdAt")
+        ),
+        "VACUUM ANALYZE",
+        "CHECKPOINT",
+    )
+
+
+def install_peer() -> None:
+    """Install what package-lock.json pins, once."""
+    stamp = HERE / "node_modules" / ".package-lock.json"
+    lock = HERE / "package-lock.json"
+    if stamp.exists() and stamp.stat().st_mtime >= lock.stat().st_mtime:
+        return
+    if shutil.which("npm") is None:
+        raise BenchFailure("the peer needs Node.js 20.19 or later with npm")
+    print("installing the peer from npm", file=sys.stderr, flush=True)
+    done = subprocess.run(["npm", "ci", "--no-progress"], cwd=HERE, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise BenchFailure(f"npm ci failed: {done.stderr.strip()[-400:]}")
+    os.utime(stamp)
+
+
+def _peer_version() -> str:
+    import json
+
+    package = HERE / "node_modules" / "parse-server" / "package.json"
+    return str(json.loads(package.read_text())["version"])
+
+
+@contextlib.contextmanager
+def proxied(target: Target, folder: Path) -> Iterator[Target]:
+    """The same server behind Caddy, with nothing but the proxying configured."""
+    port = free_port()
+    configuration = folder / f"{target.name}.caddyfile"
+    configuration.write_text(
+        "{\n\tadmin off\n\tauto_https off\n\tpersist_config off\n}\n"
+        f"http://127.0.0.1:{port} {{\n\treverse_proxy 127.0.0.1:{target.port}\n}}\n"
+    )
+    command = [str(binaries.caddy()), "run", "--config", str(configuration)]
+    command += ["--adapter", "caddyfile"]
+    log = folder / f"{target.name}-proxy.log"
+    with _process("caddy", command, folder, dict(os.environ), log) as pid:
+        wait_until_answering(port, "/")
+        yield Target(
+            f"{target.name}{PROXIED}",
+            f"{target.title}, behind Caddy",
+            port,
+            target.mount,
+            target.prefix,
+            pid,
+            target.database,
+            target.versions,
+            target.tune,
+        )
+
+
+@contextlib.contextmanager
+def _process(
+    name: str,
+    command: list[str],
+    folder: Path,
+    environment: dict[str, str],
+    log: Path,
+    until: str | None = None,
+) -> Iterator[int]:
+    """Run a command while the block runs; its output goes to ``log`` after the line ``until``."""
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE if until else output,
+            stderr=output,
+            start_new_session=True,
+        )
+        try:
+            if until and process.stdout:
+                line = process.stdout.readline().decode().strip()
+                if line != until:
+                    raise BenchFailure(f"{name} doesn't start: {_last_lines(log)}")
+            yield process.pid
+            if process.poll() is not None:
+                raise BenchFailure(f"{name} ended by itself: {_last_lines(log)}")
+        finally:
+            below = accounting.tree(process.pid)
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(15)
+            except subprocess.TimeoutExpired:
+                for pid in below:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+                process.wait()
+
+
+def _last_lines(log: Path) -> str:
+    return " / ".join(log.read_text(errors="replace").strip().splitlines()[-3:])
+
+
+def prepare(target: Target) -> None:
+    """Make the classes of the benchmark, with the declared index where the server has those."""
+    with target.master() as master:
+        for name, fields in (
+            (data.OWNER, data.OWNER_FIELDS),
+            (data.MAIN, data.FIELDS),
+            (data.WRITTEN, data.FIELDS),
+        ):
+            declaration: dict[str, Any] = {"className": name, "fields": fields}
+            if name == data.MAIN and target.name == "ours":
+                declaration["indexes"] = {"by_score": {"score": 1}}
+            master.send("POST", f"/schemas/{name}", declaration)
+    _wait_until_known(target, data.WRITTEN)
+
+
+def _wait_until_known(target: Target, class_name: str) -> None:
+    """Processes may hear of a class a moment after the one that made it."""
+    known = 0
+    for _ in range(1_000):
+        with target.client() as client:
+            status, _ = client.attempt("GET", f"{target.mount}/classes/{class_name}", None)
+        known = known + 1 if status == 200 else 0
+        if known == 20:
+            return
+        time.sleep(0.01)
+    raise BenchFailure(f"{target.name} doesn't know the class {class_name} everywhere")
