@@ -8,16 +8,17 @@ fields in typed columns of their own: *promoted* columns. A field that is promot
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import Literal
 
 from objects.core.schema import ClassSchema
+from objects.core.values import Json
 
 ColumnType = Literal["text", "bigint", "numeric", "boolean", "timestamptz", "jsonb"]
-
-_NO_COLUMNS: Mapping[str, Column] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +33,17 @@ class Column:
     type: ColumnType
 
 
+_NO_COLUMNS: Mapping[str, Column] = MappingProxyType({})
+
+
 @dataclass(frozen=True)
 class ClassTable:
     """A class as one version of its definition has it.
 
     ``relation`` is the quoted SQL name of the table, made by this service and never by a client.
-    ``class_id`` is in the table's key when ``is_partition``: generic classes are partitions of
-    one table, model-backed classes are tables of their own.
-    ``version`` grows with every change of the class; each statement compares it with the
-    database's, so that a definition kept in memory can't be used after it changed.
+    Generic classes are partitions of one table (``is_partition``), model-backed classes are tables
+    of their own. ``version`` grows with every change of the class; each statement compares it
+    with the database's, so that a definition kept in memory can't be used after it changed.
     """
 
     class_name: str
@@ -50,3 +53,20 @@ class ClassTable:
     schema: ClassSchema
     columns: Mapping[str, Column] = field(default=_NO_COLUMNS)
     is_partition: bool = True
+
+    @cached_property
+    def relation_values(self) -> dict[str, Json]:
+        """The value that each Relation field reads as; it is the same for all objects."""
+        return {
+            name: {"__type": "Relation", "className": type_.target_class}
+            for name, type_ in self.schema.fields.items()
+            if type_.kind == "Relation"
+        }
+
+    @cached_property
+    def relations_json(self) -> str:
+        """``relation_values`` as JSON members, each with a comma behind it."""
+        return "".join(
+            f'"{name}":{json.dumps(value, separators=(",", ":"))},'
+            for name, value in self.relation_values.items()
+        )

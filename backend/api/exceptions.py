@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import structlog
-from django.http import HttpRequest, HttpResponse
-
 from backend.api.renderers import json_response
 from backend.errors import InternalError, ServiceError
+from backend.logs import get_logger
 
-log = structlog.get_logger(__name__)
+log = get_logger("api")
 
 
 def as_service_error(error: Exception, request_id: str) -> ServiceError:
@@ -25,7 +23,7 @@ def as_service_error(error: Exception, request_id: str) -> ServiceError:
 
 def error_response(error: Exception, request: HttpRequest) -> HttpResponse:
     """The HTTP response for an exception, whatever it is."""
-    shown = as_service_error(error, getattr(request, "request_id", "-"))
+    shown = as_service_error(error, getattr(request, "id", "-"))
     response = json_response(shown.body(), shown.status)
     if shown.status == 405:
         response.headers["Allow"] = ", ".join(getattr(error, "allowed", ()))

@@ -19,7 +19,7 @@ from django.http import HttpRequest, HttpResponse
 from rest_framework.views import APIView
 
 from backend.api import authentication, parsers
-from backend.api.addresses import client_address
+from backend.api.context import client_address
 from backend.api.exceptions import error_response
 from backend.api.permissions import Requires, check_route
 from backend.api.renderers import Answer, render
@@ -94,8 +94,8 @@ def read_call(request: HttpRequest) -> Call:
             params = {**params, **body}
     elif method == "HEAD":
         method = "GET"
-    principal = authentication.authenticate(credentials, client_address(request))
-    return Call(principal, method, params, body, getattr(request, "request_id", "-"))
+    principal = authentication.authenticate(credentials, client_address(request.META))
+    return Call(principal, method, params, body, getattr(request, "id", "-"))
 
 
 def _override(method: object) -> str:

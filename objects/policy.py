@@ -1,0 +1,224 @@
+"""Who may do what to objects: the one place that decides.
+
+The decisions themselves are pure (``core.access``). Here they are bound to a principal and a
+class, and come out in one of two forms: an error, or a *constraint* that is joined to the
+client's query and is compiled (or matched) like any other. What a caller may not see is therefore
+never fetched.
+
+Read ``check_class`` for class-level permissions and pointer permissions, ``readable`` and
+``writable`` for the object's ACL on top of them, ``hidden_fields`` and ``check_question`` for
+protected fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from backend.errors import ObjectNotFound, OperationForbidden
+from backend.principal import Principal
+from objects import registry
+from objects.core.access import (
+    Action,
+    Allowed,
+    AllowedThrough,
+    NeedsAuthentication,
+    decide,
+    protected_fields,
+    protecting_user_fields,
+)
+from objects.core.query import (
+    AnyOf,
+    Equals,
+    Everything,
+    InQuery,
+    Nothing,
+    OrderKey,
+    Query,
+    ReadableBy,
+    RelatedTo,
+    Select,
+    WritableBy,
+    all_of,
+    fields_read,
+    order_fields,
+    walk,
+)
+from objects.core.values import Json, pointer
+from objects.tables import ClassTable
+
+# Classes that hold the service's own affairs: for the master key alone, whatever their CLP says.
+MASTER_ONLY_CLASSES = frozenset(
+    {
+        "_JobStatus",
+        "_PushStatus",
+        "_Hooks",
+        "_GlobalConfig",
+        "_GraphQLConfig",
+        "_JobSchedule",
+        "_Audience",
+        "_Idempotency",
+    }
+)
+_READ_ACTIONS = frozenset({"find", "get", "count"})
+
+
+def missing_class(class_name: str) -> OperationForbidden:
+    """What a client is told that names a class which isn't there and that it may not create."""
+    return OperationForbidden(
+        f"This user is not allowed to access non-existent class: {class_name}"
+    )
+
+
+def check_class(
+    principal: Principal, table: ClassTable, action: Action, *, creating: bool = False
+) -> Query:
+    """What class-level permissions say: an error, or the condition that objects have to meet.
+
+    ``creating`` belongs to ``addField``: a new object can't be reached through its pointers.
+    Raises ``OperationForbidden``, or ``ObjectNotFound`` where logging in would help, as Parse does.
+    """
+    if principal.is_master:
+        if action in _READ_ACTIONS or principal.may_write_as_master:
+            return Everything()
+        raise OperationForbidden(
+            f"read-only masterKey isn't allowed to perform the {action} operation."
+        )
+    class_name = table.class_name
+    if class_name in MASTER_ONLY_CLASSES:
+        raise OperationForbidden(
+            f"Clients aren't allowed to perform the {action} operation on the {class_name}"
+            " collection."
+        )
+    decision = decide(
+        table.schema.permissions,
+        action,
+        principal.acl_ids,
+        principal.user_id is not None,
+        creating=creating,
+    )
+    if isinstance(decision, Allowed):
+        return Everything()
+    if isinstance(decision, AllowedThrough):
+        return _names_user(principal, decision.pointer_fields)
+    if isinstance(decision, NeedsAuthentication):
+        raise ObjectNotFound("Permission denied, user needs to be authenticated.")
+    raise OperationForbidden(f"Permission denied for action {action} on class {class_name}.")
+
+
+def _names_user(principal: Principal, fields: Iterable[str]) -> Query:
+    if principal.user_id is None:
+        return Nothing()
+    user = pointer("_User", principal.user_id)
+    parts = tuple(Equals((name,), user) for name in fields)
+    return parts[0] if len(parts) == 1 else AnyOf(parts)
+
+
+def readable(principal: Principal, table: ClassTable, action: Action) -> Query:
+    """The condition under which the caller may read an object of the class."""
+    condition = check_class(principal, table, action)
+    return condition if principal.is_master else all_of(condition, ReadableBy(principal.acl_ids))
+
+
+def writable(principal: Principal, table: ClassTable, action: Action) -> Query:
+    """The condition under which the caller may change or delete an object of the class."""
+    condition = check_class(principal, table, action)
+    return condition if principal.is_master else all_of(condition, WritableBy(principal.acl_ids))
+
+
+# -- Protected fields ---------------------------------------------------------------------------
+
+
+def hidden_fields(
+    principal: Principal, table: ClassTable, obj: dict[str, Json] | None = None
+) -> frozenset[str]:
+    """The fields that the caller may not see: of any object, or of this one.
+
+    For an object, ``userField:F`` groups count too, when its field F names the caller.
+    """
+    permissions = table.schema.permissions
+    if principal.is_master or not permissions.protected_fields:
+        return frozenset()
+    groups = set(principal.acl_ids)
+    if principal.user_id is not None:
+        groups.add("authenticated")
+        if obj is not None:
+            user = pointer("_User", principal.user_id)
+            for name in protecting_user_fields(permissions):
+                value = obj.get(name)
+                if value == user or (isinstance(value, list) and user in value):
+                    groups.add(f"userField:{name}")
+    return protected_fields(permissions, groups)
+
+
+def hides_by_object(principal: Principal, table: ClassTable) -> bool:
+    """Whether what is hidden from the caller differs from object to object."""
+    return principal.user_id is not None and bool(
+        protecting_user_fields(table.schema.permissions)
+    )
+
+
+def check_question(
+    principal: Principal, table: ClassTable, where: Query, order: Iterable[OrderKey] = ()
+) -> None:
+    """Refuse a query whose answer would tell the value of a protected field.
+
+    Sub-queries are checked for their own classes, at any depth. Raises ``OperationForbidden``.
+    """
+    if principal.is_master:
+        return
+    hidden = hidden_fields(principal, table)
+    if hidden:
+        used = fields_read(where) | order_fields(tuple(order))
+        told = sorted(hidden & used) or (sorted(hidden) if "*" in used else [])
+        if told:
+            raise OperationForbidden(
+                f"This user is not allowed to query {told[0]} on class {table.class_name}"
+            )
+    for node in walk(where):
+        if isinstance(node, InQuery | Select):
+            inner = registry.find(node.query.class_name)
+            if inner is None:
+                raise missing_class(node.query.class_name)
+            told_by = node.query.where
+            if isinstance(node, Select):
+                told_by = all_of(told_by, Equals(node.key, None))
+            check_question(principal, inner, told_by, node.query.order)
+        elif isinstance(node, RelatedTo):
+            owner = registry.find(node.class_name)
+            if owner is not None:
+                check_question(principal, owner, Equals((node.key,), None))
+
+
+# -- What sub-queries may reach -------------------------------------------------------------------
+
+
+class Scope:
+    """The classes that one statement touches, under the rights of one caller.
+
+    Handed to the compiler, which asks for the table of each sub-query's class, and to the store,
+    which checks the versions of all of them.
+    """
+
+    def __init__(self, principal: Principal) -> None:
+        self._principal = principal
+        self._tables: dict[str, tuple[ClassTable, Query]] = {}
+
+    def table(self, class_name: str) -> tuple[ClassTable, Query]:
+        """The class's table, and the condition under which the caller may read its objects.
+
+        Raises ``OperationForbidden`` if there is no such class or it may not be searched.
+        """
+        known = self._tables.get(class_name)
+        if known is None:
+            table = registry.find(class_name)
+            if table is None:
+                raise missing_class(class_name)
+            known = table, readable(self._principal, table, "find")
+            self._tables[class_name] = known
+        return known
+
+    def others(self, table: ClassTable) -> list[ClassTable]:
+        """The classes touched besides the statement's own."""
+        return [
+            other for other, _ in self._tables.values() if other.class_id != table.class_id
+        ]

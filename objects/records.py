@@ -1,0 +1,72 @@
+"""An object as it comes from the store: JSON text until somebody has to look inside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from objects.core.access import Acl
+from objects.core.values import Json
+from objects.tables import ClassTable
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+
+# object_id, created_at, updated_at, read_acl, write_acl, data
+StoredRow = tuple[str, str, str, "list[str] | None", "list[str] | None", str]
+
+
+class Record:
+    """One stored object, whole.
+
+    ``json()`` gives its wire form as text without decoding what the database sent; ``object()``
+    decodes it. Timestamps are wire text already.
+    """
+
+    __slots__ = ("_data", "_table", "created_at", "object_id", "read_acl", "updated_at", "write_acl")
+
+    def __init__(self, table: ClassTable, row: StoredRow) -> None:
+        self._table = table
+        (
+            self.object_id,
+            self.created_at,
+            self.updated_at,
+            self.read_acl,
+            self.write_acl,
+            self._data,
+        ) = row
+
+    @property
+    def acl(self) -> Acl:
+        """Who may read and write this object."""
+        return Acl(
+            None if self.read_acl is None else tuple(self.read_acl),
+            None if self.write_acl is None else tuple(self.write_acl),
+        )
+
+    def json(self) -> str:
+        """The wire form as JSON text."""
+        acl = ""
+        if self.read_acl is not None or self.write_acl is not None:
+            acl = f'"ACL":{_encode(self.acl.to_wire()).decode()},'
+        # An object id has no character that JSON would escape.
+        head = (
+            f'{{"objectId":"{self.object_id}","createdAt":"{self.created_at}",'
+            f'{acl}{self._table.relations_json}"updatedAt":"{self.updated_at}"'
+        )
+        return f"{head}}}" if self._data == "{}" else f"{head},{self._data[1:]}"
+
+    def object(self) -> dict[str, Json]:
+        """The wire form, decoded; the caller may change it."""
+        obj: dict[str, Json] = {
+            "objectId": self.object_id,
+            "createdAt": self.created_at,
+            "updatedAt": self.updated_at,
+        }
+        if self.read_acl is not None or self.write_acl is not None:
+            obj["ACL"] = self.acl.to_wire()
+        obj.update(self._table.relation_values)
+        fields: dict[str, Any] = _decode(self._data)
+        obj.update(fields)
+        return obj

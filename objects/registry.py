@@ -1,0 +1,249 @@
+"""Class name → ``ClassTable``: which classes there are, and where their objects are.
+
+Definitions are kept in memory. They can't go stale unnoticed, because every statement of
+``store`` compares the version that it was made for with the database's; ``forget`` then makes
+the next ``find`` read anew. Versions come from one sequence and are never used twice, so what a
+rolled-back transaction left in memory doesn't match anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+import msgspec
+from django.core.exceptions import ImproperlyConfigured
+from django.db import models, transaction
+from psycopg import sql
+from psycopg.errors import UniqueViolation
+
+from backend.errors import InvalidClassName
+from objects.core.class_permissions import ClassPermissions
+from objects.core.schema import ClassSchema, FieldType, empty_schema, from_definition
+from objects.database import fetch
+from objects.models import GENERIC_TABLE, ModelBackedObject
+from objects.tables import ClassTable, Column, ColumnType
+
+_COLUMN_TYPES: dict[type[models.Field], ColumnType] = {  # type: ignore[type-arg]
+    models.BooleanField: "boolean",
+    models.DateTimeField: "timestamptz",
+    models.JSONField: "jsonb",
+    models.DecimalField: "numeric",
+    models.IntegerField: "bigint",
+    models.CharField: "text",
+    models.TextField: "text",
+}
+
+_tables: dict[str, ClassTable] = {}
+
+
+@dataclass(frozen=True)
+class ModelClass:
+    """A class whose objects are the rows of a Django model."""
+
+    class_name: str
+    model: type[ModelBackedObject]
+    fields: Mapping[str, FieldType]
+    columns: Mapping[str, Column]
+    permissions: ClassPermissions | None
+
+
+_model_classes: dict[str, ModelClass] = {}
+
+
+def model_class(
+    class_name: str,
+    model: type[ModelBackedObject],
+    fields: Mapping[str, FieldType],
+    *,
+    columns: Mapping[str, str] | None = None,
+    permissions: ClassPermissions | None = None,
+) -> None:
+    """Offer a Django model as a class. Call it in ``AppConfig.ready``.
+
+    ``fields`` are the promoted fields with their types; each is kept in the model field of the
+    same name, or of the name that ``columns`` gives it. Other fields that clients save go to
+    ``data``. ``permissions`` hold until somebody sets others through ``/schemas``.
+    Raises ``ImproperlyConfigured`` for a class that is registered already and for a model field
+    of a type that can't hold a promoted field.
+    """
+    if class_name in _model_classes:
+        other = _model_classes[class_name].model
+        raise ImproperlyConfigured(
+            f"The class {class_name} is offered by two models: {other.__module__}.{other.__name__}"
+            f" and {model.__module__}.{model.__name__}."
+        )
+    names = {name: (columns or {}).get(name, name) for name in fields}
+    _model_classes[class_name] = ModelClass(
+        class_name,
+        model,
+        dict(fields),
+        {name: _column(model, attribute) for name, attribute in names.items()},
+        permissions,
+    )
+    forget(class_name)
+
+
+def _column(model: type[ModelBackedObject], attribute: str) -> Column:
+    field = model._meta.get_field(attribute)
+    for field_type, column_type in _COLUMN_TYPES.items():
+        if isinstance(field, field_type):
+            return Column(_quoted(cast(str, field.column)), column_type)
+    raise ImproperlyConfigured(
+        f"{model.__name__}.{attribute} can't hold a promoted field: it is a {type(field).__name__}."
+    )
+
+
+def _quoted(name: str) -> str:
+    return sql.Identifier(name).as_string(None)
+
+
+# -- Reading ------------------------------------------------------------------------------------
+
+_SELECT = "SELECT id, name, version, definition::text FROM objects_class"
+
+
+def find(class_name: str) -> ClassTable | None:
+    """The class of this name, or None if there is none."""
+    table = _tables.get(class_name)
+    return table if table is not None else _load(class_name)
+
+
+def _load(class_name: str) -> ClassTable | None:
+    rows = fetch(f"{_SELECT} WHERE name = %s", (class_name,), prepare=True)
+    if not rows:
+        backing = _model_classes.get(class_name)
+        return create(_initial_schema(class_name)) if backing is not None else None
+    return _remember(*rows[0])
+
+
+def lock(class_name: str) -> ClassTable | None:
+    """The class as the database has it now, locked until the transaction ends."""
+    if find(class_name) is None:
+        return None
+    rows = fetch(f"{_SELECT} WHERE name = %s FOR UPDATE", (class_name,), prepare=True)
+    return _remember(*rows[0]) if rows else None
+
+
+def all_classes() -> Iterator[ClassTable]:
+    """All classes, by name."""
+    for class_name in _model_classes:
+        find(class_name)
+    for row in fetch(f"{_SELECT} ORDER BY name", (), prepare=True):
+        yield _remember(*row)
+
+
+def forget(class_name: str) -> None:
+    """Read this class anew when it is asked for next."""
+    _tables.pop(class_name, None)
+
+
+def forget_all() -> None:
+    """Read every class anew."""
+    _tables.clear()
+
+
+def _remember(class_id: int, class_name: str, version: int, definition: str) -> ClassTable:
+    known = _tables.get(class_name)
+    if known is not None and (known.class_id, known.version) == (class_id, version):
+        return known
+    schema = from_definition(class_name, msgspec.json.decode(definition))
+    table = _table(class_id, version, schema)
+    _tables[class_name] = table
+    return table
+
+
+def _table(class_id: int, version: int, schema: ClassSchema) -> ClassTable:
+    backing = _model_classes.get(schema.class_name)
+    if backing is None:
+        relation = _quoted(f"{GENERIC_TABLE}_{class_id}")
+        return ClassTable(schema.class_name, class_id, version, relation, schema)
+    return ClassTable(
+        schema.class_name,
+        class_id,
+        version,
+        _quoted(backing.model._meta.db_table),
+        schema.with_fields(backing.fields),
+        backing.columns,
+        is_partition=False,
+    )
+
+
+def _initial_schema(class_name: str) -> ClassSchema:
+    schema = empty_schema(class_name)
+    backing = _model_classes.get(class_name)
+    if backing is None:
+        return schema
+    return ClassSchema(
+        class_name, {**schema.fields, **backing.fields}, backing.permissions or schema.permissions
+    )
+
+
+# -- Changing -----------------------------------------------------------------------------------
+
+
+def create(schema: ClassSchema) -> ClassTable:
+    """Make a class and its table. Raises ``InvalidClassName`` if the name is taken."""
+    try:
+        with transaction.atomic():
+            rows = fetch(
+                "INSERT INTO objects_class (name, definition, version, created_at, updated_at)"
+                " VALUES (%s, %s::jsonb, nextval('objects_class_version'), now(), now())"
+                " RETURNING id, version",
+                (schema.class_name, _encode(schema)),
+                prepare=True,
+            )
+            class_id, version = rows[0]
+            table = _table(class_id, version, schema)
+            if table.is_partition:
+                _create_partition(table)
+    except UniqueViolation:
+        forget(schema.class_name)
+        backing = _model_classes.get(schema.class_name)
+        existing = find(schema.class_name) if backing is not None else None
+        if existing is not None:
+            return existing
+        raise InvalidClassName(f"Class {schema.class_name} already exists.") from None
+    _tables[schema.class_name] = table
+    return table
+
+
+def _create_partition(table: ClassTable) -> None:
+    # The parent's lock is a weak one this way; CREATE TABLE … PARTITION OF would wait for, and
+    # hold up, everybody who reads the parent. The CHECK saves the scan when attaching.
+    name, class_id = table.relation, int(table.class_id)
+    for statement in (
+        f"CREATE TABLE {name} (LIKE {GENERIC_TABLE} INCLUDING DEFAULTS,"
+        f" PRIMARY KEY (object_id), CHECK (class_id = {class_id}))",
+        f"CREATE INDEX ON {name} USING gin (data jsonb_path_ops)",
+        f"CREATE INDEX ON {name} (created_at, object_id)",
+        f"ALTER TABLE {GENERIC_TABLE} ATTACH PARTITION {name} FOR VALUES IN ({class_id})",
+    ):
+        fetch(statement, (), prepare=False)
+
+
+def save(table: ClassTable, schema: ClassSchema) -> ClassTable:
+    """Give a locked class another definition, and with it a new version."""
+    rows = fetch(
+        "UPDATE objects_class SET definition = %s::jsonb, updated_at = now(),"
+        " version = nextval('objects_class_version') WHERE id = %s RETURNING version",
+        (_encode(schema), table.class_id),
+        prepare=True,
+    )
+    saved = _table(table.class_id, rows[0][0], schema)
+    _tables[table.class_name] = saved
+    return saved
+
+
+def drop(table: ClassTable) -> None:
+    """Remove a locked class with its table and the members of its relations."""
+    forget(table.class_name)
+    fetch("DELETE FROM objects_relation WHERE class_id = %s", (table.class_id,), prepare=True)
+    fetch("DELETE FROM objects_class WHERE id = %s", (table.class_id,), prepare=True)
+    if table.is_partition:
+        fetch(f"DROP TABLE {table.relation}", (), prepare=False)
+
+
+def _encode(schema: ClassSchema) -> str:
+    return msgspec.json.encode(schema.definition()).decode()

@@ -1,0 +1,104 @@
+"""The SQL that reads a row as an object, and writes an object into a row.
+
+Promoted columns are put together with ``data`` here and taken apart here, nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+from psycopg import sql
+
+from backend.errors import IncorrectType
+from objects.core.schema import FieldType
+from objects.core.values import Json
+from objects.tables import ClassTable, Column
+
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+
+# Timestamps become wire text in PostgreSQL: as Python datetimes they cost more than the rest of
+# the row together.
+_TIMESTAMP = "to_char({} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')"
+
+
+def wire_timestamp(expression: str) -> str:
+    """A timestamptz expression as wire text."""
+    return _TIMESTAMP.format(expression)
+
+
+def object_columns(table: ClassTable, alias: str) -> str:
+    """The columns that make a ``records.StoredRow``."""
+    return (
+        f"{alias}.object_id, {wire_timestamp(f'{alias}.created_at')} AS created,"
+        f" {wire_timestamp(f'{alias}.updated_at')} AS updated,"
+        f" {alias}.read_acl, {alias}.write_acl, {data_expression(table, alias)}::text AS data"
+    )
+
+
+def data_expression(table: ClassTable, alias: str) -> str:
+    """All fields of the object as one jsonb value, promoted ones included."""
+    if not table.columns:
+        return f"{alias}.data"
+    parts = [f"{alias}.data"]
+    for name, column in table.columns.items():
+        type_ = table.schema.fields[name]
+        value = column_as_json(type_, column, f"{alias}.{column.name}")
+        key = _literal(name)
+        parts.append(
+            f"CASE WHEN {alias}.{column.name} IS NULL THEN '{{}}'::jsonb"
+            f" ELSE jsonb_build_object({key}, {value}) END"
+        )
+    return f"({' || '.join(parts)})"
+
+
+def column_as_json(type_: FieldType, column: Column, expression: str) -> str:
+    """A promoted column's value in the wire form of its field."""
+    if column.type == "timestamptz":
+        return f"jsonb_build_object('__type', 'Date', 'iso', {wire_timestamp(expression)})"
+    if type_.kind == "Pointer":
+        return (
+            "jsonb_build_object('__type', 'Pointer', 'className',"
+            f" {_literal(type_.target_class or '')}, 'objectId', {expression})"
+        )
+    return f"to_jsonb({expression})"
+
+
+@lru_cache(maxsize=4096)
+def _literal(text: str) -> str:
+    return sql.Literal(text).as_string(None)
+
+
+def split(table: ClassTable, obj: Mapping[str, Json]) -> tuple[dict[str, Any], str]:
+    """Divide an object's fields: parameters for the promoted columns, JSON text for ``data``.
+
+    Every promoted column gets a parameter; a field that the object hasn't, or has as null, is
+    NULL there.
+    """
+    if not table.columns:
+        return {}, _encode(obj).decode()
+    columns = {
+        column.name: column_parameter(column, obj.get(name), name)
+        for name, column in table.columns.items()
+    }
+    rest = {name: value for name, value in obj.items() if name not in table.columns}
+    return columns, _encode(rest).decode()
+
+
+def column_parameter(column: Column, value: Json, place: str) -> Any:
+    """The parameter that stores a field's value in its promoted column.
+
+    Raises ``IncorrectType`` for a fraction in a column of whole numbers; numbers that are too big
+    for their column are found by the database.
+    """
+    if value is None:
+        return None
+    if column.type == "jsonb":
+        return _encode(value).decode()
+    if column.type == "bigint" and not isinstance(value, int):
+        raise IncorrectType(f"{place}: expected a whole number")
+    if isinstance(value, dict):
+        return value["iso"] if column.type == "timestamptz" else value["objectId"]
+    return str(value) if column.type == "numeric" else value

@@ -1,0 +1,154 @@
+"""Objects in PostgreSQL: the statements, one round trip each.
+
+Nothing is decided here about who may do what: the caller hands in a constraint tree that holds
+the client's ``where`` and the policy's conditions, and gets what satisfies it. Every statement
+compares the version of the class that it was made for with the database's, in its own snapshot;
+``StaleClass`` tells the caller to read the class anew and begin again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from objects.compiler import Sql, compile_query, order_by
+from objects.core.query import Everything, OneOfIds, OrderKey, Query, all_of
+from objects.database import fetch
+from objects.records import Record
+from objects.rows import object_columns
+from objects.policy import Scope
+from objects.tables import ClassTable
+
+
+class StaleClass(Exception):
+    """A class in memory is not the class in the database any more."""
+
+    def __init__(self, class_names: Iterable[str]) -> None:
+        super().__init__()
+        self.class_names = tuple(class_names)
+
+
+def get(table: ClassTable, object_id: str, where: Query, scope: Scope) -> Record | None:
+    """The object with this id if it satisfies the constraint."""
+    condition = compile_query(where, table, "t", scope)
+    guard, guard_params = _guard(table, scope)
+    rows = fetch(
+        f"SELECT {guard}, {object_columns(table, 't')} FROM objects_class c"
+        f" LEFT JOIN {table.relation} t ON t.object_id = %s AND {condition.text}"
+        " WHERE c.id = %s",
+        (*guard_params, object_id, *condition.params, table.class_id),
+        prepare=isinstance(where, _CHEAP),
+    )
+    return next(iter(_records(table, scope, rows)), None)
+
+
+def find(
+    table: ClassTable,
+    where: Query,
+    scope: Scope,
+    *,
+    order: Sequence[OrderKey],
+    limit: int,
+    skip: int = 0,
+) -> list[Record]:
+    """The objects that satisfy the constraint, sorted; ties by object id, so paging is stable."""
+    condition = compile_query(where, table, "t", scope)
+    sorting = order_by(order, table, "t", where)
+    guard, guard_params = _guard(table, scope)
+    paging, paging_params = _paging(limit, skip)
+    # One row of the class joined to the objects: without objects the version still comes back,
+    # and a nested loop over one row keeps the order of the inner select.
+    rows = fetch(
+        f"SELECT {guard}, t.* FROM objects_class c LEFT JOIN LATERAL"
+        f" (SELECT {object_columns(table, 't')} FROM {table.relation} t WHERE {condition.text}"
+        f" {sorting.text}{paging}) t ON true WHERE c.id = %s",
+        (
+            *guard_params,
+            *condition.params,
+            *sorting.params,
+            *paging_params,
+            table.class_id,
+        ),
+        prepare=isinstance(where, _CHEAP),
+    )
+    return _records(table, scope, rows)
+
+
+def by_ids(table: ClassTable, ids: Iterable[str], where: Query, scope: Scope) -> list[Record]:
+    """The objects with these ids that satisfy the constraint, in no order."""
+    condition = compile_query(all_of(OneOfIds(frozenset(ids)), where), table, "t", scope)
+    guard, guard_params = _guard(table, scope)
+    rows = fetch(
+        f"SELECT {guard}, {object_columns(table, 't')} FROM objects_class c"
+        f" LEFT JOIN {table.relation} t ON {condition.text} WHERE c.id = %s",
+        (*guard_params, *condition.params, table.class_id),
+        prepare=isinstance(where, _CHEAP),
+    )
+    return _records(table, scope, rows)
+
+
+def count(table: ClassTable, where: Query, scope: Scope) -> int:
+    """How many objects satisfy the constraint, exactly."""
+    condition = compile_query(where, table, "t", scope)
+    guard, guard_params = _guard(table, scope)
+    rows = fetch(
+        f"SELECT {guard}, (SELECT count(*) FROM {table.relation} t WHERE {condition.text})"
+        " FROM objects_class c WHERE c.id = %s",
+        (*guard_params, *condition.params, table.class_id),
+        prepare=False,
+    )
+    _check_guard(table, scope, rows)
+    found: int = rows[0][1]
+    return found
+
+
+def select(table: ClassTable, statement: Sql, scope: Scope) -> list[str | None]:
+    """Run a statement that gives one jsonb column ``value``; the values as JSON text, in order.
+
+    For aggregation, whose statements ``pipeline_sql`` makes.
+    """
+    guard, guard_params = _guard(table, scope)
+    rows = fetch(
+        f"SELECT {guard}, s.found, s.value FROM objects_class c LEFT JOIN LATERAL"
+        f" (SELECT true AS found, a.value::text AS value FROM ({statement.text}) a) s ON true"
+        " WHERE c.id = %s",
+        (*guard_params, *statement.params, table.class_id),
+        prepare=False,
+    )
+    _check_guard(table, scope, rows)
+    return [value for _, found, value in rows if found]
+
+
+# Constraints whose plan doesn't depend on their values.
+_CHEAP = (Everything, OneOfIds)
+
+
+def _paging(limit: int, skip: int) -> tuple[str, tuple[int, ...]]:
+    return (" LIMIT %s OFFSET %s", (limit, skip)) if skip else (" LIMIT %s", (limit,))
+
+
+def _guard(table: ClassTable, scope: Scope) -> tuple[str, tuple[Any, ...]]:
+    """The expression that reads the versions of all classes of a statement."""
+    others = scope.others(table)
+    if not others:
+        return "c.version", ()
+    return (
+        "(SELECT string_agg(g.version::text, ',' ORDER BY g.id) FROM objects_class g"
+        " WHERE g.id = ANY(%s))",
+        ([table.class_id, *(other.class_id for other in others)],),
+    )
+
+
+def _check_guard(table: ClassTable, scope: Scope, rows: Sequence[Sequence[Any]]) -> None:
+    others = scope.others(table)
+    expected: object = table.version
+    if others:
+        tables = sorted({table.class_id: table, **{o.class_id: o for o in others}}.items())
+        expected = ",".join(str(one.version) for _, one in tables)
+    if not rows or rows[0][0] != expected:
+        raise StaleClass((table.class_name, *(other.class_name for other in others)))
+
+
+def _records(table: ClassTable, scope: Scope, rows: Sequence[Sequence[Any]]) -> list[Record]:
+    _check_guard(table, scope, rows)
+    return [Record(table, row[1:]) for row in rows if row[1] is not None]  # type: ignore[arg-type]

@@ -1,0 +1,343 @@
+"""Objects into PostgreSQL: create, update, delete.
+
+A write that sets, deletes, increments or appends whole fields is one statement, so it needs no
+lock beyond the row's own and can't lose another's change. Any other write reads the row under a
+lock and computes the new object with ``operations.apply``; both ways give the same outcome.
+
+As in ``store``, each statement checks that the class is still the one it was made for, and
+satisfies the caller's conditions (the policy's) in the same statement that writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import msgspec
+from django.db import transaction
+from psycopg.errors import UniqueViolation
+
+from backend.errors import DuplicateValue
+from objects.compiler import compile_query
+from objects.core.access import Acl
+from objects.core.operations import Add, ChangeRelation, Delete, Increment, Set, Write, apply, echo
+from objects.core.query import Query
+from objects.core.values import Json
+from objects.database import Row, fetch
+from objects.indexes import fields_of_constraint
+from objects.records import Record
+from objects.rows import column_parameter, object_columns, split, wire_timestamp
+from objects.policy import Scope
+from objects.store import StaleClass
+from objects.tables import ClassTable
+
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+_NOW = "date_trunc('milliseconds', statement_timestamp())"
+# An object's time doesn't run backwards when the clock does.
+_TOUCHED = f"GREATEST(t.updated_at, {_NOW})"
+_GUARD = "EXISTS (SELECT FROM objects_class g WHERE g.id = %s AND g.version = %s)"
+
+
+class Written(NamedTuple):
+    """What a write has made: the time of it (wire form), and the results of its operators."""
+
+    timestamp: str
+    echo: dict[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class _Assignments:
+    """``SET`` clauses with their parameters."""
+
+    clauses: tuple[str, ...]
+    params: tuple[Any, ...]
+
+
+def create(
+    table: ClassTable, object_id: str, obj: Mapping[str, Json], acl: Acl, write: Write
+) -> Written:
+    """Store a new object with these fields. Raises ``DuplicateValue`` or ``StaleClass``."""
+    columns, data = split(table, obj)
+    values: dict[str, Any] = {
+        "object_id": object_id,
+        "read_acl": None if acl.read_ids is None else list(acl.read_ids),
+        "write_acl": None if acl.write_ids is None else list(acl.write_ids),
+        "data": data,
+        **columns,
+    }
+    if table.is_partition:
+        values["class_id"] = table.class_id
+    names = ", ".join(values)
+    slots = ", ".join(_slot(name) for name in values)
+    statement = (
+        f"INSERT INTO {table.relation} (created_at, updated_at, {names})"
+        f" SELECT {_NOW}, {_NOW}, {slots} WHERE {_GUARD}"
+        f" RETURNING {wire_timestamp('created_at')}"
+    )
+    params = (*values.values(), table.class_id, table.version)
+    if not write.relations:
+        rows = _write(table, statement, params)
+    else:
+        with transaction.atomic():
+            rows = _write(table, statement, params)
+            _change_relations(table, object_id, write.relations)
+    if not rows:
+        raise StaleClass((table.class_name,))
+    return Written(rows[0][0], echo(write, obj))
+
+
+def _slot(name: str) -> str:
+    return "%s::jsonb" if name == "data" else "%s"
+
+
+def update(
+    table: ClassTable, object_id: str, write: Write, where: Query, scope: Scope
+) -> Written | None:
+    """Change the object with this id if it satisfies the constraint; None if there is none.
+
+    Raises ``DuplicateValue``, ``IncorrectType`` (an operator can't work on what is stored) or
+    ``StaleClass``.
+    """
+    if write.is_simple and not write.relations:
+        assignments = _simple_assignments(table, write)
+        if assignments is not None:
+            return _update_simple(table, object_id, write, assignments, where, scope)
+    with transaction.atomic():
+        record = lock(table, object_id, where, scope)
+        return None if record is None else update_locked(table, record, write)
+
+
+def lock(table: ClassTable, object_id: str, where: Query, scope: Scope) -> Record | None:
+    """Read an object and keep others from changing it until the transaction ends."""
+    condition = compile_query(where, table, "t", scope)
+    rows = fetch(
+        f"SELECT {object_columns(table, 't')} FROM {table.relation} t"
+        f" WHERE t.object_id = %s AND {condition.text} AND {_GUARD} FOR UPDATE OF t",
+        (object_id, *condition.params, table.class_id, table.version),
+        prepare=False,
+    )
+    if not rows:
+        check_version(table)
+        return None
+    return Record(table, rows[0])  # type: ignore[arg-type]
+
+
+def update_locked(table: ClassTable, record: Record, write: Write) -> Written:
+    """Carry out a write on an object that ``lock`` has read in this transaction."""
+    before = record.object()
+    after = apply(write, before)
+    columns, data = split(table, _own_fields(table, after))
+    assignments = _Assignments(
+        ("data = %s::jsonb", *(f"{name} = %s" for name in columns)), (data, *columns.values())
+    )
+    acl = _acl_assignments(write.acl)
+    clauses = ", ".join((*assignments.clauses, *acl.clauses))
+    rows = _write(
+        table,
+        f"UPDATE {table.relation} t SET updated_at = {_TOUCHED}, {clauses}"
+        f" WHERE t.object_id = %s RETURNING {wire_timestamp('t.updated_at')}",
+        (*assignments.params, *acl.params, record.object_id),
+    )
+    _change_relations(table, record.object_id, write.relations)
+    return Written(rows[0][0], echo(write, after))
+
+
+_NOT_FIELDS = frozenset({"objectId", "createdAt", "updatedAt", "ACL"})
+
+
+def _own_fields(table: ClassTable, obj: Mapping[str, Json]) -> dict[str, Json]:
+    """The fields that are kept in ``data`` or in promoted columns."""
+    return {
+        name: value
+        for name, value in obj.items()
+        if name not in _NOT_FIELDS and name not in table.relation_values
+    }
+
+
+def _update_simple(
+    table: ClassTable,
+    object_id: str,
+    write: Write,
+    assignments: _Assignments,
+    where: Query,
+    scope: Scope,
+) -> Written | None:
+    condition = compile_query(where, table, "t", scope)
+    acl = _acl_assignments(write.acl)
+    echoed = [
+        name for name, operation in write.operations.items() if isinstance(operation, _COMPUTED)
+    ]
+    returned, returned_params = "", ()
+    if echoed:
+        returned = (
+            ", (SELECT jsonb_object_agg(k, t.data -> k)::text FROM unnest(%s::text[]) k)"
+        )
+        returned_params = (echoed,)
+    clauses = ", ".join((*assignments.clauses, *acl.clauses))
+    rows = _write(
+        table,
+        f"UPDATE {table.relation} t SET updated_at = {_TOUCHED}{', ' if clauses else ''}{clauses}"
+        f" WHERE t.object_id = %s AND {condition.text} AND {_GUARD}"
+        f" RETURNING {wire_timestamp('t.updated_at')}{returned}",
+        (
+            *assignments.params,
+            *acl.params,
+            object_id,
+            *condition.params,
+            table.class_id,
+            table.version,
+            *returned_params,
+        ),
+    )
+    if not rows:
+        check_version(table)
+        return None
+    results: dict[str, Json] = msgspec.json.decode(rows[0][1]) if echoed else {}
+    return Written(rows[0][0], results)
+
+
+_COMPUTED = (Increment, Add)
+# Beyond this a whole number can't become a double without care.
+_LARGE = 2**63
+
+
+def _simple_assignments(table: ClassTable, write: Write) -> _Assignments | None:
+    """The ``SET`` clauses of a simple write; None if it takes a look at what is stored."""
+    clauses: list[str] = []
+    params: list[Any] = []
+    replaced: dict[str, Json] = {}
+    removed: list[str] = []
+    computed: list[str] = []
+    computed_params: list[Any] = []
+    for name, operation in write.operations.items():
+        column = table.columns.get(name)
+        if column is not None:
+            if isinstance(operation, _COMPUTED):
+                return None
+            value = operation.value if isinstance(operation, Set) else None
+            clauses.append(f"{column.name} = %s")
+            params.append(column_parameter(column, value, name))
+        elif isinstance(operation, Set):
+            replaced[name] = operation.value
+        elif isinstance(operation, Delete):
+            removed.append(name)
+        elif isinstance(operation, Increment):
+            if abs(operation.amount) > _LARGE:
+                return None
+            expression, values = _sum(name, operation.amount)
+            computed.append(f"%s::text, {expression}")
+            computed_params += [name, *values]
+        elif isinstance(operation, Add):
+            computed.append(
+                "%s::text, COALESCE(NULLIF(t.data -> %s, 'null'), '[]') || %s::jsonb"
+            )
+            computed_params += [name, name, _encode(operation.values).decode()]
+    data, data_params = "t.data", []
+    if removed:
+        data, data_params = f"({data} - %s::text[])", [removed]
+    if replaced:
+        data = f"{data} || %s::jsonb"
+        data_params.append(_encode(replaced).decode())
+    if computed:
+        data = f"{data} || jsonb_build_object({', '.join(computed)})"
+        data_params += computed_params
+    if data != "t.data":
+        clauses.append(f"data = {data}")
+        params += data_params
+    return _Assignments(tuple(clauses), tuple(params))
+
+
+def _sum(name: str, amount: int | float) -> tuple[str, list[Any]]:
+    """``operations.add_numbers`` in SQL: exact for whole numbers, IEEE doubles otherwise."""
+    number = "COALESCE((t.data ->> %s)::numeric, 0)"
+    if isinstance(amount, float):
+        return f"to_jsonb({number}::float8 + %s::float8)", [name, amount]
+    return (
+        f"CASE WHEN {number} = trunc({number}) THEN to_jsonb({number} + %s::numeric)"
+        f" ELSE to_jsonb({number}::float8 + %s::float8) END",
+        [name, name, name, str(amount), name, float(amount)],
+    )
+
+
+def _acl_assignments(acl: Acl | None) -> _Assignments:
+    if acl is None:
+        return _Assignments((), ())
+    return _Assignments(
+        ("read_acl = %s", "write_acl = %s"),
+        (
+            None if acl.read_ids is None else list(acl.read_ids),
+            None if acl.write_ids is None else list(acl.write_ids),
+        ),
+    )
+
+
+def delete(table: ClassTable, object_id: str, where: Query, scope: Scope) -> bool:
+    """Remove the object with this id if it satisfies the constraint; whether there was one."""
+    condition = compile_query(where, table, "t", scope)
+    statement = (
+        f"DELETE FROM {table.relation} t WHERE t.object_id = %s AND {condition.text} AND {_GUARD}"
+        " RETURNING t.object_id"
+    )
+    params: tuple[Any, ...] = (object_id, *condition.params, table.class_id, table.version)
+    if table.relation_values:
+        statement = (
+            f"WITH gone AS ({statement}), members AS (DELETE FROM objects_relation m"
+            " USING gone WHERE m.class_id = %s AND m.owning_id = gone.object_id)"
+            " SELECT object_id FROM gone"
+        )
+        params = (*params, table.class_id)
+    if fetch(statement, params, prepare=True):
+        return True
+    check_version(table)
+    return False
+
+
+def _change_relations(
+    table: ClassTable, object_id: str, changes: Mapping[str, ChangeRelation]
+) -> None:
+    for key, change in changes.items():
+        place = (table.class_id, key, object_id)
+        if change.clear:
+            fetch(
+                "DELETE FROM objects_relation WHERE class_id = %s AND key = %s AND owning_id = %s",
+                place,
+                prepare=True,
+            )
+        if change.removed:
+            fetch(
+                "DELETE FROM objects_relation WHERE class_id = %s AND key = %s AND owning_id = %s"
+                " AND related_id = ANY(%s)",
+                (*place, list(change.removed)),
+                prepare=True,
+            )
+        if change.added:
+            # Sorted, so that two requests that add the same members can't deadlock.
+            fetch(
+                "INSERT INTO objects_relation (class_id, key, owning_id, related_id)"
+                " SELECT %s, %s, %s, unnest(%s::text[]) ON CONFLICT DO NOTHING",
+                (*place, sorted(change.added)),
+                prepare=True,
+            )
+
+
+def check_version(table: ClassTable) -> None:
+    """Raise ``StaleClass`` if the class has changed: nothing matching may then mean that."""
+    rows = fetch(
+        "SELECT FROM objects_class WHERE id = %s AND version = %s",
+        (table.class_id, table.version),
+        prepare=True,
+    )
+    if not rows:
+        raise StaleClass((table.class_name,))
+
+
+def _write(table: ClassTable, statement: str, params: Sequence[Any]) -> list[Row]:
+    try:
+        return fetch(statement, params, prepare=True)
+    except UniqueViolation as error:
+        fields = fields_of_constraint(table, error.diag.constraint_name or "")
+        named = f": {', '.join(fields)}" if fields else ""
+        raise DuplicateValue(
+            f"A duplicate value for a field with unique values was provided{named}"
+        ) from None
