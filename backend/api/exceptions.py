@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from django.http import HttpRequest, HttpResponse
+
 from backend.api.renderers import json_response
 from backend.errors import InternalError, ServiceError
 from backend.logs import get_logger
