@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 
 from django.core.asgi import get_asgi_application
 
@@ -40,6 +40,6 @@ async def alive(scope: dict[str, Any], receive: Receive, send: Send) -> None:
 application = ProtocolTypeRouter(
     {
         "http": alive,
-        "websocket": URLRouter([*websocket_urlpatterns, re_path("", no_such_socket)]),
+        "websocket": URLRouter([*websocket_urlpatterns, re_path("", cast(Any, no_such_socket))]),
     }
 )

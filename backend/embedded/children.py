@@ -62,9 +62,6 @@ def start(
     environment: Mapping[str, str] | None = None,
 ) -> subprocess.Popen[bytes]:
     """Start an engine as ``account``; its output goes to ``log``."""
-    identity = (
-        {} if account.is_self else {"user": account.uid, "group": account.gid, "extra_groups": []}
-    )
     return subprocess.Popen(
         [str(part) for part in command],
         stdin=subprocess.DEVNULL,
@@ -76,7 +73,9 @@ def start(
         umask=0o077,
         # One thread only at this point, so running Python between fork and exec is safe.
         preexec_fn=before_exec(death_signal),
-        **identity,  # type: ignore[arg-type]
+        user=None if account.is_self else account.uid,
+        group=None if account.is_self else account.gid,
+        extra_groups=None if account.is_self else (),
     )
 
 

@@ -23,7 +23,7 @@ from backend.embedded.children import before_exec, die_with_parent, end_descenda
 honcho.manager.KILL_WAIT = 15  # seconds that a process may take to finish what it is doing
 
 
-class _Child(Process):  # type: ignore[misc]
+class _Child(Process):
     """honcho's process: a fork of the runner that waits for the real one."""
 
     def run(self, events: Any = None, ignore_signals: bool = False) -> None:

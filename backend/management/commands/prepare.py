@@ -66,7 +66,7 @@ def first_staff_user(folder: Path) -> dict[str, str | None]:
             folder.mkdir(parents=True, exist_ok=True)
             with private_file(file) as out:
                 json.dump(kept, out)
-        users.create_superuser(kept["username"], password=kept["password"])  # type: ignore[attr-defined]
+        users.create_superuser(kept["username"], password=kept["password"])
         return kept
     if kept is None:
         return {"username": None, "password": None}
