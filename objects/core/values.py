@@ -111,15 +111,15 @@ def render_place(place: Place) -> str:
     return ".".join(reversed(steps))
 
 
-def normalise(value: object, place: Place = "") -> Json:
+def normalise(value: object, place: Place = "", depth: int = 0) -> Json:
     """Check a value that a client sent, all the way down, and return its canonical form.
 
-    The value is as a JSON decoder gives it. Raises ``IncorrectType`` (a typed value that isn't
-    one, text or numbers that can't be stored), ``InvalidKeyName`` (a prohibited key),
-    ``InvalidNestedKey`` (``$`` or ``.`` in a key) or ``InvalidJSON`` (too deep, not JSON); the
-    message names the place.
+    The value is as a JSON decoder gives it, ``depth`` levels inside of a field. Raises
+    ``IncorrectType`` (a typed value that isn't one, text or numbers that can't be stored),
+    ``InvalidKeyName`` (a prohibited key), ``InvalidNestedKey`` (``$`` or ``.`` in a key) or
+    ``InvalidJSON`` (too deep, not JSON); the message names the place.
     """
-    return _normalise(value, place, 0)
+    return _normalise(value, place, depth)
 
 
 def _normalise(value: object, place: Place, depth: int) -> Json:

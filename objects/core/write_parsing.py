@@ -94,7 +94,7 @@ def _check_apart(paths: Iterable[str]) -> None:
 
 def _parse_operation(key: str, value: Json) -> Operation:
     if not isinstance(value, dict) or "__op" not in value:
-        return _set(key, normalise(value, key))
+        return _set(key, normalise(value, key, key.count(".")))
     name = value["__op"]
     if name == "Delete":
         return Delete()
