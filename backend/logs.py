@@ -146,13 +146,24 @@ class _Console:
         return self.text(logger, method, event).encode(errors="replace")
 
 
-def configure(level: str, style: str) -> None:
+_process = ""
+
+
+def _add_process(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+    event["process"] = _process
+    return event
+
+
+def configure(level: str, style: str, process: str) -> None:
     """Set up structlog and the standard library's logging for this process."""
+    global _process
+    _process = process
     before: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.StackInfoRenderer(),
         structlog.processors.format_exc_info,
         mask,
+        _add_process,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
@@ -214,6 +225,7 @@ def formatter(style: str) -> logging.Formatter:
             structlog.stdlib.add_logger_name,
             structlog.processors.format_exc_info,
             mask,
+            _add_process,
             structlog.stdlib.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
         ],

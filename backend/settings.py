@@ -1,8 +1,8 @@
 """The environment, as Django settings.
 
-Names are the environment's; what a value may be is said where it is read. The order of sources is
-the environment, ``.env`` beside ``manage.py``, and the keys that the first run kept in
-``DATA_DIR``. Our own knobs go to ``SERVICE`` and are read through ``backend.conf``.
+Names are the environment's; what a value may be is said where it is read. Sources, in this order:
+the environment, ``.env`` beside ``manage.py`` (or ``ENV_FILE``), and the keys that the first run
+kept in ``DATA_DIR``. Our own knobs go to ``SERVICE`` and are read through ``backend.conf``.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ from backend.embedded.folder import DataFolder
 from backend.environment import BadSetting
 
 BASE_DIR = Path(__file__).resolve().parent.parent
+environment.read_file(Path(os.environ.get("ENV_FILE") or BASE_DIR / ".env"))
 # Which of the processes this is. It decides about timeouts and names the database connections.
 PROCESS = environment.choice(
     "PROCESS", "manage", ("web", "realtime", "worker", "beat", "manage", "test")
 )
-if PROCESS != "test":
-    environment.read_file(BASE_DIR / ".env")
 DATA_DIR = Path(environment.text("DATA_DIR") or BASE_DIR / ".data")
 DATA_FOLDER = DataFolder(DATA_DIR)
 environment.read_file(DATA_FOLDER.keys)
@@ -261,6 +260,6 @@ LOG_LEVEL = environment.choice(
 )
 LOG_FORMAT = environment.choice("LOG_FORMAT", "json", ("json", "console"))
 LOGGING_CONFIG = None
-logs.configure(LOG_LEVEL, LOG_FORMAT)
+logs.configure(LOG_LEVEL, LOG_FORMAT, PROCESS)
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backend.settings")

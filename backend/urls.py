@@ -12,3 +12,7 @@ urlpatterns = [
     path("health", health, name="health"),
     path("ready", ready, name="ready"),
 ]
+
+handler400 = "backend.api.outside.bad_request"
+handler404 = "backend.api.outside.not_found"
+handler500 = "backend.api.outside.server_error"

@@ -51,12 +51,16 @@ def main() -> int:
     except StartError as error:
         print(f"script/server: {error}", file=sys.stderr)
         return 1
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        print(f"script/server: {error.strerror or error}{where}.", file=sys.stderr)
+        return 1
     except _Stopped:
         return 0
 
 
 def _run(stack: contextlib.ExitStack) -> int:
-    environment.read_file(ROOT / ".env")
+    environment.read_file(Path(os.environ.get("ENV_FILE") or ROOT / ".env"))
     folder = DataFolder(Path(environment.text("DATA_DIR") or ROOT / ".data"))
     os.environ["DATA_DIR"] = str(folder.path)
     account = folder.prepare(environment.text("ENGINE_USER"))
@@ -77,9 +81,8 @@ def _run(stack: contextlib.ExitStack) -> int:
     runner = stack.enter_context(_runner(child_environment, lock, engines))
     wait_until_ready(settings.HOST, settings.PORT, runner)
     print(greeting(settings, login, folder, new_keys), flush=True)
-    status = runner.wait()
-    print("script/server: the processes have ended.", file=sys.stderr)
-    return status or 1
+    runner.wait()
+    raise StartError("A process ended; its reason is above. Everything is stopped.")
 
 
 # -- signals ------------------------------------------------------------------------------------

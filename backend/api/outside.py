@@ -1,0 +1,27 @@
+"""Errors outside the mount path: the service's own form, except on the admin's pages."""
+
+from __future__ import annotations
+
+import sys
+
+from django.http import HttpRequest, HttpResponse
+from django.views import defaults
+
+from backend.api.exceptions import error_response
+from backend.errors import CommandUnavailable, InternalError
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    if request.path_info.startswith("/admin/"):
+        return defaults.page_not_found(request, exception)
+    return error_response(CommandUnavailable("unknown route", status=404), request)
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return error_response(CommandUnavailable("bad request", status=400), request)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    error = sys.exc_info()[1]
+    fault = error if isinstance(error, Exception) else InternalError("no exception")
+    return error_response(fault, request)

@@ -1,0 +1,135 @@
+"""The service as an operator runs it: real processes, a data folder and a port of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import psutil
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE = 90  # seconds, for a machine that is busy with other things
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def plain_environment(**settings: object) -> dict[str, str]:
+    """What an operator's shell has, and these settings; nothing of the test run's own."""
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+    return kept | {"ENV_FILE": os.devnull} | {name: str(value) for name, value in settings.items()}
+
+
+def run_server(**settings: object) -> subprocess.CompletedProcess[str]:
+    """Start the service with settings that don't let it start."""
+    return subprocess.run(
+        [sys.executable, "-m", "backend.embedded"],
+        cwd=ROOT,
+        env=plain_environment(**settings),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+
+class Service:
+    """A started service. ``output`` is what it has printed until it was ready."""
+
+    def __init__(self, data: Path, port: int | None = None, **settings: object) -> None:
+        self.data = data
+        self.port = port or free_port()
+        self.environment = plain_environment(
+            DATA_DIR=data,
+            PORT=self.port,
+            PUBLIC_URL=f"http://127.0.0.1:{self.port}",
+            WEB_WORKERS=1,
+            WORKER_CONCURRENCY=1,
+            **settings,
+        )
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "backend.embedded"],
+            cwd=ROOT,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.errors: list[str] = []
+        self._news = threading.Condition()
+        self._reader = threading.Thread(target=self._read_errors, daemon=True)
+        self._reader.start()
+        self.output = self._read_greeting()
+        self.family = psutil.Process(self.process.pid).children(recursive=True)
+
+    def _read_errors(self) -> None:
+        assert self.process.stderr
+        for line in iter(self.process.stderr.readline, ""):
+            with self._news:
+                self.errors.append(line)
+                self._news.notify_all()
+
+    def wait_for_line(self, text: str) -> str:
+        """The first line of the log with this text, once it is there."""
+
+        def found() -> str | None:
+            return next((line for line in self.errors if text in line), None)
+
+        with self._news:
+            assert self._news.wait_for(found, PATIENCE), "".join(self.errors)
+            return found() or ""
+
+    def _read_greeting(self) -> str:
+        assert self.process.stdout
+        lines = []
+        for line in iter(self.process.stdout.readline, ""):
+            lines.append(line)
+            if line.startswith("Ctrl-C"):
+                return "".join(lines)
+        self.process.wait(PATIENCE)
+        raise AssertionError(f"The service didn't start: {''.join(self.errors)}")
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def printed(self, pattern: str) -> str:
+        found = re.search(pattern, self.output)
+        assert found, self.output
+        return found[1]
+
+    def commands(self) -> list[str]:
+        """The curl commands that were printed, as one would paste them."""
+        return re.findall(r"^ +(curl (?:.*\\\n)*.*)$", self.output, re.MULTILINE)
+
+    def child(self, word: str) -> psutil.Process:
+        """The descendant whose command line has the word."""
+        for process in psutil.Process(self.process.pid).children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                if any(word in part for part in process.cmdline()):
+                    return process
+        raise AssertionError(f"There is no process {word}.")
+
+    def wait_until_gone(self) -> list[psutil.Process]:
+        """Wait for every process that was there when the service was ready; return survivors."""
+        self.process.wait(PATIENCE)
+        _, alive = psutil.wait_procs(self.family, timeout=PATIENCE)
+        return alive
+
+    def stop(self) -> int:
+        self.process.terminate()
+        status = self.process.wait(PATIENCE)
+        self._reader.join(PATIENCE)
+        for stream in (self.process.stdout, self.process.stderr):
+            if stream:
+                stream.close()
+        return status

@@ -1,0 +1,69 @@
+"""However the service is ended, nothing of it is left, and its data is."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+
+import pytest
+
+from backend.embedded.folder import DataFolder
+from tests.process.service import Service
+
+
+def paste(command: str) -> dict[str, object]:
+    done = subprocess.run(["bash", "-c", command], capture_output=True, check=True, timeout=60)
+    return json.loads(done.stdout)
+
+
+def test_sigterm_stops_every_process_and_a_second_start_has_the_data(folder: DataFolder):
+    first = Service(folder.path)
+    created = paste(first.commands()[0])
+    assert first.stop() == 0
+    assert first.wait_until_gone() == []
+    assert not folder.instance.exists()
+    assert "database system is shut down" in (folder.log / "postgres.log").read_text()
+
+    second = Service(folder.path)
+    found = paste(second.commands()[1])["results"]
+    assert [row["objectId"] for row in found] == [created["objectId"]]
+    assert second.printed(r"password (\S+)") == first.printed(r"password (\S+)")
+    second.process.send_signal(signal.SIGINT)
+    assert second.wait_until_gone() == []
+
+
+@pytest.mark.slow
+def test_killing_the_server_ends_every_process_and_leaves_no_lock(folder: DataFolder):
+    killed = Service(folder.path)
+    killed.process.kill()
+    assert killed.wait_until_gone() == []
+
+    again = Service(folder.path)
+    assert again.stop() == 0
+
+
+@pytest.mark.slow
+def test_killing_the_runner_ends_every_process(folder: DataFolder):
+    service = Service(folder.path)
+    service.child("backend.embedded.runner").kill()
+    assert service.wait_until_gone() == []
+    assert service.process.returncode == 1
+
+
+@pytest.mark.slow
+def test_a_process_that_dies_stops_the_service_and_is_named(folder: DataFolder):
+    service = Service(folder.path)
+    service.child("caddy").kill()
+    assert service.wait_until_gone() == []
+    assert service.process.returncode == 1
+    assert "caddy ended unexpectedly" in "".join(service.errors)
+
+
+@pytest.mark.slow
+def test_killing_server_and_runner_at_once_leaves_no_process(folder: DataFolder):
+    service = Service(folder.path)
+    runner = service.child("backend.embedded.runner")
+    service.process.kill()
+    runner.kill()
+    assert service.wait_until_gone() == []
