@@ -51,7 +51,7 @@ class ClassTable:
     version: int
     relation: str
     schema: ClassSchema
-    columns: Mapping[str, Column] = field(default=_NO_COLUMNS)
+    columns: Mapping[str, Column] = field(default_factory=lambda: _NO_COLUMNS)
     is_partition: bool = True
 
     @cached_property

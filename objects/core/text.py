@@ -1,0 +1,125 @@
+"""Full-text search: what a ``$term`` asks for.
+
+As MongoDB reads it: words are alternatives, ``"a phrase"`` must be there, ``-word`` must not. With
+a phrase, the words decide nothing. Letters' case and accents don't count unless asked for.
+
+``$language`` chooses the stemming and the stop words of PostgreSQL's text search; ``none``, the
+only one that this module can match in memory, compares whole words.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+MAX_TERM_LENGTH: Final = 1000
+DEFAULT_LANGUAGE: Final = "english"
+
+_CONFIGURATIONS: Final = {
+    name: configuration
+    for names, configuration in (
+        ("none simple", "simple"),
+        ("danish da", "danish"),
+        ("dutch nl", "dutch"),
+        ("english en", "english"),
+        ("finnish fi", "finnish"),
+        ("french fr", "french"),
+        ("german de", "german"),
+        ("hungarian hu", "hungarian"),
+        ("italian it", "italian"),
+        ("norwegian nb no", "norwegian"),
+        ("portuguese pt", "portuguese"),
+        ("romanian ro", "romanian"),
+        ("russian ru", "russian"),
+        ("spanish es", "spanish"),
+        ("swedish sv", "swedish"),
+        ("turkish tr", "turkish"),
+        ("arabic ar", "arabic"),
+        ("greek el", "greek"),
+    )
+    for name in names.split()
+}
+
+_PART = re.compile(r'(?P<negated>(?<!\S)-)?(?:"(?P<phrase>[^"]*)"|(?P<word>[^\s"]+))')
+_WORD = re.compile(r"[^\W_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A term, taken apart."""
+
+    words: tuple[str, ...]
+    phrases: tuple[str, ...]
+    without: tuple[str, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.words and not self.phrases
+
+    @property
+    def wanted(self) -> str:
+        """What must be there, in the language of PostgreSQL's ``websearch_to_tsquery``."""
+        if self.phrases:
+            return " ".join(f'"{phrase}"' for phrase in self.phrases)
+        return " or ".join(f'"{word}"' for word in self.words)
+
+    @property
+    def unwanted(self) -> str:
+        """What must not be there, in the same language."""
+        return " ".join(f'-"{part}"' for part in self.without)
+
+
+def configuration(language: str) -> str | None:
+    """PostgreSQL's name of a ``$language``; None for an unknown one."""
+    return _CONFIGURATIONS.get(language.lower())
+
+
+def read_term(term: str) -> Search:
+    """Take a ``$term`` apart."""
+    words, phrases, without = [], [], []
+    for part in _PART.finditer(term):
+        text = part["word"] if part["phrase"] is None else part["phrase"]
+        if not _WORD.search(text):
+            continue
+        if part["negated"]:
+            without.append(text)
+        elif part["phrase"] is None:
+            words.append(text)
+        else:
+            phrases.append(text)
+    return Search(tuple(words), tuple(phrases), tuple(without))
+
+
+def fold_accents(text: str) -> str:
+    """The text in decomposed form, without combining marks (U+0300 to U+036F)."""
+    decomposed = unicodedata.normalize("NFD", text)
+    return "".join(letter for letter in decomposed if not "\u0300" <= letter <= "\u036f")
+
+
+def found_in(
+    texts: Iterable[str], search: Search, *, case_sensitive: bool, diacritic_sensitive: bool
+) -> bool:
+    """Whether the texts hold what is searched for, word by word without stemming."""
+
+    def words_of(text: str) -> list[str]:
+        if not diacritic_sensitive:
+            text = fold_accents(text)
+        return _WORD.findall(text if case_sensitive else text.lower())
+
+    words = [word for text in texts for word in words_of(text)]
+
+    def holds(part: str) -> bool:
+        wanted = words_of(part)
+        return any(
+            words[start : start + len(wanted)] == wanted
+            for start in range(len(words) - len(wanted) + 1)
+        )
+
+    if search.is_empty or any(map(holds, search.without)):
+        return False
+    if search.phrases:
+        return all(map(holds, search.phrases))
+    return any(map(holds, search.words))

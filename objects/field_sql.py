@@ -1,0 +1,228 @@
+"""How a field of a class is read in SQL.
+
+``field_expression`` is what declared indexes are made on, and what ranges, orders and equality on
+indexed fields are written with. PostgreSQL uses an index only for the very expression that it
+was made on, so both take it from here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from objects.core.query import OrderKey, Path
+from objects.core.query_parser import is_index
+from objects.core.values import FieldKind
+from objects.sql import Sql, literal
+from objects.tables import ClassTable, Column
+
+SCALAR_KINDS: Final = frozenset({"String", "Number", "Boolean", "Date", "Pointer"})
+"""Kinds whose ``field_expression`` has an order."""
+SINGLE_KINDS: Final = SCALAR_KINDS | {"GeoPoint", "Bytes", "File"}
+"""Kinds whose values are neither lists nor objects of any shape."""
+
+_TEXT_KEYS: Final = {"Date": "iso", "Pointer": "objectId", "File": "name", "Bytes": "base64"}
+_FIXED_COLUMNS: Final = {
+    "objectId": (Column("object_id", "text"), "String"),
+    "createdAt": (Column("created_at", "timestamptz"), "Date"),
+    "updatedAt": (Column("updated_at", "timestamptz"), "Date"),
+}
+
+
+def field_expression(field: str, kind: FieldKind, data: str = "data") -> str:
+    """The SQL of a field in ``data``, in the type that its values are compared in.
+
+    Text (collation "C") for String, Date and Pointer, numeric for Number, point (longitude,
+    latitude) for GeoPoint, jsonb for others. Null and missing are NULL; the field must hold
+    values of its kind only.
+    """
+    name = literal(field)
+    if kind == "String":
+        return f'(({data}->>{name}) COLLATE "C")'
+    if kind == "Number":
+        value = f"({data}->{name})"
+        return f"(CASE WHEN jsonb_typeof{value} = 'number' THEN {value}::numeric END)"
+    if kind in _TEXT_KEYS:
+        return f"""(({data}#>>'{{{name[1:-1]},{_TEXT_KEYS[kind]}}}') COLLATE "C")"""
+    if kind == "GeoPoint":
+        longitude, latitude = (
+            f"({data}#>>'{{{name[1:-1]},{key}}}')::float8" for key in ("longitude", "latitude")
+        )
+        return f"point({longitude}, {latitude})"
+    return f"NULLIF({data}->{name}, 'null'::jsonb)"
+
+
+def column_expression(table: ClassTable, field: str, alias: str = "") -> str:
+    """What an index on a field of a class is made on, whether or not it has a column."""
+    reading = read(table, (field,), alias)
+    assert reading.kind is not None
+    if reading.column is None:
+        data = f"{alias}.data" if alias else "data"
+        return field_expression(field, reading.kind, data)
+    return reading.typed or reading.json
+
+
+def index_method(kind: FieldKind) -> str:
+    """The kind of index that ``field_expression`` is for."""
+    return "gist" if kind == "GeoPoint" else "btree"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How the value at a path is read.
+
+    ``base`` is jsonb, and the value is found by ``steps`` from there. When the path is a whole
+    field, ``kind`` is its kind (None if the class has no such field), ``json`` its wire form (NULL
+    if missing), ``typed`` the value in SQL's own type, ``column`` its promoted column if any and
+    ``name`` that column's name in SQL unless it is jsonb.
+    """
+
+    base: str
+    steps: Path
+    is_whole: bool
+    kind: FieldKind | None
+    column: Column | None
+    name: str | None
+    json: str
+    typed: str | None
+    target_class: str | None
+    is_indexed: bool
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the path names indexes of lists, so that nothing is implicit."""
+        return any(map(is_index, self.steps))
+
+
+@lru_cache(maxsize=4096)
+def _field_texts(field: str, kind: FieldKind, data: str) -> tuple[str, str | None]:
+    typed = field_expression(field, kind, data) if kind in SINGLE_KINDS else None
+    return f"({data}->{literal(field)})", typed
+
+
+def read(table: ClassTable, path: Path, alias: str) -> Reading:
+    """How a path is read in the rows of a class."""
+    dot = f"{alias}." if alias else ""
+    name, is_whole = path[0], len(path) == 1
+    column: Column | None
+    if name in _FIXED_COLUMNS:
+        column, kind = _FIXED_COLUMNS[name]
+        target_class = None
+    else:
+        field_type = table.schema.field_type(name)
+        kind = field_type.kind if field_type else None  # type: ignore[assignment]
+        target_class = field_type.target_class if field_type else None
+        column = table.columns.get(name)
+    if column is not None:
+        sql_name = f"{dot}{column.name}"
+        wire = _wire_form(sql_name, column, kind, target_class)
+        return Reading(
+            base=wire,
+            steps=path[1:],
+            is_whole=is_whole,
+            kind=kind,  # type: ignore[arg-type]
+            column=column,
+            name=sql_name if column.type != "jsonb" else None,
+            json=wire,
+            typed=_typed_column(sql_name, column, kind),
+            target_class=target_class,
+            is_indexed=is_whole and column.type != "jsonb",
+        )
+    data = f"{dot}data"
+    if kind is None:
+        json, typed = "NULL::jsonb", None
+    else:
+        json, typed = _field_texts(name, kind, data)
+    return Reading(
+        base=data,
+        steps=path,
+        is_whole=is_whole,
+        kind=kind,  # type: ignore[arg-type]
+        column=None,
+        name=None,
+        json=json,
+        typed=typed,
+        target_class=target_class,
+        is_indexed=is_whole and _has_index(table, name),
+    )
+
+
+def _has_index(table: ClassTable, field: str) -> bool:
+    if (field_type := table.schema.fields.get(field)) is not None and field_type.unique:
+        return True
+    return any(
+        name == field and isinstance(direction, int)
+        for index in table.schema.indexes.values()
+        for name, direction in index.fields
+    )
+
+
+def _typed_column(name: str, column: Column, kind: str | None) -> str | None:
+    if column.type == "text":
+        return f'({name} COLLATE "C")'
+    if column.type != "jsonb":
+        return name
+    if kind in _TEXT_KEYS:
+        return f"""(({name}->>'{_TEXT_KEYS[kind]}') COLLATE "C")"""
+    if kind == "String":
+        return f"""(({name}#>>'{{}}') COLLATE "C")"""
+    if kind == "Number":
+        return f"(CASE WHEN jsonb_typeof({name}) = 'number' THEN ({name})::numeric END)"
+    if kind == "Boolean":
+        return f"NULLIF({name}, 'null'::jsonb)"
+    return None
+
+
+def _wire_form(name: str, column: Column, kind: str | None, target_class: str | None) -> str:
+    """A column as the wire JSON of its field; NULL if it is NULL."""
+    if column.type == "jsonb":
+        return name
+    if column.type == "timestamptz":
+        iso = f"""to_char({name} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')"""
+        wire = f"jsonb_build_object('__type', 'Date', 'iso', {iso})"
+    elif kind == "Pointer":
+        class_name = literal(target_class or "")
+        wire = (
+            f"jsonb_build_object('__type', 'Pointer', 'className', {class_name},"
+            f" 'objectId', {name})"
+        )
+    else:
+        return f"to_jsonb({name})"
+    return f"(CASE WHEN {name} IS NOT NULL THEN {wire} END)"
+
+
+# --- order ---------------------------------------------------------------------------------
+
+
+def sort_expressions(table: ClassTable, key: OrderKey, alias: str) -> list[Sql]:
+    """What to sort by for one key, each ascending with NULLs first; none for an unknown field."""
+    reading = read(table, key.path, alias)
+    if reading.is_whole:
+        if reading.kind is None:
+            return []
+        if reading.typed is not None and reading.kind != "GeoPoint":
+            return [Sql(reading.typed)]
+        if reading.kind == "Relation":
+            return []
+        # Lists and objects have no order but that of being there.
+        return [Sql(f"(NULLIF({reading.json}, 'null'::jsonb) IS NOT NULL)")]
+    value = Sql(f"({reading.base}#>%s::text[])", (list(reading.steps),))
+    return _sort_any(value)
+
+
+def _sort_any(value: Sql) -> list[Sql]:
+    """A value of unknown kind, in MongoDB's order of kinds (``matching.sort_key``)."""
+    v, params = value.text, value.params
+    rank = (
+        f"(CASE jsonb_typeof({v}) WHEN 'number' THEN 1 WHEN 'string' THEN 2 WHEN 'object' THEN"
+        f" CASE WHEN ({v}->>'__type') = 'Date' THEN 6 ELSE 3 END WHEN 'array' THEN 4"
+        f" WHEN 'boolean' THEN 5 ELSE 0 END)"
+    )
+    number = f"(CASE WHEN jsonb_typeof({v}) = 'number' THEN ({v})::numeric END)"
+    typed = " ".join(f"WHEN '{name}' THEN {v}->>'{key}'" for name, key in _TEXT_KEYS.items())
+    text = (
+        f"((CASE jsonb_typeof({v}) WHEN 'string' THEN {v}#>>'{{}}' WHEN 'boolean' THEN"
+        f" {v}#>>'{{}}' WHEN 'object' THEN CASE {v}->>'__type' {typed} END END) COLLATE \"C\")"
+    )
+    return [Sql(part, params * part.count("%s")) for part in (rank, number, text)]
