@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from backend.conf import service_settings
 from backend.errors import ObjectNotFound, OperationForbidden
 from backend.principal import Principal
 from objects import registry
@@ -26,6 +27,7 @@ from objects.core.access import (
     protected_fields,
     protecting_user_fields,
 )
+from objects.core.names import check_class_name
 from objects.core.query import (
     AnyOf,
     Equals,
@@ -60,6 +62,16 @@ MASTER_ONLY_CLASSES = frozenset(
     }
 )
 _READ_ACTIONS = frozenset({"find", "get", "count"})
+
+
+def check_missing_class(principal: Principal, class_name: str) -> None:
+    """Whether a class that isn't there reads as an empty one; else ``OperationForbidden``.
+
+    It does for the master key, and for clients where they may create classes.
+    """
+    check_class_name(class_name)
+    if not (principal.is_master or service_settings.ALLOW_CLIENT_CLASS_CREATION):
+        raise missing_class(class_name)
 
 
 def missing_class(class_name: str) -> OperationForbidden:
@@ -178,7 +190,7 @@ def check_question(
         if isinstance(node, InQuery | Select):
             inner = registry.find(node.query.class_name)
             if inner is None:
-                raise missing_class(node.query.class_name)
+                continue
             told_by = node.query.where
             if isinstance(node, Select):
                 told_by = all_of(told_by, Equals(node.key, None))
@@ -203,16 +215,18 @@ class Scope:
         self._principal = principal
         self._tables: dict[str, tuple[ClassTable, Query]] = {}
 
-    def table(self, class_name: str) -> tuple[ClassTable, Query]:
+    def table(self, class_name: str) -> tuple[ClassTable, Query] | None:
         """The class's table, and the condition under which the caller may read its objects.
 
-        Raises ``OperationForbidden`` if there is no such class or it may not be searched.
+        None if there is no such class and the caller may know that. Raises
+        ``OperationForbidden`` if there is none, or the caller may not search it.
         """
         known = self._tables.get(class_name)
         if known is None:
             table = registry.find(class_name)
             if table is None:
-                raise missing_class(class_name)
+                check_missing_class(self._principal, class_name)
+                return None
             known = table, readable(self._principal, table, "find")
             self._tables[class_name] = known
         return known

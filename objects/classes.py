@@ -1,0 +1,164 @@
+"""The door to classes themselves: their schemas, permissions and indexes, and emptying them.
+
+All of it is for the master key; the read-only one may look.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from django.db import transaction
+
+from backend.errors import (
+    InvalidClassName,
+    InvalidSchemaOperation,
+    MasterKeyRequired,
+    OperationForbidden,
+    ServiceError,
+)
+from backend.principal import Principal
+from objects import indexes, registry
+from objects.core.names import check_class_name
+from objects.core.schema import IndexDeclaration
+from objects.core.schema_changes import SchemaChange, change_schema, new_schema
+from objects.core.values import Json
+from objects.database import fetch
+from objects.tables import ClassTable
+
+Wire = dict[str, Json]
+
+
+def all_schemas(principal: Principal) -> list[Wire]:
+    """The schemas of all classes, by name."""
+    _check_master(principal)
+    return [table.schema.to_wire() for table in registry.all_classes()]
+
+
+def schema(principal: Principal, class_name: str) -> Wire:
+    """The schema of a class. Raises ``InvalidClassName`` if there is none."""
+    _check_master(principal)
+    registry.forget(class_name)
+    return _existing(registry.find(class_name), class_name).schema.to_wire()
+
+
+def create(principal: Principal, class_name: str, body: Json) -> Wire:
+    """Make a class. Raises ``InvalidClassName`` (taken, not a name) and what the body deserves."""
+    _check_master(principal, "create")
+    wanted = new_schema(class_name, body)
+    with transaction.atomic():
+        table = registry.create(wanted)
+        # The table is empty and nobody else sees it yet: the indexes need no time.
+        for index in wanted.index_declarations.values():
+            indexes.build(table, index)
+    return table.schema.to_wire()
+
+
+def change(principal: Principal, class_name: str, body: Json) -> Wire:
+    """Change fields, permissions or indexes of a class; what isn't named stays.
+
+    A removed field is removed from all objects. New indexes are built without holding up writes;
+    if one can't be built (a unique one over values that aren't), its declaration is taken back
+    and ``DuplicateValue`` raised, while the rest of the change stays.
+    """
+    _check_master(principal, "update")
+    with transaction.atomic():
+        table = _existing(registry.lock(class_name), class_name)
+        changed = change_schema(table.schema, body)
+        if changed.removed_fields:
+            _remove_fields(table, changed)
+        table = registry.save(table, changed.after)
+    for index in changed.dropped_indexes:
+        indexes.drop(table, index)
+    for index in changed.added_indexes:
+        try:
+            indexes.build(table, index)
+        except ServiceError:
+            _take_back(class_name, index)
+            raise
+    return table.schema.to_wire()
+
+
+def _take_back(class_name: str, index: IndexDeclaration) -> None:
+    with transaction.atomic():
+        table = registry.lock(class_name)
+        if table is None:
+            return
+        kept = {name: one for name, one in table.schema.indexes.items() if name != index.name}
+        fields = dict(table.schema.fields)
+        if index.name not in table.schema.indexes:
+            # The index of a field that was declared unique.
+            name = index.fields[0][0]
+            fields[name] = replace(fields[name], unique=False)
+        registry.save(table, replace(table.schema, indexes=kept, fields=fields))
+
+
+def _remove_fields(table: ClassTable, changed: SchemaChange) -> None:
+    """Take removed fields out of all objects, while nobody can write any."""
+    promoted = [name for name in changed.removed_fields if name in table.columns]
+    if promoted:
+        raise InvalidSchemaOperation(f"Field {promoted[0]} is a column and can't be deleted.")
+    _keep_writers_out(table)
+    fetch(
+        f"UPDATE {table.relation} SET data = data - %s::text[] WHERE data ?| %s::text[]",
+        (list(changed.removed_fields), list(changed.removed_fields)),
+        prepare=False,
+    )
+    fetch(
+        "DELETE FROM objects_relation WHERE class_id = %s AND key = ANY(%s)",
+        (table.class_id, list(changed.removed_fields)),
+        prepare=False,
+    )
+
+
+def delete(principal: Principal, class_name: str) -> None:
+    """Remove an empty class. Raises ``InvalidSchemaOperation`` if it has objects.
+
+    A class that isn't there is no error, as with Parse.
+    """
+    _check_master(principal, "delete")
+    check_class_name(class_name)
+    with transaction.atomic():
+        table = registry.lock(class_name)
+        if table is None:
+            return
+        _keep_writers_out(table)
+        rows = fetch(f"SELECT count(*) FROM {table.relation}", (), prepare=False)
+        if rows[0][0]:
+            raise InvalidSchemaOperation(
+                f"Class {class_name} is not empty, contains {rows[0][0]} objects,"
+                " cannot drop schema."
+            )
+        registry.drop(table)
+
+
+def purge(principal: Principal, class_name: str) -> None:
+    """Remove all objects of a class; its schema stays."""
+    _check_master(principal, "delete")
+    with transaction.atomic():
+        table = _existing(registry.lock(class_name), class_name)
+        fetch(f"TRUNCATE {table.relation}", (), prepare=False)
+        fetch("DELETE FROM objects_relation WHERE class_id = %s", (table.class_id,), prepare=True)
+
+
+def _keep_writers_out(table: ClassTable) -> None:
+    """Wait for writers of the class, and let none in until the transaction ends.
+
+    They wait for the lock before they look at the class's version, so they find the new one.
+    """
+    fetch(f"LOCK TABLE {table.relation} IN SHARE ROW EXCLUSIVE MODE", (), prepare=False)
+
+
+def _existing(table: ClassTable | None, class_name: str) -> ClassTable:
+    if table is None:
+        check_class_name(class_name)
+        raise InvalidClassName(f"Class {class_name} does not exist.")
+    return table
+
+
+def _check_master(principal: Principal, action: str | None = None) -> None:
+    if not principal.is_master:
+        raise MasterKeyRequired
+    if action is not None and not principal.may_write_as_master:
+        raise OperationForbidden(
+            f"read-only masterKey isn't allowed to {action} a schema."
+        )

@@ -1,0 +1,173 @@
+"""Pointers to objects: ``include``, and ``keys`` and ``excludeKeys`` over the outcome.
+
+One query for each class that a level of pointers leads to, however many objects point there,
+under the caller's rights. A pointer whose target is gone or may not be read is left out, in a
+list of pointers too (specification section 4, reference 2.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from backend.errors import ServiceError
+from backend.principal import Principal
+from objects import registry, store
+from objects.core.query import FindOptions, Path
+from objects.core.values import Json, is_pointer
+from objects.policy import Scope, hidden_fields, readable
+from objects.tables import ClassTable
+
+Wire = dict[str, Json]
+# Field → the fields to include of the objects that it leads to.
+_Tree = dict[str, Any]
+
+_ALWAYS = frozenset({"objectId", "createdAt", "updatedAt", "ACL", "__type", "className"})
+
+
+def expand(principal: Principal, table: ClassTable, objects: list[Wire], options: FindOptions) -> None:
+    """Replace pointers in these objects by the objects that they lead to, in place."""
+    tree = _tree(options.include)
+    if options.include_all:
+        for name, type_ in table.schema.fields.items():
+            if type_.kind in ("Pointer", "Array"):
+                tree.setdefault(name, {})
+    if tree and objects:
+        _expand_level(principal, [(objects, tree)])
+
+
+def _tree(paths: Iterable[Path]) -> _Tree:
+    tree: _Tree = {}
+    for path in paths:
+        level = tree
+        for step in path:
+            level = level.setdefault(step, {})
+    return tree
+
+
+def _expand_level(principal: Principal, level: list[tuple[list[Wire], _Tree]]) -> None:
+    while level:
+        places = [
+            (holder, name, below)
+            for holders, tree in level
+            for name, below in tree.items()
+            for holder in holders
+        ]
+        wanted: dict[str, set[str]] = {}
+        for holder, name, _ in places:
+            for target in _pointers(holder.get(name)):
+                wanted.setdefault(str(target["className"]), set()).add(str(target["objectId"]))
+        found = {name: _fetch(principal, name, ids) for name, ids in wanted.items()}
+        next_level: list[tuple[list[Wire], _Tree]] = []
+        for holder, name, below in places:
+            included = _replace(holder, name, found)
+            if below and included:
+                next_level.append((included, below))
+        level = next_level
+
+
+def _pointers(value: Json) -> list[Wire]:
+    values = value if isinstance(value, list) else [value]
+    return [item for item in values if isinstance(item, dict) and is_pointer(item)]
+
+
+def _fetch(principal: Principal, class_name: str, ids: set[str]) -> Mapping[str, Wire]:
+    """The objects with these ids that the caller may see, ready to be sent."""
+    table = registry.find(class_name)
+    if table is None:
+        return {}
+    try:
+        condition = readable(principal, table, "get")
+    except ServiceError:
+        # To a caller without rights on the class its objects are just not there.
+        return {}
+    found = {}
+    for record in store.by_ids(table, ids, condition, Scope(principal)):
+        obj = visible(principal, table, record.object())
+        found[record.object_id] = {"__type": "Object", "className": class_name, **obj}
+    return found
+
+
+def _replace(holder: Wire, name: str, found: Mapping[str, Mapping[str, Wire]]) -> list[Wire]:
+    """Put the included objects where the pointers were; return what a deeper level goes into."""
+    value = holder.get(name)
+    if isinstance(value, list):
+        items: list[Json] = []
+        deeper: list[Wire] = []
+        for item in value:
+            if isinstance(item, dict) and is_pointer(item):
+                target = _target(item, found)
+                if target is not None:
+                    items.append(target)
+                    deeper.append(target)
+            else:
+                items.append(item)
+                if isinstance(item, dict):
+                    deeper.append(item)
+        holder[name] = items
+        return deeper
+    if not isinstance(value, dict):
+        return []
+    if not is_pointer(value):
+        return [value]
+    target = _target(value, found)
+    if target is None:
+        del holder[name]
+        return []
+    holder[name] = target
+    return [target]
+
+
+def _target(pointer: Wire, found: Mapping[str, Mapping[str, Wire]]) -> Wire | None:
+    target = found.get(str(pointer["className"]), {}).get(str(pointer["objectId"]))
+    # A copy, since what is included of it depends on the way that led there.
+    return None if target is None else dict(target)
+
+
+def visible(principal: Principal, table: ClassTable, obj: Wire) -> Wire:
+    """The object without the fields that are hidden from the caller."""
+    hidden = hidden_fields(principal, table, obj)
+    if not hidden:
+        return obj
+    return {name: value for name, value in obj.items() if name not in hidden}
+
+
+# -- Projection -----------------------------------------------------------------------------------
+
+
+def project(obj: Wire, options: FindOptions) -> Wire:
+    """The object with only the fields that ``keys`` names, and without those of ``excludeKeys``."""
+    if options.keys is not None:
+        obj = _only(obj, _tree(options.keys))
+    if options.exclude_keys:
+        obj = _without(obj, _tree(options.exclude_keys))
+    return obj
+
+
+def _only(obj: Wire, tree: _Tree) -> Wire:
+    kept: Wire = {}
+    for name, value in obj.items():
+        if name in tree:
+            kept[name] = _each(value, tree[name], _only) if tree[name] else value
+        elif name in _ALWAYS:
+            kept[name] = value
+    return kept
+
+
+def _without(obj: Wire, tree: _Tree) -> Wire:
+    kept: Wire = {}
+    for name, value in obj.items():
+        if name not in tree or name in _ALWAYS:
+            kept[name] = value
+        elif tree[name]:
+            kept[name] = _each(value, tree[name], _without)
+    return kept
+
+
+def _each(value: Json, tree: _Tree, change: Any) -> Json:
+    if isinstance(value, list):
+        return [_each(item, tree, change) for item in value]
+    if isinstance(value, dict) and value.get("__type", "Object") == "Object":
+        changed: Wire = change(value, tree)
+        return changed
+    return value

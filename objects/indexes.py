@@ -1,0 +1,121 @@
+"""Declared indexes of classes: building and dropping them.
+
+Outside a transaction an index is built CONCURRENTLY, so that the class stays writable meanwhile.
+Its name in the database follows from its declaration, so building one that is there already does
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import blake2s
+
+from django.db import connection
+from psycopg import sql
+from psycopg.errors import UniqueViolation
+
+from backend.errors import DuplicateValue
+from objects.core.schema import IndexDeclaration
+from objects.database import fetch
+from objects.field_sql import column_expression
+from objects.tables import ClassTable
+from objects.text_sql import document_expression
+
+
+def index_name(table: ClassTable, index: IndexDeclaration) -> str:
+    """The name of the index in the database."""
+    declaration = f"{index.name} {index.fields} {index.unique}"
+    digest = blake2s(declaration.encode(), digest_size=8).hexdigest()
+    return f"objects_declared_{table.class_id}_{digest}"
+
+
+def fields_of_constraint(table: ClassTable, constraint: str) -> tuple[str, ...]:
+    """The fields that a violated unique constraint is about, so that a client can be told."""
+    for index in table.schema.index_declarations.values():
+        if index_name(table, index) == constraint:
+            return tuple(name for name, _ in index.fields)
+    if constraint.endswith("_pkey"):
+        return ("objectId",)
+    return tuple(name for name, column in table.columns.items() if column.name in constraint)
+
+
+def build(table: ClassTable, index: IndexDeclaration) -> None:
+    """Build a declared index.
+
+    Raises ``DuplicateValue`` if it is unique and the stored objects aren't; nothing is left then.
+    """
+    name = sql.Identifier(index_name(table, index)).as_string(None)
+    in_transaction = connection.in_atomic_block
+    concurrently = "" if in_transaction else "CONCURRENTLY"
+    unique = "UNIQUE" if index.unique else ""
+    with _unlimited():
+        if not in_transaction and _is_invalid(table, index):
+            fetch(f"DROP INDEX CONCURRENTLY IF EXISTS {name}", (), prepare=False)
+        try:
+            fetch(
+                f"CREATE {unique} INDEX {concurrently} IF NOT EXISTS {name}"
+                f" ON {table.relation} {_definition(table, index)}",
+                (),
+                prepare=False,
+            )
+        except UniqueViolation:
+            if not in_transaction:
+                fetch(f"DROP INDEX CONCURRENTLY IF EXISTS {name}", (), prepare=False)
+            fields = ", ".join(field for field, _ in index.fields)
+            raise DuplicateValue(
+                f"The index {index.name} can't be unique: there are objects with the same {fields}."
+            ) from None
+
+
+def _definition(table: ClassTable, index: IndexDeclaration) -> str:
+    directions = {direction for _, direction in index.fields}
+    if "text" in directions:
+        names = tuple(name for name, direction in index.fields if direction == "text")
+        return f"USING gin ({document_expression(table, names)})"
+    if "2dsphere" in directions:
+        names = tuple(name for name, direction in index.fields if direction == "2dsphere")
+        points = ", ".join(f"({column_expression(table, name)})" for name in names)
+        return f"USING gist ({points})"
+    # Missing values come first in ascending order (reference 2.1), so the index has them there.
+    columns = ", ".join(
+        f"({column_expression(table, name)})"
+        f" {'ASC NULLS FIRST' if direction == 1 else 'DESC NULLS LAST'}"
+        for name, direction in index.fields
+    )
+    return f"({columns})"
+
+
+def drop(table: ClassTable, index: IndexDeclaration) -> None:
+    """Drop a declared index; one that isn't there is no error."""
+    name = sql.Identifier(index_name(table, index)).as_string(None)
+    concurrently = "" if connection.in_atomic_block else "CONCURRENTLY"
+    with _unlimited():
+        fetch(f"DROP INDEX {concurrently} IF EXISTS {name}", (), prepare=False)
+
+
+def _is_invalid(table: ClassTable, index: IndexDeclaration) -> bool:
+    """Whether an earlier attempt to build it died in the middle."""
+    return bool(
+        fetch(
+            "SELECT FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
+            " WHERE c.relname = %s AND NOT i.indisvalid",
+            (index_name(table, index),),
+            prepare=False,
+        )
+    )
+
+
+@contextmanager
+def _unlimited() -> Iterator[None]:
+    """Without the time limits of requests: an index takes as long as it takes."""
+    if connection.in_atomic_block:
+        yield
+        return
+    fetch("SELECT set_config('statement_timeout', '0', false)", (), prepare=False)
+    fetch("SELECT set_config('lock_timeout', '0', false)", (), prepare=False)
+    try:
+        yield
+    finally:
+        fetch("RESET statement_timeout", (), prepare=False)
+        fetch("RESET lock_timeout", (), prepare=False)

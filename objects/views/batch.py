@@ -1,0 +1,117 @@
+"""``/batch``: several requests in one, in order.
+
+Each item is routed and checked like a request of its own, with the credentials of the whole.
+Without ``transaction`` every item succeeds or fails by itself; with it all succeed, or nothing is
+done and the answer is the first error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import transaction
+
+from backend.api.edge import resolve
+from backend.api.exceptions import as_service_error
+from backend.api.parsers import query_parameters
+from backend.api.renderers import Answer
+from backend.api.views import METHODS, Call, ServiceView
+from backend.conf import service_settings
+from backend.errors import InvalidJSON, TransactionConflict
+
+# A transaction that lost to another one is worth repeating; the other one is through by then.
+_ATTEMPTS = 5
+
+
+class BatchView(ServiceView):
+    """Run the requests of a batch."""
+
+    def post(self, call: Call) -> Answer:
+        items = _items(call)
+        if call.body.get("transaction") in (None, False):
+            return Answer([_answer(item) for item in items])
+        if call.body["transaction"] is not True:
+            raise InvalidJSON("transaction: expected true or false")
+        return Answer(_together(items))
+
+
+class _Item:
+    """One request of a batch, routed."""
+
+    def __init__(self, place: str, call: Call, view: ServiceView, names: Mapping[str, str]) -> None:
+        self.place = place
+        self.call = call
+        self._view = view
+        self._names = names
+
+    def run(self) -> dict[str, Any]:
+        # Every run gets a body of its own: a repeated transaction begins from the same one.
+        call = Call(
+            self.call.principal,
+            self.call.method,
+            self.call.params,
+            dict(self.call.body),
+            self.call.request_id,
+        )
+        return {"success": self._view.answer(call, **self._names).body}
+
+
+def _items(call: Call) -> list[_Item]:
+    requests = call.body.get("requests")
+    if not isinstance(requests, list):
+        raise InvalidJSON("requests must be an array")
+    limit = service_settings.BATCH_LIMIT
+    if len(requests) > limit:
+        raise InvalidJSON(
+            f"Batch request contains {len(requests)} sub-requests, which exceeds the limit of"
+            f" {limit}."
+        )
+    return [_item(call, request, f"requests.{index}") for index, request in enumerate(requests)]
+
+
+def _item(call: Call, request: object, place: str) -> _Item:
+    if not isinstance(request, dict):
+        raise InvalidJSON(f"{place}: expected an object")
+    method = request.get("method")
+    if not isinstance(method, str) or method.upper() not in METHODS:
+        raise InvalidJSON(f"{place}.method: expected one of {', '.join(METHODS)}")
+    path = request.get("path")
+    if not isinstance(path, str):
+        raise InvalidJSON(f"{place}.path: expected a string")
+    body = request.get("body")
+    if body is None:
+        body = {}
+    if not isinstance(body, dict):
+        raise InvalidJSON(f"{place}.body: expected an object")
+    mount = service_settings.MOUNT_PATH
+    bare, _, query = path.partition("?")
+    match = resolve(bare[len(mount) :]) if bare.startswith(f"{mount}/") else None
+    view_class = getattr(match.func, "view_class", None) if match is not None else None
+    if match is None or view_class is None:
+        raise InvalidJSON(f"cannot route batch path {path[:200]}")
+    if view_class is BatchView:
+        raise InvalidJSON(f"{place}.path: a batch can't contain a batch")
+    params: dict[str, Any] = dict(query_parameters(query)) if query else {}
+    if method.upper() == "GET":
+        params.update(body)
+    item = Call(call.principal, method.upper(), params, body, call.request_id)
+    return _Item(place, item, view_class(), match.kwargs)
+
+
+def _answer(item: _Item) -> dict[str, Any]:
+    try:
+        return item.run()
+    except Exception as error:
+        return {"error": as_service_error(error, item.call.request_id).body()}
+
+
+def _together(items: list[_Item]) -> list[dict[str, Any]]:
+    for attempt in range(_ATTEMPTS):
+        try:
+            with transaction.atomic():
+                return [item.run() for item in items]
+        except TransactionConflict:
+            if attempt == _ATTEMPTS - 1:
+                raise
+    raise AssertionError("unreachable")

@@ -1,0 +1,70 @@
+"""``/classes``: objects over REST (endpoints 2 to 6 of the specification)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from backend.api.renderers import Answer
+from backend.api.views import Call, ServiceView
+from backend.conf import service_settings
+from objects import service
+from objects.core.find_options import parse_find_options, parse_get_options
+from objects.records import Record
+from objects.service import Found
+
+
+class ObjectsView(ServiceView):
+    """The objects of a class: find some, create one."""
+
+    def get(self, call: Call, class_name: str) -> Answer:
+        options = parse_find_options(call.params, find_limits())
+        return Answer(found_body(service.find(call.principal, class_name, options)))
+
+    def post(self, call: Call, class_name: str) -> Answer:
+        created = service.create(call.principal, class_name, call.body)
+        location = f"{service_settings.PUBLIC_URL}{service_settings.MOUNT_PATH}"
+        return Answer(
+            {"objectId": created.object_id, "createdAt": created.created_at, **created.fields},
+            status=201,
+            headers={"Location": f"{location}/classes/{class_name}/{created.object_id}"},
+        )
+
+
+class ObjectView(ServiceView):
+    """One object: read, change, remove it."""
+
+    def get(self, call: Call, class_name: str, object_id: str) -> Answer:
+        options = parse_get_options(call.params, find_limits())
+        return Answer(object_body(service.get(call.principal, class_name, object_id, options)))
+
+    def put(self, call: Call, class_name: str, object_id: str) -> Answer:
+        updated = service.update(call.principal, class_name, object_id, call.body)
+        return Answer({"updatedAt": updated.updated_at, **updated.fields})
+
+    def delete(self, call: Call, class_name: str, object_id: str) -> Answer:
+        service.delete(call.principal, class_name, object_id)
+        return Answer({})
+
+
+def found_body(found: Found) -> msgspec.Raw:
+    """``{"results": […]}`` as JSON; whole records go in as the text they are."""
+    items = ",".join(
+        item.json() if isinstance(item, Record) else msgspec.json.encode(item).decode()
+        for item in found.results
+    )
+    count = "" if found.count is None else f',"count":{found.count}'
+    name = "" if found.class_name is None else f',"className":"{found.class_name}"'
+    return msgspec.Raw(f'{{"results":[{items}]{count}{name}}}'.encode())
+
+
+def object_body(item: Record | Wire) -> msgspec.Raw | Wire:
+    """One object as JSON."""
+    return msgspec.Raw(item.json().encode()) if isinstance(item, Record) else item
+
+
+def find_limits() -> FindLimits:
+    """The limits on what a query may ask for, from the settings."""
+    return FindLimits(
+        default_limit=service_settings.DEFAULT_LIMIT,
+        max_limit=service_settings.MAX_LIMIT,
+    )

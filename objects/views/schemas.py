@@ -1,0 +1,53 @@
+"""``/schemas`` and ``/purge``: classes themselves, for the master key."""
+
+from __future__ import annotations
+
+from backend.api.permissions import Requires
+from backend.api.renderers import Answer
+from backend.api.views import Call, ServiceView
+from objects import classes
+from objects.core.schema_changes import class_name_of
+
+
+class SchemasView(ServiceView):
+    """All classes: list them, create one that the body names."""
+
+    requires = Requires.MASTER_KEY
+
+    def get(self, call: Call) -> Answer:
+        return Answer({"results": classes.all_schemas(call.principal)})
+
+    def post(self, call: Call) -> Answer:
+        class_name = class_name_of(None, call.body)
+        return Answer(classes.create(call.principal, class_name, call.body))
+
+
+class SchemaView(ServiceView):
+    """One class: show, create, change, remove it."""
+
+    requires = Requires.MASTER_KEY
+
+    def get(self, call: Call, class_name: str) -> Answer:
+        return Answer(classes.schema(call.principal, class_name))
+
+    def post(self, call: Call, class_name: str) -> Answer:
+        name = class_name_of(class_name, call.body)
+        return Answer(classes.create(call.principal, name, call.body))
+
+    def put(self, call: Call, class_name: str) -> Answer:
+        name = class_name_of(class_name, call.body)
+        return Answer(classes.change(call.principal, name, call.body))
+
+    def delete(self, call: Call, class_name: str) -> Answer:
+        classes.delete(call.principal, class_name)
+        return Answer({})
+
+
+class PurgeView(ServiceView):
+    """All objects of a class: remove them."""
+
+    requires = Requires.MASTER_KEY
+
+    def delete(self, call: Call, class_name: str) -> Answer:
+        classes.purge(call.principal, class_name)
+        return Answer({})
