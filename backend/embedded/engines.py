@@ -8,6 +8,7 @@ from types import TracebackType
 
 from backend.embedded.account import Account
 from backend.embedded.binaries import engine_binaries
+from backend.embedded.errors import StartError
 from backend.embedded.folder import DataFolder, temporary_folder
 from backend.embedded.postgres import UNSAFE_BUT_FAST, PostgreSQL
 from backend.embedded.redis_server import Redis
@@ -38,6 +39,12 @@ class Engines:
             self._engines.append(PostgreSQL(folder, account, binaries, settings))
         if redis:
             self._engines.append(Redis(folder, account, binaries, durable=durable))
+
+    def check(self) -> None:
+        """Raise if an engine has ended by itself."""
+        for engine in self._engines:
+            if not engine.alive:
+                raise StartError(f"{engine.name} has ended; its log is {engine.log}.")
 
     @property
     def pids(self) -> list[int | None]:

@@ -81,8 +81,17 @@ def _run(stack: contextlib.ExitStack) -> int:
     runner = stack.enter_context(_runner(child_environment, lock, engines))
     wait_until_ready(settings.HOST, settings.PORT, runner)
     print(greeting(settings, login, folder, new_keys), flush=True)
-    runner.wait()
+    while _still_running(runner):
+        engines.check()
     raise StartError("A process ended; its reason is above. Everything is stopped.")
+
+
+def _still_running(process: subprocess.Popen[bytes], pause: float = 0.5) -> bool:
+    try:
+        process.wait(pause)
+    except subprocess.TimeoutExpired:
+        return True
+    return False
 
 
 # -- signals ------------------------------------------------------------------------------------

@@ -35,6 +35,8 @@ UNSAFE_BUT_FAST = {
 class PostgreSQL:
     """The server whose data is in a data folder."""
 
+    name = "PostgreSQL"
+
     def __init__(
         self,
         folder: DataFolder,
@@ -93,6 +95,10 @@ class PostgreSQL:
                 continue
         process.kill()
         process.wait()
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
 
     @property
     def pid(self) -> int | None:

@@ -24,6 +24,8 @@ DATABASES = 64
 class Redis:
     """The server whose data is in a data folder."""
 
+    name = "Redis"
+
     def __init__(
         self, folder: DataFolder, account: Account, binaries: Binaries, *, durable: bool = True
     ) -> None:
@@ -80,6 +82,10 @@ class Redis:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
 
     @property
     def pid(self) -> int | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from backend.embedded.folder import DataFolder, temporary_folder
+from tests.process.service import Service
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -22,3 +23,17 @@ def folder() -> Iterator[DataFolder]:
     """A data folder that is gone, with whatever engines put elsewhere, after the test."""
     with temporary_folder() as made:
         yield made
+
+
+@pytest.fixture
+def start(folder: DataFolder) -> Iterator[Callable[[], Service]]:
+    """Starts the service with the data folder; it is stopped after the test, if it still runs."""
+    started: list[Service] = []
+
+    def start() -> Service:
+        started.append(Service(folder.path))
+        return started[-1]
+
+    yield start
+    for service in started:
+        service.stop()

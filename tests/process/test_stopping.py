@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+from collections.abc import Callable
 
 import pytest
 
 from backend.embedded.folder import DataFolder
 from tests.process.service import Service
+
+Start = Callable[[], Service]
 
 
 def paste(command: str) -> dict[str, object]:
@@ -17,15 +20,17 @@ def paste(command: str) -> dict[str, object]:
     return json.loads(done.stdout)
 
 
-def test_sigterm_stops_every_process_and_a_second_start_has_the_data(folder: DataFolder):
-    first = Service(folder.path)
+def test_sigterm_stops_every_process_and_a_second_start_has_the_data(
+    folder: DataFolder, start: Start
+):
+    first = start()
     created = paste(first.commands()[0])
     assert first.stop() == 0
     assert first.wait_until_gone() == []
     assert not folder.instance.exists()
     assert "database system is shut down" in (folder.log / "postgres.log").read_text()
 
-    second = Service(folder.path)
+    second = start()
     found = paste(second.commands()[1])["results"]
     assert [row["objectId"] for row in found] == [created["objectId"]]
     assert second.printed(r"password (\S+)") == first.printed(r"password (\S+)")
@@ -34,26 +39,26 @@ def test_sigterm_stops_every_process_and_a_second_start_has_the_data(folder: Dat
 
 
 @pytest.mark.slow
-def test_killing_the_server_ends_every_process_and_leaves_no_lock(folder: DataFolder):
-    killed = Service(folder.path)
+def test_killing_the_server_ends_every_process_and_leaves_no_lock(start: Start):
+    killed = start()
     killed.process.kill()
     assert killed.wait_until_gone() == []
 
-    again = Service(folder.path)
+    again = start()
     assert again.stop() == 0
 
 
 @pytest.mark.slow
-def test_killing_the_runner_ends_every_process(folder: DataFolder):
-    service = Service(folder.path)
+def test_killing_the_runner_ends_every_process(start: Start):
+    service = start()
     service.child("backend.embedded.runner").kill()
     assert service.wait_until_gone() == []
     assert service.process.returncode == 1
 
 
 @pytest.mark.slow
-def test_a_process_that_dies_stops_the_service_and_is_named(folder: DataFolder):
-    service = Service(folder.path)
+def test_a_process_that_dies_stops_the_service_and_is_named(start: Start):
+    service = start()
     service.child("caddy").kill()
     assert service.wait_until_gone() == []
     assert service.process.returncode == 1
@@ -61,9 +66,18 @@ def test_a_process_that_dies_stops_the_service_and_is_named(folder: DataFolder):
 
 
 @pytest.mark.slow
-def test_killing_server_and_runner_at_once_leaves_no_process(folder: DataFolder):
-    service = Service(folder.path)
+def test_killing_server_and_runner_at_once_leaves_no_process(start: Start):
+    service = start()
     runner = service.child("backend.embedded.runner")
     service.process.kill()
     runner.kill()
     assert service.wait_until_gone() == []
+
+
+@pytest.mark.slow
+def test_a_database_that_dies_stops_the_service_and_is_named(start: Start):
+    service = start()
+    service.child("/postgres").kill()
+    assert service.wait_until_gone() == []
+    assert service.process.returncode == 1
+    assert "PostgreSQL has ended" in "".join(service.errors)
