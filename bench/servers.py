@@ -34,9 +34,11 @@ _KEYS = {
     "APP_ID": "bench",
     "REST_API_KEY": "bench-rest-api-key",
     "MASTER_KEY": "bench-master-key-of-some-length",
+    "SECRET_KEY": "bench-secret-key",
 }
 _PEER_DATABASE = "peer"
 PROXIED = "+proxy"
+LOGS = HERE / "results"
 
 
 def free_port() -> int:
@@ -136,7 +138,7 @@ def ours(engines: Engines, workers: int, threads: int | None = None) -> Iterator
     migrate = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
     subprocess.run(migrate, cwd=ROOT, env=environment, check=True)
     command = [sys.executable, "-m", "backend.serve", "web"]
-    with _process("ours", command, ROOT, environment, engines.folder / "ours.log") as pid:
+    with _process("ours", command, ROOT, environment, LOGS / "ours.log") as pid:
         wait_until_answering(port, "/health")
         yield Target(
             "ours",
@@ -186,7 +188,7 @@ def peer(engines: Engines, workers: int) -> Iterator[Target]:
         "PEER_DATABASE_URL": engines.url(_PEER_DATABASE).replace("postgresql:", "postgres:"),
         **{f"PEER_{name}": value for name, value in _KEYS.items()},
     }
-    log = engines.folder / "peer.log"
+    log = LOGS / "peer.log"
     with _process("peer", ["node", "peer.js"], HERE, environment, log, until="ready") as pid:
         node = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True)
         yield Target(
@@ -251,7 +253,7 @@ def proxied(target: Target, folder: Path) -> Iterator[Target]:
     )
     command = [str(binaries.caddy()), "run", "--config", str(configuration)]
     command += ["--adapter", "caddyfile"]
-    log = folder / f"{target.name}-proxy.log"
+    log = LOGS / f"{target.name}-proxy.log"
     with _process("caddy", command, folder, dict(os.environ), log) as pid:
         wait_until_answering(port, "/")
         yield Target(
@@ -277,7 +279,8 @@ def _process(
     until: str | None = None,
 ) -> Iterator[int]:
     """Run a command while the block runs; its output goes to ``log`` after the line ``until``."""
-    with log.open("ab") as output:
+    LOGS.mkdir(exist_ok=True)
+    with log.open("wb") as output:
         process = subprocess.Popen(
             command,
             cwd=folder,

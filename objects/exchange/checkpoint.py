@@ -1,0 +1,73 @@
+"""How far an import has come, in a small file, so that it can go on after a stop of any kind.
+
+The file is written after every batch that is stored. A batch that was stored right before the
+process died isn't noted: its rows come again, and are recognised by their object ids, which are
+made from a secret of the checkpoint and the number of the row.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import string
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from objects.core.names import OBJECT_ID_LENGTH
+from objects.exchange.problems import UnusableFile
+
+_ALPHABET = string.ascii_letters + string.digits
+_HEAD = 1 << 16
+
+
+@dataclass
+class Checkpoint:
+    """``rows`` of the file are done with: stored, or reported and left out."""
+
+    class_name: str
+    file: str
+    secret: str = field(default_factory=lambda: secrets.token_hex(32))
+    rows: int = 0
+    stored: int = 0
+    refused: int = 0
+    kinds: dict[str, str] = field(default_factory=dict)
+
+    def object_id(self, row: int) -> str:
+        """The id of the object of a row: always the same one, and nobody can guess it."""
+        digest = hmac.digest(bytes.fromhex(self.secret), str(row).encode(), "sha256")
+        number = int.from_bytes(digest, "big")
+        letters = []
+        for _ in range(OBJECT_ID_LENGTH):
+            number, letter = divmod(number, len(_ALPHABET))
+            letters.append(_ALPHABET[letter])
+        return "".join(letters)
+
+    def save(self, path: Path) -> None:
+        """Replace the file in one step."""
+        fresh = path.with_name(f"{path.name}.new")
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            json.dump(asdict(self), file)
+        fresh.replace(path)
+
+
+def load(path: Path, class_name: str, file: str) -> Checkpoint:
+    """Read a checkpoint; refuse that of another file or class."""
+    try:
+        found = Checkpoint(**json.loads(path.read_text()))
+    except (OSError, ValueError, TypeError) as error:
+        raise UnusableFile(f"{path} is no checkpoint of an import: {error}") from error
+    if found.class_name != class_name:
+        raise UnusableFile(f"{path} belongs to an import into {found.class_name}")
+    if found.file != file:
+        raise UnusableFile(f"the file has changed since the import that {path} belongs to")
+    return found
+
+
+def identity(path: Path) -> str:
+    """Tells a file from another one, or from itself after a change."""
+    with path.open("rb") as file:
+        head = hashlib.sha256(file.read(_HEAD)).hexdigest()
+    return f"{path.stat().st_size}-{head}"

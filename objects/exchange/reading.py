@@ -1,0 +1,196 @@
+"""Rows of a file in NDJSON, JSON or CSV, one at a time.
+
+A row that can't be decoded is a row with a ``problem``, so that the rows after it can still be
+read; only where a file can't be read on (a JSON array that is broken off, bytes that aren't
+UTF-8) is ``UnusableFile`` raised.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Literal, get_args
+
+from objects.exchange.problems import UnusableFile
+
+Format = Literal["ndjson", "json", "csv"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+_ENDINGS: dict[str, Format] = {
+    ".ndjson": "ndjson",
+    ".jsonl": "ndjson",
+    ".json": "json",
+    ".csv": "csv",
+}
+_CHUNK = 1 << 16
+_LONGEST = 64 << 20  # characters of one element: more than any object may have
+_SPACE = re.compile(r"[ \t\r\n]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row: the line it begins on, and its values or what is wrong with it."""
+
+    line: int
+    values: dict[str, Any]
+    problem: str | None = None
+
+
+def format_of(path: Path) -> Format | None:
+    """The format that the file's name tells."""
+    return _ENDINGS.get(path.suffix.lower())
+
+
+def read_rows(file: IO[str], file_format: Format) -> Iterator[Row]:
+    """The rows of an open text file (``newline=""``, UTF-8)."""
+    read = {"ndjson": _ndjson, "json": _json, "csv": _csv}[file_format]
+    try:
+        yield from read(file)
+    except UnicodeDecodeError as error:
+        raise UnusableFile(f"the file isn't UTF-8: {error.reason}") from error
+
+
+def decode(text: str) -> Any:
+    """JSON as the service takes it: whole numbers of any size, no NaN, no Infinity."""
+    return _decoder.decode(text)
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is no JSON")
+
+
+_decoder = json.JSONDecoder(parse_constant=_refuse)
+
+
+def _row(line: int, value: Any) -> Row:
+    if isinstance(value, dict):
+        return Row(line, value)
+    return Row(line, {}, "an object is expected")
+
+
+def _ndjson(file: IO[str]) -> Iterator[Row]:
+    for line, text in enumerate(file, start=1):
+        if not text.strip():
+            continue
+        try:
+            yield _row(line, decode(text))
+        except (ValueError, RecursionError) as error:
+            yield Row(line, {}, f"malformed JSON: {error}")
+
+
+def _json(file: IO[str]) -> Iterator[Row]:
+    """The elements of one array, or the only object."""
+    window = _Window(file)
+    if window.peek() == "{":
+        yield window.element()
+        if window.peek():
+            raise UnusableFile(
+                f"line {window.line}: an array of objects is expected; for one object a line say "
+                "--format ndjson"
+            )
+        return
+    if window.peek() != "[":
+        raise UnusableFile(f"line {window.line}: an array of objects is expected")
+    window.take()
+    if window.peek() == "]":
+        return
+    while True:
+        yield window.element()
+        mark = window.peek()
+        if mark not in (",", "]"):
+            what = f"{mark!r} instead" if mark else "the end of the file"
+            raise UnusableFile(f"line {window.line}: expected ',' or ']' and found {what}")
+        window.take()
+        if mark == "]":
+            return
+
+
+class _Window:
+    """The part of a JSON text that is being decoded, and the line that it begins on."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+        self._text = ""
+        self._at = 0
+        self.line = 1
+
+    def peek(self) -> str:
+        """The next character that is no white space; empty at the end."""
+        while True:
+            space = _SPACE.match(self._text, self._at)
+            assert space is not None
+            self._advance(space.end())
+            if self._at < len(self._text) or not self._more(_CHUNK):
+                return self._text[self._at : self._at + 1]
+
+    def take(self) -> None:
+        self._advance(self._at + 1)
+
+    def element(self) -> Row:
+        """Decode one value."""
+        self.peek()
+        line, wanted = self.line, _CHUNK
+        while True:
+            try:
+                value, end = _decoder.raw_decode(self._text, self._at)
+            except RecursionError:
+                raise UnusableFile(f"line {line}: nested too deeply") from None
+            except ValueError as error:
+                # Malformed, or not all of it is here yet.
+                if len(self._text) - self._at > _LONGEST or not self._more(wanted):
+                    raise UnusableFile(f"line {line}: malformed JSON: {error}") from error
+                wanted *= 2
+                continue
+            # A number at the very end might go on.
+            if end == len(self._text) and self._more(_CHUNK):
+                continue
+            self._advance(end)
+            return _row(line, value)
+
+    def _advance(self, to: int) -> None:
+        self.line += self._text.count("\n", self._at, to)
+        self._at = to
+
+    def _more(self, size: int) -> bool:
+        chunk = self._file.read(size)
+        self._text = self._text[self._at :] + chunk
+        self._at = 0
+        return bool(chunk)
+
+
+def _csv(file: IO[str]) -> Iterator[Row]:
+    """The records below the line of names. An empty cell is no value."""
+    records = csv.reader(file, strict=True)
+    line = 1
+    names: list[str] | None = None
+    while True:
+        try:
+            record = next(records)
+        except StopIteration:
+            break
+        except csv.Error as error:
+            raise UnusableFile(f"line {line}: malformed CSV: {error}") from error
+        if names is None:
+            names = _names(record)
+        elif record:
+            yield _record(line, names, record)
+        line = records.line_num + 1
+    if names is None:
+        raise UnusableFile("line 1: a line with the names of the columns is expected")
+
+
+def _names(record: list[str]) -> list[str]:
+    names = [name.strip() for name in record]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise UnusableFile(f"line 1: two columns have the name {sorted(twice)[0]!r}")
+    return names
+
+
+def _record(line: int, names: list[str], record: list[str]) -> Row:
+    if len(record) != len(names):
+        return Row(line, {}, f"{len(record)} cells, but {len(names)} columns have names")
+    return Row(line, {name: cell for name, cell in zip(names, record, strict=True) if cell != ""})

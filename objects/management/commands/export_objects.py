@@ -1,0 +1,122 @@
+"""``manage.py export_objects CLASS FILE``: the objects of a class as a file."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import click
+import msgspec
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from backend.errors import ServiceError
+from backend.principal import MASTER
+from objects import registry, service
+from objects.core.names import check_class_name
+from objects.core.query import Compare, FindOptions, OrderKey, Query, all_of
+from objects.core.query_parser import parse_where
+from objects.core.values import Json
+from objects.exchange.reading import FORMATS, format_of
+from objects.exchange.writing import write_objects
+from objects.tables import ClassTable
+
+_PAGE = 1000
+_FIRST = ("objectId", "createdAt", "updatedAt", "ACL")
+
+
+class Command(BaseCommand):
+    help = (
+        "Export the objects of a class to a file (NDJSON, a JSON array, CSV), sorted by their ids. "
+        "import_objects reads it back. - writes NDJSON to the standard output."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("class_name", metavar="CLASS")
+        parser.add_argument("file", metavar="FILE", type=Path)
+        parser.add_argument("--where", default="{}", metavar="JSON", help="only what satisfies it")
+        parser.add_argument("--format", choices=FORMATS, help="otherwise the file's name tells")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        path: Path = options["file"]
+        to_stdout = str(path) == "-"
+        file_format = options["format"] or ("ndjson" if to_stdout else format_of(path))
+        if file_format is None:
+            raise CommandError(f"{path}: --format says what it shall be, its name doesn't")
+        try:
+            class_name = check_class_name(options["class_name"])
+            table = registry.find(class_name)
+            if table is None:
+                raise CommandError(f"there is no class {class_name}")
+            where = parse_where(_json(options["where"]))
+            with contextlib.ExitStack() as stack:
+                file = sys.stdout if to_stdout else stack.enter_context(_replaced(path))
+                total = service.count(MASTER, class_name, where)
+                pages = stack.enter_context(_shown(_pages(class_name, where), total, class_name))
+                written = write_objects(file, file_format, pages, _names(table))
+        except ServiceError as error:
+            raise CommandError(str(error)) from error
+        except OSError as error:
+            raise CommandError(f"{path}: {error.strerror}") from error
+        self.stderr.write(f"{class_name}: {written:,} objects written")
+
+
+def _json(text: str) -> Json:
+    try:
+        return msgspec.json.decode(text)  # type: ignore[no-any-return]
+    except msgspec.DecodeError as error:
+        raise CommandError(f"--where: {error}") from None
+
+
+def _names(table: ClassTable) -> list[str]:
+    fields = sorted(
+        name
+        for name, field in table.schema.fields.items()
+        if name not in _FIRST and field.kind != "Relation"
+    )
+    return [*_FIRST, *fields]
+
+
+def _pages(class_name: str, where: Query) -> Iterator[list[dict[str, Json]]]:
+    """All objects by their ids, each page beginning after the last id of the one before."""
+    rest = where
+    while True:
+        options = FindOptions(where=rest, limit=_PAGE, order=(OrderKey(("objectId",), False),))
+        page = service.find(MASTER, class_name, options).objects()
+        if not page:
+            return
+        yield page
+        rest = all_of(where, Compare(("objectId",), "gt", str(page[-1]["objectId"])))
+
+
+@contextlib.contextmanager
+def _replaced(path: Path) -> Iterator[IO[str]]:
+    """A file that takes its place only when it is complete."""
+    fresh = path.with_name(f"{path.name}.part")
+    try:
+        with fresh.open("w", encoding="utf-8", newline="") as file:
+            yield file
+        fresh.replace(path)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
+
+
+@contextlib.contextmanager
+def _shown(
+    pages: Iterator[list[dict[str, Json]]], total: int, label: str
+) -> Iterator[Iterator[list[dict[str, Json]]]]:
+    """The same pages, with a bar on a terminal."""
+    if not sys.stderr.isatty():
+        yield pages
+        return
+    with click.progressbar(length=total, label=label, file=sys.stderr) as bar:
+
+        def counted() -> Iterator[list[dict[str, Json]]]:
+            for page in pages:
+                bar.update(len(page))
+                yield page
+
+        yield counted()

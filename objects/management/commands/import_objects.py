@@ -1,0 +1,313 @@
+"""``manage.py import_objects CLASS FILE``: the rows of a file become objects of a class."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any
+
+import click
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from backend.errors import ServiceError
+from objects import registry
+from objects.core.names import check_class_name
+from objects.exchange import checkpoint as checkpoints
+from objects.exchange.checkpoint import Checkpoint
+from objects.exchange.destinations import Destination, Door, Rest, Unreachable
+from objects.exchange.importing import Import, Stopped
+from objects.exchange.mapping import KINDS, Column, RowMapping, infer_columns
+from objects.exchange.problems import BadRow, UnusableFile
+from objects.exchange.reading import FORMATS, format_of, read_rows
+
+_SAMPLE = 1000
+_REPORTED = 100
+
+
+class Command(BaseCommand):
+    help = (
+        "Import the rows of a file (NDJSON, a JSON array, CSV) as objects of a class. The class is "
+        "made if it isn't there. An interrupted import goes on with --resume, and no row is stored "
+        "twice."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.formatter_class = argparse.ArgumentDefaultsHelpFormatter
+        parser.add_argument("class_name", metavar="CLASS")
+        parser.add_argument("file", metavar="FILE", type=Path)
+        parser.add_argument("--format", choices=FORMATS, help="otherwise the file's name tells")
+        parser.add_argument(
+            "--types",
+            action="append",
+            default=[],
+            metavar="FIELD=TYPE,…",
+            help=f"types of fields: {', '.join(KINDS)}; a Pointer as owner=Pointer:User. The "
+            "class's own types come first; what then is left in a CSV file is inferred",
+        )
+        parser.add_argument(
+            "--date",
+            action="append",
+            default=[],
+            metavar="FIELD[=FORMAT]",
+            help="a Date: ISO 8601, or as strptime's format says; UTC where no zone is given",
+        )
+        parser.add_argument(
+            "--geopoint",
+            action="append",
+            default=[],
+            metavar="FIELD=LATITUDE,LONGITUDE",
+            help="make a GeoPoint of two columns",
+        )
+        parser.add_argument(
+            "--rename", action="append", default=[], metavar="COLUMN=FIELD", help="rename a column"
+        )
+        parser.add_argument(
+            "--camel-case",
+            action="store_true",
+            help="name fields usGross for a column US Gross; other options take the new names",
+        )
+        parser.add_argument(
+            "--ignore", action="append", default=[], metavar="COLUMN,…", help="leave columns out"
+        )
+        parser.add_argument("--id", default="objectId", metavar="FIELD", help="holds object ids")
+        parser.add_argument(
+            "--on-error",
+            choices=("stop", "skip"),
+            default="stop",
+            help="at a row that can't be stored: stop, or report it and leave it out",
+        )
+        parser.add_argument("--batch-size", type=int, default=500, metavar="ROWS")
+        parser.add_argument("--resume", action="store_true", help="go on where the last run ended")
+        parser.add_argument("--restart", action="store_true", help="begin anew instead")
+        parser.add_argument(
+            "--state", type=Path, metavar="FILE", help="the checkpoint, else FILE.import.json"
+        )
+        parser.add_argument(
+            "--check", action="store_true", help="read and convert all of it, store nothing"
+        )
+        parser.add_argument(
+            "--rest",
+            metavar="URL",
+            help="store over REST at this address (with the mount path) instead of in this "
+            "instance's database; the keys are APP_ID and MASTER_KEY, or else REST_API_KEY",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            self._import(options)
+        except (UnusableFile, Unreachable, ServiceError) as error:
+            raise CommandError(str(error)) from error
+        except OSError as error:
+            raise CommandError(f"{error.filename or options['file']}: {error.strerror}") from error
+
+    def _import(self, options: dict[str, Any]) -> None:
+        path: Path = options["file"]
+        class_name = check_class_name(options["class_name"])
+        file_format = options["format"] or format_of(path)
+        if file_format is None:
+            raise CommandError(f"{path}: --format says what it is, its name doesn't")
+        if options["batch_size"] < 1:
+            raise CommandError("--batch-size: at least 1")
+        checkpoint, state = _checkpoint(path, class_name, options)
+        mapping = _mapping(options, _known_columns(class_name, options))
+        if file_format == "csv":
+            mapping = _with_inferred(mapping, path, checkpoint)
+        destination = None if options["check"] else _destination(class_name, options)
+        reported = 0
+
+        def report(line: int, reason: str) -> None:
+            nonlocal reported
+            reported += 1
+            if reported <= _REPORTED:
+                self.stderr.write(f"{path}:{line}: {reason}")
+            elif reported == _REPORTED + 1:
+                self.stderr.write("… more rows are left out; only their number is told")
+
+        job = Import(
+            mapping,
+            destination,
+            checkpoint,
+            state,
+            options["batch_size"],
+            options["on_error"] == "stop",
+            report,
+        )
+        with _opened(path) as file, _progress(file, path, f"{class_name}") as advanced:
+            try:
+                job.run(read_rows(file, file_format), advanced)
+            except Stopped:
+                raise CommandError(
+                    f"stopped; {_summary(checkpoint)}. "
+                    "--on-error skip leaves such rows out, --resume goes on"
+                ) from None
+        if state is not None:
+            state.unlink(missing_ok=True)
+        if destination is not None and not options["rest"]:
+            _analyze(class_name)
+        done = "would be stored" if options["check"] else "stored"
+        self.stdout.write(
+            f"{class_name}: {checkpoint.stored:,} objects {done}, "
+            f"{checkpoint.refused:,} rows left out"
+        )
+
+
+def _summary(checkpoint: Checkpoint) -> str:
+    return f"{checkpoint.stored:,} objects are stored, {checkpoint.refused:,} rows were left out"
+
+
+def _checkpoint(
+    path: Path, class_name: str, options: Mapping[str, Any]
+) -> tuple[Checkpoint, Path | None]:
+    identity = checkpoints.identity(path)
+    if options["check"]:
+        return Checkpoint(class_name, identity), None
+    state: Path = options["state"] or path.with_name(f"{path.name}.import.json")
+    if state.exists() and not options["restart"]:
+        found = checkpoints.load(state, class_name, identity)
+        if not options["resume"]:
+            raise CommandError(
+                f"an import of this file ended early ({_summary(found)}): --resume goes on, "
+                "--restart begins anew and leaves what is stored"
+            )
+        return found, state
+    checkpoint = Checkpoint(class_name, identity)
+    checkpoint.save(state)
+    return checkpoint, state
+
+
+def _destination(class_name: str, options: Mapping[str, Any]) -> Destination:
+    if not options["rest"]:
+        return Door(class_name)
+    service = settings.SERVICE
+    headers = {"X-Parse-Application-Id": service["APP_ID"]}
+    if service["MASTER_KEY"]:
+        headers["X-Parse-Master-Key"] = service["MASTER_KEY"]
+    else:
+        headers["X-Parse-REST-API-Key"] = service["REST_API_KEY"]
+    try:
+        return Rest(class_name, options["rest"], headers)
+    except ValueError as error:
+        raise CommandError(f"--rest: {error}") from None
+
+
+# -- options --------------------------------------------------------------------------------------
+
+
+def _mapping(options: Mapping[str, Any], known: Mapping[str, Column]) -> RowMapping:
+    columns = dict(known)
+    for name, kind in _pairs(options["types"], "--types"):
+        columns[name] = _column(kind)
+    for text in options["date"]:
+        name, _, date_format = text.partition("=")
+        columns[name] = Column("Date", date_format or None)
+    geopoints = {}
+    for text in options["geopoint"]:
+        name, latitude, longitude = _three(text)
+        geopoints[name] = (latitude, longitude)
+        for part in (latitude, longitude):
+            columns.setdefault(part, Column("Number"))
+    renamed = {}
+    for text in options["rename"]:
+        old, equals, new = text.partition("=")
+        if not equals:
+            raise CommandError(f"--rename: expected COLUMN=FIELD, got {text!r}")
+        renamed[old] = new
+    ignored = {name.strip() for text in options["ignore"] for name in text.split(",")}
+    return RowMapping(
+        columns, renamed, frozenset(ignored), geopoints, options["camel_case"], options["id"]
+    )
+
+
+def _pairs(texts: list[str], option: str) -> Iterator[tuple[str, str]]:
+    for part in (part.strip() for text in texts for part in text.split(",")):
+        name, equals, value = part.partition("=")
+        if not equals:
+            raise CommandError(f"{option}: expected FIELD=TYPE, got {part!r}")
+        yield name.strip(), value.strip()
+
+
+def _column(text: str) -> Column:
+    kind, _, target = text.partition(":")
+    if kind not in KINDS:
+        raise CommandError(f"--types: {kind!r} is none of {', '.join(KINDS)}")
+    if (kind == "Pointer") != bool(target):
+        raise CommandError("--types: a Pointer names its class, as in owner=Pointer:Person")
+    return Column(kind, target_class=target or None)
+
+
+def _three(text: str) -> tuple[str, str, str]:
+    name, _, columns = text.partition("=")
+    latitude, _, longitude = columns.partition(",")
+    if not (name and latitude and longitude):
+        raise CommandError(f"--geopoint: expected FIELD=LATITUDE,LONGITUDE, got {text!r}")
+    return name, latitude.strip(), longitude.strip()
+
+
+def _known_columns(class_name: str, options: Mapping[str, Any]) -> dict[str, Column]:
+    """What the class itself says about its fields; nothing where it is another instance's."""
+    table = None if options["rest"] else registry.find(class_name)
+    if table is None:
+        return {}
+    return {
+        name: Column(field.kind, target_class=field.target_class)
+        for name, field in table.schema.fields.items()
+        if field.kind in KINDS and name != "objectId"
+    }
+
+
+def _with_inferred(mapping: RowMapping, path: Path, checkpoint: Checkpoint) -> RowMapping:
+    """Types for the columns that nobody has said anything about, from the first rows."""
+    if not checkpoint.kinds:
+        with _opened(path) as file:
+            sample = [row.values for row in islice(read_rows(file, "csv"), _SAMPLE)]
+        for given, column in infer_columns(sample).items():
+            with contextlib.suppress(BadRow):  # reported with its line later
+                checkpoint.kinds[mapping.name(given)] = column.kind
+    inferred = {name: Column(kind) for name, kind in checkpoint.kinds.items()}
+    inferred.pop(mapping.id_field, None)
+    # An access list in a cell is JSON.
+    inferred["ACL"] = Column("Object")
+    return RowMapping(
+        {**inferred, **mapping.columns},
+        mapping.renamed,
+        mapping.ignored,
+        mapping.geopoints,
+        mapping.camel_case,
+        mapping.id_field,
+    )
+
+
+# -- file and terminal ----------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[IO[str]]:
+    # A byte order mark, as spreadsheets write it, is no part of the first name.
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        yield file
+
+
+@contextlib.contextmanager
+def _progress(file: IO[str], path: Path, label: str) -> Iterator[Callable[[], None]]:
+    """A bar over the bytes of the file, on a terminal only."""
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    size = path.stat().st_size
+    with click.progressbar(length=size, label=label, file=sys.stderr) as bar:
+        yield lambda: bar.update(file.buffer.tell() - bar.pos)  # type: ignore[attr-defined]
+
+
+def _analyze(class_name: str) -> None:
+    """Let PostgreSQL count, so that it plans well for the many new rows."""
+    from django.db import connection
+
+    table = registry.find(class_name)
+    if table is not None:
+        with connection.cursor() as cursor:
+            cursor.execute(f"ANALYZE {table.relation}")
