@@ -210,17 +210,24 @@ def _shaped(
 # -- Writing --------------------------------------------------------------------------------------
 
 
-def create(principal: Principal, class_name: str, body: Mapping[str, Json]) -> Created:
-    """Store a new object with the fields of ``body``.
+def create(
+    principal: Principal,
+    class_name: str,
+    body: Mapping[str, Json],
+    *,
+    object_id: str | None = None,
+) -> Created:
+    """Store a new object with the fields of ``body``; under ``object_id`` if a command chose one.
 
     New fields are added to the class, and for the master key (or where clients may) the class
     itself is made. Raises ``OperationForbidden``, ``IncorrectType``, ``ValidationFailed``,
     ``DuplicateValue`` and what ``parse_write`` raises; nothing is stored then.
     """
     fields = dict(body)
-    object_id = None
     if service_settings.ALLOW_CUSTOM_OBJECT_ID and "objectId" in fields:
-        object_id = check_object_id(fields.pop("objectId"))
+        object_id = fields.pop("objectId")
+    if object_id is not None:
+        check_object_id(object_id)
     write = parse_write(fields, creating=True)
     return _with_current_classes(
         lambda: _create(principal, class_name, write, object_id or new_object_id())
