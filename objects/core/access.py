@@ -32,7 +32,7 @@ from .values import Json
 
 @dataclass(frozen=True, slots=True)
 class Acl:
-    """An object's access list; None in place of a list means everybody."""
+    """An object's access list, each list sorted; None in place of one means everybody."""
 
     read_ids: tuple[str, ...] | None = None
     write_ids: tuple[str, ...] | None = None
@@ -87,7 +87,7 @@ def parse_acl(json: Json, place: str = "ACL") -> Acl:
                 )
             if granted:
                 (read_ids if permission == "read" else write_ids).append(entity)
-    return Acl(tuple(read_ids), tuple(write_ids))
+    return Acl(tuple(sorted(read_ids)), tuple(sorted(write_ids)))
 
 
 def default_acl(permissions: ClassPermissions, user_id: str | None) -> Acl:
