@@ -205,8 +205,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "backend.api.context.RequestContext",
-    "corsheaders.middleware.CorsMiddleware",
-    # Answers everything below MOUNT_PATH; what follows serves the admin.
+    # Answers everything below MOUNT_PATH, CORS included; what follows serves the admin.
     "backend.api.edge.ApiEdge",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",

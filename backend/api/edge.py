@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from corsheaders.middleware import CorsMiddleware
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import ResolverMatch, get_resolver
 from django.urls.exceptions import Resolver404
@@ -25,19 +26,27 @@ class ApiEdge:
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self._get_response = get_response
+        self._to_browser = CorsMiddleware(_answer)
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         mount = service_settings.MOUNT_PATH
         path = request.path_info
         if not path.startswith(mount) or path[len(mount) : len(mount) + 1] not in ("/", ""):
             return self._get_response(request)
-        if request.method == "OPTIONS":
-            return HttpResponse(status=200)
-        match = resolve(path[len(mount) :])
-        if match is None:
-            return _unknown(request)
-        response: HttpResponse = match.func(request, *match.args, **match.kwargs)
-        return response
+        # Only browsers say where a page comes from, and only they look at the CORS headers.
+        if "HTTP_ORIGIN" in request.META:
+            return self._to_browser(request)
+        return _answer(request)
+
+
+def _answer(request: HttpRequest) -> HttpResponseBase:
+    if request.method == "OPTIONS":
+        return HttpResponse(status=200)
+    match = resolve(request.path_info[len(service_settings.MOUNT_PATH) :])
+    if match is None:
+        return _unknown(request)
+    response: HttpResponse = match.func(request, *match.args, **match.kwargs)
+    return response
 
 
 def resolve(path: str) -> ResolverMatch | None:

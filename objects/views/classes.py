@@ -8,7 +8,8 @@ from backend.api.renderers import Answer
 from backend.api.views import Call, ServiceView
 from backend.conf import service_settings
 from objects import service
-from objects.core.find_options import parse_find_options, parse_get_options
+from objects.core.find_options import FindLimits, parse_find_options, parse_get_options
+from objects.includes import Wire
 from objects.records import Record
 from objects.service import Found
 
@@ -67,4 +68,6 @@ def find_limits() -> FindLimits:
     return FindLimits(
         default_limit=service_settings.DEFAULT_LIMIT,
         max_limit=service_settings.MAX_LIMIT,
+        include_depth=service_settings.INCLUDE_DEPTH,
+        include_count=service_settings.INCLUDE_COUNT,
     )

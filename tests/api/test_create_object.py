@@ -56,9 +56,7 @@ def test_values_come_back_as_they_were_sent(master):
 def test_a_client_may_not_make_a_class(client, master):
     reply = client.post("/classes/Game", {"score": 1})
     assert reply.error == (400, 119)
-    assert (
-        reply.json["error"] == "This user is not allowed to access non-existent class: Game"
-    )
+    assert reply.json["error"] == "This user is not allowed to access non-existent class: Game"
     assert master.get("/schemas/Game").error == (400, 103)
 
 
@@ -81,9 +79,7 @@ def test_the_first_write_fixes_the_type_of_a_field(master):
     master.make("Game", score=1)
     reply = master.post("/classes/Game", {"score": "many"})
     assert reply.error == (400, 111)
-    assert (
-        reply.json["error"] == "schema mismatch for Game.score; expected Number but got String"
-    )
+    assert reply.json["error"] == "schema mismatch for Game.score; expected Number but got String"
 
 
 def test_null_fixes_no_type(master):

@@ -1,0 +1,20 @@
+"""``/aggregate``: pipelines over a class, for the master key."""
+
+from __future__ import annotations
+
+import msgspec
+
+from backend.api.permissions import Requires
+from backend.api.renderers import Answer
+from backend.api.views import Call, ServiceView
+from objects import service
+
+
+class AggregateView(ServiceView):
+    """Run a pipeline, or list the distinct values of a field."""
+
+    requires = Requires.MASTER_KEY
+
+    def get(self, call: Call, class_name: str) -> Answer:
+        results = service.aggregate(call.principal, class_name, call.params)
+        return Answer({"results": [msgspec.Raw(text.encode()) for text in results]})

@@ -1,0 +1,66 @@
+"""The request id, and what is known of the client."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.http import HttpResponse
+from django.test import RequestFactory, override_settings
+from structlog.contextvars import get_contextvars
+
+from backend.api.context import RequestContext, client_address
+
+PROXY = {"TRUSTED_PROXIES": ("10.0.0.0/8", "::1/128")}
+
+
+def answer(**headers: str) -> tuple[HttpResponse, dict[str, object]]:
+    seen: dict[str, object] = {}
+
+    def view(request):
+        seen.update(get_contextvars(), id=request.id)
+        return HttpResponse()
+
+    return RequestContext(view)(RequestFactory().get("/", headers=headers)), seen
+
+
+def test_a_request_gets_an_id_that_is_in_the_answer_and_in_the_log_s_context():
+    response, seen = answer()
+    assert re.fullmatch(r"[0-9a-f]{32}", response["X-Request-Id"])
+    assert seen == {"id": response["X-Request-Id"], "request_id": response["X-Request-Id"]}
+
+
+def test_a_well_formed_id_of_the_client_is_kept():
+    response, seen = answer(**{"X-Request-Id": "trace-1234.ab_C"})
+    assert response["X-Request-Id"] == seen["id"] == "trace-1234.ab_C"
+
+
+@pytest.mark.parametrize("given", ["short", "x" * 65, "with blank", 'quo"ted-one', "line\nbreak-x"])
+def test_a_malformed_id_is_replaced(given: str):
+    response, _ = answer(**{"X-Request-Id": given})
+    assert re.fullmatch(r"[0-9a-f]{32}", response["X-Request-Id"])
+
+
+def test_two_requests_do_not_share_an_id():
+    assert answer()[0]["X-Request-Id"] != answer()[0]["X-Request-Id"]
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "client"),
+    [
+        ("203.0.113.9", "", "203.0.113.9"),
+        # Somebody who isn't the proxy may write what they like.
+        ("203.0.113.9", "127.0.0.1", "203.0.113.9"),
+        # Our proxy appends what it saw; what stands before is the client's claim.
+        ("10.1.2.3", "127.0.0.1, 198.51.100.7", "198.51.100.7"),
+        ("::1", "2001:db8::5", "2001:db8::5"),
+        # Over the socket only the proxy can connect.
+        ("", "198.51.100.7", "198.51.100.7"),
+        ("", "", ""),
+        ("nonsense", "127.0.0.1", "nonsense"),
+    ],
+)
+@override_settings(SERVICE=PROXY)
+def test_the_client_s_address_is_the_one_that_our_proxy_saw(peer: str, forwarded: str, client: str):
+    meta = {"REMOTE_ADDR": peer, "HTTP_X_FORWARDED_FOR": forwarded}
+    assert client_address(meta) == client
