@@ -122,7 +122,7 @@ class DataFolder:
             self._choose_engines(account)
             self._make(account)
         except OSError as error:
-            raise StartError(_unusable(self.path, error)) from error
+            raise StartError(unusable(self.path, error)) from error
         return account
 
     def _choose_engines(self, account: Account) -> None:
@@ -180,7 +180,7 @@ class DataFolder:
         try:
             number = os.open(self.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise StartError(_unusable(self.path, error)) from error
+            raise StartError(unusable(self.path, error)) from error
         try:
             patience = time.monotonic() + _STOPPING
             while not _locked(number):
@@ -253,7 +253,8 @@ def _give(folder: Path, account: Account) -> None:
         os.chown(path, account.uid, account.gid, follow_symlinks=False)
 
 
-def _unusable(path: Path, error: OSError) -> str:
+def unusable(path: Path, error: OSError) -> str:
+    """Why nothing can be kept at the path, as one sentence."""
     reasons = {
         errno.ENOSPC: "there is no space left on its disk",
         errno.EDQUOT: "the disk quota is used up",
@@ -264,4 +265,4 @@ def _unusable(path: Path, error: OSError) -> str:
         errno.EEXIST: "it is a file, not a folder",
     }
     reason = reasons.get(error.errno or 0, error.strerror or "unknown reason")
-    return f"The data folder {path} can't be used: {reason}. DATA_DIR names another one."
+    return f"The data folder {path} can't be used: {reason}. DATA_DIR may name another one."

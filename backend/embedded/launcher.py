@@ -29,7 +29,7 @@ from backend.embedded.binaries import caddy
 from backend.embedded.children import adopt_orphans, before_exec, end_descendants
 from backend.embedded.engines import Engines
 from backend.embedded.errors import StartError
-from backend.embedded.folder import DataFolder
+from backend.embedded.folder import DataFolder, unusable
 from backend.embedded.keys import ensure_keys
 from backend.embedded.words import greeting
 
@@ -52,8 +52,8 @@ def main() -> int:
         print(f"script/server: {error}", file=sys.stderr)
         return 1
     except OSError as error:
-        where = f" ({error.filename})" if error.filename else ""
-        print(f"script/server: {error.strerror or error}{where}.", file=sys.stderr)
+        place = Path(error.filename or os.environ.get("DATA_DIR", "."))
+        print(f"script/server: {unusable(place, error)}", file=sys.stderr)
         return 1
     except _Stopped:
         return 0

@@ -27,11 +27,15 @@ def greeting(
         sign_in = f"user {login['username']}, password {login['password']}"
     else:
         sign_in = "with your staff account"
-    made = " (made just now)" if new_keys else ""
+    place = str(folder.path)
+    if folder.engines != folder.path and settings.EMBEDDED_POSTGRES:
+        place += f", database {folder.engines} (it can't run in a folder that only root may enter)"
+    if new_keys:
+        place += ", made just now"
     return f"""
 Running at {base}
 Admin      {settings.PUBLIC_URL}/admin/   {sign_in}
-Data, keys {folder.path}{made}
+Data, keys {place}
 
 Create an object:
   curl -X POST {base}/classes/Note \\

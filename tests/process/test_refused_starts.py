@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from backend.embedded.folder import DataFolder
@@ -68,7 +66,7 @@ def test_a_data_folder_that_can_t_be_made_is_named(place: str):
     assert f"The data folder {place} can't be used" in refusal(DATA_DIR=place)
 
 
-def test_a_database_that_can_t_be_reached_is_named(folder: DataFolder, tmp_path: Path):
+def test_a_database_that_can_t_be_reached_is_named(folder: DataFolder):
     done = run_server(
         DATA_DIR=folder.path,
         PORT=free_port(),

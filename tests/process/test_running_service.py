@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from backend.embedded.folder import temporary_folder
+from backend.embedded.folder import DataFolder, temporary_folder
 from tests.process.service import ROOT, Service, run_server
 
 pytestmark = pytest.mark.xdist_group("running service")
@@ -92,8 +92,8 @@ def test_a_second_instance_is_refused_and_the_first_is_named(service: Service):
     assert service.url in second.stderr
 
 
-def test_a_port_in_use_is_named_with_its_user(service: Service, tmp_path):
-    other = run_server(DATA_DIR=tmp_path, PORT=service.port)
+def test_a_port_in_use_is_named_with_its_user(service: Service, folder: DataFolder):
+    other = run_server(DATA_DIR=folder.path, PORT=service.port)
     assert other.returncode == 1
     assert f"Port {service.port} is in use by caddy" in other.stderr
 

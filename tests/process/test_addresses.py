@@ -1,0 +1,56 @@
+"""The addresses of PostgreSQL and Redis as each library wants them."""
+
+from __future__ import annotations
+
+import pytest
+
+from backend.addresses import celery_broker, django_database
+from backend.environment import BadSetting
+
+
+def test_a_database_address_over_tcp():
+    entry = django_database(
+        "postgresql://me:p%40ss@db.example:5433/shop?sslmode=require", {}, "web"
+    )
+    assert [entry[name] for name in ("NAME", "USER", "PASSWORD", "HOST", "PORT")] == [
+        "shop",
+        "me",
+        "p@ss",
+        "db.example",
+        "5433",
+    ]
+    assert entry["OPTIONS"]["sslmode"] == "require"
+    assert entry["OPTIONS"]["application_name"] == "web"
+
+
+def test_a_database_address_over_a_socket():
+    entry = django_database("postgresql:///shop?host=%2Frun%2Fpg%20one&user=me", {}, "web")
+    assert (entry["NAME"], entry["USER"], entry["HOST"]) == ("shop", "me", "/run/pg one")
+
+
+def test_timeouts_are_added_to_the_address_s_own_options():
+    url = "postgresql://db/shop?options=-c%20jit%3Doff"
+    entry = django_database(url, {"lock_timeout": 5000, "statement_timeout": 9}, "web")
+    expected = "-c jit=off -c lock_timeout=5000 -c statement_timeout=9"
+    assert entry["OPTIONS"]["options"] == expected
+
+
+@pytest.mark.parametrize("url", ["postgresql://me:secret@db:5432", "postgresql://:secret@h/d?no=1"])
+def test_an_address_that_makes_no_sense_is_refused_without_being_repeated(url: str):
+    with pytest.raises(BadSetting) as refused:
+        django_database(url, {}, "web")
+    assert "DATABASE_URL" in str(refused.value)
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "broker"),
+    [
+        ("redis://:secret@cache:6379/3", "redis://:secret@cache:6379/3"),
+        ("rediss://cache/0", "rediss://cache/0"),
+        ("unix:///run/redis.sock", "redis+socket:///run/redis.sock?virtual_host=0"),
+        ("unix:///run/redis.sock?db=7", "redis+socket:///run/redis.sock?virtual_host=7"),
+    ],
+)
+def test_a_redis_address_in_celery_s_words(url: str, broker: str):
+    assert celery_broker(url) == broker

@@ -1,0 +1,105 @@
+"""The embedded engines: where their parts are, and as whom they run."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from backend.embedded.account import Account
+from backend.embedded.binaries import engine_binaries
+from backend.embedded.engines import temporary_engines
+from backend.embedded.errors import StartError
+from backend.embedded.folder import DataFolder
+from backend.embedded.keys import ensure_keys
+
+STRANGER = Account(uid=54321, gid=54321)
+
+
+def test_the_database_speaks_unicode_and_orders_by_code_point():
+    with temporary_engines() as folder, psycopg.connect(folder.database_url) as connection:
+        found = connection.execute(
+            "SELECT current_setting('server_encoding'), upper('été'),"
+            " array(SELECT x FROM unnest(array['b', 'ä', 'a', 'B']) x ORDER BY x)"
+        ).fetchone()
+    assert found == ("UTF8", "ÉTÉ", ["B", "a", "b", "ä"])
+
+
+def test_the_server_does_not_run_as_root():
+    with temporary_engines() as folder:
+        owner = folder.postgres.stat().st_uid
+        pid = int((folder.postgres / "postmaster.pid").read_text().splitlines()[0])
+        assert Path(f"/proc/{pid}").stat().st_uid == owner != 0
+
+
+def test_nothing_listens_on_a_port():
+    with temporary_engines() as folder, psycopg.connect(folder.database_url) as connection:
+        found = connection.execute("SHOW listen_addresses").fetchone()
+    assert found == ("",)
+
+
+def test_a_path_too_long_for_a_socket_puts_the_sockets_elsewhere(tmp_path: Path):
+    short, deep = DataFolder(tmp_path), DataFolder(tmp_path / ("x" * 120))
+    assert len(os.fsencode(deep.run / "postgres" / ".s.PGSQL.5432.lock")) <= 107
+    assert deep.run.parent != deep.path
+    assert deep.run != DataFolder(tmp_path / ("y" * 120)).run
+    assert short.database_url != deep.database_url
+
+
+def test_a_folder_that_only_its_owner_enters_is_out_of_reach(tmp_path: Path):
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    assert not STRANGER.can_reach(closed / "data")
+    assert Account(os.geteuid(), os.getegid()).can_reach(closed / "data")
+
+
+class OutsideTheCheckout(Account):
+    """May read nothing of the environment, and enter everything else."""
+
+    def can_read(self, path: Path) -> bool:
+        return False
+
+    def can_reach(self, path: Path) -> bool:
+        return True
+
+
+def test_programs_that_the_account_can_t_reach_are_copied_and_run(folder: DataFolder):
+    outsider = OutsideTheCheckout(STRANGER.uid, STRANGER.gid)
+    binaries = engine_binaries(outsider, folder.runtime)
+    for program in (binaries.postgres, binaries.redis_server):
+        assert folder.runtime in program.parents
+        assert program.stat().st_mode & 0o555 == 0o555
+        said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
+        assert re.search(r"\d+\.\d+", said.stdout)
+    assert engine_binaries(outsider, folder.runtime) == binaries
+
+
+def test_keys_are_made_once(folder: DataFolder, monkeypatch):
+    for name in ("SECRET_KEY", "APP_ID", "REST_API_KEY", "MASTER_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    assert ensure_keys(folder)
+    made = folder.keys.read_text()
+    assert made.count("=") == 4
+    assert not ensure_keys(folder)
+    assert folder.keys.read_text() == made
+
+
+def test_a_key_from_the_environment_is_not_made(folder: DataFolder, monkeypatch):
+    for name in ("SECRET_KEY", "APP_ID", "REST_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("MASTER_KEY", "given")
+    ensure_keys(folder)
+    assert "MASTER_KEY" not in folder.keys.read_text()
+
+
+def test_a_folder_is_held_by_one(folder: DataFolder):
+    with folder.hold():
+        folder.record(pid=os.getpid(), address="http://localhost:1")
+        with pytest.raises(StartError, match=f"process {os.getpid()}, http://localhost:1"):
+            folder.hold().__enter__()
+    with folder.hold():
+        pass

@@ -1,0 +1,69 @@
+"""Celery: the request id travels with a task, and the processes leave signs of life."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+import redis
+from celery import signals
+from celery.contrib.testing.worker import start_worker
+from django.conf import settings
+from structlog.contextvars import bound_contextvars, clear_contextvars, get_contextvars
+
+from backend import heartbeats
+from backend.celery import app
+
+PATIENCE = 30  # seconds
+
+
+@app.task(name="tests.tell_context")
+def tell_context(key: str) -> None:
+    with redis.Redis.from_url(settings.REDIS_URL) as client:
+        client.rpush(key, json.dumps(get_contextvars()))
+
+
+@pytest.fixture
+def store():
+    with redis.Redis.from_url(settings.REDIS_URL) as client:
+        client.flushdb()
+        yield client
+        client.flushdb()
+
+
+@pytest.fixture
+def _worker(store: redis.Redis):
+    with start_worker(app, perform_ping_check=False, loglevel="warning"):
+        yield
+
+
+def told(store: redis.Redis, key: str) -> dict[str, str]:
+    found = store.blpop([key], timeout=PATIENCE)
+    assert found, "The task was not run."
+    return json.loads(found[1])
+
+
+@pytest.mark.usefixtures("_worker")
+def test_a_task_logs_with_the_id_of_the_request_that_started_it(store: redis.Redis):
+    clear_contextvars()
+    with bound_contextvars(request_id="request-1"):
+        tell_context.delay("first")
+    tell_context.delay("second")
+    first, second = told(store, "first"), told(store, "second")
+    assert first["request_id"] == "request-1"
+    assert first["task"] == "tests.tell_context"
+    assert "request_id" not in second
+    assert first["task_id"] != second["task_id"]
+
+
+def test_a_worker_s_heartbeat_is_noted(store: redis.Redis):
+    signals.heartbeat_sent.send(sender=None)
+    assert time.time() - (heartbeats.latest(store, heartbeats.WORKER) or 0) < PATIENCE
+
+
+def test_beat_is_proven_alive_by_a_task_that_it_schedules(store: redis.Redis):
+    scheduled = {entry["task"] for entry in app.conf.beat_schedule.values()}
+    assert "backend.beat_is_alive" in scheduled
+    app.tasks["backend.beat_is_alive"]()
+    assert time.time() - (heartbeats.latest(store, heartbeats.BEAT) or 0) < PATIENCE
