@@ -1,6 +1,7 @@
-"""``python -m backend.serve web|realtime``: the servers, configured by the settings.
+"""``python -m backend.serve web|realtime|worker|beat``: one process, configured by the settings.
 
-``WEB_BIND`` and ``REALTIME_BIND`` say where they listen: ``unix:/path/to.sock`` or ``host:port``.
+Without an argument ``PROCESS`` says which. ``WEB_BIND`` and ``REALTIME_BIND`` say where the servers
+listen: ``unix:/path/to.sock`` or ``host:port``.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from pathlib import Path
 
 def web() -> None:
     """granian: REST and the admin, over WSGI."""
-    os.environ.setdefault("PROCESS", "web")
     from django.conf import settings
     from granian import Granian
     from granian.constants import Interfaces
@@ -44,7 +44,6 @@ def web() -> None:
 
 def realtime() -> None:
     """daphne: sockets, over ASGI."""
-    os.environ.setdefault("PROCESS", "realtime")
     from daphne.cli import CommandLineInterface
     from django.conf import settings
 
@@ -65,12 +64,27 @@ def _bind(text: str) -> tuple[Path | None, str, int]:
     return None, host.strip("[]"), int(port)
 
 
+def worker() -> None:
+    """Celery: tasks."""
+    from backend.celery import app
+
+    app.start(["--quiet", "worker", "--without-gossip", "--without-mingle"])
+
+
+def beat() -> None:
+    """Celery: the schedule. Exactly one runs."""
+    from backend.celery import app
+
+    app.start(["--quiet", "beat"])
+
+
 def main() -> None:
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backend.settings")
-    roles = {"web": web, "realtime": realtime}
-    if len(sys.argv) != 2 or sys.argv[1] not in roles:
+    roles = {"web": web, "realtime": realtime, "worker": worker, "beat": beat}
+    role = sys.argv[1] if len(sys.argv) > 1 else os.environ.get("PROCESS", "")
+    if role not in roles:
         raise SystemExit(f"usage: python -m backend.serve {'|'.join(roles)}")
-    roles[sys.argv[1]]()
+    os.environ |= {"PROCESS": role, "DJANGO_SETTINGS_MODULE": "backend.settings"}
+    roles[role]()
 
 
 if __name__ == "__main__":

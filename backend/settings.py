@@ -54,7 +54,7 @@ _service["TRUSTED_PROXIES"] = _networks("TRUSTED_PROXIES")
 # -- The HTTP face ------------------------------------------------------------------------------
 
 DEBUG = environment.flag("DEBUG", False)
-HOST = environment.text("HOST", "127.0.0.1")
+LISTEN_HOST = environment.text("LISTEN_HOST", "127.0.0.1")
 PORT = environment.whole("PORT", 8000, least=1, most=65535)
 PUBLIC_URL = environment.address("PUBLIC_URL", f"http://localhost:{PORT}", ("http", "https"))
 PUBLIC_URL = PUBLIC_URL.rstrip("/")

