@@ -87,7 +87,8 @@ def order_by(
     if not any(key.path == ("objectId",) for key in order):
         last = keys[-1][1] if keys else False
         keys.append((Sql(f'({alias}.object_id COLLATE "C")'), last))
-    text, params = [], []
+    text: list[str] = []
+    params: list[Any] = []
     for part, descending in keys:
         text.append(part.text + (" DESC NULLS LAST" if descending else " ASC NULLS FIRST"))
         params.extend(part.params)
@@ -148,7 +149,7 @@ class _Compiler:
         if reading.is_whole and reading.kind == "Relation":
             return self.any_member(path[0], values, reading)
         has_null = any(value is None for value in values)
-        others = [value for value in values if value is not None]
+        others: list[Json] = [value for value in values if value is not None]
         if reading.is_whole and reading.kind in SINGLE_KINDS:
             others = [value for value in others if fits(value, reading)]
             missing = Sql(f"({or_null(reading)} IS NULL)") if has_null else FALSE
@@ -309,6 +310,13 @@ class _Compiler:
             return FALSE
         if reading.is_whole and reading.kind in SINGLE_KINDS:
             return f"({reading.json} IN " + values + ")"
+        if reading.is_whole and reading.kind == "Relation":
+            pointer = Sql(
+                "jsonb_build_object('__type', 'Pointer', 'className', %s::text,"
+                " 'objectId', r.related_id)",
+                (reading.target_class,),
+            )
+            return self.members(node.path[0], "(" + pointer + " IN " + values + ")")
         return either(
             each_candidate(reading, lambda c: f"({c} IN " + values + ")", depth) for depth in (0, 1)
         )

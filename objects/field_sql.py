@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from objects.core.paths import is_index
 from objects.core.query import OrderKey, Path
-from objects.core.query_parser import is_index
 from objects.core.values import FieldKind
 from objects.sql import Sql, literal
 from objects.tables import ClassTable, Column
@@ -171,6 +171,9 @@ def _typed_column(name: str, column: Column, kind: str | None) -> str | None:
         return f"(CASE WHEN jsonb_typeof({name}) = 'number' THEN ({name})::numeric END)"
     if kind == "Boolean":
         return f"NULLIF({name}, 'null'::jsonb)"
+    if kind == "GeoPoint":
+        longitude, latitude = (f"({name}->>'{key}')::float8" for key in ("longitude", "latitude"))
+        return f"point({longitude}, {latitude})"
     return None
 
 

@@ -119,7 +119,7 @@ def _exact_case(node: Text, search: Search, document: Sql) -> list[Sql]:
         words = "|".join(re.escape(_folded(node, part)) for part in parts)
         return "(" + text + Sql(" ~ %s)", (rf"\m(?:{words})\M",))
 
-    alternatives = [[phrase] for phrase in search.phrases] or [search.words]
+    alternatives: list[tuple[str, ...]] = [(phrase,) for phrase in search.phrases] or [search.words]
     return [has(words) for words in alternatives] + [
         negation(has([part])) for part in search.without
     ]

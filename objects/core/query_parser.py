@@ -17,6 +17,7 @@ from backend.errors import InvalidJSON, InvalidKeyName, InvalidQuery, ServiceErr
 
 from . import geo, names, regex, text
 from .names import shown
+from .paths import is_index
 from .query import (
     AnyOf,
     Compare,
@@ -138,11 +139,6 @@ def check_path(key: str, *, allow_internal: bool = False) -> Path:
         # PostgreSQL would count such a step from the end of a list.
         raise InvalidKeyName(f"Invalid key name: {shown(key)}")
     return path
-
-
-def is_index(step: str) -> bool:
-    """Whether a step of a path can be the index of a list."""
-    return step.isascii() and step.isdigit()
 
 
 def _is_odd_number(step: str) -> bool:
@@ -411,4 +407,4 @@ def _text(path: Path | None, value: object, place: str) -> Text:
     return Text(path, term, language.lower(), flags[0], flags[1])
 
 
-__all__ = ["check_path", "is_index", "parse_order", "parse_where"]
+__all__ = ["check_path", "parse_order", "parse_where"]

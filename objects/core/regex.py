@@ -23,7 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-import re2  # type: ignore[import-untyped]
+import re2
 
 from backend.errors import InvalidQuery
 
@@ -67,7 +67,7 @@ def compile_regex(pattern: str, options: str = "") -> Regex:
         tree = parse(pattern, options)
     except RegexError as error:
         raise InvalidQuery(f"bad regular expression: {error}") from None
-    items = list(tree.items) if isinstance(tree, Sequence) else [tree]
+    items: list[Node] = list(tree.items) if isinstance(tree, Sequence) else [tree]
     at_start = bool(items) and items[0] == Assertion("start")
     at_end = bool(items) and items[-1] == Assertion("end")
     middle = items[at_start : len(items) - at_end]
