@@ -13,6 +13,7 @@ import logging.config
 import os
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
@@ -147,6 +148,8 @@ class _Console:
 
 
 _process = ""
+_style = "json"
+_requests = False
 
 
 def _add_process(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
@@ -156,8 +159,9 @@ def _add_process(logger: WrappedLogger, method: str, event: EventDict) -> EventD
 
 def configure(level: str, style: str, process: str) -> None:
     """Set up structlog and the standard library's logging for this process."""
-    global _process
-    _process = process
+    global _process, _style, _requests
+    _process, _style = process, style
+    _requests = logging.getLevelName(level) <= logging.INFO
     before: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.StackInfoRenderer(),
@@ -229,6 +233,38 @@ def formatter(style: str) -> logging.Formatter:
             structlog.stdlib.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
         ],
+    )
+
+
+def request_line(request_id: str, method: str, path: str, status: int, ms: float) -> None:
+    """Log one answered request.
+
+    The same line as ``get_logger("request").info`` writes, made by hand where it is JSON: the
+    processors took a fifth of the time of a get by id, and of these fields only the path can
+    hold anything to mask.
+    """
+    if not _requests:
+        return
+    path = mask_text(path)
+    if _style != "json":
+        log = get_logger("request")
+        log.info("request", method=method, path=path, status=status, ms=ms)
+        return
+    write_line(
+        _encode(
+            {
+                "logger": "request",
+                "method": method,
+                "path": path,
+                "status": status,
+                "ms": ms,
+                "event": "request",
+                "request_id": request_id,
+                "process": _process,
+                "level": "info",
+                "timestamp": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
+            }
+        )
     )
 
 

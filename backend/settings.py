@@ -207,6 +207,7 @@ MIDDLEWARE = [
     "backend.api.context.RequestContext",
     # Answers everything below MOUNT_PATH, CORS included; what follows serves the admin.
     "backend.api.edge.ApiEdge",
+    "backend.site.ConnectionUpkeep",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",

@@ -123,7 +123,7 @@ def delete(principal: Principal, class_name: str) -> None:
             return
         _keep_writers_out(table)
         rows = fetch(f"SELECT count(*) FROM {table.relation}", (), prepare=False)
-        if rows[0][0]:
+        if rows[0][0] != "0":
             raise InvalidSchemaOperation(
                 f"Class {class_name} is not empty, contains {rows[0][0]} objects,"
                 " cannot drop schema."
@@ -159,6 +159,4 @@ def _check_master(principal: Principal, action: str | None = None) -> None:
     if not principal.is_master:
         raise MasterKeyRequired
     if action is not None and not principal.may_write_as_master:
-        raise OperationForbidden(
-            f"read-only masterKey isn't allowed to {action} a schema."
-        )
+        raise OperationForbidden(f"read-only masterKey isn't allowed to {action} a schema.")

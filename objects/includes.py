@@ -25,7 +25,9 @@ _Tree = dict[str, Any]
 _ALWAYS = frozenset({"objectId", "createdAt", "updatedAt", "ACL", "__type", "className"})
 
 
-def expand(principal: Principal, table: ClassTable, objects: list[Wire], options: FindOptions) -> None:
+def expand(
+    principal: Principal, table: ClassTable, objects: list[Wire], options: FindOptions
+) -> None:
     """Replace pointers in these objects by the objects that they lead to, in place."""
     tree = _tree(options.include)
     if options.include_all:

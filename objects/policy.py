@@ -164,9 +164,7 @@ def hidden_fields(
 
 def hides_by_object(principal: Principal, table: ClassTable) -> bool:
     """Whether what is hidden from the caller differs from object to object."""
-    return principal.user_id is not None and bool(
-        protecting_user_fields(table.schema.permissions)
-    )
+    return principal.user_id is not None and bool(protecting_user_fields(table.schema.permissions))
 
 
 def check_question(
@@ -233,6 +231,4 @@ class Scope:
 
     def others(self, table: ClassTable) -> list[ClassTable]:
         """The classes touched besides the statement's own."""
-        return [
-            other for other, _ in self._tables.values() if other.class_id != table.class_id
-        ]
+        return [other for other, _ in self._tables.values() if other.class_id != table.class_id]

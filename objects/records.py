@@ -13,8 +13,8 @@ from objects.tables import ClassTable
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
-# object_id, created_at, updated_at, read_acl, write_acl, data
-StoredRow = tuple[str, str, str, "list[str] | None", "list[str] | None", str]
+# object_id, created_at, updated_at, read_acl and write_acl (JSON arrays), data (a JSON object)
+StoredRow = tuple[str, str, str, "str | None", "str | None", str]
 
 
 class Record:
@@ -24,7 +24,15 @@ class Record:
     decodes it. Timestamps are wire text already.
     """
 
-    __slots__ = ("_data", "_table", "created_at", "object_id", "read_acl", "updated_at", "write_acl")
+    __slots__ = (
+        "_data",
+        "_table",
+        "created_at",
+        "object_id",
+        "read_acl",
+        "updated_at",
+        "write_acl",
+    )
 
     def __init__(self, table: ClassTable, row: StoredRow) -> None:
         self._table = table
@@ -41,8 +49,8 @@ class Record:
     def acl(self) -> Acl:
         """Who may read and write this object."""
         return Acl(
-            None if self.read_acl is None else tuple(self.read_acl),
-            None if self.write_acl is None else tuple(self.write_acl),
+            None if self.read_acl is None else tuple(_decode(self.read_acl)),
+            None if self.write_acl is None else tuple(_decode(self.write_acl)),
         )
 
     def json(self) -> str:

@@ -21,7 +21,7 @@ from psycopg.errors import UniqueViolation
 from backend.errors import InvalidClassName
 from objects.core.class_permissions import ClassPermissions
 from objects.core.schema import ClassSchema, FieldType, empty_schema, from_definition
-from objects.database import fetch
+from objects.database import Row, fetch
 from objects.models import GENERIC_TABLE, ModelBackedObject
 from objects.tables import ClassTable, Column, ColumnType
 
@@ -115,7 +115,7 @@ def _load(class_name: str) -> ClassTable | None:
     if not rows:
         backing = _model_classes.get(class_name)
         return create(_initial_schema(class_name)) if backing is not None else None
-    return _remember(*rows[0])
+    return _remember(rows[0])
 
 
 def lock(class_name: str) -> ClassTable | None:
@@ -123,7 +123,7 @@ def lock(class_name: str) -> ClassTable | None:
     if find(class_name) is None:
         return None
     rows = fetch(f"{_SELECT} WHERE name = %s FOR UPDATE", (class_name,), prepare=True)
-    return _remember(*rows[0]) if rows else None
+    return _remember(rows[0]) if rows else None
 
 
 def all_classes() -> Iterator[ClassTable]:
@@ -131,7 +131,7 @@ def all_classes() -> Iterator[ClassTable]:
     for class_name in _model_classes:
         find(class_name)
     for row in fetch(f"{_SELECT} ORDER BY name", (), prepare=True):
-        yield _remember(*row)
+        yield _remember(row)
 
 
 def forget(class_name: str) -> None:
@@ -144,7 +144,9 @@ def forget_all() -> None:
     _tables.clear()
 
 
-def _remember(class_id: int, class_name: str, version: int, definition: str) -> ClassTable:
+def _remember(row: Row) -> ClassTable:
+    class_name, definition = str(row[1]), str(row[3])
+    class_id, version = int(str(row[0])), int(str(row[2]))
     known = _tables.get(class_name)
     if known is not None and (known.class_id, known.version) == (class_id, version):
         return known
@@ -194,8 +196,7 @@ def create(schema: ClassSchema) -> ClassTable:
                 (schema.class_name, _encode(schema)),
                 prepare=True,
             )
-            class_id, version = rows[0]
-            table = _table(class_id, version, schema)
+            table = _table(int(str(rows[0][0])), int(str(rows[0][1])), schema)
             if table.is_partition:
                 _create_partition(table)
     except UniqueViolation:
@@ -231,7 +232,7 @@ def save(table: ClassTable, schema: ClassSchema) -> ClassTable:
         (_encode(schema), table.class_id),
         prepare=True,
     )
-    saved = _table(table.class_id, rows[0][0], schema)
+    saved = _table(table.class_id, int(str(rows[0][0])), schema)
     _tables[table.class_name] = saved
     return saved
 

@@ -34,7 +34,8 @@ def object_columns(table: ClassTable, alias: str) -> str:
     return (
         f"{alias}.object_id, {wire_timestamp(f'{alias}.created_at')} AS created,"
         f" {wire_timestamp(f'{alias}.updated_at')} AS updated,"
-        f" {alias}.read_acl, {alias}.write_acl, {data_expression(table, alias)}::text AS data"
+        f" array_to_json({alias}.read_acl)::text AS read_acl,"
+        f" array_to_json({alias}.write_acl)::text AS write_acl, {data_expression(table, alias)}::text AS data"
     )
 
 

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from objects.compiler import Sql, compile_query, order_by
-from objects.core.query import Everything, OneOfIds, OrderKey, Query, all_of
+from objects.core.query import AllOf, Everything, OneOfIds, OrderKey, Query, ReadableBy, all_of
 from objects.database import fetch
+from objects.policy import Scope
 from objects.records import Record
 from objects.rows import object_columns
-from objects.policy import Scope
 from objects.tables import ClassTable
 
 
@@ -37,7 +37,7 @@ def get(table: ClassTable, object_id: str, where: Query, scope: Scope) -> Record
         f" LEFT JOIN {table.relation} t ON t.object_id = %s AND {condition.text}"
         " WHERE c.id = %s",
         (*guard_params, object_id, *condition.params, table.class_id),
-        prepare=isinstance(where, _CHEAP),
+        prepare=True,
     )
     return next(iter(_records(table, scope, rows)), None)
 
@@ -69,7 +69,7 @@ def find(
             *paging_params,
             table.class_id,
         ),
-        prepare=isinstance(where, _CHEAP),
+        prepare=_is_cheap(where),
     )
     return _records(table, scope, rows)
 
@@ -82,7 +82,7 @@ def by_ids(table: ClassTable, ids: Iterable[str], where: Query, scope: Scope) ->
         f"SELECT {guard}, {object_columns(table, 't')} FROM objects_class c"
         f" LEFT JOIN {table.relation} t ON {condition.text} WHERE c.id = %s",
         (*guard_params, *condition.params, table.class_id),
-        prepare=isinstance(where, _CHEAP),
+        prepare=True,
     )
     return _records(table, scope, rows)
 
@@ -98,8 +98,7 @@ def count(table: ClassTable, where: Query, scope: Scope) -> int:
         prepare=False,
     )
     _check_guard(table, scope, rows)
-    found: int = rows[0][1]
-    return found
+    return int(rows[0][1] or 0)
 
 
 def select(table: ClassTable, statement: Sql, scope: Scope) -> list[str | None]:
@@ -116,11 +115,13 @@ def select(table: ClassTable, statement: Sql, scope: Scope) -> list[str | None]:
         prepare=False,
     )
     _check_guard(table, scope, rows)
-    return [value for _, found, value in rows if found]
+    return [value for _, found, value in rows if found is not None]
 
 
-# Constraints whose plan doesn't depend on their values.
-_CHEAP = (Everything, OneOfIds)
+def _is_cheap(where: Query) -> bool:
+    """Whether the best plan doesn't depend on the constraint's values."""
+    parts = where.parts if isinstance(where, AllOf) else (where,)
+    return all(isinstance(part, Everything | OneOfIds | ReadableBy) for part in parts)
 
 
 def _paging(limit: int, skip: int) -> tuple[str, tuple[int, ...]]:
@@ -141,7 +142,7 @@ def _guard(table: ClassTable, scope: Scope) -> tuple[str, tuple[Any, ...]]:
 
 def _check_guard(table: ClassTable, scope: Scope, rows: Sequence[Sequence[Any]]) -> None:
     others = scope.others(table)
-    expected: object = table.version
+    expected = str(table.version)
     if others:
         tables = sorted({table.class_id: table, **{o.class_id: o for o in others}}.items())
         expected = ",".join(str(one.version) for _, one in tables)

@@ -26,9 +26,9 @@ from objects.core.query import Query
 from objects.core.values import Json
 from objects.database import Row, fetch
 from objects.indexes import fields_of_constraint
+from objects.policy import Scope
 from objects.records import Record
 from objects.rows import column_parameter, object_columns, split, wire_timestamp
-from objects.policy import Scope
 from objects.store import StaleClass
 from objects.tables import ClassTable
 
@@ -170,9 +170,7 @@ def _update_simple(
     ]
     returned, returned_params = "", ()
     if echoed:
-        returned = (
-            ", (SELECT jsonb_object_agg(k, t.data -> k)::text FROM unnest(%s::text[]) k)"
-        )
+        returned = ", (SELECT jsonb_object_agg(k, t.data -> k)::text FROM unnest(%s::text[]) k)"
         returned_params = (echoed,)
     clauses = ", ".join((*assignments.clauses, *acl.clauses))
     rows = _write(
@@ -229,9 +227,7 @@ def _simple_assignments(table: ClassTable, write: Write) -> _Assignments | None:
             computed.append(f"%s::text, {expression}")
             computed_params += [name, *values]
         elif isinstance(operation, Add):
-            computed.append(
-                "%s::text, COALESCE(NULLIF(t.data -> %s, 'null'), '[]') || %s::jsonb"
-            )
+            computed.append("%s::text, COALESCE(NULLIF(t.data -> %s, 'null'), '[]') || %s::jsonb")
             computed_params += [name, name, _encode(operation.values).decode()]
     data, data_params = "t.data", []
     if removed:

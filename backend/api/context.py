@@ -18,12 +18,10 @@ from django.http import HttpRequest, HttpResponseBase
 from structlog.contextvars import bind_contextvars, clear_contextvars
 
 from backend.conf import service_settings
-from backend.logs import get_logger
+from backend.logs import request_line
 
 HEADER = "X-Request-Id"
 _WELL_FORMED = re.compile(r"[A-Za-z0-9_.-]{8,64}").fullmatch
-
-log = get_logger("request")
 
 
 def new_request_id() -> str:
@@ -46,12 +44,12 @@ class RequestContext:
         bind_contextvars(request_id=request_id)
         response = self.get_response(request)
         response.headers[HEADER] = request_id
-        log.info(
-            "request",
-            method=request.method,
-            path=request.path_info,
-            status=response.status_code,
-            ms=round((perf_counter() - begin) * 1000, 2),
+        request_line(
+            request_id,
+            request.method or "",
+            request.path_info,
+            response.status_code,
+            round((perf_counter() - begin) * 1000, 2),
         )
         return response
 

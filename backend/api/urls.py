@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from django.urls import path
-from objects.views.aggregate import AggregateView
 
 from backend.api.health import health
+from objects.views.aggregate import AggregateView
 from objects.views.batch import BatchView
 from objects.views.classes import ObjectsView, ObjectView
 from objects.views.schemas import PurgeView, SchemasView, SchemaView

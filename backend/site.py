@@ -1,0 +1,36 @@
+"""What the pages of the site (the admin) need of Django and REST requests don't.
+
+Django looks at its database connections at the beginning and at the end of every request, by
+signals. The object store looks at its connection itself before each statement (``objects.database``),
+so for REST that is work for nothing; the site gets it from the middleware here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.core.signals import request_finished, request_started
+from django.db import close_old_connections, reset_queries
+from django.http import HttpRequest, HttpResponseBase
+
+
+def disconnect_connection_signals() -> None:
+    """Take Django's receivers off the signals of every request."""
+    request_started.disconnect(reset_queries)
+    request_started.disconnect(close_old_connections)
+    request_finished.disconnect(close_old_connections)
+
+
+class ConnectionUpkeep:
+    """Middleware behind the REST edge: what the signals did, for the requests that get here."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        reset_queries()
+        close_old_connections()
+        try:
+            return self._get_response(request)
+        finally:
+            close_old_connections()
