@@ -1,8 +1,9 @@
 """What the pages of the site (the admin) need of Django and REST requests don't.
 
 Django looks at its database connections at the beginning and at the end of every request, by
-signals. The object store looks at its connection itself before each statement (``objects.database``),
-so for REST that is work for nothing; the site gets it from the middleware here.
+signals. The object store looks at its connection itself before each statement
+(``objects.database``), so for REST that is work for nothing; the site gets it from the middleware
+here.
 """
 
 from __future__ import annotations

@@ -28,7 +28,8 @@ from psycopg import pq
 
 from backend.errors import IncorrectType, ServiceUnavailable, Timeout, TransactionConflict
 
-Row = tuple[str | None, ...]
+Row = tuple[Any, ...]
+"""The values of one row, each PostgreSQL's text or None."""
 
 _UNAVAILABLE = "The database can't be reached at the moment."
 # Statements kept prepared on one connection; the oldest one makes room.
@@ -45,7 +46,7 @@ def fetch(sql: str, params: Sequence[Any], *, prepare: bool) -> list[Row]:
     a client's ``where``, since a generic plan doesn't know how rare a value is.
     """
     session = _session()
-    encoded = [_encode(value) for value in params]
+    encoded: list[Any] = [_encode(value) for value in params]
     try:
         result = session.run(_numbered(sql, len(encoded)), encoded, prepare)
     except psycopg.Error as error:
@@ -87,7 +88,7 @@ class _Session:
             return False
         return self._pgconn.status == pq.ConnStatus.OK
 
-    def run(self, sql: bytes, params: list[bytes | None], prepare: bool) -> pq.abc.PGresult:
+    def run(self, sql: bytes, params: list[Any], prepare: bool) -> pq.abc.PGresult:
         """Run a statement; raises psycopg's errors."""
         if not self._raw.autocommit and self._pgconn.transaction_status == _IDLE:
             # Django has begun a transaction, which psycopg's cursors would say to the server.

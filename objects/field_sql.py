@@ -116,7 +116,7 @@ def read(table: ClassTable, path: Path, alias: str) -> Reading:
         column = table.columns.get(name)
     if column is not None:
         sql_name = f"{dot}{column.name}"
-        wire = _wire_form(sql_name, column, kind, target_class)
+        wire = wire_form(sql_name, column, kind, target_class)
         return Reading(
             base=wire,
             steps=path[1:],
@@ -177,7 +177,7 @@ def _typed_column(name: str, column: Column, kind: str | None) -> str | None:
     return None
 
 
-def _wire_form(name: str, column: Column, kind: str | None, target_class: str | None) -> str:
+def wire_form(name: str, column: Column, kind: str | None, target_class: str | None) -> str:
     """A column as the wire JSON of its field; NULL if it is NULL."""
     if column.type == "jsonb":
         return name

@@ -9,7 +9,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 GENERIC_TABLE = "objects_object"
-"""The partitioned table of the generic classes; a class's partition is this name, ``_`` and its id."""
+"""The partitioned table of the generic classes; a partition adds ``_`` and the class's id."""
 
 VERSION_SEQUENCE = "objects_class_version"
 """Every change of any class takes its number from here, so that no version comes twice."""
@@ -57,9 +57,12 @@ class AbstractObject(models.Model):
 
 
 class ModelBackedObject(AbstractObject):
-    """Base of a Django model whose rows are the objects of a class (see ``registry.model_class``)."""
+    """Base of a Django model whose rows are a class's objects (see ``registry.model_class``).
 
-    object_id = models.TextField(primary_key=True)
+    Text columns need ``db_collation="C"``: texts are compared by code point everywhere.
+    """
+
+    object_id = models.TextField(primary_key=True, db_collation="C")
 
     class Meta:
         abstract = True

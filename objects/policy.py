@@ -19,7 +19,6 @@ from backend.errors import ObjectNotFound, OperationForbidden
 from backend.principal import Principal
 from objects import registry
 from objects.core.access import (
-    Action,
     Allowed,
     AllowedThrough,
     NeedsAuthentication,
@@ -27,6 +26,7 @@ from objects.core.access import (
     protected_fields,
     protecting_user_fields,
 )
+from objects.core.class_permissions import Action
 from objects.core.names import check_class_name
 from objects.core.query import (
     AnyOf,

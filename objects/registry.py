@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import cast
 
 import msgspec
 from django.core.exceptions import ImproperlyConfigured
@@ -25,7 +24,7 @@ from objects.database import Row, fetch
 from objects.models import GENERIC_TABLE, ModelBackedObject
 from objects.tables import ClassTable, Column, ColumnType
 
-_COLUMN_TYPES: dict[type[models.Field], ColumnType] = {  # type: ignore[type-arg]
+_COLUMN_TYPES: dict[type[models.Field], ColumnType] = {
     models.BooleanField: "boolean",
     models.DateTimeField: "timestamptz",
     models.JSONField: "jsonb",
@@ -89,7 +88,7 @@ def _column(model: type[ModelBackedObject], attribute: str) -> Column:
     field = model._meta.get_field(attribute)
     for field_type, column_type in _COLUMN_TYPES.items():
         if isinstance(field, field_type):
-            return Column(_quoted(cast(str, field.column)), column_type)
+            return Column(_quoted(field.column), column_type)
     raise ImproperlyConfigured(
         f"{model.__name__}.{attribute} can't hold a promoted field: it is a {type(field).__name__}."
     )
@@ -145,8 +144,7 @@ def forget_all() -> None:
 
 
 def _remember(row: Row) -> ClassTable:
-    class_name, definition = str(row[1]), str(row[3])
-    class_id, version = int(str(row[0])), int(str(row[2]))
+    class_id, class_name, version, definition = int(row[0]), row[1], int(row[2]), row[3]
     known = _tables.get(class_name)
     if known is not None and (known.class_id, known.version) == (class_id, version):
         return known
@@ -196,7 +194,7 @@ def create(schema: ClassSchema) -> ClassTable:
                 (schema.class_name, _encode(schema)),
                 prepare=True,
             )
-            table = _table(int(str(rows[0][0])), int(str(rows[0][1])), schema)
+            table = _table(int(rows[0][0]), int(rows[0][1]), schema)
             if table.is_partition:
                 _create_partition(table)
     except UniqueViolation:
@@ -232,7 +230,7 @@ def save(table: ClassTable, schema: ClassSchema) -> ClassTable:
         (_encode(schema), table.class_id),
         prepare=True,
     )
-    saved = _table(table.class_id, int(str(rows[0][0])), schema)
+    saved = _table(table.class_id, int(rows[0][0]), schema)
     _tables[table.class_name] = saved
     return saved
 

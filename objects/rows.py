@@ -6,15 +6,14 @@ Promoted columns are put together with ``data`` here and taken apart here, nowhe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 import msgspec
-from psycopg import sql
 
 from backend.errors import IncorrectType
-from objects.core.schema import FieldType
 from objects.core.values import Json
+from objects.field_sql import wire_form
+from objects.sql import literal
 from objects.tables import ClassTable, Column
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
@@ -35,7 +34,8 @@ def object_columns(table: ClassTable, alias: str) -> str:
         f"{alias}.object_id, {wire_timestamp(f'{alias}.created_at')} AS created,"
         f" {wire_timestamp(f'{alias}.updated_at')} AS updated,"
         f" array_to_json({alias}.read_acl)::text AS read_acl,"
-        f" array_to_json({alias}.write_acl)::text AS write_acl, {data_expression(table, alias)}::text AS data"
+        f" array_to_json({alias}.write_acl)::text AS write_acl,"
+        f" {data_expression(table, alias)}::text AS data"
     )
 
 
@@ -46,30 +46,13 @@ def data_expression(table: ClassTable, alias: str) -> str:
     parts = [f"{alias}.data"]
     for name, column in table.columns.items():
         type_ = table.schema.fields[name]
-        value = column_as_json(type_, column, f"{alias}.{column.name}")
-        key = _literal(name)
+        expression = f"{alias}.{column.name}"
+        value = wire_form(expression, column, type_.kind, type_.target_class)
         parts.append(
-            f"CASE WHEN {alias}.{column.name} IS NULL THEN '{{}}'::jsonb"
-            f" ELSE jsonb_build_object({key}, {value}) END"
+            f"CASE WHEN {expression} IS NULL THEN '{{}}'::jsonb"
+            f" ELSE jsonb_build_object({literal(name)}, {value}) END"
         )
     return f"({' || '.join(parts)})"
-
-
-def column_as_json(type_: FieldType, column: Column, expression: str) -> str:
-    """A promoted column's value in the wire form of its field."""
-    if column.type == "timestamptz":
-        return f"jsonb_build_object('__type', 'Date', 'iso', {wire_timestamp(expression)})"
-    if type_.kind == "Pointer":
-        return (
-            "jsonb_build_object('__type', 'Pointer', 'className',"
-            f" {_literal(type_.target_class or '')}, 'objectId', {expression})"
-        )
-    return f"to_jsonb({expression})"
-
-
-@lru_cache(maxsize=4096)
-def _literal(text: str) -> str:
-    return sql.Literal(text).as_string(None)
 
 
 def split(table: ClassTable, obj: Mapping[str, Json]) -> tuple[dict[str, Any], str]:

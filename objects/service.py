@@ -225,8 +225,8 @@ def create(
     """
     fields = dict(body)
     if service_settings.ALLOW_CUSTOM_OBJECT_ID and "objectId" in fields:
-        object_id = fields.pop("objectId")
-    if object_id is not None:
+        object_id = check_object_id(fields.pop("objectId"))
+    elif object_id is not None:
         check_object_id(object_id)
     write = parse_write(fields, creating=True)
     return _with_current_classes(

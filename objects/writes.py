@@ -120,7 +120,7 @@ def lock(table: ClassTable, object_id: str, where: Query, scope: Scope) -> Recor
     if not rows:
         check_version(table)
         return None
-    return Record(table, rows[0])  # type: ignore[arg-type]
+    return Record(table, rows[0])
 
 
 def update_locked(table: ClassTable, record: Record, write: Write) -> Written:
@@ -168,7 +168,8 @@ def _update_simple(
     echoed = [
         name for name, operation in write.operations.items() if isinstance(operation, _COMPUTED)
     ]
-    returned, returned_params = "", ()
+    returned: str = ""
+    returned_params: tuple[list[str], ...] = ()
     if echoed:
         returned = ", (SELECT jsonb_object_agg(k, t.data -> k)::text FROM unnest(%s::text[]) k)"
         returned_params = (echoed,)
@@ -229,9 +230,11 @@ def _simple_assignments(table: ClassTable, write: Write) -> _Assignments | None:
         elif isinstance(operation, Add):
             computed.append("%s::text, COALESCE(NULLIF(t.data -> %s, 'null'), '[]') || %s::jsonb")
             computed_params += [name, name, _encode(operation.values).decode()]
-    data, data_params = "t.data", []
+    data = "t.data"
+    data_params: list[Any] = []
     if removed:
-        data, data_params = f"({data} - %s::text[])", [removed]
+        data = f"({data} - %s::text[])"
+        data_params.append(removed)
     if replaced:
         data = f"{data} || %s::jsonb"
         data_params.append(_encode(replaced).decode())

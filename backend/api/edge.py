@@ -7,6 +7,7 @@ authentication, messages) costs REST requests nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 from corsheaders.middleware import CorsMiddleware
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -35,7 +36,7 @@ class ApiEdge:
             return self._get_response(request)
         # Only browsers say where a page comes from, and only they look at the CORS headers.
         if "HTTP_ORIGIN" in request.META:
-            return self._to_browser(request)
+            return cast(HttpResponseBase, self._to_browser(request))
         return _answer(request)
 
 
