@@ -45,9 +45,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _is_pure(config: pytest.Config) -> bool:
     """Whether only tests of plain Python are asked for, which need neither Django nor engines."""
+    if is_xdist_worker(config):
+        return "DATABASE_URL" not in os.environ  # as the controlling process has decided
     pure = config.rootpath / "tests" / "core"
-    places = [(config.invocation_params.dir / arg.partition("::")[0]) for arg in config.args]
-    return all(place == pure or pure in place.parents for place in places)
+    places = [config.invocation_params.dir / arg.partition("::")[0] for arg in config.args]
+    return bool(places) and all(place == pure or pure in place.parents for place in places)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
