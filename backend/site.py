@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from django.core.cache import close_caches
 from django.core.signals import request_finished, request_started
-from django.db import close_old_connections, reset_queries
+from django.db import close_old_connections, connections, reset_queries
 from django.http import HttpRequest, HttpResponseBase
 
 
@@ -20,6 +21,7 @@ def disconnect_connection_signals() -> None:
     request_started.disconnect(reset_queries)
     request_started.disconnect(close_old_connections)
     request_finished.disconnect(close_old_connections)
+    request_finished.disconnect(close_caches)
 
 
 class ConnectionUpkeep:
@@ -30,8 +32,16 @@ class ConnectionUpkeep:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         reset_queries()
-        close_old_connections()
+        _close_unusable_connections()
         try:
             return self._get_response(request)
         finally:
-            close_old_connections()
+            _close_unusable_connections()
+            close_caches()
+
+
+def _close_unusable_connections() -> None:
+    for connection in connections.all(initialized_only=True):
+        # Inside a transaction somebody else is responsible: a test, for example.
+        if not connection.in_atomic_block:
+            connection.close_if_unusable_or_obsolete()

@@ -84,6 +84,11 @@ def model_class(
     forget(class_name)
 
 
+def model_tables() -> dict[str, str]:
+    """The tables of the model-backed classes, by class."""
+    return {name: backing.model._meta.db_table for name, backing in _model_classes.items()}
+
+
 def _column(model: type[ModelBackedObject], attribute: str) -> Column:
     field = model._meta.get_field(attribute)
     for field_type, column_type in _COLUMN_TYPES.items():
