@@ -41,6 +41,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
     # Reading one lets pytest-django see that there are settings, and set Django up.
     assert settings.DATABASES
+    # It would read them in an xdist worker before this function has chosen the worker's own.
+    del os.environ["DJANGO_SETTINGS_MODULE"]
 
 
 def _is_pure(config: pytest.Config) -> bool:

@@ -15,7 +15,7 @@ import pytest
 from backend.embedded.folder import DataFolder, temporary_folder
 from tests.process.service import ROOT, Service, run_server
 
-pytestmark = pytest.mark.xdist_group("running service")
+pytestmark = pytest.mark.xdist_group("running_service")
 
 
 @pytest.fixture(scope="module")
