@@ -85,7 +85,7 @@ def order_by(
         else:
             keys.extend((part, key.descending) for part in sort_expressions(table, key, alias))
     if not any(key.path == ("objectId",) for key in order):
-        last = keys[-1][1] if keys else False
+        last = order[-1].descending if order else False
         keys.append((Sql(f'({alias}.object_id COLLATE "C")'), last))
     text: list[str] = []
     params: list[Any] = []

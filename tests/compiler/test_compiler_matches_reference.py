@@ -1,0 +1,92 @@
+"""The SQL reading of the query language is its in-memory reading."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from objects.core.query import OneOfIds, ReadableBy, WritableBy, all_of
+from objects.core.query_parser import parse_order, parse_where
+from tests.compiler import strategies
+from tests.compiler.world import THINGS, World, ids
+
+relaxed = settings(
+    deadline=None,
+    max_examples=int(os.environ.get("EXAMPLES", "100")),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+@pytest.mark.parametrize("stored", THINGS)
+@relaxed
+@given(
+    things=strategies.things(),
+    others=strategies.other_objects(),
+    related=strategies.relations(),
+    wheres=st.lists(strategies.wheres(), min_size=1, max_size=8),
+)
+def test_sql_finds_what_the_predicate_finds(world: World, stored, things, others, related, wheres):
+    world.fill(things, others, related)
+    for where in wheres:
+        query = parse_where(where)
+        expected = ids(world.in_memory(query))
+        assert sorted(world.in_sql(query, THINGS[stored])) == sorted(expected), where
+
+
+@pytest.mark.parametrize("stored", THINGS)
+@relaxed
+@given(things=strategies.things(), orders=st.lists(strategies.orders, min_size=1, max_size=4))
+def test_sql_sorts_as_objects_in_memory_are_sorted(world: World, stored, things, orders):
+    world.fill(things)
+    everything = parse_where(None)
+    for order in orders:
+        keys = parse_order(order)
+        expected = ids(world.in_memory(everything, order=keys))
+        assert world.in_sql(everything, THINGS[stored], keys) == expected, order
+
+
+@pytest.mark.parametrize("stored", THINGS)
+@relaxed
+@given(things=strategies.things(), point=strategies.geo_points)
+def test_sql_sorts_by_distance(world: World, stored, things, point):
+    world.fill(things)
+    query = parse_where({"place": {"$nearSphere": point}})
+    assert world.in_sql(query, THINGS[stored]) == ids(world.in_memory(query))
+
+
+@pytest.mark.parametrize("stored", THINGS)
+@relaxed
+@given(
+    things=strategies.things(),
+    asking=st.frozensets(st.sampled_from(["*", "u1", "u2", "role:admin", "role:x"])),
+    chosen=st.frozensets(st.sampled_from(strategies.IDS)),
+    where=strategies.wheres(),
+)
+def test_conditions_of_policies_agree(world: World, stored, things, asking, chosen, where):
+    world.fill(things)
+    for condition in (ReadableBy(asking), WritableBy(asking), OneOfIds(chosen)):
+        query = all_of(condition, parse_where(where))
+        found = world.in_sql(query, THINGS[stored])
+        assert sorted(found) == sorted(ids(world.in_memory(query)))
+
+
+def test_the_text_of_the_sql_depends_on_the_shape_of_the_query_only():
+    from objects.compiler import compile_query
+
+    shapes = [
+        ({"score": 1}, {"score": -(2**70)}),
+        ({"score": {"$gt": 1}}, {"score": {"$gt": 0.5}}),
+        ({"name": {"$in": ["a", "b"]}}, {"name": {"$in": ["c", "d", "e"]}}),
+        ({"tags": {"$in": ["a", 1, True]}}, {"tags": {"$in": ["c"]}}),
+        ({"info.a": "x"}, {"info.b.c": 5}),
+        ({"name": {"$regex": "^a"}}, {"name": {"$regex": "^'; drop"}}),
+        ({"tags": {"$all": [1, 2]}}, {"tags": {"$all": ["x"]}}),
+    ]
+    for first, second in shapes:
+        texts = {
+            compile_query(parse_where(where), THINGS["in data"]).text for where in (first, second)
+        }
+        assert len(texts) == 1, first
