@@ -1,15 +1,14 @@
-"""Where the time of a request goes: samples of the web processes' stacks, taken by py-spy.
+"""Where the processor time of a request goes, layer by layer.
 
-A sample belongs to the innermost frame, and that to the library it is in, or to the module of
-ours. What C code does (msgspec, psycopg's and Python's own) counts for the frame that called it.
-Only threads that really run are sampled; waiting for PostgreSQL costs no time of ours and isn't
-in the table.
+The same requests are measured twice: under load through granian, for what a request costs in all,
+and one at a time inside one process that samples its own stack, for the shares. A sample belongs
+to the innermost library, or module of ours, that is on the stack: what msgspec or Python's own
+modules do counts for their caller.
 """
 
 from __future__ import annotations
 
-import re
-import shutil
+import json
 import subprocess
 import sys
 import tempfile
@@ -18,27 +17,27 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench import accounting
 from bench.failure import BenchFailure
-from bench.measure import Options, Run, run_once, write_requests
-from bench.servers import ROOT, Engines, Target
+from bench.inprocess import __name__ as inprocess
+from bench.measure import Options, Run, run_once, say, write_requests
+from bench.servers import LOGS, ROOT, Engines, Target, service_environment
 from bench.workloads import Loaded, Workload
 
-_RATE = 400
-_FRAME = re.compile(r"(?P<function>.+) \((?P<file>.+):(?P<line>\d+)\)$")
+_Frame = tuple[str, str]
 _LIBRARIES = (
     ("django/db/", "Django: database wrapper"),
-    ("django/", "Django: handler, URLs, request, response"),
+    ("django/core/handlers/", "Django: handler"),
+    ("django/urls/", "Django: routes"),
+    ("django/dispatch/", "Django: signals"),
+    ("django/http/", "Django: request and response"),
+    ("django/", "Django: the rest"),
+    ("asgiref/", "Django: asgiref"),
     ("rest_framework/", "Django REST framework"),
-    ("corsheaders/", "corsheaders"),
-    ("whitenoise/", "WhiteNoise"),
+    ("corsheaders/", "CORS"),
     ("psycopg", "SQL: psycopg"),
     ("structlog/", "logging"),
     ("logging/", "logging"),
     ("redis/", "Redis"),
-    ("msgspec/", "JSON"),
-    ("asgiref/", "asgiref"),
-    ("granian/", "granian: WSGI callbacks"),
 )
 
 
@@ -49,124 +48,77 @@ def profile(
     workloads: Sequence[Workload],
     options: Options,
 ) -> tuple[str, dict[str, Any]]:
-    """Sample every workload once; a table of microseconds a request by layer for each."""
-    program = shutil.which("py-spy", path=str(Path(sys.executable).parent)) or shutil.which(
-        "py-spy"
-    )
-    if program is None:
-        raise BenchFailure("--profile needs py-spy: pip install -r requirements-dev.txt")
+    """One table for every workload: microseconds a request by layer."""
     parts, contents = [], {}
     with tempfile.TemporaryDirectory(prefix="svc-bench-profile-") as folder:
         for workload in workloads:
             requests = write_requests(Path(folder), workload, target, loaded)
             run_once(engines, target, workload, requests, options, 1)
-            run, stacks = _sampled(
-                program, Path(folder), engines, target, workload, requests, options
-            )
-            layers, functions = _by_layer(stacks)
-            parts.append(_table(workload, run, layers, functions))
-            contents[workload.name] = {
-                "run": run.as_dict(),
-                "layers": layers,
-                "functions": functions.most_common(40),
-            }
+            run = run_once(engines, target, workload, requests, options, options.seconds)
+            say(f"{workload.name}: {run.load.rate:.0f}/s under load; sampling")
+            seen = _sampled(engines, target, requests, options.seconds)
+            text, layers = _table(workload, run, seen)
+            parts.append(text)
+            contents[workload.name] = {"run": run.as_dict(), "layers_us": layers}
     return "\n\n".join(parts), {"profile": contents}
 
 
-def _sampled(
-    program: str,
-    folder: Path,
-    engines: Engines,
-    target: Target,
-    workload: Workload,
-    requests: Path,
-    options: Options,
-) -> tuple[Run, Counter[str]]:
-    workers = [pid for pid in accounting.tree(target.pid) if pid != target.pid]
-    watching = []
-    for pid in workers:
-        output = folder / f"{workload.name}-{pid}.stacks"
-        command = [program, "record", "--pid", str(pid), "--rate", str(_RATE), "--format", "raw"]
-        command += ["--duration", str(options.seconds + 1), "--output", str(output)]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        watching.append((process, output))
-    run = run_once(engines, target, workload, requests, options, options.seconds)
-    stacks: Counter[str] = Counter()
-    for process, output in watching:
-        _, errors = process.communicate()
-        if output.exists():
-            for line in output.read_text().splitlines():
-                stack, _, count = line.rpartition(" ")
-                stacks[stack] += int(count)
-        elif b"python" not in errors.lower():  # a helper process that isn't Python has no stacks
-            raise BenchFailure(f"py-spy can't read the web process: {errors.decode()[-300:]}")
-    if not stacks:
-        raise BenchFailure(
-            "py-spy saw nothing: it needs the right to trace processes (root, or "
-            "sysctl kernel.yama.ptrace_scope=0)"
+def _sampled(engines: Engines, target: Target, requests: Path, seconds: int) -> dict[str, Any]:
+    with (LOGS / "profile.log").open("ab") as log:
+        done = subprocess.run(
+            [sys.executable, "-m", inprocess, str(requests), str(seconds)],
+            cwd=ROOT,
+            env=service_environment(engines),
+            input=json.dumps(target.headers).encode(),
+            stdout=subprocess.PIPE,
+            stderr=log,
         )
-    return run, stacks
+    if done.returncode != 0:
+        raise BenchFailure("the process that samples itself failed: see bench/results/profile.log")
+    seen: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    if seen["failed"]:
+        raise BenchFailure(f"{seen['failed']} of {seen['requests']} requests failed in process")
+    return seen
 
 
-def _by_layer(stacks: Counter[str]) -> tuple[dict[str, int], Counter[str]]:
+def _table(workload: Workload, run: Run, seen: dict[str, Any]) -> tuple[str, dict[str, float]]:
+    cpu = seen["cpu"] / seen["requests"] * 1e6
     layers: Counter[str] = Counter()
     functions: Counter[str] = Counter()
-    for stack, count in stacks.items():
-        frames = stack.split(";")
-        layers[_layer(frames)] += count
-        functions[_short(frames[-1])] += count
-    return dict(layers.most_common()), functions
-
-
-def _layer(frames: list[str]) -> str:
-    """The library or module of the innermost frame that is in one; Python's own don't count."""
-    for frame in reversed(frames):
-        matched = _FRAME.match(frame)
-        file = matched["file"] if matched else frame
-        own = _own(file)
-        if own:
-            return own
-        for mark, layer in _LIBRARIES:
-            if f"/{mark}" in f"/{file}":
-                return layer
-    return "Python itself"
-
-
-def _own(file: str) -> str | None:
-    path = file.removeprefix(f"{ROOT}/")
-    if path.startswith(("backend/", "objects/", "functions/", "chain/", "realtime/")):
-        return path
-    return None
-
-
-def _short(frame: str) -> str:
-    matched = _FRAME.match(frame)
-    if not matched:
-        return frame
-    return f"{matched['function']} ({'/'.join(Path(matched['file']).parts[-3:])})"
-
-
-def _table(workload: Workload, run: Run, layers: dict[str, int], functions: Counter[str]) -> str:
-    # A sample stands for 1/_RATE seconds of one thread.
-    each = 1e6 / _RATE / run.load.requests
-    python = sum(layers.values()) * each
+    for stack, hits in seen["stacks"]:
+        layers[_layer(stack)] += hits
+        functions[f"{stack[0][1]} ({'/'.join(Path(stack[0][0]).parts[-2:])})"] += hits
+    each = cpu / max(sum(layers.values()), 1)
+    found = {layer: hits * each for layer, hits in layers.most_common()}
+    alone = seen["requests"] / seen["wall"]
+    whole = run.server_cpu + run.postgres_cpu
+    found["granian, threads, sockets"] = run.server_cpu - cpu
+    found["PostgreSQL"] = run.postgres_cpu
     lines = [
-        f"### {workload.title}: {run.load.rate:,.0f} requests/s while being sampled, CPU "
-        f"{run.server_cpu:.0f} µs of the web processes and {run.postgres_cpu:.0f} µs of PostgreSQL",
+        f"### {workload.title}",
         "",
-        "| layer | µs a request | share |",
+        f"{run.load.rate:,.0f} requests/s under load; {whole:,.0f} µs of processor time a request, "
+        f"{cpu:,.0f} of them in the application (one at a time: {alone:,.0f} requests/s).",
+        "",
+        "| layer | µs | share |",
         "| --- | ---: | ---: |",
-    ]
-    for layer, count in layers.items():
-        if count * each >= 0.5:
-            lines.append(f"| {layer} | {count * each:.1f} | {count * each / run.server_cpu:.0%} |")
-    rest = max(run.server_cpu - python, 0.0)
-    lines.append(
-        f"| granian's own threads, kernel, sampling | {rest:.1f} | {rest / run.server_cpu:.0%} |"
-    )
-    lines += [
+        *(
+            f"| {layer} | {cost:.0f} | {cost / whole:.0%} |"
+            for layer, cost in sorted(found.items(), key=lambda item: -item[1])
+            if abs(cost) >= 1
+        ),
         "",
-        "Functions by their own time, µs a request: "
-        + ", ".join(f"{name} {count * each:.1f}" for name, count in functions.most_common(12)),
+        "Functions by their own time, µs: "
+        + ", ".join(f"{name} {hits * each:.0f}" for name, hits in functions.most_common(15)),
     ]
-    return "\n".join(lines)
+    return "\n".join(lines), found
+
+
+def _layer(stack: list[_Frame]) -> str:
+    for file, _ in stack:
+        if file.startswith(f"{ROOT}/") and ".venv/" not in file:
+            return file.removeprefix(f"{ROOT}/")
+        for mark, layer in _LIBRARIES:
+            if f"site-packages/{mark}" in file:
+                return layer
+    return "Python"

@@ -119,17 +119,23 @@ class Target:
         return Client(self.port, self.mount, self.headers | master_key)
 
 
-@contextlib.contextmanager
-def ours(engines: Engines, workers: int, threads: int | None = None) -> Iterator[Target]:
-    """The service's web process, as in production, without the proxy."""
-    port = free_port()
-    environment = {
+def service_environment(engines: Engines) -> dict[str, str]:
+    """The service's settings for this run."""
+    return {
         **os.environ,
         **_KEYS,
         "DATABASE_URL": engines.url(DATABASE),
         "REDIS_URL": engines.redis_url,
         "DATA_DIR": str(engines.folder),
         "MOUNT_PATH": "/api",
+    }
+
+
+@contextlib.contextmanager
+def ours(engines: Engines, workers: int, threads: int | None = None) -> Iterator[Target]:
+    """The service's web process, as in production, without the proxy."""
+    port = free_port()
+    environment = service_environment(engines) | {
         "WEB_BIND": f"127.0.0.1:{port}",
         "WEB_WORKERS": str(workers),
     }
