@@ -32,12 +32,15 @@ def _worker(store: redis.Redis):
     heartbeats.note(store, heartbeats.WORKER)
 
 
-def test_health_needs_no_header_and_no_dependency(browser: Client):
-    response = browser.get("/health")
+@pytest.mark.django_db
+def test_health_needs_no_header_and_no_dependency(browser: Client, django_assert_num_queries):
+    with django_assert_num_queries(0):
+        response = browser.get("/health")
     assert response.status_code == 200
     assert response.json() == {"status": "ok"}
 
 
+@pytest.mark.django_db
 def test_health_refuses_other_methods_in_the_service_s_form(browser: Client):
     response = browser.post("/health")
     assert response.status_code == 405
