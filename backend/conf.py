@@ -33,8 +33,6 @@ DEFAULTS: dict[str, Any] = {
     "DEFAULT_LIMIT": 100,
     "MAX_LIMIT": 10_000,
     "BATCH_LIMIT": 100,
-    "QUERY_DEPTH": 20,
-    "SUBQUERY_DEPTH": 10,
     "INCLUDE_DEPTH": 10,
     "INCLUDE_COUNT": 100,
     # What clients may do
@@ -65,8 +63,6 @@ class ServiceSettings:
     DEFAULT_LIMIT: int
     MAX_LIMIT: int
     BATCH_LIMIT: int
-    QUERY_DEPTH: int
-    SUBQUERY_DEPTH: int
     INCLUDE_DEPTH: int
     INCLUDE_COUNT: int
     ALLOW_CLIENT_CLASS_CREATION: bool

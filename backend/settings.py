@@ -91,8 +91,6 @@ for _name in (
     "DEFAULT_LIMIT",
     "MAX_LIMIT",
     "BATCH_LIMIT",
-    "QUERY_DEPTH",
-    "SUBQUERY_DEPTH",
     "INCLUDE_DEPTH",
     "INCLUDE_COUNT",
     "STATEMENT_TIMEOUT",
