@@ -11,6 +11,7 @@ _MAKERS = {
     "SECRET_KEY": lambda: secrets.token_urlsafe(48),
     "APP_ID": lambda: f"app-{secrets.token_hex(6)}",
     "REST_API_KEY": lambda: f"rest-{secrets.token_hex(16)}",
+    "JAVASCRIPT_KEY": lambda: f"javascript-{secrets.token_hex(16)}",
     "MASTER_KEY": lambda: f"master-{secrets.token_hex(24)}",
 }
 _HEADING = "# Keys of this instance. The environment and .env win over this file.\n"

@@ -36,6 +36,8 @@ def greeting(
 Running at {base}
 Admin      {settings.PUBLIC_URL}/admin/   {sign_in}
 Data, keys {place}
+SDKs       Parse.initialize("{service["APP_ID"]}", "{service["JAVASCRIPT_KEY"]}")
+           Parse.serverURL = "{base}"
 
 Create an object:
   curl -X POST {base}/classes/Note \\
