@@ -142,7 +142,9 @@ def ours(engines: Engines, workers: int, threads: int | None = None) -> Iterator
     if threads is not None:
         environment["WEB_THREADS"] = str(threads)
     migrate = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
-    subprocess.run(migrate, cwd=ROOT, env=environment, check=True)
+    done = subprocess.run(migrate, cwd=ROOT, env=environment, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise BenchFailure(f"migrate failed: {done.stderr.strip()[-400:]}")
     command = [sys.executable, "-m", "backend.serve", "web"]
     with _process("ours", command, ROOT, environment, LOGS / "ours.log") as pid:
         wait_until_answering(port, "/health")

@@ -29,7 +29,7 @@ _SIZE = f"COALESCE(pg_total_relation_size({_TABLE}), 0)"
 class ObjectClassAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     """The list of classes with their sizes, and the schema of each."""
 
-    list_display = ("name", "fields", "objects", "size", "updated_at")
+    list_display = ("name", "field_count", "objects", "size", "updated_at")
     search_fields = ("name",)
     readonly_fields = ("name", "objects", "size", "schema", "version", "created_at", "updated_at")
     fields_shown = readonly_fields
@@ -58,7 +58,7 @@ class ObjectClassAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         )
 
     @admin.display(description="fields")
-    def fields(self, obj: ObjectClass) -> int:
+    def field_count(self, obj: ObjectClass) -> int:
         return len(obj.definition.get("fields", {}))
 
     @admin.display(description="objects (estimate)", ordering="object_estimate")
