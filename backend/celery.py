@@ -7,6 +7,7 @@ acknowledged when they are done, so a task whose worker dies is run again: tasks
 from __future__ import annotations
 
 import os
+import signal
 import warnings
 from time import monotonic
 from typing import Any
@@ -68,6 +69,17 @@ def _bind_request_id(task_id: str, task: Any, **kwargs: Any) -> None:
 @signals.task_postrun.connect
 def _forget_request_id(**kwargs: Any) -> None:
     clear_contextvars()
+
+
+@signals.beat_init.connect
+def _stop_beat_for_certain(sender: Any, **kwargs: Any) -> None:
+    """Let SIGTERM end beat also where code that it interrupts swallows the exit."""
+
+    def stop(number: int, frame: object) -> None:
+        sender._is_shutdown.set()
+        raise SystemExit
+
+    signal.signal(signal.SIGTERM, stop)
 
 
 @signals.heartbeat_sent.connect
