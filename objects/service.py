@@ -23,7 +23,15 @@ from objects import registry, store, writes
 from objects.core.access import default_acl
 from objects.core.names import check_class_name, check_object_id, is_object_id, new_object_id
 from objects.core.operations import Write, apply, fit
-from objects.core.query import Everything, FindOptions, OrderKey, Query, all_of, near_of
+from objects.core.query import (
+    Everything,
+    Exists,
+    FindOptions,
+    OrderKey,
+    Query,
+    all_of,
+    near_of,
+)
 from objects.core.schema import (
     check_not_emptied,
     check_required,
@@ -111,6 +119,9 @@ def _find(principal: Principal, class_name: str, options: FindOptions) -> Found:
     if options.redirect_key is not None:
         target = table.schema.fields.get(options.redirect_key)
         if target is not None and target.kind == "Relation" and target.target_class:
+            # The field's own class is asked about as well: it tells where the field leads.
+            check_class(principal, table, "find")
+            check_question(principal, table, Exists((options.redirect_key,), True))
             redirected = target.target_class
             table = _table_for_reading(principal, redirected)
             if table is None:

@@ -1,0 +1,41 @@
+"""Fixtures: callers of the REST face, and a registry that remembers nothing of other tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rest import APPLICATION, CLIENT, MASTER, READ_ONLY, Api
+
+__all__ = ["application", "client", "fresh_registry", "master", "reader"]
+
+
+@pytest.fixture(autouse=True)
+def fresh_registry() -> None:
+    """A rolled-back test leaves definitions behind that only its own transaction had."""
+    from objects import registry
+
+    registry.forget_all()
+
+
+@pytest.fixture
+def client(db: None) -> Api:
+    """A caller with the application id and the REST key."""
+    return Api(CLIENT)
+
+
+@pytest.fixture
+def master(db: None) -> Api:
+    """A caller with the master key."""
+    return Api(MASTER)
+
+
+@pytest.fixture
+def reader(db: None) -> Api:
+    """A caller with the read-only master key."""
+    return Api(READ_ONLY)
+
+
+@pytest.fixture
+def application(db: None) -> Api:
+    """A caller with the application id alone."""
+    return Api(APPLICATION)
