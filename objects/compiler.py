@@ -19,9 +19,10 @@ from typing import Any, Final, Protocol
 
 from objects import geo_sql, jsonpath, regex_sql, text_sql
 from objects.core import query as tree
-from objects.core.query import OrderKey, Path, Query, all_of
+from objects.core.query import Path, Query, all_of
 from objects.core.values import Json, kind
-from objects.field_sql import SINGLE_KINDS, Reading, read, sort_expressions
+from objects.field_sql import SINGLE_KINDS, Reading, read
+from objects.order_sql import order_by, score_expression
 from objects.sql import FALSE, TRUE, Sql, both, either, json_text, negation
 from objects.tables import ClassTable
 from objects.value_sql import (
@@ -63,44 +64,6 @@ def compile_query(
     """The condition that exactly the rows fulfil that the query finds; it is never NULL-safe to
     negate it: use ``NoneOf``."""
     return _Compiler(table, alias, scope or NoScope(), count(1)).compile(query)
-
-
-def order_by(
-    order: Sequence[OrderKey], table: ClassTable, alias: str = "t", where: Query | None = None
-) -> Sql:
-    """The ``ORDER BY`` clause: missing first when ascending, last when descending.
-
-    Without keys, a top-level Near of ``where`` sorts by distance. objectId is the last key, in
-    the direction of the key before it, so the order is total and one index can serve it.
-    """
-    keys: list[tuple[Sql, bool]] = []
-    near = tree.near_of(where) if where else None
-    if not order and near is not None:
-        keys.append((geo_sql.near_distance(near, read(table, near.path, alias)), False))
-    for key in order:
-        if key.is_score:
-            score = score_expression(where, table, alias)
-            if score is not None:
-                keys.append((score, key.descending))
-        else:
-            keys.extend((part, key.descending) for part in sort_expressions(table, key, alias))
-    if not any(key.path == ("objectId",) for key in order):
-        last = order[-1].descending if order else False
-        keys.append((Sql(f'({alias}.object_id COLLATE "C")'), last))
-    text: list[str] = []
-    params: list[Any] = []
-    for part, descending in keys:
-        text.append(part.text + (" DESC NULLS LAST" if descending else " ASC NULLS FIRST"))
-        params.extend(part.params)
-    return Sql("ORDER BY " + ", ".join(text), tuple(params))
-
-
-def score_expression(where: Query | None, table: ClassTable, alias: str = "t") -> Sql | None:
-    """The rank of a row in the top-level text search; None if the query has none."""
-    text = tree.text_of(where) if where else None
-    if text is None:
-        return None
-    return text_sql.score(text, text_sql.documents(text, table, alias))
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,3 +374,5 @@ _METHODS: Final[Mapping[type[Query], Callable[[_Compiler, Any], Sql]]] = {
     tree.ReadableBy: _Compiler.readable_by,
     tree.WritableBy: _Compiler.writable_by,
 }
+
+__all__ = ["Scope", "Sql", "compile_query", "order_by", "score_expression"]

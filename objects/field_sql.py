@@ -12,9 +12,9 @@ from functools import lru_cache
 from typing import Final
 
 from objects.core.paths import is_index
-from objects.core.query import OrderKey, Path
+from objects.core.query import Path
 from objects.core.values import FieldKind
-from objects.sql import Sql, literal
+from objects.sql import literal
 from objects.tables import ClassTable, Column
 
 SCALAR_KINDS: Final = frozenset({"String", "Number", "Boolean", "Date", "Pointer"})
@@ -22,7 +22,10 @@ SCALAR_KINDS: Final = frozenset({"String", "Number", "Boolean", "Date", "Pointer
 SINGLE_KINDS: Final = SCALAR_KINDS | {"GeoPoint", "Bytes", "File"}
 """Kinds whose values are neither lists nor objects of any shape."""
 
-_TEXT_KEYS: Final = {"Date": "iso", "Pointer": "objectId", "File": "name", "Bytes": "base64"}
+NULLS: Final = {False: " NULLS FIRST", True: " NULLS LAST"}
+"""Where missing values are in an (ascending, descending) order and in its index."""
+
+TEXT_KEYS: Final = {"Date": "iso", "Pointer": "objectId", "File": "name", "Bytes": "base64"}
 _FIXED_COLUMNS: Final = {
     "objectId": (Column("object_id", "text"), "String"),
     "createdAt": (Column("created_at", "timestamptz"), "Date"),
@@ -33,9 +36,9 @@ _FIXED_COLUMNS: Final = {
 def field_expression(field: str, kind: FieldKind, data: str = "data") -> str:
     """The SQL of a field in ``data``, in the type that its values are compared in.
 
-    Text (collation "C") for String, Date and Pointer, numeric for Number, point (longitude,
-    latitude) for GeoPoint, jsonb for others. Null and missing are NULL; the field must hold
-    values of its kind only.
+    Text (collation "C") for String, Date, Pointer, File and Bytes, numeric for Number, point
+    (longitude, latitude) for GeoPoint, jsonb for others. Null and missing are NULL; the field must
+    hold values of its kind only.
     """
     name = literal(field)
     if kind == "String":
@@ -43,8 +46,8 @@ def field_expression(field: str, kind: FieldKind, data: str = "data") -> str:
     if kind == "Number":
         value = f"({data}->{name})"
         return f"(CASE WHEN jsonb_typeof{value} = 'number' THEN {value}::numeric END)"
-    if kind in _TEXT_KEYS:
-        return f"""(({data}#>>'{{{name[1:-1]},{_TEXT_KEYS[kind]}}}') COLLATE "C")"""
+    if kind in TEXT_KEYS:
+        return f"""(({data}#>>'{{{name[1:-1]},{TEXT_KEYS[kind]}}}') COLLATE "C")"""
     if kind == "GeoPoint":
         longitude, latitude = (
             f"({data}#>>'{{{name[1:-1]},{key}}}')::float8" for key in ("longitude", "latitude")
@@ -66,6 +69,14 @@ def column_expression(table: ClassTable, field: str, alias: str = "") -> str:
 def index_method(kind: FieldKind) -> str:
     """The kind of index that ``field_expression`` is for."""
     return "gist" if kind == "GeoPoint" else "btree"
+
+
+def index_column(table: ClassTable, field: str, *, descending: bool = False) -> str:
+    """A field as a column of a btree index, in the order that queries sort it in."""
+    expression = column_expression(table, field)
+    direction = "DESC" if descending else "ASC"
+    nulls = "" if field in _FIXED_COLUMNS else NULLS[descending]
+    return f"({expression}) {direction}{nulls}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +174,8 @@ def _typed_column(name: str, column: Column, kind: str | None) -> str | None:
         return f'({name} COLLATE "C")'
     if column.type != "jsonb":
         return name
-    if kind in _TEXT_KEYS:
-        return f"""(({name}->>'{_TEXT_KEYS[kind]}') COLLATE "C")"""
+    if kind in TEXT_KEYS:
+        return f"""(({name}->>'{TEXT_KEYS[kind]}') COLLATE "C")"""
     if kind == "String":
         return f"""(({name}#>>'{{}}') COLLATE "C")"""
     if kind == "Number":
@@ -193,39 +204,3 @@ def wire_form(name: str, column: Column, kind: str | None, target_class: str | N
     else:
         return f"to_jsonb({name})"
     return f"(CASE WHEN {name} IS NOT NULL THEN {wire} END)"
-
-
-# --- order ---------------------------------------------------------------------------------
-
-
-def sort_expressions(table: ClassTable, key: OrderKey, alias: str) -> list[Sql]:
-    """What to sort by for one key, each ascending with NULLs first; none for an unknown field."""
-    reading = read(table, key.path, alias)
-    if reading.is_whole:
-        if reading.kind is None:
-            return []
-        if reading.typed is not None and reading.kind != "GeoPoint":
-            return [Sql(reading.typed)]
-        if reading.kind == "Relation":
-            return []
-        # Lists and objects have no order but that of being there.
-        return [Sql(f"(NULLIF({reading.json}, 'null'::jsonb) IS NOT NULL)")]
-    value = Sql(f"({reading.base}#>%s::text[])", (list(reading.steps),))
-    return _sort_any(value)
-
-
-def _sort_any(value: Sql) -> list[Sql]:
-    """A value of unknown kind, in MongoDB's order of kinds (``matching.sort_key``)."""
-    v, params = value.text, value.params
-    rank = (
-        f"(CASE jsonb_typeof({v}) WHEN 'number' THEN 1 WHEN 'string' THEN 2 WHEN 'object' THEN"
-        f" CASE WHEN ({v}->>'__type') = 'Date' THEN 6 ELSE 3 END WHEN 'array' THEN 4"
-        f" WHEN 'boolean' THEN 5 ELSE 0 END)"
-    )
-    number = f"(CASE WHEN jsonb_typeof({v}) = 'number' THEN ({v})::numeric END)"
-    typed = " ".join(f"WHEN '{name}' THEN {v}->>'{key}'" for name, key in _TEXT_KEYS.items())
-    text = (
-        f"((CASE jsonb_typeof({v}) WHEN 'string' THEN {v}#>>'{{}}' WHEN 'boolean' THEN"
-        f" {v}#>>'{{}}' WHEN 'object' THEN CASE {v}->>'__type' {typed} END END) COLLATE \"C\")"
-    )
-    return [Sql(part, params * part.count("%s")) for part in (rank, number, text)]

@@ -18,7 +18,7 @@ from psycopg.errors import UniqueViolation
 from backend.errors import DuplicateValue
 from objects.core.schema import IndexDeclaration
 from objects.database import fetch
-from objects.field_sql import column_expression
+from objects.field_sql import column_expression, index_column
 from objects.tables import ClassTable
 from objects.text_sql import document_expression
 
@@ -77,11 +77,8 @@ def _definition(table: ClassTable, index: IndexDeclaration) -> str:
         names = tuple(name for name, direction in index.fields if direction == "2dsphere")
         points = ", ".join(f"({column_expression(table, name)})" for name in names)
         return f"USING gist ({points})"
-    # Missing values come first in ascending order (reference 2.1), so the index has them there.
     columns = ", ".join(
-        f"({column_expression(table, name)})"
-        f" {'ASC NULLS FIRST' if direction == 1 else 'DESC NULLS LAST'}"
-        for name, direction in index.fields
+        index_column(table, name, descending=direction != 1) for name, direction in index.fields
     )
     return f"({columns})"
 

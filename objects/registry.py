@@ -221,7 +221,7 @@ def _create_partition(table: ClassTable) -> None:
         f"CREATE TABLE {name} (LIKE {GENERIC_TABLE} INCLUDING DEFAULTS,"
         f" PRIMARY KEY (object_id), CHECK (class_id = {class_id}))",
         f"CREATE INDEX ON {name} USING gin (data jsonb_path_ops)",
-        f"CREATE INDEX ON {name} (created_at NULLS FIRST, object_id NULLS FIRST)",
+        f"CREATE INDEX ON {name} (created_at, object_id)",
         f"ALTER TABLE {GENERIC_TABLE} ATTACH PARTITION {name} FOR VALUES IN ({class_id})",
     ):
         fetch(statement, (), prepare=False)

@@ -64,6 +64,7 @@ _INTEGER_LIMIT = 10**MAX_INTEGER_DIGITS
 _SMALL_INTEGER = 1 << 63
 # From here on every float is whole, and JSON encoders write it with an exponent.
 _EXPONENT_FROM = 1e16
+_TINY_ANGLE = 1e-12
 
 _ISO = re.compile(
     r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(?:[.,](\d{1,9}))?"
@@ -275,7 +276,8 @@ def geo_coordinates(
             raise _invalid(type_name, place, f"expected a number as {name}")
         if not -bound <= number <= bound:
             raise _invalid(type_name, place, f"{name} must be from -{bound} to {bound}")
-        checked.append(canonical_number(number, place))
+        # Far below an atom's width, and squares of it can't be computed.
+        checked.append(0 if abs(number) < _TINY_ANGLE else canonical_number(number, place))
     return checked[0], checked[1]
 
 

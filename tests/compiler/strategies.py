@@ -44,15 +44,13 @@ pointers = st.builds(
     st.sampled_from(IDS),
 )
 owners = st.sampled_from(others(*IDS))
-degrees = st.integers(-4, 4) | st.sampled_from([-2.5, 0.25, 0.1])
+degrees = st.integers(-4, 4) | st.sampled_from([-2.5, 0.25, 0.1, 1e-200, 5e-324, 1 + 2**-52])
 latitudes = degrees | st.sampled_from([90, -90, 89.9, 45.123])
 longitudes = degrees | st.sampled_from([180, -180, 179.5, -179.5])
 geo_points = st.builds(
-    lambda latitude, longitude: {
-        "__type": "GeoPoint",
-        "latitude": latitude,
-        "longitude": longitude,
-    },
+    lambda latitude, longitude: normalise(
+        {"__type": "GeoPoint", "latitude": latitude, "longitude": longitude}, "place"
+    ),
     latitudes,
     longitudes,
 )

@@ -106,7 +106,7 @@ class World:
         others: Objects = (),
         related: dict[tuple[str, str], list[Json]] | None = None,
     ) -> None:
-        """Store these objects instead of what is there; ``related``: (owner's id, key) → members."""
+        """Store these objects only; ``related``: (owner's id, key) → members."""
         self.connection.execute("TRUNCATE thing, other, promoted_thing, objects_relation")
         self.objects = {"Thing": things, "Other": others}
         self.related = related or {}

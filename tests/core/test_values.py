@@ -276,3 +276,8 @@ def test_whatever_is_sent_is_kept_or_refused_with_an_error_that_clients_know(val
     except (IncorrectType, InvalidKeyName, InvalidNestedKey, InvalidJSON):
         return
     json.dumps(kept, allow_nan=False).encode()
+
+
+def test_angles_too_small_to_compute_with_are_zero():
+    point = {"__type": "GeoPoint", "latitude": 5e-324, "longitude": -1e-200}
+    assert normalise(point, "a") == {"__type": "GeoPoint", "latitude": 0, "longitude": 0}
