@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 from urllib.request import ProxyHandler, build_opener
 
 import psutil
@@ -204,20 +204,28 @@ def _listener(port: int) -> str:
 def wait_until_ready(host: str, port: int, runner: subprocess.Popen[bytes]) -> None:
     """Wait until ``/ready`` says so through the public port."""
     name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    url = f"http://{f'[{name}]' if ':' in name else name}:{port}/ready"
-    opener = build_opener(ProxyHandler({}))
+    base = f"http://{f'[{name}]' if ':' in name else name}:{port}"
     patience = time.monotonic() + _READY
-    last = "it doesn't answer"
-    while time.monotonic() < patience:
-        if runner.poll() is not None:
-            raise StartError("A process ended while starting; the reason is above.")
-        try:
-            with opener.open(url, timeout=5):
-                return
-        except HTTPError as error:
-            with error, contextlib.suppress(ValueError, KeyError):
-                last = json.loads(error.read())["error"]
-        except (URLError, OSError):
-            pass
-        time.sleep(0.05)
-    raise StartError(f"The service wasn't ready after {_READY:.0f} seconds: {last}.")
+    # Asking /ready is work, for processes that are busy with starting: ask seldom.
+    for path, pause in (("/health", 0.05), ("/ready", 0.2)):
+        while trouble := _trouble(base + path):
+            if runner.poll() is not None:
+                raise StartError("A process ended while starting; the reason is above.")
+            if time.monotonic() > patience:
+                raise StartError(f"The service wasn't ready after {_READY:.0f} seconds: {trouble}.")
+            time.sleep(pause)
+
+
+def _trouble(url: str) -> str | None:
+    """What keeps the address from answering 200, if anything does."""
+    try:
+        with build_opener(ProxyHandler({})).open(url, timeout=10):
+            return None
+    except HTTPError as error:
+        with error:
+            try:
+                return str(json.loads(error.read())["error"])
+            except (ValueError, KeyError):
+                return f"it answers with status {error.code}"
+    except OSError:
+        return "it doesn't answer"
