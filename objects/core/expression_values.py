@@ -35,6 +35,8 @@ MISSING: Final = _Missing()
 Value: TypeAlias = "Json | _Missing"
 
 _CONTEXT: Final = Context(prec=6000)
+_SMALLEST: Final = Decimal("1e-140")
+_LARGEST: Final = Decimal("1e140")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_MS: Final = -62_135_596_800_000
 _LAST_MS: Final = 253_402_300_799_999
@@ -135,11 +137,10 @@ def number_of(value: Decimal) -> int | float:
 
 
 def quotient(a: Decimal, b: Decimal) -> Json:
-    """The IEEE double that a division gives; null by zero, or beyond the doubles."""
-    try:
-        return canonical_number(float(a) / float(b))
-    except (ArithmeticError, ValueError):
+    """The IEEE double that a division gives; null by zero and for numbers beyond 1e±140."""
+    if not _SMALLEST <= abs(b) <= _LARGEST or not (a == 0 or _SMALLEST <= abs(a) <= _LARGEST):
         return None
+    return canonical_number(float(a) / float(b))
 
 
 def _arithmetic(

@@ -134,12 +134,10 @@ def parse_expression(json: Json, place: str, depth: int = 0) -> Expression:
     if isinstance(json, str) and json.startswith("$"):
         return parse_field(json, place)
     if isinstance(json, list):
-        return Items(
-            tuple(
-                parse_expression(item, f"{place}.{index}", depth + 1)
-                for index, item in enumerate(json)
-            )
-        )
+        items = _all(json, place, depth)
+        if all(isinstance(item, Literal) for item in items):
+            return Literal([item.value for item in items if isinstance(item, Literal)])
+        return Items(items)
     if not isinstance(json, dict) or "__type" in json:
         return Literal(normalise(json, place))
     operators = [key for key in json if key.startswith("$")]
@@ -189,6 +187,8 @@ def _document(json: dict[str, Json], place: str, depth: int) -> Expression:
         if "." in key or key in PROHIBITED_KEYS or not is_storable_text(key):
             raise InvalidQuery(f"{place}: {shown(key)} can't be the name of a field")
         fields.append((key, parse_expression(value, f"{place}.{shown(key)}", depth + 1)))
+    if all(isinstance(value, Literal) for _, value in fields):
+        return Literal({name: v.value for name, v in fields if isinstance(v, Literal)})
     return Document(tuple(fields))
 
 
