@@ -66,7 +66,7 @@ class Sampler:
         self.stacks: Counter[tuple[tuple[str, str], ...]] = Counter()
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        stack = []
+        stack: list[tuple[str, str]] = []
         while frame is not None and len(stack) < _DEPTH:
             stack.append((frame.f_code.co_filename, frame.f_code.co_qualname))
             frame = frame.f_back
@@ -90,7 +90,7 @@ def main() -> None:
     )
     failed = 0
 
-    def start_response(status: str, *rest: object) -> None:
+    def start_response(status: str, headers: Any, exc_info: Any = None, /) -> Any:
         nonlocal failed
         failed += not status.startswith("2")
 

@@ -14,7 +14,7 @@ from django.db import transaction
 
 from backend.errors import DuplicateValue, ObjectNotFound, ServiceError
 from backend.principal import MASTER
-from objects import service
+from objects import registry, service
 from objects.core.values import Json
 
 
@@ -39,6 +39,9 @@ class Destination(Protocol):
         with it.
         """
 
+    def close(self) -> None:
+        """Nothing more is stored."""
+
 
 class Door:
     """The door, as the master key. A batch is one transaction while nothing is refused."""
@@ -52,6 +55,8 @@ class Door:
                 for obj in objects:
                     self._create(obj)
         except ServiceError:
+            # What the transaction has added to the class is gone with it.
+            registry.forget(self._class_name)
             return _each(objects, self._attempt, stop)
         return [None] * len(objects)
 
@@ -60,13 +65,17 @@ class Door:
 
     def _attempt(self, obj: NewObject) -> str | None:
         try:
-            self._create(obj)
+            with transaction.atomic():
+                self._create(obj)
         except DuplicateValue as error:
             # Stored by the run before this one, which ended before it could note that.
             return None if obj.chosen and self._is_stored(obj.object_id) else str(error)
         except ServiceError as error:
             return str(error)
         return None
+
+    def close(self) -> None:
+        pass
 
     def _is_stored(self, object_id: str) -> bool:
         try:
@@ -112,6 +121,9 @@ class Rest:
             {"method": "POST", "path": self._path, "body": self._body(obj)} for obj in objects
         ]
         return self._send(json.dumps({"requests": requests, "transaction": transaction}))
+
+    def close(self) -> None:
+        self._connection.close()
 
     def _body(self, obj: NewObject) -> dict[str, Json]:
         return dict(obj.fields) if obj.chosen else {**obj.fields, "objectId": obj.object_id}

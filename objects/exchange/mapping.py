@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from objects.core import values
 from objects.core.names import is_field_name
@@ -200,7 +200,7 @@ def _container(expected: type, words: str) -> Callable[[Column, Any], Json]:
                 raise ValueError(f"expected the JSON of {words}") from None
         if not isinstance(value, expected):
             raise ValueError(f"expected {words}, got {_shown(value)}")
-        return value  # type: ignore[no-any-return]
+        return cast(Json, value)
 
     return convert
 

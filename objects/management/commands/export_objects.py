@@ -23,7 +23,6 @@ from objects.exchange.reading import FORMATS, format_of
 from objects.exchange.writing import write_objects
 from objects.tables import ClassTable
 
-_PAGE = 1000
 _FIRST = ("objectId", "createdAt", "updatedAt", "ACL")
 
 
@@ -38,6 +37,9 @@ class Command(BaseCommand):
         parser.add_argument("file", metavar="FILE", type=Path)
         parser.add_argument("--where", default="{}", metavar="JSON", help="only what satisfies it")
         parser.add_argument("--format", choices=FORMATS, help="otherwise the file's name tells")
+        parser.add_argument(
+            "--batch-size", type=int, default=1000, metavar="OBJECTS", help="read at once"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         path: Path = options["file"]
@@ -53,9 +55,10 @@ class Command(BaseCommand):
             where = parse_where(_json(options["where"]))
             with contextlib.ExitStack() as stack:
                 file = sys.stdout if to_stdout else stack.enter_context(_replaced(path))
+                pages = _pages(class_name, where, max(1, options["batch_size"]))
                 total = service.count(MASTER, class_name, where)
-                pages = stack.enter_context(_shown(_pages(class_name, where), total, class_name))
-                written = write_objects(file, file_format, pages, _names(table))
+                shown = stack.enter_context(_shown(pages, total, class_name))
+                written = write_objects(file, file_format, shown, _names(table))
         except ServiceError as error:
             raise CommandError(str(error)) from error
         except OSError as error:
@@ -65,9 +68,10 @@ class Command(BaseCommand):
 
 def _json(text: str) -> Json:
     try:
-        return msgspec.json.decode(text)  # type: ignore[no-any-return]
+        decoded: Json = msgspec.json.decode(text)
     except msgspec.DecodeError as error:
         raise CommandError(f"--where: {error}") from None
+    return decoded
 
 
 def _names(table: ClassTable) -> list[str]:
@@ -79,11 +83,11 @@ def _names(table: ClassTable) -> list[str]:
     return [*_FIRST, *fields]
 
 
-def _pages(class_name: str, where: Query) -> Iterator[list[dict[str, Json]]]:
+def _pages(class_name: str, where: Query, size: int) -> Iterator[list[dict[str, Json]]]:
     """All objects by their ids, each page beginning after the last id of the one before."""
     rest = where
     while True:
-        options = FindOptions(where=rest, limit=_PAGE, order=(OrderKey(("objectId",), False),))
+        options = FindOptions(where=rest, limit=size, order=(OrderKey(("objectId",), False),))
         page = service.find(MASTER, class_name, options).objects()
         if not page:
             return

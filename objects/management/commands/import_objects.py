@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import IO, Any
 
 import click
-from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from backend.conf import service_settings
 from backend.errors import ServiceError
 from objects import registry
 from objects.core.names import check_class_name
@@ -113,11 +113,13 @@ class Command(BaseCommand):
             raise CommandError(f"{path}: --format says what it is, its name doesn't")
         if options["batch_size"] < 1:
             raise CommandError("--batch-size: at least 1")
-        checkpoint, state = _checkpoint(path, class_name, options)
         mapping = _mapping(options, _known_columns(class_name, options))
+        destination = None if options["check"] else _destination(class_name, options)
+        checkpoint, state = _checkpoint(path, class_name, options)
         if file_format == "csv":
             mapping = _with_inferred(mapping, path, checkpoint)
-        destination = None if options["check"] else _destination(class_name, options)
+        if state is not None:
+            checkpoint.save(state)
         reported = 0
 
         def report(line: int, reason: str) -> None:
@@ -137,7 +139,11 @@ class Command(BaseCommand):
             options["on_error"] == "stop",
             report,
         )
-        with _opened(path) as file, _progress(file, path, f"{class_name}") as advanced:
+        with (
+            _opened(path) as file,
+            _progress(file, path, class_name) as advanced,
+            contextlib.closing(destination) if destination else contextlib.nullcontext(),
+        ):
             try:
                 job.run(read_rows(file, file_format), advanced)
             except Stopped:
@@ -169,26 +175,23 @@ def _checkpoint(
     state: Path = options["state"] or path.with_name(f"{path.name}.import.json")
     if state.exists() and not options["restart"]:
         found = checkpoints.load(state, class_name, identity)
-        if not options["resume"]:
+        if found.rows and not options["resume"]:
             raise CommandError(
                 f"an import of this file ended early ({_summary(found)}): --resume goes on, "
                 "--restart begins anew and leaves what is stored"
             )
         return found, state
-    checkpoint = Checkpoint(class_name, identity)
-    checkpoint.save(state)
-    return checkpoint, state
+    return Checkpoint(class_name, identity), state
 
 
 def _destination(class_name: str, options: Mapping[str, Any]) -> Destination:
     if not options["rest"]:
         return Door(class_name)
-    service = settings.SERVICE
-    headers = {"X-Parse-Application-Id": service["APP_ID"]}
-    if service["MASTER_KEY"]:
-        headers["X-Parse-Master-Key"] = service["MASTER_KEY"]
+    headers = {"X-Parse-Application-Id": service_settings.APP_ID}
+    if service_settings.MASTER_KEY:
+        headers["X-Parse-Master-Key"] = service_settings.MASTER_KEY
     else:
-        headers["X-Parse-REST-API-Key"] = service["REST_API_KEY"]
+        headers["X-Parse-REST-API-Key"] = service_settings.REST_API_KEY
     try:
         return Rest(class_name, options["rest"], headers)
     except ValueError as error:
