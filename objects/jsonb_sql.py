@@ -41,7 +41,7 @@ def object_of(fields: Iterable[tuple[str, Sql]]) -> Sql:
         return Sql("'{}'::jsonb")
     return (
         "(SELECT COALESCE(jsonb_object_agg(f.k, f.v) FILTER (WHERE f.v IS NOT NULL), '{}'::jsonb)"
-        " FROM (VALUES " + joined(rows, ", ") + ") AS f(k, v))"
+        " FROM (VALUES " + joined(rows, ", ") + " OFFSET 0) AS f(k, v))"
     )
 
 

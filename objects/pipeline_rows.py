@@ -124,6 +124,19 @@ def wire_document(data: Sql, date_form: str = "{}") -> Sql:
     )
 
 
+def documents_of(columns: Sql, rows: Rows, alias: str, joined: Sql | str = "") -> Rows:
+    """Documents made of rows that stand in FROM under the alias, in the order of those.
+
+    ``columns`` are ``data`` and what else is wanted, ``joined`` goes behind FROM.
+
+    OFFSET 0 keeps PostgreSQL from writing the whole document into each place that looks at a
+    part of it, which would double the statement with every stage.
+    """
+    order = "".join(f", {alias}.{key.column}" for key in rows.order)
+    select = "SELECT " + columns + order + from_rows(rows, alias) + joined + " OFFSET 0"
+    return Rows(select, None, rows.order)
+
+
 def from_rows(rows: Rows, alias: str) -> Sql:
     """The FROM clause."""
     return " FROM (" + rows.select + f") AS {alias}"
@@ -134,8 +147,3 @@ def order_clause(rows: Rows, alias: str) -> str:
     if not rows.order:
         return ""
     return " ORDER BY " + ", ".join(key.term(alias) for key in rows.order)
-
-
-def order_columns(rows: Rows, alias: str) -> str:
-    """The columns that keep the order, each with a comma before it."""
-    return "".join(f", {alias}.{key.column}" for key in rows.order)

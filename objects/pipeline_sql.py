@@ -32,20 +32,20 @@ from objects.core.query import AllOf, AnyOf, NoneOf, OrderKey, Query, RelatedTo,
 from objects.core.schema import ClassSchema
 from objects.expression_sql import Source, condition, expression
 from objects.field_sql import SCALAR_KINDS, read
-from objects.order_sql import sort_expressions
 from objects.group_sql import group_select
 from objects.jsonb_sql import joined, object_of, once, order_terms, text_parameter
 from objects.lookup_sql import joins
+from objects.order_sql import sort_expressions
 from objects.pipeline_rows import (
     BY_AGE,
     DocumentSource,
     ObjectSource,
     Order,
     Rows,
+    documents_of,
     from_rows,
     native,
     order_clause,
-    order_columns,
     wire_document,
 )
 from objects.projection_sql import Projector, Shape
@@ -97,10 +97,7 @@ class _Compiler:
             return rows
         alias = self.alias()
         data = ObjectSource(rows.table, alias).document("_id", "_created_at", "_updated_at")
-        columns = order_columns(rows, alias)
-        return Rows(
-            "SELECT " + data + " AS data" + columns + from_rows(rows, alias), None, rows.order
-        )
+        return documents_of(data + " AS data", rows, alias)
 
     def run(self, rows: Rows, stages: tuple[Stage, ...]) -> Rows:
         for stage in stages:
@@ -213,10 +210,7 @@ class _Compiler:
             shaped = self.documents(rows)
             rows, source = shaped, DocumentSource(alias)
             data = self.changed(stage, source)
-        columns = order_columns(rows, alias)
-        return Rows(
-            "SELECT " + data + " AS data" + columns + from_rows(rows, alias), None, rows.order
-        )
+        return documents_of(data + " AS data", rows, alias)
 
     def included(self, stage: Include, source: Source) -> Sql:
         projector = Projector("include", lambda node: expression(node, source))
@@ -267,17 +261,13 @@ class _Compiler:
             "CASE WHEN jsonb_typeof(a) = 'array' THEN a WHEN a IS NULL OR a = 'null'::jsonb"
             " THEN '[]'::jsonb ELSE jsonb_build_array(a) END",
         )
-        select = (
-            "SELECT "
-            + data
-            + f" AS data, u.i AS {column}{order_columns(rows, alias)}"
-            + from_rows(rows, alias)
-            + f" {join} LATERAL jsonb_array_elements("
-            + elements
-            + ") WITH ORDINALITY AS u(e, i)"
-            + (" ON TRUE" if stage.keep_empty else "")
+        unwound = (
+            f" {join} LATERAL jsonb_array_elements(" + elements + ") WITH ORDINALITY AS u(e, i)"
         )
-        return Rows(select, None, (*rows.order, Order(column)))
+        if stage.keep_empty:
+            unwound = unwound + " ON TRUE"
+        documents = documents_of(data + f" AS data, u.i AS {column}", rows, alias, unwound)
+        return replace(documents, order=(*rows.order, Order(column)))
 
     def lookup(self, stage: Lookup, rows: Rows) -> Rows:
         alias = self.alias()
@@ -290,10 +280,7 @@ class _Compiler:
             + found
             + ", '[]'::jsonb))"
         )
-        columns = order_columns(rows, alias)
-        return Rows(
-            "SELECT " + data + " AS data" + columns + from_rows(rows, alias), None, rows.order
-        )
+        return documents_of(data + " AS data", rows, alias)
 
     def found(self, stage: Lookup, outer: DocumentSource) -> Sql:
         target = self.scope.table(stage.class_name)

@@ -58,9 +58,9 @@ class Projector:
             + " AS a OFFSET 0) AS q CROSS JOIN LATERAL (SELECT jsonb_agg(y.o ORDER BY y.i)"
             " FILTER (WHERE y.o IS NOT NULL) AS items FROM (SELECT e.i, "
             + shaped
-            + " AS o FROM jsonb_array_elements(CASE WHEN jsonb_typeof(q.a) = 'array' THEN q.a ELSE"
-            " jsonb_build_array(COALESCE(q.a, 'null'::jsonb)) END) WITH ORDINALITY AS e(v, i)) AS y)"
-            " AS x)"
+            + " AS o FROM jsonb_array_elements(CASE WHEN jsonb_typeof(q.a) = 'array' THEN q.a"
+            " ELSE jsonb_build_array(COALESCE(q.a, 'null'::jsonb)) END)"
+            " WITH ORDINALITY AS e(v, i) OFFSET 0) AS y) AS x)"
         )
 
     def _makes(self, tree: Tree) -> bool:
