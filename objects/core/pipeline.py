@@ -183,8 +183,11 @@ def parse_aggregation(params: Mapping[str, Json]) -> Aggregation:
     elif not all(key in _OPTIONS for key in params):
         other = next(key for key in params if key not in _OPTIONS)
         raise InvalidQuery(f"Invalid parameter for query: {shown(other)}")
+    stages = parse_stages(pipeline, "pipeline")
+    if stages and params.get("distinct") is not None:
+        raise InvalidQuery("distinct: either distinct values are asked for or a pipeline")
     return Aggregation(
-        parse_stages(pipeline, "pipeline"),
+        stages,
         parse_where(_in_wire_names(params.get("where")), allow_internal=True),
         _distinct(params.get("distinct")),
         _flag(params, "rawValues"),
