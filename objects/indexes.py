@@ -30,6 +30,16 @@ def index_name(table: ClassTable, index: IndexDeclaration) -> str:
     return f"objects_declared_{table.class_id}_{digest}"
 
 
+def is_ordered_by_index(table: ClassTable, path: tuple[str, ...]) -> bool:
+    """Whether an index gives the objects in the order of this field."""
+    if len(path) != 1:
+        return False
+    return path[0] == "createdAt" or any(
+        index.fields[0][0] == path[0] and isinstance(index.fields[0][1], int)
+        for index in table.schema.index_declarations.values()
+    )
+
+
 def fields_of_constraint(table: ClassTable, constraint: str) -> tuple[str, ...]:
     """The fields that a violated unique constraint is about, so that a client can be told."""
     for index in table.schema.index_declarations.values():
@@ -80,6 +90,9 @@ def _definition(table: ClassTable, index: IndexDeclaration) -> str:
     columns = ", ".join(
         index_column(table, name, descending=direction != 1) for name, direction in index.fields
     )
+    if not index.unique:
+        # The order of ties, so that a field with few values can be paged through as well.
+        columns += f", object_id {'ASC' if index.fields[-1][1] == 1 else 'DESC'}"
     return f"({columns})"
 
 

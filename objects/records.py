@@ -8,6 +8,7 @@ import msgspec
 
 from objects.core.access import Acl
 from objects.core.values import Json
+from objects.rows import wire_timestamp
 from objects.tables import ClassTable
 
 _encode = msgspec.json.Encoder().encode
@@ -38,12 +39,14 @@ class Record:
         self._table = table
         (
             self.object_id,
-            self.created_at,
-            self.updated_at,
+            created_at,
+            updated_at,
             self.read_acl,
             self.write_acl,
             self._data,
         ) = row
+        self.created_at = wire_timestamp(created_at)
+        self.updated_at = wire_timestamp(updated_at)
 
     @property
     def acl(self) -> Acl:

@@ -15,14 +15,16 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from django.db import transaction
+from psycopg.errors import UndefinedTable
 
 from backend.conf import service_settings
-from backend.errors import ObjectNotFound, ServiceError, TransactionConflict
+from backend.errors import MasterKeyRequired, ObjectNotFound, ServiceError, TransactionConflict
 from backend.principal import Principal
 from objects import registry, store, writes
 from objects.core.access import default_acl
 from objects.core.names import check_class_name, check_object_id, is_object_id, new_object_id
 from objects.core.operations import Write, apply, fit
+from objects.core.pipeline import Aggregation
 from objects.core.query import (
     Everything,
     Exists,
@@ -41,6 +43,7 @@ from objects.core.schema import (
 from objects.core.values import Json
 from objects.core.write_parsing import parse_write
 from objects.includes import Wire, expand, project, visible
+from objects.pipeline_sql import compile_aggregation
 from objects.policy import (
     Scope,
     check_class,
@@ -193,6 +196,24 @@ def count(principal: Principal, class_name: str, where: Query) -> int:
 def _count(principal: Principal, table: ClassTable, where: Query) -> int:
     condition = readable(principal, table, "count")
     return store.count(table, all_of(where, condition), Scope(principal))
+
+
+def aggregate(principal: Principal, class_name: str, aggregation: Aggregation) -> list[str]:
+    """The results of a pipeline, or the distinct values of a field, each as JSON text.
+
+    For the master key: a pipeline sees all objects and fields.
+    """
+    if not principal.is_master:
+        raise MasterKeyRequired
+
+    def aggregated() -> list[str]:
+        table = _table_for_reading(principal, class_name)
+        if table is None:
+            return []
+        scope = Scope(principal)
+        return store.select(table, compile_aggregation(aggregation, table, scope), scope)
+
+    return _with_current_classes(aggregated)
 
 
 def _table_for_reading(principal: Principal, class_name: str) -> ClassTable | None:
@@ -368,10 +389,18 @@ def _add_fields(class_name: str, write: Write) -> tuple[ClassTable, Write]:
 
 def _with_current_classes(action: Callable[[], _T]) -> _T:
     """Run an action; again with fresh definitions if a class has changed in the meantime."""
+    missing: UndefinedTable | None = None
     for _ in range(_ATTEMPTS):
         try:
             return action()
         except store.StaleClass as stale:
             for class_name in stale.class_names:
                 registry.forget(class_name)
-    raise TransactionConflict("The class is being changed; try again.")
+        except UndefinedTable as error:
+            # A class in memory that was removed meanwhile, or whose making was rolled back.
+            registry.forget_all()
+            if transaction.get_connection().in_atomic_block:
+                # Nothing more can be done in this transaction; the next one will do.
+                raise TransactionConflict("A class has changed; try again.") from error
+            missing = error
+    raise missing or TransactionConflict("The class is being changed; try again.")

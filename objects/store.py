@@ -12,8 +12,18 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from objects.compiler import Sql, compile_query, order_by
-from objects.core.query import AllOf, Everything, OneOfIds, OrderKey, Query, ReadableBy, all_of
+from objects.core.query import (
+    AllOf,
+    Compare,
+    Everything,
+    OneOfIds,
+    OrderKey,
+    Query,
+    ReadableBy,
+    all_of,
+)
 from objects.database import fetch
+from objects.indexes import is_ordered_by_index
 from objects.policy import Scope
 from objects.records import Record
 from objects.rows import object_columns
@@ -69,7 +79,7 @@ def find(
             *paging_params,
             table.class_id,
         ),
-        prepare=_is_cheap(where),
+        prepare=_has_one_plan(table, where, order),
     )
     return _records(table, scope, rows)
 
@@ -101,7 +111,7 @@ def count(table: ClassTable, where: Query, scope: Scope) -> int:
     return int(rows[0][1] or 0)
 
 
-def select(table: ClassTable, statement: Sql, scope: Scope) -> list[str | None]:
+def select(table: ClassTable, statement: Sql, scope: Scope) -> list[str]:
     """Run a statement that gives one jsonb column ``value``; the values as JSON text, in order.
 
     For aggregation, whose statements ``pipeline_sql`` makes.
@@ -115,13 +125,22 @@ def select(table: ClassTable, statement: Sql, scope: Scope) -> list[str | None]:
         prepare=False,
     )
     _check_guard(table, scope, rows)
-    return [value for _, found, value in rows if found is not None]
+    return [value for _, found, value in rows if found is not None and value is not None]
 
 
-def _is_cheap(where: Query) -> bool:
-    """Whether the best plan doesn't depend on the constraint's values."""
+def _has_one_plan(table: ClassTable, where: Query, order: Sequence[OrderKey]) -> bool:
+    """Whether one plan is the best for all values of a query of this shape.
+
+    It is without a client's constraints, and for ranges of the field that the result is sorted
+    by, if that has an index: PostgreSQL walks along it from the first value on.
+    """
     parts = where.parts if isinstance(where, AllOf) else (where,)
-    return all(isinstance(part, Everything | OneOfIds | ReadableBy) for part in parts)
+    ranges = {part.path for part in parts if isinstance(part, Compare)}
+    if not all(isinstance(part, Everything | OneOfIds | ReadableBy | Compare) for part in parts):
+        return False
+    if not ranges:
+        return True
+    return bool(order) and ranges == {order[0].path} and is_ordered_by_index(table, order[0].path)
 
 
 def _paging(limit: int, skip: int) -> tuple[str, tuple[int, ...]]:

@@ -28,7 +28,7 @@ from objects.database import Row, fetch
 from objects.indexes import fields_of_constraint
 from objects.policy import Scope
 from objects.records import Record
-from objects.rows import column_parameter, object_columns, split, wire_timestamp
+from objects.rows import column_parameter, object_columns, split, timestamp_text, wire_timestamp
 from objects.store import StaleClass
 from objects.tables import ClassTable
 
@@ -73,7 +73,7 @@ def create(
     statement = (
         f"INSERT INTO {table.relation} (created_at, updated_at, {names})"
         f" SELECT {_NOW}, {_NOW}, {slots} WHERE {_GUARD}"
-        f" RETURNING {wire_timestamp('created_at')}"
+        f" RETURNING {timestamp_text('created_at')}"
     )
     params = (*values.values(), table.class_id, table.version)
     if not write.relations:
@@ -84,7 +84,7 @@ def create(
             _change_relations(table, object_id, write.relations)
     if not rows:
         raise StaleClass((table.class_name,))
-    return Written(rows[0][0], echo(write, obj))
+    return Written(wire_timestamp(rows[0][0]), echo(write, obj))
 
 
 def _slot(name: str) -> str:
@@ -136,11 +136,11 @@ def update_locked(table: ClassTable, record: Record, write: Write) -> Written:
     rows = _write(
         table,
         f"UPDATE {table.relation} t SET updated_at = {_TOUCHED}, {clauses}"
-        f" WHERE t.object_id = %s RETURNING {wire_timestamp('t.updated_at')}",
+        f" WHERE t.object_id = %s RETURNING {timestamp_text('t.updated_at')}",
         (*assignments.params, *acl.params, record.object_id),
     )
     _change_relations(table, record.object_id, write.relations)
-    return Written(rows[0][0], echo(write, after))
+    return Written(wire_timestamp(rows[0][0]), echo(write, after))
 
 
 _NOT_FIELDS = frozenset({"objectId", "createdAt", "updatedAt", "ACL"})
@@ -178,7 +178,7 @@ def _update_simple(
         table,
         f"UPDATE {table.relation} t SET updated_at = {_TOUCHED}{', ' if clauses else ''}{clauses}"
         f" WHERE t.object_id = %s AND {condition.text} AND {_GUARD}"
-        f" RETURNING {wire_timestamp('t.updated_at')}{returned}",
+        f" RETURNING {timestamp_text('t.updated_at')}{returned}",
         (
             *assignments.params,
             *acl.params,
@@ -193,7 +193,7 @@ def _update_simple(
         check_version(table)
         return None
     results: dict[str, Json] = msgspec.json.decode(rows[0][1]) if echoed else {}
-    return Written(rows[0][0], results)
+    return Written(wire_timestamp(rows[0][0]), results)
 
 
 _COMPUTED = (Increment, Add)

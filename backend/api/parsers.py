@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -82,6 +83,20 @@ def read_query(request: HttpRequest) -> dict[str, str]:
     """The parameters of the query string, as text; of a repeated one the last."""
     text = request.META.get("QUERY_STRING", "")
     return query_parameters(text) if text else {}
+
+
+def decoded_parameters(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters as JSON values: text that is JSON is decoded, other text stays what it is."""
+    return {name: _decoded(value) for name, value in params.items()}
+
+
+def _decoded(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return _decode(value)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        return value
 
 
 def query_parameters(text: str) -> dict[str, str]:

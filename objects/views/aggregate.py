@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
+from backend.api.parsers import decoded_parameters
 from backend.api.permissions import Requires
 from backend.api.renderers import Answer
 from backend.api.views import Call, ServiceView
 from objects import service
+from objects.core.pipeline import parse_aggregation
 
 
 class AggregateView(ServiceView):
@@ -16,5 +18,6 @@ class AggregateView(ServiceView):
     requires = Requires.MASTER_KEY
 
     def get(self, call: Call, class_name: str) -> Answer:
-        results = service.aggregate(call.principal, class_name, call.params)
+        aggregation = parse_aggregation(decoded_parameters(call.params))
+        results = service.aggregate(call.principal, class_name, aggregation)
         return Answer({"results": [msgspec.Raw(text.encode()) for text in results]})
