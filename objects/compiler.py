@@ -316,6 +316,9 @@ class _Compiler:
         if owner is None:
             return FALSE
         table, rights = owner
+        relation = table.schema.fields.get(node.key)
+        if relation is None or relation.target_class != self.table.class_name:
+            return FALSE  # ids are unique within a class only
         alias = f"s{next(self.names)}"
         visible = _Compiler(table, alias, self.scope, self.names).compile(rights)
         return (

@@ -5,15 +5,14 @@ An index for it is made on ``document_expression``; a search writes the same exp
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
 from objects import jsonpath
 from objects.core.query import Text
-from objects.core.text import Search, configuration, fold_accents, read_term
+from objects.core.text import configuration, fold_accents, read_term
 from objects.field_sql import read
-from objects.sql import FALSE, Sql, both, negation
+from objects.sql import FALSE, Sql, both, either, negation
 from objects.tables import ClassTable
 
 _ACCENTS: Final = r"regexp_replace(normalize({}, NFD), '[\u0300-\u036f]', '', 'g')"
@@ -59,16 +58,21 @@ def condition(node: Text, document: Sql | None) -> Sql:
     search = read_term(node.term)
     if document is None or search.is_empty:
         return FALSE
-    found = _vector(node, document) + " @@ " + _query(node, search)
-    parts = [
-        "(" + found + ")",
-        Sql(
-            f"(numnode(websearch_to_tsquery('{configuration(node.language)}', %s)) > 0)",
-            (_folded(node, search.wanted),),
-        ),
-    ]
-    if node.case_sensitive:
-        parts += _exact_case(node, search, document)
+    if search.phrases:
+        # The stems of the phrases are what an index can find; their words decide. There may be
+        # no stems, if all of the words are stop words.
+        stems = _query(node, search.phrases, " ")
+        found = _vector(node, document) + " @@ " + stems
+        parts = ["(numnode(" + stems + ") = 0 OR " + found + ")"]
+        parts += [_has_any(node, document, [phrase], "none") for phrase in search.phrases]
+    else:
+        parts = [_has_any(node, document, search.words, node.language)]
+    for unwanted, language in (
+        (search.unwanted_words, node.language),
+        (search.unwanted_phrases, "none"),
+    ):
+        if unwanted:
+            parts.append(negation(_has_any(node, document, unwanted, language)))
     return both(parts)
 
 
@@ -76,7 +80,9 @@ def score(node: Text, document: Sql | None) -> Sql:
     """The rank of a row's text."""
     if document is None:
         return Sql("0::float4")
-    return "ts_rank(" + _vector(node, document) + ", " + _query(node, read_term(node.term)) + ")"
+    search = read_term(node.term)
+    query = _query(node, search.words + search.phrases)
+    return "ts_rank(" + _vector(node, document) + ", " + query + ")"
 
 
 def _field(table: ClassTable, name: str, alias: str) -> str:
@@ -99,27 +105,34 @@ def _folded(node: Text, text: str) -> str:
     return text if node.diacritic_sensitive else fold_accents(text)
 
 
-def _vector(node: Text, document: Sql) -> Sql:
-    return f"to_tsvector('{configuration(node.language)}', " + _text(node, document) + ")"
+def _vector(node: Text, document: Sql, language: str | None = None) -> Sql:
+    text = _text(node, document)
+    return f"to_tsvector('{configuration(language or node.language)}', " + text + ")"
 
 
-def _query(node: Text, search: Search) -> Sql:
-    parse = f"websearch_to_tsquery('{configuration(node.language)}', %s)"
-    return Sql(
-        f"({parse} && {parse})",
-        (_folded(node, search.wanted), _folded(node, search.unwanted)),
+def _query(
+    node: Text, parts: Sequence[str], joined_by: str = " or ", language: str | None = None
+) -> Sql:
+    """The parts, each a word or a phrase, in the language of ``websearch_to_tsquery``."""
+    text = joined_by.join(f'"{_folded(node, part)}"' for part in parts)
+    name = configuration(language or node.language)
+    return Sql(f"websearch_to_tsquery('{name}', %s)", (text,))
+
+
+def _has_any(node: Text, document: Sql, parts: Sequence[str], language: str) -> Sql:
+    """Whether one of some words or phrases is there."""
+    vector = _vector(node, document, language)
+    if not node.case_sensitive:
+        return "(" + vector + " @@ " + _query(node, parts, language=language) + ")"
+    # Text search folds case, so each part is looked for again in the text as it is.
+    text = _text(node, document)
+    return either(
+        "("
+        + vector
+        + " @@ "
+        + _query(node, [part], language=language)
+        + " AND strpos("
+        + text
+        + Sql(", %s) > 0)", (_folded(node, part),))
+        for part in parts
     )
-
-
-def _exact_case(node: Text, search: Search, document: Sql) -> list[Sql]:
-    """Text search folds case, so words are looked for again in the text as it is."""
-    text = "((" + _text(node, document) + ') COLLATE "C")'
-
-    def has(parts: Sequence[str]) -> Sql:
-        words = "|".join(re.escape(_folded(node, part)) for part in parts)
-        return "(" + text + Sql(" ~ %s)", (rf"\m(?:{words})\M",))
-
-    alternatives: list[tuple[str, ...]] = [(phrase,) for phrase in search.phrases] or [search.words]
-    return [has(words) for words in alternatives] + [
-        negation(has([part])) for part in search.without
-    ]

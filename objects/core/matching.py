@@ -19,7 +19,7 @@ from .paths import Object, candidates, elements, exact_value
 from .query import OrderKey, Path, Query, SubQuery
 from .regex import compile_regex
 from .text import configuration, found_in, read_term
-from .values import Json, equal, is_pointer, kind, number_key
+from .values import Json, equal, is_pointer, kind, number_key, pointer
 
 Predicate: TypeAlias = Callable[[Object], bool]
 
@@ -47,22 +47,28 @@ class NoLookup:
         return ()
 
 
-def matches(query: Query, obj: Object, lookup: Lookup | None = None) -> bool:
+def matches(
+    query: Query, obj: Object, lookup: Lookup | None = None, class_name: str | None = None
+) -> bool:
     """Whether the query finds the object. To ask it of many objects, keep a ``predicate``."""
-    return predicate(query, lookup)(obj)
+    return predicate(query, lookup, class_name)(obj)
 
 
-def predicate(query: Query, lookup: Lookup | None = None) -> Predicate:
-    """The query as a function of an object. Sub-queries are looked up at every call.
+def predicate(
+    query: Query, lookup: Lookup | None = None, class_name: str | None = None
+) -> Predicate:
+    """The query as a function of an object of a class. Sub-queries are looked up at every call.
 
-    Raises ``InvalidQuery`` for a text search with stemming, which only PostgreSQL can do.
+    Without ``class_name`` no object is a member of a relation. Raises ``InvalidQuery`` for a text
+    search with stemming, which only PostgreSQL can do.
     """
-    return _Builder(lookup or NoLookup()).build(query)
+    return _Builder(lookup or NoLookup(), class_name).build(query)
 
 
 class _Builder:
-    def __init__(self, lookup: Lookup) -> None:
+    def __init__(self, lookup: Lookup, class_name: str | None) -> None:
         self.lookup = lookup
+        self.class_name = class_name
 
     def build(self, node: Query) -> Predicate:
         return _METHODS[type(node)](self, node)
@@ -224,11 +230,12 @@ class _Builder:
         return _negation(found) if node.negated else found
 
     def related_to(self, node: tree.RelatedTo) -> Predicate:
-        members = self.lookup.members
+        members, class_name = self.lookup.members, self.class_name
 
         def is_member(obj: Object) -> bool:
-            return any(
-                isinstance(member, dict) and member["objectId"] == obj["objectId"]
+            # Ids are unique within a class only.
+            return class_name is not None and any(
+                equal(member, pointer(class_name, obj["objectId"]))
                 for member in members(node.class_name, node.object_id, node.key)
             )
 

@@ -1,10 +1,11 @@
 """Full-text search: what a ``$term`` asks for.
 
-As MongoDB reads it: words are alternatives, ``"a phrase"`` must be there, ``-word`` must not. With
-a phrase, the words decide nothing. Letters' case and accents don't count unless asked for.
+As MongoDB reads it: words are alternatives, ``"a phrase"`` must be there word by word, ``-word``
+and ``-"a phrase"`` must not. With a phrase, the words decide nothing but the score. Letters' case
+and accents don't count unless asked for.
 
-``$language`` chooses the stemming and the stop words of PostgreSQL's text search; ``none``, the
-only one that this module can match in memory, compares whole words.
+``$language`` chooses the stemming and the stop words of PostgreSQL's text search, for words, not
+for phrases; ``none``, the only one that this module can match in memory, compares whole words.
 """
 
 from __future__ import annotations
@@ -53,23 +54,13 @@ class Search:
 
     words: tuple[str, ...]
     phrases: tuple[str, ...]
-    without: tuple[str, ...]
+    unwanted_words: tuple[str, ...] = ()
+    unwanted_phrases: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
+        """Whether nothing is searched for; then nothing is found."""
         return not self.words and not self.phrases
-
-    @property
-    def wanted(self) -> str:
-        """What must be there, in the language of PostgreSQL's ``websearch_to_tsquery``."""
-        if self.phrases:
-            return " ".join(f'"{phrase}"' for phrase in self.phrases)
-        return " or ".join(f'"{word}"' for word in self.words)
-
-    @property
-    def unwanted(self) -> str:
-        """What must not be there, in the same language."""
-        return " ".join(f'-"{part}"' for part in self.without)
 
 
 def configuration(language: str) -> str | None:
@@ -79,18 +70,15 @@ def configuration(language: str) -> str | None:
 
 def read_term(term: str) -> Search:
     """Take a ``$term`` apart."""
-    words, phrases, without = [], [], []
+    words: dict[bool, list[str]] = {True: [], False: []}
+    phrases: dict[bool, list[str]] = {True: [], False: []}
     for part in _PART.finditer(term):
-        text = part["word"] if part["phrase"] is None else part["phrase"]
-        if not _WORD.search(text):
-            continue
-        if part["negated"]:
-            without.append(text)
-        elif part["phrase"] is None:
-            words.append(text)
-        else:
-            phrases.append(text)
-    return Search(tuple(words), tuple(phrases), tuple(without))
+        kind, text = (words, part["word"]) if part["phrase"] is None else (phrases, part["phrase"])
+        if _WORD.search(text):
+            kind[part["negated"] is None].append(text)
+    return Search(
+        tuple(words[True]), tuple(phrases[True]), tuple(words[False]), tuple(phrases[False])
+    )
 
 
 def fold_accents(text: str) -> str:
@@ -118,7 +106,7 @@ def found_in(
             for start in range(len(words) - len(wanted) + 1)
         )
 
-    if search.is_empty or any(map(holds, search.without)):
+    if search.is_empty or any(map(holds, search.unwanted_words + search.unwanted_phrases)):
         return False
     if search.phrases:
         return all(map(holds, search.phrases))

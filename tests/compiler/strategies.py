@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from objects.core.values import Json, normalise
-from tests.compiler.world import others
+from tests.compiler.world import friends, others
 
 TEXTS = [
     "", "a", "A", "ab", "aB", "abc", "b", "é", "É", "ß", "K", "k", "x y", "a\nb", "\n", "1", "10",
@@ -94,7 +94,7 @@ BY_FIELD: dict[str, st.SearchStrategy[Any]] = {
     "info": infos,
 }
 PATHS = [
-    *BY_FIELD, "likes", "objectId", "createdAt", "updatedAt", "unknown", "unknown.a",
+    *BY_FIELD, "likes", "friends", "objectId", "createdAt", "updatedAt", "unknown", "unknown.a",
     "info.a", "info.a", "info.b", "info.a.b", "info.a.b.a", "info.x y", 'info."', "info.0",
     "info.a.0", "info.a.0.b", "info.a.1", "info.é", "tags.a", "tags.a", "tags.b", "tags.a.b",
     "tags.0", "tags.1", "tags.0.a", "tags.00", "tags.99999999999", "owner.objectId", "when.iso",
@@ -119,6 +119,7 @@ def things(draw: st.DrawFn) -> list[dict[str, Any]]:
             "createdAt": draw(st.sampled_from(DATES)),
             "updatedAt": draw(st.sampled_from(DATES)),
             "likes": {"__type": "Relation", "className": "Other"},
+            "friends": {"__type": "Relation", "className": "Thing"},
         }
         names = draw(st.lists(st.sampled_from(sorted(BY_FIELD)), unique=True, max_size=6))
         for name in names:
@@ -148,10 +149,13 @@ def other_objects(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 @st.composite
 def relations(draw: st.DrawFn) -> dict[tuple[str, str], list[Json]]:
-    """Members of the relation ``likes``."""
-    owner_ids = draw(st.lists(st.sampled_from(IDS), unique=True, max_size=3))
+    """Members of the relations ``likes`` and ``friends``."""
     members = st.lists(st.sampled_from(IDS), unique=True, min_size=1, max_size=3)
-    return {(one, "likes"): others(*draw(members)) for one in owner_ids}
+    related: dict[tuple[str, str], list[Json]] = {}
+    for key, pointers in (("likes", others), ("friends", friends)):
+        for owner_id in draw(st.lists(st.sampled_from(IDS), unique=True, max_size=3)):
+            related[owner_id, key] = pointers(*draw(members))
+    return related
 
 
 # --- questions -----------------------------------------------------------------------------
@@ -170,6 +174,8 @@ def _operands(path: str) -> st.SearchStrategy[Any]:
     own = BY_FIELD.get(path)
     if path == "likes":
         own = owners
+    if path == "friends":
+        own = pointers
     if path in ("createdAt", "updatedAt"):
         own = dates | st.sampled_from(DATES)
     if path == "objectId":
@@ -286,7 +292,8 @@ def wheres(draw: st.DrawFn, depth: int = 2) -> dict[str, Any]:
                 "className": "Thing",
                 "objectId": draw(st.sampled_from(IDS)),
             }
-            where = {"$relatedTo": {"object": owner, "key": "likes"}}
+            key = draw(st.sampled_from(["friends", "friends", "likes", "unknown"]))
+            where = {"$relatedTo": {"object": owner, "key": key}}
         elif logic:
             parts = draw(st.lists(wheres(depth=depth - 1), min_size=1, max_size=2))
             where = draw(st.sampled_from([{}, where])) | {logic: parts}

@@ -37,6 +37,7 @@ THING_FIELDS = {
     "tags": FieldType("Array"),
     "info": FieldType("Object"),
     "likes": FieldType("Relation", "Other"),
+    "friends": FieldType("Relation", "Thing"),
 }
 OTHER_FIELDS = {
     "name": FieldType("String"),
@@ -158,7 +159,7 @@ class World:
         limit: int | None = None,
         skip: int = 0,
     ) -> Objects:
-        holds = predicate(where, self)
+        holds = predicate(where, self, class_name)
         found = [obj for obj in self.objects.get(class_name, ()) if holds(obj)]
         end = None if limit is None else skip + limit
         return sorted_objects(found, order, where)[skip:end]  # type: ignore[return-value]
@@ -188,6 +189,10 @@ def thing(object_id: str, **fields: Any) -> dict[str, Any]:
 
 def others(*object_ids: str) -> list[Json]:
     return [pointer("Other", object_id) for object_id in object_ids]
+
+
+def friends(*object_ids: str) -> list[Json]:
+    return [pointer("Thing", object_id) for object_id in object_ids]
 
 
 _FIXED = frozenset({"objectId", "createdAt", "updatedAt", "ACL"})

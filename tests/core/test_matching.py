@@ -205,7 +205,13 @@ FANS = {"__type": "Relation", "className": "Fan"}
     ],
 )
 def test_other_objects_are_looked_up(where, fields, expected):
-    assert matches(parse_where(where), obj(**fields), TEAMS) is expected
+    assert matches(parse_where(where), obj(**fields), TEAMS, "Player") is expected
+
+
+def test_the_members_of_a_relation_are_of_one_class():
+    where = {"$relatedTo": {"object": pointer("Club", "c1"), "key": "players"}}
+    assert not matches(parse_where(where), obj(), TEAMS, "Trainer")
+    assert not matches(parse_where(where), obj(), TEAMS)
 
 
 def test_without_a_lookup_other_classes_are_empty():
