@@ -14,7 +14,7 @@ from objects.core.expressions import NATIVE_NAMES, Path
 from objects.core.values import FieldKind
 from objects.field_sql import read
 from objects.jsonb_sql import object_of, once, step, text_parameter
-from objects.rows import data_expression, wire_timestamp
+from objects.rows import data_expression
 from objects.sql import Sql
 from objects.tables import ClassTable
 
@@ -72,17 +72,12 @@ class ObjectSource:
 
     def document(self, id_name: str, created_name: str, updated_name: str) -> Sql:
         """The whole object under these names of what every object has."""
-        alias = self.alias
-        dates = ", ".join(
-            f"'{name}', jsonb_build_object('__type', 'Date', 'iso', {wire_timestamp(column)})"
-            for name, column in (
-                (created_name, f"{alias}.created_at"),
-                (updated_name, f"{alias}.updated_at"),
-            )
+        created, updated = (
+            read(self.table, (name,), self.alias).json for name in ("createdAt", "updatedAt")
         )
         return Sql(
-            f"({data_expression(self.table, alias)}"
-            f" || jsonb_build_object('{id_name}', {alias}.object_id, {dates}))"
+            f"({data_expression(self.table, self.alias)} || jsonb_build_object('{id_name}',"
+            f" {self.alias}.object_id, '{created_name}', {created}, '{updated_name}', {updated}))"
         )
 
 
