@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
@@ -48,4 +48,4 @@ def celery_broker(url: str) -> str:
     if parts.scheme != "unix":
         return url
     database = parse_qs(parts.query).get("db", ["0"])[0]
-    return f"redis+socket://{unquote(parts.path)}?virtual_host={database}"
+    return f"redis+socket://{parts.path}?virtual_host={database}"

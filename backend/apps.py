@@ -1,4 +1,4 @@
-"""The project package as an application: its commands."""
+"""The project package as an application: its commands and checks."""
 
 from django.apps import AppConfig
 
@@ -7,6 +7,7 @@ class BackendConfig(AppConfig):
     name = "backend"
 
     def ready(self) -> None:
+        from backend import checks  # noqa: F401 (registers them)
         from backend.site import disconnect_connection_signals
 
         disconnect_connection_signals()

@@ -13,7 +13,9 @@ from http.client import HTTPConnection
 from time import time
 
 
-class _SocketConnection(HTTPConnection):
+class SocketConnection(HTTPConnection):
+    """HTTP over a Unix socket."""
+
     def __init__(self, path: str) -> None:
         super().__init__("localhost", timeout=5)
         self._path = path
@@ -26,7 +28,7 @@ class _SocketConnection(HTTPConnection):
 
 def _answers(bind: str) -> bool:
     if bind.startswith("unix:"):
-        connection: HTTPConnection = _SocketConnection(bind.removeprefix("unix:"))
+        connection: HTTPConnection = SocketConnection(bind.removeprefix("unix:"))
     else:
         host, _, port = bind.rpartition(":")
         everywhere = {"0.0.0.0": "127.0.0.1", "[::]": "::1"}

@@ -15,12 +15,11 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
-from urllib.error import HTTPError
-from urllib.request import ProxyHandler, build_opener
 
 import psutil
 
@@ -32,6 +31,7 @@ from backend.embedded.errors import StartError
 from backend.embedded.folder import DataFolder, unusable
 from backend.embedded.keys import ensure_keys
 from backend.embedded.words import greeting
+from backend.probe import SocketConnection
 
 ROOT = Path(__file__).resolve().parents[2]
 _READY = 120.0  # seconds
@@ -70,7 +70,10 @@ def _run(stack: contextlib.ExitStack) -> int:
     # Every setting is read and judged here, before anything is started.
     from backend import settings
 
-    check_port(settings.LISTEN_HOST, settings.PORT)
+    # With an address of its own the proxy chooses its ports itself.
+    own_address = bool(environment.text("SITE_ADDRESS"))
+    if not own_address:
+        check_port(settings.LISTEN_HOST, settings.PORT)
     stack.callback(folder.forget)
     folder.record(pid=os.getpid(), address=settings.PUBLIC_URL)
     engines = stack.enter_context(
@@ -79,7 +82,10 @@ def _run(stack: contextlib.ExitStack) -> int:
     child_environment = _child_environment(folder, settings)
     login = _prepare(child_environment)
     runner = stack.enter_context(_runner(child_environment, lock, engines))
-    wait_until_ready(settings.LISTEN_HOST, settings.PORT, runner)
+    web = SocketConnection(str(folder.app_sockets / "web.sock"))
+    wait_until_ready(web, runner)
+    if not own_address:
+        wait_until_open(settings.LISTEN_HOST, settings.PORT, runner)
     print(greeting(settings, login, folder, new_keys), flush=True)
     while _still_running(runner):
         engines.check()
@@ -201,31 +207,47 @@ def _listener(port: int) -> str:
     return ""
 
 
-def wait_until_ready(host: str, port: int, runner: subprocess.Popen[bytes]) -> None:
-    """Wait until ``/ready`` says so through the public port."""
-    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    base = f"http://{f'[{name}]' if ':' in name else name}:{port}"
-    patience = time.monotonic() + _READY
+def wait_until_ready(web: HTTPConnection, runner: subprocess.Popen[bytes]) -> None:
+    """Wait until the web process and everything that it needs answer."""
     # Asking /ready is work, for processes that are busy with starting: ask seldom.
-    for path, pause in (("/health", 0.05), ("/ready", 0.2)):
-        while trouble := _trouble(base + path):
-            if runner.poll() is not None:
-                raise StartError("A process ended while starting; the reason is above.")
-            if time.monotonic() > patience:
-                raise StartError(f"The service wasn't ready after {_READY:.0f} seconds: {trouble}.")
-            time.sleep(pause)
+    _wait(lambda: _trouble(web, "/health"), runner, pause=0.05)
+    _wait(lambda: _trouble(web, "/ready"), runner, pause=0.2)
 
 
-def _trouble(url: str) -> str | None:
-    """What keeps the address from answering 200, if anything does."""
+def wait_until_open(host: str, port: int, runner: subprocess.Popen[bytes]) -> None:
+    """Wait until the proxy listens on the public port."""
+    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+
+    def trouble() -> str | None:
+        try:
+            socket.create_connection((name, port), 5).close()
+        except OSError:
+            return f"nothing listens on port {port}"
+        return None
+
+    _wait(trouble, runner, pause=0.05)
+
+
+def _wait(trouble: Callable[[], str | None], runner: subprocess.Popen[bytes], pause: float) -> None:
+    patience = time.monotonic() + _READY
+    while said := trouble():
+        if runner.poll() is not None:
+            raise StartError("A process ended while starting; the reason is above.")
+        if time.monotonic() > patience:
+            raise StartError(f"The service wasn't ready after {_READY:.0f} seconds: {said}.")
+        time.sleep(pause)
+
+
+def _trouble(web: HTTPConnection, path: str) -> str | None:
+    """What keeps the web process from answering 200, if anything does."""
     try:
-        with build_opener(ProxyHandler({})).open(url, timeout=10):
+        web.request("GET", path, headers={"Host": "localhost"})
+        answer = web.getresponse()
+        body = answer.read()
+        if answer.status == 200:
             return None
-    except HTTPError as error:
-        with error:
-            try:
-                return str(json.loads(error.read())["error"])
-            except (ValueError, KeyError):
-                return f"it answers with status {error.code}"
-    except OSError:
-        return "it doesn't answer"
+        return str(json.loads(body).get("error", "it answers strangely"))
+    except (OSError, HTTPException, ValueError):
+        return "the web process doesn't answer"
+    finally:
+        web.close()

@@ -26,12 +26,12 @@ def folder() -> Iterator[DataFolder]:
 
 
 @pytest.fixture
-def start(folder: DataFolder) -> Iterator[Callable[[], Service]]:
+def start(folder: DataFolder) -> Iterator[Callable[..., Service]]:
     """Starts the service with the data folder; it is stopped after the test, if it still runs."""
     started: list[Service] = []
 
-    def start() -> Service:
-        started.append(Service(folder.path))
+    def start(**settings: object) -> Service:
+        started.append(Service(folder.path, **settings))
         return started[-1]
 
     yield start

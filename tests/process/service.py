@@ -42,6 +42,18 @@ def run_server(**settings: object) -> subprocess.CompletedProcess[str]:
     )
 
 
+def run_manage(*arguments: str, **settings: object) -> subprocess.CompletedProcess[str]:
+    """Run ``manage.py`` with these settings."""
+    return subprocess.run(
+        [sys.executable, ROOT / "manage.py", *arguments],
+        env=plain_environment(**settings),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+
 class Service:
     """A started service. ``output`` is what it has printed until it was ready."""
 

@@ -49,6 +49,7 @@ def test_an_address_that_makes_no_sense_is_refused_without_being_repeated(url: s
         ("redis://:secret@cache:6379/3", "redis://:secret@cache:6379/3"),
         ("rediss://cache/0", "rediss://cache/0"),
         ("unix:///run/redis.sock", "redis+socket:///run/redis.sock?virtual_host=0"),
+        ("unix:///run/a%20b%2541.sock", "redis+socket:///run/a%20b%2541.sock?virtual_host=0"),
         ("unix:///run/redis.sock?db=7", "redis+socket:///run/redis.sock?virtual_host=7"),
     ],
 )

@@ -17,6 +17,7 @@ from backend.embedded.errors import StartError
 from backend.embedded.folder import DataFolder
 from backend.embedded.keys import ensure_keys
 
+KEYS = {"SECRET_KEY", "APP_ID", "REST_API_KEY", "JAVASCRIPT_KEY", "MASTER_KEY"}
 STRANGER = Account(uid=54321, gid=54321)
 
 
@@ -79,17 +80,17 @@ def test_programs_that_the_account_can_t_reach_are_copied_and_run(folder: DataFo
 
 
 def test_keys_are_made_once(folder: DataFolder, monkeypatch):
-    for name in ("SECRET_KEY", "APP_ID", "REST_API_KEY", "MASTER_KEY"):
+    for name in KEYS:
         monkeypatch.delenv(name, raising=False)
     assert ensure_keys(folder)
     made = folder.keys.read_text()
-    assert made.count("=") == 4
+    assert {line.partition("=")[0] for line in made.splitlines()[1:]} == KEYS
     assert not ensure_keys(folder)
     assert folder.keys.read_text() == made
 
 
 def test_a_key_from_the_environment_is_not_made(folder: DataFolder, monkeypatch):
-    for name in ("SECRET_KEY", "APP_ID", "REST_API_KEY"):
+    for name in KEYS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("MASTER_KEY", "given")
     ensure_keys(folder)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from backend.embedded.folder import DataFolder
-from tests.process.service import free_port, run_server
+from backend.embedded.keys import ensure_keys
+from tests.process.service import free_port, run_manage, run_server
 
 
 def refusal(**settings: object) -> str:
@@ -76,3 +77,21 @@ def test_a_database_that_can_t_be_reached_is_named(folder: DataFolder):
     assert "PostgreSQL at DATABASE_URL can't be used" in done.stderr
     assert "secret" not in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_manage_says_that_no_engine_runs(folder: DataFolder, monkeypatch: pytest.MonkeyPatch):
+    for name in ("SECRET_KEY", "APP_ID", "REST_API_KEY", "JAVASCRIPT_KEY", "MASTER_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    ensure_keys(folder)
+    done = run_manage("migrate", DATA_DIR=folder.path)
+    assert done.returncode == 1
+    said = f"PostgreSQL isn't running: start script/server with DATA_DIR={folder.path}"
+    assert done.stderr.startswith(said)
+    assert done.stderr.count("\n") == 1
+
+
+def test_manage_without_keys_names_the_first_one(folder: DataFolder):
+    done = run_manage("check", DATA_DIR=folder.path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("SECRET_KEY isn't set: script/server makes it")
+    assert done.stderr.count("\n") == 1

@@ -6,14 +6,13 @@ import json
 import re
 import stat
 import subprocess
-import sys
 from collections.abc import Iterator
 
 import httpx
 import pytest
 
 from backend.embedded.folder import DataFolder, temporary_folder
-from tests.process.service import ROOT, Service, run_server
+from tests.process.service import Service, run_manage, run_server
 
 pytestmark = pytest.mark.xdist_group("running_service")
 
@@ -99,14 +98,7 @@ def test_a_port_in_use_is_named_with_its_user(service: Service, folder: DataFold
 
 
 def test_manage_finds_the_running_engines(service: Service):
-    done = subprocess.run(
-        [sys.executable, ROOT / "manage.py", "migrate", "--check"],
-        env=service.environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = run_manage("migrate", "--check", DATA_DIR=service.data)
     assert (done.returncode, done.stderr) == (0, "")
 
 

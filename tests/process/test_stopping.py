@@ -7,12 +7,14 @@ import signal
 import subprocess
 from collections.abc import Callable
 
+import httpx
 import pytest
 
+from backend.embedded.engines import temporary_engines
 from backend.embedded.folder import DataFolder
 from tests.process.service import Service
 
-Start = Callable[[], Service]
+Start = Callable[..., Service]
 
 
 def paste(command: str) -> dict[str, object]:
@@ -81,3 +83,14 @@ def test_a_database_that_dies_stops_the_service_and_is_named(start: Start):
     assert service.wait_until_gone() == []
     assert service.process.returncode == 1
     assert "PostgreSQL has ended" in "".join(service.errors)
+
+
+@pytest.mark.slow
+def test_with_both_addresses_given_no_engine_is_started(start: Start):
+    with temporary_engines() as others:
+        service = start(DATABASE_URL=others.database_url, REDIS_URL=others.redis_url)
+        assert httpx.get(f"{service.url}/ready").status_code == 200
+        names = [process.name() for process in service.family]
+        assert "postgres" not in names
+        assert "redis-server" not in names
+        assert service.stop() == 0

@@ -1,0 +1,46 @@
+"""What ``manage.py check --deploy`` says about this service's own settings."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Tags, Warning, register
+
+from backend.conf import DEFAULTS, service_settings
+
+_SHORT = 20  # characters
+
+
+@register(Tags.security, deploy=True)
+def deployment(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    found: list[CheckMessage] = []
+    if set(DEFAULTS["MASTER_KEY_IPS"]) & set(service_settings.MASTER_KEY_IPS):
+        found.append(
+            Warning(
+                "The master key is accepted from any address.",
+                hint="List your servers' addresses in MASTER_KEY_IPS.",
+                id="backend.W001",
+            )
+        )
+    address = urlsplit(settings.PUBLIC_URL)
+    if address.scheme != "https" or address.hostname == "localhost":
+        found.append(
+            Warning(
+                "PUBLIC_URL isn't an https address: keys and tokens travel unencrypted.",
+                hint="Set PUBLIC_URL, and SITE_ADDRESS for the proxy, to https://your.host.",
+                id="backend.W002",
+            )
+        )
+    for name in ("MASTER_KEY", "READ_ONLY_MASTER_KEY"):
+        key = getattr(service_settings, name)
+        if key and len(key) < _SHORT:
+            found.append(
+                Warning(
+                    f"{name} is short enough to be guessed.",
+                    hint=f"Use at least {_SHORT} random characters.",
+                    id="backend.W003",
+                )
+            )
+    return found

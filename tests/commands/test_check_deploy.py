@@ -1,0 +1,35 @@
+"""``manage.py check --deploy`` warns about settings that are unfit for production."""
+
+from __future__ import annotations
+
+from django.test import override_settings
+
+from backend.checks import deployment
+
+FIT = {
+    "MASTER_KEY": "k" * 32,
+    "READ_ONLY_MASTER_KEY": "",
+    "MASTER_KEY_IPS": ("10.0.0.5",),
+}
+
+
+def warned(public_url: str = "https://api.example.org", **service: object) -> list[str]:
+    with override_settings(PUBLIC_URL=public_url, SERVICE=FIT | service):
+        return [str(message.id) for message in deployment(None)]
+
+
+def test_fit_settings_give_no_warning():
+    assert warned() == []
+
+
+def test_a_master_key_from_anywhere_is_warned_about():
+    assert warned(MASTER_KEY_IPS=("0.0.0.0/0",)) == ["backend.W001"]
+
+
+def test_a_public_address_without_encryption_is_warned_about():
+    assert warned("http://api.example.org") == ["backend.W002"]
+    assert warned("http://localhost:8000") == ["backend.W002"]
+
+
+def test_a_short_master_key_is_warned_about():
+    assert warned(MASTER_KEY="secret") == ["backend.W003"]
