@@ -73,7 +73,7 @@ class PostgreSQL:
     def _options(self) -> list[str]:
         settings = {
             "listen_addresses": "",
-            "unix_socket_directories": f'"{self.folder.postgres_socket}"',,
+            "unix_socket_directories": f'"{self.folder.postgres_socket}"',
             "unix_socket_permissions": "0700",
             "log_timezone": "UTC",
             "timezone": "UTC",
