@@ -44,8 +44,8 @@ def field_expression(field: str, kind: FieldKind, data: str = "data") -> str:
     if kind == "String":
         return f'(({data}->>{name}) COLLATE "C")'
     if kind == "Number":
-        value = f"({data}->{name})"
-        return f"(CASE WHEN jsonb_typeof{value} = 'number' THEN {value}::numeric END)"
+        # By way of text: taking the number out of jsonb as jsonb first costs twice as much.
+        return f"({data}->>{name})::numeric"
     if kind in TEXT_KEYS:
         return f"""(({data}#>>'{{{name[1:-1]},{TEXT_KEYS[kind]}}}') COLLATE "C")"""
     if kind == "GeoPoint":
