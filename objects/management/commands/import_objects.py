@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -25,6 +24,8 @@ from objects.exchange.mapping import KINDS, Column, RowMapping, infer_columns
 from objects.exchange.problems import BadRow, UnusableFile
 from objects.exchange.reading import FORMATS, format_of, read_rows
 
+_BATCH = 500
+_REST_BATCH = 50
 _SAMPLE = 1000
 _REPORTED = 100
 
@@ -37,7 +38,6 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.formatter_class = argparse.ArgumentDefaultsHelpFormatter
         parser.add_argument("class_name", metavar="CLASS")
         parser.add_argument("file", metavar="FILE", type=Path)
         parser.add_argument("--format", choices=FORMATS, help="otherwise the file's name tells")
@@ -74,14 +74,21 @@ class Command(BaseCommand):
         parser.add_argument(
             "--ignore", action="append", default=[], metavar="COLUMN,…", help="leave columns out"
         )
-        parser.add_argument("--id", default="objectId", metavar="FIELD", help="holds object ids")
+        parser.add_argument(
+            "--id", default="objectId", metavar="FIELD", help="holds object ids, else objectId"
+        )
         parser.add_argument(
             "--on-error",
             choices=("stop", "skip"),
             default="stop",
-            help="at a row that can't be stored: stop, or report it and leave it out",
+            help="at a row that can't be stored: stop (the default), or report it and leave it out",
         )
-        parser.add_argument("--batch-size", type=int, default=500, metavar="ROWS")
+        parser.add_argument(
+            "--batch-size",
+            type=int,
+            metavar="ROWS",
+            help=f"stored at once: {_BATCH}, over REST {_REST_BATCH}",
+        )
         parser.add_argument("--resume", action="store_true", help="go on where the last run ended")
         parser.add_argument("--restart", action="store_true", help="begin anew instead")
         parser.add_argument(
@@ -111,7 +118,8 @@ class Command(BaseCommand):
         file_format = options["format"] or format_of(path)
         if file_format is None:
             raise CommandError(f"{path}: --format says what it is, its name doesn't")
-        if options["batch_size"] < 1:
+        batch_size = options["batch_size"] or (_REST_BATCH if options["rest"] else _BATCH)
+        if batch_size < 1:
             raise CommandError("--batch-size: at least 1")
         mapping = _mapping(options, _known_columns(class_name, options))
         destination = None if options["check"] else _destination(class_name, options)
@@ -135,7 +143,7 @@ class Command(BaseCommand):
             destination,
             checkpoint,
             state,
-            options["batch_size"],
+            batch_size,
             options["on_error"] == "stop",
             report,
         )
