@@ -58,7 +58,7 @@ def change(principal: Principal, class_name: str, body: Json) -> Wire:
 
     A removed field is removed from all objects. New indexes are built without holding up writes;
     if one can't be built (a unique one over values that aren't), its declaration is taken back
-    and ``DuplicateValue`` raised, while the rest of the change stays.
+    and ``DuplicateValue`` raised, while the rest of the change stays, other indexes included.
     """
     _check_master(principal, "update")
     with transaction.atomic():
@@ -69,12 +69,15 @@ def change(principal: Principal, class_name: str, body: Json) -> Wire:
         table = registry.save(table, changed.after)
     for index in changed.dropped_indexes:
         indexes.drop(table, index)
+    failures: list[ServiceError] = []
     for index in changed.added_indexes:
         try:
             indexes.build(table, index)
-        except ServiceError:
+        except ServiceError as error:
             _take_back(class_name, index)
-            raise
+            failures.append(error)
+    if failures:
+        raise failures[0]
     return table.schema.to_wire()
 
 

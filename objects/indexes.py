@@ -13,9 +13,9 @@ from hashlib import blake2s
 
 from django.db import connection
 from psycopg import sql
-from psycopg.errors import UniqueViolation
+from psycopg.errors import ProgramLimitExceeded, UniqueViolation
 
-from backend.errors import DuplicateValue
+from backend.errors import DuplicateValue, InvalidSchemaOperation
 from objects.core.schema import IndexDeclaration
 from objects.database import fetch
 from objects.field_sql import column_expression, index_column
@@ -53,7 +53,8 @@ def fields_of_constraint(table: ClassTable, constraint: str) -> tuple[str, ...]:
 def build(table: ClassTable, index: IndexDeclaration) -> None:
     """Build a declared index.
 
-    Raises ``DuplicateValue`` if it is unique and the stored objects aren't; nothing is left then.
+    Raises ``DuplicateValue`` if it is unique and the stored objects aren't,
+    ``InvalidSchemaOperation`` if a stored value is too long; nothing is left then.
     """
     name = sql.Identifier(index_name(table, index)).as_string(None)
     in_transaction = connection.in_atomic_block
@@ -69,12 +70,18 @@ def build(table: ClassTable, index: IndexDeclaration) -> None:
                 (),
                 prepare=False,
             )
-        except UniqueViolation:
+        except (UniqueViolation, ProgramLimitExceeded) as error:
             if not in_transaction:
                 fetch(f"DROP INDEX CONCURRENTLY IF EXISTS {name}", (), prepare=False)
             fields = ", ".join(field for field, _ in index.fields)
-            raise DuplicateValue(
-                f"The index {index.name} can't be unique: there are objects with the same {fields}."
+            if isinstance(error, UniqueViolation):
+                raise DuplicateValue(
+                    f"The index {index.name} can't be unique:"
+                    f" there are objects with the same {fields}."
+                ) from None
+            raise InvalidSchemaOperation(
+                f"The index {index.name} can't be built: there are values of {fields} too long for"
+                " it."
             ) from None
 
 

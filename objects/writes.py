@@ -16,15 +16,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 from django.db import transaction
-from psycopg.errors import UniqueViolation
+from psycopg.errors import ProgramLimitExceeded, UniqueViolation
 
-from backend.errors import DuplicateValue
+from backend.errors import DuplicateValue, ObjectTooLarge
 from objects.compiler import compile_query
 from objects.core.access import Acl
 from objects.core.operations import Add, ChangeRelation, Delete, Increment, Set, Write, apply, echo
 from objects.core.query import Query
 from objects.core.values import Json
-from objects.database import Row, fetch
+from objects.database import Row, as_text, fetch
 from objects.indexes import fields_of_constraint
 from objects.policy import Scope
 from objects.records import Record
@@ -55,10 +55,66 @@ class _Assignments:
 
 
 def create(
-    table: ClassTable, object_id: str, obj: Mapping[str, Json], acl: Acl, write: Write
-) -> Written:
-    """Store a new object with these fields. Raises ``DuplicateValue`` or ``StaleClass``."""
-    columns, data = split(table, obj)
+    table: ClassTable,
+    object_id: str,
+    fields: Mapping[str, Json],
+    acl: Acl,
+    relations: Mapping[str, ChangeRelation],
+) -> str:
+    """Store a new object; its time. Raises ``DuplicateValue`` or ``StaleClass``."""
+    values = _values(table, object_id, fields, acl)
+    names = ", ".join(values)
+    slots = ", ".join(_slot(name) for name in values)
+    statement = (
+        f"INSERT INTO {table.relation} (created_at, updated_at, {names})"
+        f" SELECT {_NOW}, {_NOW}, {slots} WHERE {_GUARD}"
+        f" RETURNING {timestamp_text('created_at')}"
+    )
+    params = (*values.values(), table.class_id, table.version)
+    if not relations:
+        rows = _write(table, statement, params)
+    else:
+        with transaction.atomic():
+            rows = _write(table, statement, params)
+            _change_relations(table, object_id, relations)
+    if not rows:
+        raise StaleClass((table.class_name,))
+    return wire_timestamp(rows[0][0])
+
+
+def create_many(table: ClassTable, objects: Sequence[tuple[str, Mapping[str, Json], Acl]]) -> str:
+    """Store new objects (id, fields, access list) by one statement; their time.
+
+    Raises ``DuplicateValue`` or ``StaleClass``; none is stored then.
+    """
+    rows_of_values = [_values(table, *new) for new in objects]
+    types = {"object_id": "text", "data": "jsonb", "read_acl": "text[]", "write_acl": "text[]"}
+    types |= {"class_id": "bigint"} | {one.name: one.type for one in table.columns.values()}
+    names = list(rows_of_values[0])
+    columns = ", ".join(f"v.c{n}::{types[name]}" for n, name in enumerate(names))
+    rows = _write(
+        table,
+        f"INSERT INTO {table.relation} (created_at, updated_at, {', '.join(names)})"
+        f" SELECT {_NOW}, {_NOW}, {columns}"
+        f" FROM unnest({', '.join('%s::text[]' for _ in names)})"
+        f" AS v({', '.join(f'c{n}' for n in range(len(names)))}) WHERE {_GUARD}"
+        f" RETURNING {timestamp_text('created_at')}",
+        (
+            *([as_text(values[name]) for values in rows_of_values] for name in names),
+            table.class_id,
+            table.version,
+        ),
+    )
+    if not rows:
+        raise StaleClass((table.class_name,))
+    return wire_timestamp(rows[0][0])
+
+
+def _values(
+    table: ClassTable, object_id: str, fields: Mapping[str, Json], acl: Acl
+) -> dict[str, Any]:
+    """What goes into the columns of a new row, but for its times."""
+    columns, data = split(table, fields)
     values: dict[str, Any] = {
         "object_id": object_id,
         "read_acl": None if acl.read_ids is None else list(acl.read_ids),
@@ -68,23 +124,7 @@ def create(
     }
     if table.is_partition:
         values["class_id"] = table.class_id
-    names = ", ".join(values)
-    slots = ", ".join(_slot(name) for name in values)
-    statement = (
-        f"INSERT INTO {table.relation} (created_at, updated_at, {names})"
-        f" SELECT {_NOW}, {_NOW}, {slots} WHERE {_GUARD}"
-        f" RETURNING {timestamp_text('created_at')}"
-    )
-    params = (*values.values(), table.class_id, table.version)
-    if not write.relations:
-        rows = _write(table, statement, params)
-    else:
-        with transaction.atomic():
-            rows = _write(table, statement, params)
-            _change_relations(table, object_id, write.relations)
-    if not rows:
-        raise StaleClass((table.class_name,))
-    return Written(wire_timestamp(rows[0][0]), echo(write, obj))
+    return values
 
 
 def _slot(name: str) -> str:
@@ -340,3 +380,5 @@ def _write(table: ClassTable, statement: str, params: Sequence[Any]) -> list[Row
         raise DuplicateValue(
             f"A duplicate value for a field with unique values was provided{named}"
         ) from None
+    except ProgramLimitExceeded:
+        raise ObjectTooLarge("A value is too long for an index of the class.") from None

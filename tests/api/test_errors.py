@@ -62,6 +62,7 @@ def test_a_wrong_method_override_is_refused(client):
     assert client.post("/classes/Game", {"_method": {"a": 1}}).error == (400, 107)
 
 
+@pytest.mark.django_db(transaction=True)
 def test_a_fault_of_ours_is_a_neutral_500_with_a_request_id(master):
     master.make("Game", score=1)
     with connection.cursor() as cursor:

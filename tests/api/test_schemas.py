@@ -1,0 +1,494 @@
+"""``/schemas`` and ``/purge``: classes, their fields, permissions and indexes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.db import connection
+
+from tests.rest import MASTER, Api
+
+PUBLIC = {
+    **{
+        action: {"*": True}
+        for action in ("find", "get", "count", "create", "update", "delete", "addField")
+    },
+    "protectedFields": {"*": []},
+}
+DEFAULT_FIELDS = {
+    "objectId": {"type": "String"},
+    "createdAt": {"type": "Date"},
+    "updatedAt": {"type": "Date"},
+    "ACL": {"type": "ACL"},
+}
+TEXT, NUMBER = {"type": "String"}, {"type": "Number"}
+DELETE = {"__op": "Delete"}
+
+
+def make(master, class_name="Game", **schema):
+    reply = master.post(f"/schemas/{class_name}", {"className": class_name, **schema})
+    assert reply.status == 200, reply.json
+    return reply.json
+
+
+def change(master, class_name="Game", **schema):
+    return master.put(f"/schemas/{class_name}", schema)
+
+
+# -- Who may --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/schemas"),
+        ("POST", "/schemas"),
+        ("GET", "/schemas/Game"),
+        ("POST", "/schemas/Other"),
+        ("PUT", "/schemas/Game"),
+        ("DELETE", "/schemas/Game"),
+        ("DELETE", "/purge/Game"),
+    ],
+)
+def test_only_the_master_key_may_and_the_read_only_one_may_look(
+    client, application, reader, master, method, path
+):
+    make(master)
+    for caller in (client, application):
+        assert caller.call(method, path, {}).error == (403, 119)
+    assert reader.call(method, path).status == (200 if method == "GET" else 400)
+    assert len(master.get("/schemas").json["results"]) == 1
+
+
+# -- Reading --------------------------------------------------------------------------------------
+
+
+def test_a_new_class_shows_the_fields_and_permissions_that_every_class_has(master):
+    schema = {"className": "Game", "fields": DEFAULT_FIELDS, "classLevelPermissions": PUBLIC}
+    assert make(master) == schema
+    assert master.get("/schemas/Game").json == schema
+    assert master.get("/schemas").json == {"results": [schema]}
+
+
+def test_classes_are_listed_by_name(master):
+    for name in ("Zoo", "Game", "Player"):
+        make(master, name)
+    listed = [schema["className"] for schema in master.get("/schemas").json["results"]]
+    assert listed == ["Game", "Player", "Zoo"]
+
+
+def test_a_schema_shows_fields_that_writes_have_made(master):
+    master.make(
+        "Game",
+        score=1,
+        owner={"__type": "Pointer", "className": "Player", "objectId": "aaaaaaaaaa"},
+    )
+    fields = master.get("/schemas/Game").json["fields"]
+    assert fields["score"] == {"type": "Number"}
+    assert fields["owner"] == {"type": "Pointer", "targetClass": "Player"}
+
+
+# -- Errors ---------------------------------------------------------------------------------------
+
+CLP = "classLevelPermissions"
+ERRORS = [
+    # method, path, body, code, error (or None)
+    ("GET", "/schemas/Nothing", None, 103, "Class Nothing does not exist."),
+    ("PUT", "/schemas/Nothing", {}, 103, "Class Nothing does not exist."),
+    ("DELETE", "/purge/Nothing", None, 103, "Class Nothing does not exist."),
+    ("POST", "/schemas/Game", {}, 103, "Class Game already exists."),
+    ("POST", "/schemas", {"className": "Game"}, 103, "Class Game already exists."),
+    (
+        "POST",
+        "/schemas/A",
+        {"className": "B"},
+        103,
+        "Class name mismatch between B and A.",
+    ),
+    ("PUT", "/schemas/Game", {"className": "B"}, 103, "Class name mismatch between B and Game."),
+    ("POST", "/schemas/1a", {}, 103, None),
+    ("POST", "/schemas/_Custom", {}, 103, None),
+    ("GET", "/schemas/a-b", None, 103, None),
+    ("DELETE", "/schemas/a-b", None, 103, None),
+    ("POST", "/schemas", {}, 135, None),
+    ("POST", "/schemas", {"className": 5}, 107, None),
+    ("POST", "/schemas/A", {"fields": []}, 107, None),
+    ("POST", "/schemas/A", {"odd": 1}, 107, None),
+    ("POST", "/schemas/A", {"fields": {"x": {"type": "Pointer"}}}, 135, None),
+    ("POST", "/schemas/A", {"fields": {"x": {"type": "Relation"}}}, 135, None),
+    (
+        "POST",
+        "/schemas/A",
+        {"fields": {"x": {"type": "Pointer", "targetClass": "a b"}}},
+        103,
+        None,
+    ),
+    ("POST", "/schemas/A", {"fields": {"x": {"type": "Odd"}}}, 111, "invalid field type: Odd"),
+    ("POST", "/schemas/A", {"fields": {"x": {}}}, 107, None),
+    ("POST", "/schemas/A", {"fields": {"x": {"type": 5}}}, 107, None),
+    ("POST", "/schemas/A", {"fields": {"a-b": TEXT}}, 105, None),
+    ("POST", "/schemas/A", {"fields": {"__proto__": TEXT}}, 105, None),
+    (
+        "POST",
+        "/schemas/A",
+        {"fields": {"x": {"type": "Number", "defaultValue": "a"}}},
+        111,
+        "schema mismatch for A.x default value; expected Number but got String",
+    ),
+    (
+        "POST",
+        "/schemas/A",
+        {"fields": {"x": {"type": "GeoPoint"}, "y": {"type": "GeoPoint"}}},
+        111,
+        "currently, only one GeoPoint field may exist in an object."
+        " Adding y when x already exists.",
+    ),
+    (
+        "PUT",
+        "/schemas/Game",
+        {"fields": {"score": TEXT}},
+        255,
+        "Field score exists, cannot update.",
+    ),
+    (
+        "PUT",
+        "/schemas/Game",
+        {"fields": {"nothing": DELETE}},
+        255,
+        "Field nothing does not exist, cannot delete.",
+    ),
+    ("PUT", "/schemas/Game", {"fields": {"objectId": DELETE}}, 136, None),
+    ("PUT", "/schemas/Game", {"fields": {"ACL": DELETE}}, 136, None),
+    ("POST", "/schemas/A", {"fields": {"createdAt": TEXT}}, 136, None),
+    ("PUT", "/schemas/Game", {"fields": {"score": {"__op": "Increment"}}}, 107, None),
+    (
+        "DELETE",
+        "/schemas/Game",
+        None,
+        255,
+        "Class Game is not empty, contains 1 objects, cannot drop schema.",
+    ),
+    ("PUT", "/schemas/Game", {"indexes": {"a": {"nothing": 1}}}, 102, None),
+    ("PUT", "/schemas/Game", {"indexes": {"a": DELETE}}, 102, None),
+    ("PUT", "/schemas/Game", {"indexes": {"a": {"score": 2}}}, 102, None),
+    ("PUT", "/schemas/Game", {"indexes": {"a": {}}}, 102, None),
+    ("PUT", "/schemas/Game", {"indexes": {"a-b": {"score": 1}}}, 102, None),
+    ("PUT", "/schemas/Game", {"indexes": {"a": {"score": "text"}}}, 102, None),
+    ("PUT", "/schemas/Game", {"indexes": {"a": "score"}}, 107, None),
+    ("PUT", "/schemas/Game", {CLP: "x"}, 107, None),
+    ("PUT", "/schemas/Game", {CLP: {"odd": {"*": True}}}, 107, None),
+    ("PUT", "/schemas/Game", {CLP: {"find": {"*": 1}}}, 107, None),
+    ("PUT", "/schemas/Game", {CLP: {"find": {"*": False}}}, 107, None),
+    ("PUT", "/schemas/Game", {CLP: {"find": {"a b": True}}}, 107, None),
+    ("PUT", "/schemas/Game", {CLP: {"find": ["*"]}}, 107, None),
+    ("PUT", "/schemas/Game", {CLP: {"find": {"pointerFields": ["score"]}}}, 107, None),
+    ("PUT", "/schemas/Game", {CLP: {"readUserFields": "owner"}}, 107, None),
+    ("PUT", "/schemas/Game", {CLP: {"writeUserFields": ["nothing"]}}, 107, None),
+    ("PUT", "/schemas/Game", {CLP: {"protectedFields": {"*": ["nothing"]}}}, 107, None),
+    ("PUT", "/schemas/Game", {CLP: {"protectedFields": {"*": ["objectId"]}}}, 107, None),
+    ("PUT", "/schemas/Game", {CLP: {"protectedFields": {"odd key": ["score"]}}}, 107, None),
+    ("PUT", "/schemas/Game", {CLP: {"ACL": {"*": {"odd": True}}}}, 107, None),
+]
+
+
+def test_each_mistake_has_its_code_and_changes_nothing(master):
+    master.make("Game", score=1)
+    before = master.get("/schemas").json
+    for method, path, body, code, message in ERRORS:
+        reply = master.call(method, path, body)
+        assert reply.error == (400, code), (method, path, body, reply.json)
+        if message is not None:
+            assert reply.json["error"] == message
+        assert master.get("/schemas").json == before, (method, path, body)
+
+
+# -- Fields ---------------------------------------------------------------------------------------
+
+
+def test_fields_are_declared_and_hold_for_writes(master):
+    make(master, fields={"score": NUMBER, "owner": {"type": "Pointer", "targetClass": "Player"}})
+    assert master.post("/classes/Game", {"score": "x"}).error == (400, 111)
+    wrong = {"__type": "Pointer", "className": "Club", "objectId": "aaaaaaaaaa"}
+    reply = master.post("/classes/Game", {"owner": wrong})
+    assert reply.json["error"] == (
+        "schema mismatch for Game.owner; expected Pointer<Player> but got Pointer<Club>"
+    )
+
+
+def test_a_removed_field_is_removed_from_all_objects(master):
+    first = master.make("Game", score=1, name="a")
+    master.make("Game", score=2)
+    assert change(master, fields={"score": DELETE, "level": NUMBER}).status == 200
+    assert all("score" not in obj for obj in master.results("Game"))
+    assert master.get(f"/classes/Game/{first}").json["name"] == "a"
+    assert master.get("/schemas/Game").json["fields"] == {
+        **DEFAULT_FIELDS,
+        "name": TEXT,
+        "level": NUMBER,
+    }
+    assert master.make("Game", score="of another type now")
+
+
+def test_options_of_a_field_may_change(master):
+    make(master, fields={"name": TEXT})
+    assert change(master, fields={"name": {**TEXT, "required": True}}).status == 200
+    assert master.post("/classes/Game", {}).error == (400, 142)
+
+
+def test_fields_of_system_classes_are_there_by_themselves(master):
+    fields = make(master, "_Role")["fields"]
+    assert fields["users"] == {"type": "Relation", "targetClass": "_User"}
+    reply = master.put("/schemas/_Role", {"fields": {"name": DELETE}})
+    assert reply.error == (400, 136)
+
+
+# -- Classes --------------------------------------------------------------------------------------
+
+
+def test_an_empty_class_is_deleted(master):
+    make(master, fields={"score": NUMBER})
+    assert master.delete("/schemas/Game").json == {}
+    assert master.get("/schemas/Game").error == (400, 103)
+    assert master.delete("/schemas/Game").json == {}
+
+
+def test_a_class_deleted_and_made_again_begins_empty(master):
+    master.make("Game", score=1)
+    assert master.delete("/purge/Game").json == {}
+    assert master.delete("/schemas/Game").json == {}
+    master.make("Game", score="text")
+    assert [obj["score"] for obj in master.results("Game")] == ["text"]
+
+
+def test_a_purge_removes_all_objects_and_keeps_the_schema(master, client):
+    player = {"__type": "Pointer", "className": "Player", "objectId": master.make("Player")}
+    for _ in range(3):
+        game = master.make("Game", players={"__op": "AddRelation", "objects": [player]})
+    assert master.delete("/purge/Game").json == {}
+    assert master.get("/classes/Game", count=1).json == {"results": [], "count": 0}
+    assert "players" in master.get("/schemas/Game").json["fields"]
+    owner = {"__type": "Pointer", "className": "Game", "objectId": game}
+    where = {"$relatedTo": {"object": owner, "key": "players"}}
+    assert client.results("Player", where=where) == []
+
+
+# -- Permissions ----------------------------------------------------------------------------------
+
+
+def test_permissions_are_shown_as_they_were_set_and_replaced_as_a_whole(master):
+    make(master, fields={"owner": {"type": "Pointer", "targetClass": "_User"}, "secret": TEXT})
+    wanted = {
+        "find": {"requiresAuthentication": True},
+        "get": {"*": True},
+        "create": {"role:Admins": True},
+        "update": {"pointerFields": ["owner"]},
+        "readUserFields": ["owner"],
+        "protectedFields": {"*": ["secret"], "userField:owner": []},
+    }
+    assert change(master, classLevelPermissions=wanted).status == 200
+    shown = master.get("/schemas/Game").json["classLevelPermissions"]
+    assert {name: shown[name] for name in wanted} == wanted
+    assert shown["delete"] == shown["count"] == {}
+    change(master, classLevelPermissions={"find": {"*": True}})
+    shown = master.get("/schemas/Game").json["classLevelPermissions"]
+    assert shown["get"] == {}
+    assert "readUserFields" not in shown
+
+
+def test_permissions_hold_from_the_next_request_on(master, client):
+    object_id = master.make("Game", score=1)
+    assert client.get(f"/classes/Game/{object_id}").status == 200
+    change(master, classLevelPermissions={"find": {"*": True}})
+    assert client.get(f"/classes/Game/{object_id}").error == (400, 119)
+    assert len(client.results("Game")) == 1
+    change(master, classLevelPermissions={"get": {"*": True}})
+    assert client.get(f"/classes/Game/{object_id}").status == 200
+    assert client.get("/classes/Game").error == (400, 119)
+
+
+def test_new_objects_get_the_access_list_of_the_class(master, client):
+    acl = {"*": {"read": True}}
+    make(master, classLevelPermissions={**PUBLIC, "ACL": acl})
+    object_id = client.make("Game", score=1)
+    assert client.get(f"/classes/Game/{object_id}").json["ACL"] == acl
+    assert client.put(f"/classes/Game/{object_id}", {"score": 2}).error == (404, 101)
+    own = client.make("Game", ACL={"*": {"read": True, "write": True}})
+    assert client.put(f"/classes/Game/{own}", {"score": 2}).status == 200
+
+
+# -- Indexes --------------------------------------------------------------------------------------
+
+
+def stored_indexes():
+    """Names and definitions of the declared indexes in the database, with their validity."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT c.relname, i.indisvalid, i.indisunique FROM pg_index i"
+            " JOIN pg_class c ON c.oid = i.indexrelid"
+            " JOIN objects_class o ON i.indrelid = ('objects_object_' || o.id)::regclass"
+            " WHERE c.relname LIKE 'objects_declared%'"
+        )
+        return cursor.fetchall()
+
+
+def plan_of(**options):
+    """PostgreSQL's plan for a find, with little to be gained by reading the whole table."""
+    from objects import registry
+    from objects.compiler import compile_query, order_by
+    from objects.core.query_parser import parse_order, parse_where
+    from objects.sql import Sql
+
+    table = registry.find("Game")
+    where = parse_where(options.get("where"))
+    condition = compile_query(where, table, "t")
+    order = Sql("")
+    if "order" in options:
+        order = order_by(parse_order(options["order"]), table, "t", where)
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute(
+            f"EXPLAIN (FORMAT JSON) SELECT * FROM {table.relation} t WHERE {condition.text}"
+            f" {order.text} LIMIT 5",
+            [*condition.params, *order.params],
+        )
+        return json.dumps(cursor.fetchone()[0])
+
+
+def test_a_declared_index_serves_ranges_orders_and_equality(master):
+    make(
+        master,
+        fields={"score": NUMBER, "name": TEXT, "when": {"type": "Date"}},
+        indexes={
+            "by_score": {"score": 1},
+            "by_name": {"name": -1},
+            "by_both": {"name": 1, "score": -1},
+            "by_when": {"when": 1},
+        },
+    )
+    master.make("Game", score=1, name="a")
+    assert len(stored_indexes()) == 4
+    for options in (
+        {"where": {"score": {"$gt": 1, "$lt": 5}}},
+        {"order": "score"},
+        {"order": "-score"},
+        {"where": {"score": 3}},
+        {"where": {"name": {"$gte": "a", "$lt": "b"}}},
+        {"where": {"name": {"$regex": "^abc"}}},
+        {"order": "name,-score"},
+        {"where": {"when": {"$gt": {"__type": "Date", "iso": "2020-01-01T00:00:00.000Z"}}}},
+    ):
+        assert "objects_declared" in plan_of(**options), options
+
+
+def test_equality_on_any_field_is_served_without_a_declared_index(master):
+    make(master, fields={"score": NUMBER, "tags": {"type": "Array"}})
+    for where in ({"score": 3}, {"tags": "a"}, {"tags": {"$all": ["a", "b"]}}):
+        assert "_data_idx" in plan_of(where=where), where
+
+
+def test_newest_first_is_served_by_an_index(master):
+    make(master)
+    assert "created_at" in plan_of(order="-createdAt")
+    assert "Sort Key" not in plan_of(order="-createdAt")
+
+
+@pytest.mark.django_db(transaction=True)
+class TestIndexesOutsideOfTransactions:
+    @pytest.fixture(autouse=True)
+    def _master(self, transactional_db):
+        self.master = Api(MASTER)
+
+    def test_an_index_is_built_and_dropped_on_demand(self):
+        self.master.make("Game", score=1)
+        assert change(self.master, indexes={"by_score": {"score": 1}}).status == 200
+        ((_, valid, unique),) = stored_indexes()
+        assert (valid, unique) == (True, False)
+        shown = self.master.get("/schemas/Game").json["indexes"]
+        assert shown == {"by_score": {"score": 1}}
+        assert change(self.master, indexes={"by_score": DELETE}).status == 200
+        assert stored_indexes() == []
+        assert "indexes" not in self.master.get("/schemas/Game").json
+
+    def test_a_declared_index_can_not_be_declared_again(self):
+        self.master.make("Game", score=1)
+        change(self.master, indexes={"by_score": {"score": 1}})
+        reply = change(self.master, indexes={"by_score": {"score": -1}})
+        assert reply.error == (400, 102)
+
+    def test_a_unique_field_takes_a_value_once_and_the_error_names_it(self):
+        make(self.master, fields={"name": {**TEXT, "unique": True}})
+        first = self.master.make("Game", name="a")
+        other = self.master.make("Game", name="b")
+        for reply in (
+            self.master.post("/classes/Game", {"name": "a"}),
+            self.master.put(f"/classes/Game/{other}", {"name": "a"}),
+        ):
+            assert reply.error == (400, 137)
+            assert reply.json["error"] == (
+                "A duplicate value for a field with unique values was provided: name"
+            )
+        assert self.master.put(f"/classes/Game/{first}", {"name": "a"}).status == 200
+        assert len(self.master.results("Game")) == 2
+
+    def test_missing_values_are_never_duplicates(self):
+        make(self.master, fields={"name": {**TEXT, "unique": True}})
+        for _ in range(2):
+            self.master.make("Game")
+            self.master.make("Game", name=None)
+        assert len(self.master.results("Game")) == 4
+
+    def test_a_unique_index_over_several_fields_takes_a_combination_once(self):
+        unique = {"fields": {"name": 1, "level": 1}, "unique": True}
+        make(self.master, fields={"name": TEXT, "level": NUMBER}, indexes={"both": unique})
+        self.master.make("Game", name="a", level=1)
+        self.master.make("Game", name="a", level=2)
+        reply = self.master.post("/classes/Game", {"name": "a", "level": 1})
+        assert reply.error == (400, 137)
+        assert reply.json["error"].endswith("name, level")
+
+    def test_a_unique_index_that_can_not_be_built_is_taken_back(self):
+        for _ in range(2):
+            self.master.make("Game", name="same", score=1)
+        wanted = {
+            "by_name": {"fields": {"name": 1}, "unique": True},
+            "by_score": {"score": 1},
+        }
+        reply = change(self.master, indexes=wanted, fields={"level": NUMBER})
+        assert reply.error == (400, 137)
+        schema = self.master.get("/schemas/Game").json
+        assert set(schema["indexes"]) == {"by_score"}
+        assert "level" in schema["fields"]
+        assert [valid for _, valid, _ in stored_indexes()] == [True]
+        self.master.make("Game", name="same")
+
+    def test_a_field_that_can_not_become_unique_stays_as_it_was(self):
+        for _ in range(2):
+            self.master.make("Game", name="same")
+        reply = change(self.master, fields={"name": {**TEXT, "unique": True}})
+        assert reply.error == (400, 137)
+        assert self.master.get("/schemas/Game").json["fields"]["name"] == TEXT
+        assert stored_indexes() == []
+        self.master.make("Game", name="same")
+
+    def test_an_index_that_a_stored_text_is_too_long_for_is_taken_back(self):
+        self.master.make("Game", name="".join(chr(0x4E00 + n * 7 % 20_000) for n in range(20_000)))
+        reply = change(self.master, indexes={"by_name": {"name": 1}})
+        assert reply.error == (400, 255)
+        assert "indexes" not in self.master.get("/schemas/Game").json
+        assert stored_indexes() == []
+
+    def test_a_removed_field_takes_its_index_along(self):
+        make(self.master, fields={"name": {**TEXT, "unique": True}}, indexes={"n": {"name": 1}})
+        assert len(stored_indexes()) == 2
+        change(self.master, fields={"name": DELETE})
+        assert stored_indexes() == []
+        assert "indexes" not in self.master.get("/schemas/Game").json
+
+    def test_a_text_and_a_geo_index_are_built(self):
+        make(
+            self.master,
+            fields={"name": TEXT, "spot": {"type": "GeoPoint"}},
+            indexes={"words": {"name": "text"}, "places": {"spot": "2dsphere"}},
+        )
+        assert [valid for _, valid, _ in stored_indexes()] == [True, True]
