@@ -1,4 +1,7 @@
-"""The SQL reading of the query language is its in-memory reading."""
+"""The SQL reading of the query language is its in-memory reading.
+
+``EXAMPLES=3000 pytest tests/compiler`` looks longer than the suite does.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from tests.compiler.world import THINGS, World, ids
 
 relaxed = settings(
     deadline=None,
-    max_examples=int(os.environ.get("EXAMPLES", "100")),
+    max_examples=int(os.environ.get("EXAMPLES", "60")),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
@@ -80,7 +83,7 @@ def test_the_text_of_the_sql_depends_on_the_shape_of_the_query_only():
         ({"score": 1}, {"score": -(2**70)}),
         ({"score": {"$gt": 1}}, {"score": {"$gt": 0.5}}),
         ({"name": {"$in": ["a", "b"]}}, {"name": {"$in": ["c", "d", "e"]}}),
-        ({"tags": {"$in": ["a", 1, True]}}, {"tags": {"$in": ["c"]}}),
+        ({"tags": {"$in": ["a", 1, None]}}, {"tags": {"$in": ["c", None, 2]}}),
         ({"info.a": "x"}, {"info.b.c": 5}),
         ({"name": {"$regex": "^a"}}, {"name": {"$regex": "^'; drop"}}),
         ({"tags": {"$all": [1, 2]}}, {"tags": {"$all": ["x"]}}),
