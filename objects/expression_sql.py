@@ -63,17 +63,20 @@ def expression(node: Expression, source: Source) -> Sql:
     if node.name in _NUMERIC or node.name in DATE_PARTS:
         return number_json(number(node, source))
     if node.name in _TEXTUAL:
-        return (
-            "COALESCE(to_jsonb(" + _TEXTUAL[node.name](node.operands, source) + "), 'null'::jsonb)"
-        )
+        return or_null(_TEXTUAL[node.name](node.operands, source))
     if node.name in _LOGICAL:
-        return "to_jsonb(" + _LOGICAL[node.name](node.operands, source) + ")"
+        return or_null(_LOGICAL[node.name](node.operands, source))
     return _GENERAL[node.name](node.operands, source)
 
 
 def number_json(value: Sql | str) -> Sql:
     """A numeric as jsonb; NULL is null."""
-    return "COALESCE(to_jsonb(trim_scale(" + Sql("") + value + ")), 'null'::jsonb)"
+    return or_null("trim_scale(" + (Sql(value) if isinstance(value, str) else value) + ")")
+
+
+def or_null(value: Sql) -> Sql:
+    """A value of SQL as jsonb; NULL is null."""
+    return "COALESCE(to_jsonb(" + value + "), 'null'::jsonb)"
 
 
 def number(node: Expression, source: Source) -> Sql:

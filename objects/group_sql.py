@@ -43,15 +43,15 @@ def group_select(
         f"{term} AS {column}" for term, column in zip(order_terms("m.k"), key_columns, strict=True)
     )
     inner = joined(values, ", ")
-    # What is more than a field is computed once, not in each place that looks at it.
-    fence = " OFFSET 0" if "(SELECT" in inner.text else ""
+    # OFFSET 0: what is accumulated is computed once for each document, in whatever number of
+    # places it is looked at, and groups are hashed instead of sorting whole rows.
     return (
         "SELECT "
         + object_of(made)
         + f" AS data, {keys} FROM (SELECT {', '.join(groups)} FROM (SELECT "
         + inner
         + inputs
-        + f"{fence}) AS g GROUP BY g.k) AS m"
+        + " OFFSET 0) AS g GROUP BY g.k) AS m"
     )
 
 

@@ -36,13 +36,28 @@ def once(values: Sequence[Sql], body: Sql | str) -> Sql:
 
 def object_of(fields: Iterable[tuple[str, Sql]]) -> Sql:
     """An object of those of the fields that aren't missing."""
-    rows = [Sql("(") + text_parameter(name) + ", " + value + ")" for name, value in fields]
-    if not rows:
-        return Sql("'{}'::jsonb")
-    return (
-        "(SELECT COALESCE(jsonb_object_agg(f.k, f.v) FILTER (WHERE f.v IS NOT NULL), '{}'::jsonb)"
-        " FROM (VALUES " + joined(rows, ", ") + " OFFSET 0) AS f(k, v))"
-    )
+    whole: list[Sql] = []
+    rows: list[Sql] = []
+    for name, value in fields:
+        if value.text.startswith(_NEVER_MISSING) and len(whole) < _MOST_PAIRS:
+            whole.append(text_parameter(name) + ", " + value)
+        else:
+            rows.append("(" + text_parameter(name) + ", " + value + ")")
+    parts = []
+    if whole or not rows:
+        parts.append("jsonb_build_object(" + joined(whole, ", ") + ")")
+    if rows:
+        parts.append(
+            "(SELECT COALESCE(jsonb_object_agg(f.k, f.v) FILTER (WHERE f.v IS NOT NULL),"
+            " '{}'::jsonb) FROM (VALUES " + joined(rows, ", ") + " OFFSET 0) AS f(k, v))"
+        )
+    return "(" + joined(parts, " || ") + ")"
+
+
+# How the text of a value begins that falls back to null, or is a constant.
+_NEVER_MISSING = ("COALESCE(to_jsonb(", "%s::jsonb")
+# A function has at most 100 arguments.
+_MOST_PAIRS = 50
 
 
 def order_terms(value: str) -> list[str]:
