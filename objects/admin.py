@@ -26,7 +26,7 @@ _SIZE = f"COALESCE(pg_total_relation_size({_TABLE}), 0)"
 
 
 @admin.register(ObjectClass)
-class ObjectClassAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class ObjectClassAdmin(admin.ModelAdmin):
     """The list of classes with their sizes, and the schema of each."""
 
     list_display = ("name", "field_count", "objects", "size", "updated_at")

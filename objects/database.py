@@ -174,6 +174,12 @@ def _numbered(sql: str, parameters: int) -> bytes:
     return "".join([*numbered, parts[-1]]).replace("%%", "%").encode()
 
 
+def as_text(value: Any) -> str | None:
+    """A parameter in PostgreSQL's text form, for an array of texts that the statement casts."""
+    encoded = _encode(value)
+    return None if encoded is None else encoded.decode()
+
+
 def _encode(value: Any) -> bytes | None:
     """A parameter in PostgreSQL's text form; its type follows from where it stands."""
     if isinstance(value, str):

@@ -7,7 +7,8 @@ done and the answer is the first error.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import groupby
 from typing import Any
 
 from django.db import transaction
@@ -18,7 +19,10 @@ from backend.api.parsers import query_parameters
 from backend.api.renderers import Answer
 from backend.api.views import METHODS, Call, ServiceView
 from backend.conf import service_settings
-from backend.errors import InvalidJSON, TransactionConflict
+from backend.errors import InvalidJSON, ServiceError, TransactionConflict
+from objects import service
+from objects.service import Created
+from objects.views.classes import ObjectsView, created_body
 
 # A transaction that lost to another one is worth repeating; the other one is through by then.
 _ATTEMPTS = 5
@@ -30,7 +34,7 @@ class BatchView(ServiceView):
     def post(self, call: Call) -> Answer:
         items = _items(call)
         if call.body.get("transaction") in (None, False):
-            return Answer([_answer(item) for item in items])
+            return Answer([answer for group in _groups(items) for answer in _answers(group)])
         if call.body["transaction"] is not True:
             raise InvalidJSON("transaction: expected true or false")
         return Answer(_together(items))
@@ -55,6 +59,44 @@ class _Item:
             self.call.request_id,
         )
         return {"success": self._view.answer(call, **self._names).body}
+
+    @property
+    def creates_in(self) -> str | None:
+        """The class in which this request creates an object; None if it does something else."""
+        if isinstance(self._view, ObjectsView) and self.call.method == "POST":
+            return self._names["class_name"]
+        return None
+
+
+def _groups(items: list[_Item]) -> Iterator[list[_Item]]:
+    """Neighbours that create objects of one class together, others each by itself."""
+    for class_name, group in groupby(items, key=lambda item: item.creates_in):
+        if class_name is None:
+            for item in group:
+                yield [item]
+        else:
+            yield list(group)
+
+
+def _answers(group: list[_Item]) -> list[dict[str, Any]]:
+    if len(group) == 1:
+        return [_answer(group[0])]
+    return [
+        {"error": outcome.body()}
+        if isinstance(outcome, ServiceError)
+        else {"success": created_body(outcome)}
+        for outcome in _create(group)
+    ]
+
+
+def _create(group: list[_Item]) -> list[Created | ServiceError]:
+    first = group[0].call
+    bodies = [item.call.body for item in group]
+    try:
+        return service.create_many(first.principal, str(group[0].creates_in), bodies)
+    except Exception as error:
+        shown = as_service_error(error, first.request_id)
+        return [shown for _ in group]
 
 
 def _items(call: Call) -> list[_Item]:
@@ -106,11 +148,21 @@ def _answer(item: _Item) -> dict[str, Any]:
         return {"error": as_service_error(error, item.call.request_id).body()}
 
 
+def _results(group: list[_Item]) -> list[dict[str, Any]]:
+    """The answers of a group; an error is raised."""
+    if len(group) == 1:
+        return [group[0].run()]
+    bodies = [item.call.body for item in group]
+    principal = group[0].call.principal
+    outcomes = service.create_many(principal, str(group[0].creates_in), bodies)
+    return [{"success": created_body(one)} for one in outcomes if isinstance(one, Created)]
+
+
 def _together(items: list[_Item]) -> list[dict[str, Any]]:
     for attempt in range(_ATTEMPTS):
         try:
             with transaction.atomic():
-                return [item.run() for item in items]
+                return [answer for group in _groups(items) for answer in _results(group)]
         except TransactionConflict:
             if attempt == _ATTEMPTS - 1:
                 raise

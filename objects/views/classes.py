@@ -11,7 +11,7 @@ from objects import service
 from objects.core.find_options import FindLimits, parse_find_options, parse_get_options
 from objects.includes import Wire
 from objects.records import Record
-from objects.service import Found
+from objects.service import Created, Found
 
 
 class ObjectsView(ServiceView):
@@ -25,7 +25,7 @@ class ObjectsView(ServiceView):
         created = service.create(call.principal, class_name, call.body)
         location = f"{service_settings.PUBLIC_URL}{service_settings.MOUNT_PATH}"
         return Answer(
-            {"objectId": created.object_id, "createdAt": created.created_at, **created.fields},
+            created_body(created),
             status=201,
             headers={"Location": f"{location}/classes/{class_name}/{created.object_id}"},
         )
@@ -56,6 +56,11 @@ def found_body(found: Found) -> msgspec.Raw:
     count = "" if found.count is None else f',"count":{found.count}'
     name = "" if found.class_name is None else f',"className":"{found.class_name}"'
     return msgspec.Raw(f'{{"results":[{items}]{count}{name}}}'.encode())
+
+
+def created_body(created: Created) -> Wire:
+    """The answer to a create."""
+    return {"objectId": created.object_id, "createdAt": created.created_at, **created.fields}
 
 
 def object_body(item: Record | Wire) -> msgspec.Raw | Wire:

@@ -1,0 +1,36 @@
+"""Class definitions in memory that turn out to be outdated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from django.db import transaction
+from psycopg.errors import UndefinedTable
+
+from backend.errors import TransactionConflict
+from objects import registry, store
+
+_T = TypeVar("_T")
+
+# A class changes rarely; one that changes under this many attempts in a row is under repair.
+_ATTEMPTS = 10
+
+
+def with_current_classes(action: Callable[[], _T]) -> _T:
+    """Run an action; again with fresh definitions if a class has changed in the meantime."""
+    missing: UndefinedTable | None = None
+    for _ in range(_ATTEMPTS):
+        try:
+            return action()
+        except store.StaleClass as stale:
+            for class_name in stale.class_names:
+                registry.forget(class_name)
+        except UndefinedTable as error:
+            # A class in memory that was removed meanwhile, or whose making was rolled back.
+            registry.forget_all()
+            if transaction.get_connection().in_atomic_block:
+                # Nothing more can be done in this transaction; the next one will do.
+                raise TransactionConflict("A class has changed; try again.") from error
+            missing = error
+    raise missing or TransactionConflict("The class is being changed; try again.")

@@ -1,0 +1,188 @@
+"""Reading objects: find, get, count, aggregate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from backend.errors import MasterKeyRequired, ObjectNotFound
+from backend.principal import Principal
+from objects import registry, store
+from objects.core.names import is_object_id
+from objects.core.pipeline import Aggregation
+from objects.core.query import (
+    Everything,
+    Exists,
+    FindOptions,
+    OrderKey,
+    Query,
+    all_of,
+    near_of,
+)
+from objects.includes import Wire, expand, project, visible
+from objects.pipeline_sql import compile_aggregation
+from objects.policy import (
+    Scope,
+    check_class,
+    check_missing_class,
+    check_question,
+    hidden_fields,
+    hides_by_object,
+    readable,
+)
+from objects.records import Record
+from objects.service.current import with_current_classes
+from objects.tables import ClassTable
+
+EVERYTHING = FindOptions(where=Everything(), limit=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a query found: whole records where nothing had to be looked at, else wire objects.
+
+    ``class_name`` is set when the objects are of another class than the one asked
+    (``redirectClassNameForKey``).
+    """
+
+    results: list[Record] | list[Wire]
+    count: int | None = None
+    class_name: str | None = None
+
+    def objects(self) -> list[Wire]:
+        """The results as wire objects, whatever they are."""
+        return [item.object() if isinstance(item, Record) else item for item in self.results]
+
+
+def find(principal: Principal, class_name: str, options: FindOptions) -> Found:
+    """The objects of a class that satisfy a query and that the caller may read.
+
+    Raises ``OperationForbidden`` (class-level permissions, protected fields, a class that isn't
+    there), ``InvalidQuery`` and the like for what the query can't mean. For the master key a class
+    that isn't there is an empty one.
+    """
+    return with_current_classes(lambda: _find(principal, class_name, options))
+
+
+def _find(principal: Principal, class_name: str, options: FindOptions) -> Found:
+    table = _table_for_reading(principal, class_name)
+    if table is None:
+        return Found([], 0 if options.count else None)
+    redirected = None
+    if options.redirect_key is not None:
+        target = table.schema.fields.get(options.redirect_key)
+        if target is not None and target.kind == "Relation" and target.target_class:
+            # The field's own class is asked about as well: it tells where the field leads.
+            check_class(principal, table, "find")
+            check_question(principal, table, Exists((options.redirect_key,), True))
+            redirected = target.target_class
+            table = _table_for_reading(principal, redirected)
+            if table is None:
+                return Found([], 0 if options.count else None, redirected)
+    check_question(principal, table, options.where, options.order)
+    count = _count(principal, table, options.where) if options.count else None
+    condition = readable(principal, table, "find")
+    if options.limit == 0:
+        return Found([], count, redirected)
+    records = store.find(
+        table,
+        all_of(options.where, condition),
+        Scope(principal),
+        order=_order(options),
+        limit=options.limit,
+        skip=options.skip,
+    )
+    return Found(_shaped(principal, table, records, options), count, redirected)
+
+
+_BY_AGE = (OrderKey(("createdAt",)),)
+
+
+def _order(options: FindOptions) -> tuple[OrderKey, ...]:
+    """The order asked for, by distance for a search around a point, else by age."""
+    if options.order or near_of(options.where) is not None:
+        return options.order
+    return _BY_AGE
+
+
+def get(
+    principal: Principal, class_name: str, object_id: str, options: FindOptions = EVERYTHING
+) -> Record | Wire:
+    """One object. Of ``options`` only ``keys``, ``excludeKeys`` and ``include`` count.
+
+    Raises ``ObjectNotFound`` also when the caller may not read it.
+    """
+    return with_current_classes(lambda: _get(principal, class_name, object_id, options))
+
+
+def _get(
+    principal: Principal, class_name: str, object_id: str, options: FindOptions
+) -> Record | Wire:
+    table = _table_for_reading(principal, class_name)
+    if table is None:
+        raise ObjectNotFound
+    condition = readable(principal, table, "get")
+    record = None
+    if is_object_id(object_id):
+        record = store.get(table, object_id, condition, Scope(principal))
+    if record is None:
+        raise ObjectNotFound
+    return _shaped(principal, table, [record], options)[0]
+
+
+def count(principal: Principal, class_name: str, where: Query) -> int:
+    """How many objects satisfy a query, of those that the caller may read."""
+
+    def counted() -> int:
+        table = _table_for_reading(principal, class_name)
+        if table is None:
+            return 0
+        check_question(principal, table, where)
+        return _count(principal, table, where)
+
+    return with_current_classes(counted)
+
+
+def _count(principal: Principal, table: ClassTable, where: Query) -> int:
+    condition = readable(principal, table, "count")
+    return store.count(table, all_of(where, condition), Scope(principal))
+
+
+def aggregate(principal: Principal, class_name: str, aggregation: Aggregation) -> list[str]:
+    """The results of a pipeline, or the distinct values of a field, each as JSON text.
+
+    For the master key: a pipeline sees all objects and fields.
+    """
+    if not principal.is_master:
+        raise MasterKeyRequired
+
+    def aggregated() -> list[str]:
+        table = _table_for_reading(principal, class_name)
+        if table is None:
+            return []
+        scope = Scope(principal)
+        return store.select(table, compile_aggregation(aggregation, table, scope), scope)
+
+    return with_current_classes(aggregated)
+
+
+def _table_for_reading(principal: Principal, class_name: str) -> ClassTable | None:
+    """The class; None where a class that isn't there reads as an empty one."""
+    table = registry.find(class_name)
+    if table is None:
+        check_missing_class(principal, class_name)
+    return table
+
+
+def _shaped(
+    principal: Principal, table: ClassTable, records: list[Record], options: FindOptions
+) -> list[Record] | list[Wire]:
+    """The records as the caller gets them; untouched if nothing has to be added or left out."""
+    includes = options.include or options.include_all
+    projects = options.keys is not None or options.exclude_keys
+    protects = hidden_fields(principal, table) or hides_by_object(principal, table)
+    if not (includes or projects or protects):
+        return records
+    objects = [visible(principal, table, record.object()) for record in records]
+    if includes:
+        expand(principal, table, objects, options)
+    return [project(obj, options) for obj in objects] if projects else objects

@@ -1,0 +1,283 @@
+"""Writing objects: create, update, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from django.db import transaction
+
+from backend.conf import service_settings
+from backend.errors import ObjectNotFound, ServiceError
+from backend.principal import Principal
+from objects import registry, store, writes
+from objects.core.access import Acl, default_acl
+from objects.core.names import check_class_name, check_object_id, is_object_id, new_object_id
+from objects.core.operations import Write, apply, echo, fit
+from objects.core.query import (
+    Query,
+    all_of,
+)
+from objects.core.schema import (
+    check_not_emptied,
+    check_required,
+    empty_schema,
+    with_defaults,
+)
+from objects.core.values import Json
+from objects.core.write_parsing import parse_write
+from objects.policy import (
+    Scope,
+    check_class,
+    check_missing_class,
+    hidden_fields,
+    missing_class,
+    writable,
+)
+from objects.service.current import with_current_classes
+from objects.tables import ClassTable
+from objects.writes import Written
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """A new object: its id, its time, and the fields that the service has computed for it."""
+
+    object_id: str
+    created_at: str
+    fields: dict[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Updated:
+    """A changed object: the time of the change, and the results of update operators."""
+
+    updated_at: str
+    fields: dict[str, Json] = field(default_factory=dict)
+
+
+def create(
+    principal: Principal,
+    class_name: str,
+    body: Mapping[str, Json],
+    *,
+    object_id: str | None = None,
+) -> Created:
+    """Store a new object with the fields of ``body``; under ``object_id`` if a command chose one.
+
+    New fields are added to the class, and for the master key (or where clients may) the class
+    itself is made. Raises ``OperationForbidden``, ``IncorrectType``, ``ValidationFailed``,
+    ``DuplicateValue`` and what ``parse_write`` raises; nothing is stored then.
+    """
+    fields = dict(body)
+    if service_settings.ALLOW_CUSTOM_OBJECT_ID and "objectId" in fields:
+        object_id = check_object_id(fields.pop("objectId"))
+    elif object_id is not None:
+        check_object_id(object_id)
+    write = parse_write(fields, creating=True)
+    return _create_one(principal, class_name, write, object_id or new_object_id())
+
+
+def _create_one(principal: Principal, class_name: str, write: Write, object_id: str) -> Created:
+    return with_current_classes(lambda: _create(principal, class_name, write, object_id))
+
+
+def _create(principal: Principal, class_name: str, write: Write, object_id: str) -> Created:
+    table = registry.find(class_name)
+    if table is None:
+        _check_may_create_class(principal, class_name)
+        with transaction.atomic():
+            _create_class(class_name)
+            return _create(principal, class_name, write, object_id)
+    check_class(principal, table, "create")
+    fitted, new_fields = fit(write, table.schema)
+    if new_fields:
+        check_class(principal, table, "addField", creating=True)
+        with transaction.atomic():
+            table, fitted = _add_fields(class_name, write)
+            return _insert(principal, table, fitted, object_id)
+    return _insert(principal, table, fitted, object_id)
+
+
+@dataclass(frozen=True, slots=True)
+class _New:
+    """An object that is ready to be stored, and what the answer will show of it."""
+
+    object_id: str
+    fields: dict[str, Json]
+    acl: Acl
+    shown: dict[str, Json]
+
+
+def _new_object(principal: Principal, table: ClassTable, write: Write, object_id: str) -> _New:
+    given = apply(write, {})
+    given.pop("ACL", None)
+    fields = with_defaults(table.schema, given)
+    check_required(table.schema, fields)
+    acl = write.acl
+    if acl is None:
+        acl = default_acl(table.schema.permissions, principal.user_id)
+    defaults = {name: value for name, value in fields.items() if given.get(name) is not value}
+    shown = _shown(principal, table, {**echo(write, fields), **defaults})
+    return _New(object_id, fields, acl, shown)
+
+
+def _insert(principal: Principal, table: ClassTable, write: Write, object_id: str) -> Created:
+    new = _new_object(principal, table, write, object_id)
+    created_at = writes.create(table, object_id, new.fields, new.acl, write.relations)
+    return Created(object_id, created_at, new.shown)
+
+
+def create_many(
+    principal: Principal, class_name: str, bodies: Sequence[Mapping[str, Json]]
+) -> list[Created | ServiceError]:
+    """Store new objects of one class, each by itself; what became of each, in order.
+
+    Objects that ask nothing new of the class are stored by one statement. The outcome is that of
+    ``create`` for one after the other, but for the time: objects stored together have the same.
+    Inside a transaction an error is raised instead, since nothing can follow it there.
+    """
+    outcomes: list[Created | ServiceError] = []
+    together: list[Write] = []
+    for body in bodies:
+        try:
+            write = parse_write(dict(body), creating=True)
+        except ServiceError as error:
+            outcomes += _create_together(principal, class_name, together)
+            together = []
+            _raise_in_transaction(error)
+            outcomes.append(error)
+        else:
+            together.append(write)
+    return outcomes + _create_together(principal, class_name, together)
+
+
+def _raise_in_transaction(error: ServiceError) -> None:
+    if transaction.get_connection().in_atomic_block:
+        raise error
+
+
+def _create_together(
+    principal: Principal, class_name: str, together: list[Write]
+) -> list[Created | ServiceError]:
+    if len(together) > 1:
+        with suppress(ServiceError, _NotTogether), transaction.atomic():
+            return [*with_current_classes(lambda: _insert_many(principal, class_name, together))]
+    outcomes: list[Created | ServiceError] = []
+    for write in together:
+        try:
+            outcomes.append(_create_one(principal, class_name, write, new_object_id()))
+        except ServiceError as error:
+            _raise_in_transaction(error)
+            outcomes.append(error)
+    return outcomes
+
+
+class _NotTogether(Exception):
+    """Objects that one statement can't store."""
+
+
+def _insert_many(principal: Principal, class_name: str, together: Sequence[Write]) -> list[Created]:
+    table = registry.find(class_name)
+    if table is None:
+        raise _NotTogether
+    check_class(principal, table, "create")
+    new = []
+    for write in together:
+        fitted, new_fields = fit(write, table.schema)
+        if new_fields or fitted.relations:
+            raise _NotTogether
+        new.append(_new_object(principal, table, fitted, new_object_id()))
+    created_at = writes.create_many(table, [(one.object_id, one.fields, one.acl) for one in new])
+    return [Created(one.object_id, created_at, one.shown) for one in new]
+
+
+def update(
+    principal: Principal, class_name: str, object_id: str, body: Mapping[str, Json]
+) -> Updated:
+    """Change the fields that ``body`` names and leave the others.
+
+    Raises ``ObjectNotFound`` also when the caller may not write the object, and otherwise what
+    ``create`` raises; nothing is changed then.
+    """
+    write = parse_write(dict(body), creating=False)
+    return with_current_classes(lambda: _update(principal, class_name, object_id, write))
+
+
+def _update(principal: Principal, class_name: str, object_id: str, write: Write) -> Updated:
+    table = _table_for_writing(principal, class_name, object_id)
+    condition = writable(principal, table, "update")
+    fitted, new_fields = fit(write, table.schema)
+    if new_fields:
+        condition = all_of(condition, check_class(principal, table, "addField"))
+        with transaction.atomic():
+            table, fitted = _add_fields(class_name, write)
+            return _change(principal, table, object_id, fitted, condition)
+    return _change(principal, table, object_id, fitted, condition)
+
+
+def _change(
+    principal: Principal, table: ClassTable, object_id: str, write: Write, condition: Query
+) -> Updated:
+    check_not_emptied(table.schema, write.emptied)
+    written: Written | None = writes.update(table, object_id, write, condition, Scope(principal))
+    if written is None:
+        raise ObjectNotFound
+    return Updated(written.timestamp, _shown(principal, table, written.echo))
+
+
+def delete(principal: Principal, class_name: str, object_id: str) -> None:
+    """Remove an object. Raises ``ObjectNotFound`` also when the caller may not write it."""
+
+    def deleted() -> None:
+        table = _table_for_writing(principal, class_name, object_id)
+        condition = writable(principal, table, "delete")
+        if not writes.delete(table, object_id, condition, Scope(principal)):
+            raise ObjectNotFound
+
+    with_current_classes(deleted)
+
+
+def _table_for_writing(principal: Principal, class_name: str, object_id: str) -> ClassTable:
+    table = registry.find(class_name)
+    if table is None:
+        check_missing_class(principal, class_name)
+        raise ObjectNotFound
+    if not is_object_id(object_id):
+        raise ObjectNotFound
+    return table
+
+
+def _shown(principal: Principal, table: ClassTable, fields: dict[str, Json]) -> dict[str, Json]:
+    """The answer to a write, without what the caller may not see."""
+    hidden = hidden_fields(principal, table) if fields else frozenset()
+    return {name: value for name, value in fields.items() if name not in hidden}
+
+
+# -- Classes that grow -----------------------------------------------------------------------------
+
+
+def _check_may_create_class(principal: Principal, class_name: str) -> None:
+    check_class_name(class_name)
+    if not (principal.may_write_as_master or service_settings.ALLOW_CLIENT_CLASS_CREATION):
+        raise missing_class(class_name)
+
+
+def _create_class(class_name: str) -> None:
+    try:
+        registry.create(empty_schema(class_name))
+    except ServiceError:
+        # Somebody else made it in the meantime.
+        raise store.StaleClass((class_name,)) from None
+
+
+def _add_fields(class_name: str, write: Write) -> tuple[ClassTable, Write]:
+    """Add the fields that a write needs to its class, under the class's lock."""
+    table = registry.lock(class_name)
+    if table is None:
+        raise store.StaleClass((class_name,))
+    fitted, new_fields = fit(write, table.schema)
+    if new_fields:
+        table = registry.save(table, table.schema.with_fields(new_fields))
+    return table, fitted
