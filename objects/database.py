@@ -200,7 +200,9 @@ def _encode_element(value: Any) -> bytes:
     encoded = _encode(value)
     if encoded is None:
         return b"NULL"
-    return b'"' + _TO_ESCAPE.sub(rb"\\\1", encoded) + b'"'
+    if b'"' in encoded or b"\\" in encoded:
+        encoded = _TO_ESCAPE.sub(rb"\\\1", encoded)
+    return b'"' + encoded + b'"'
 
 
 def _raise_service_error(error: psycopg.Error) -> None:

@@ -15,7 +15,7 @@ from backend.principal import Principal
 from objects import registry, store
 from objects.core.query import FindOptions, Path
 from objects.core.values import Json, is_pointer
-from objects.policy import Scope, hidden_fields, readable
+from objects.policy import Scope, hidden_fields, hides_by_object, readable
 from objects.tables import ClassTable
 
 Wire = dict[str, Json]
@@ -83,11 +83,12 @@ def _fetch(principal: Principal, class_name: str, ids: set[str]) -> Mapping[str,
     except ServiceError:
         # To a caller without rights on the class its objects are just not there.
         return {}
-    found = {}
-    for record in store.by_ids(table, ids, condition, Scope(principal)):
-        obj = visible(principal, table, record.object())
-        found[record.object_id] = {"__type": "Object", "className": class_name, **obj}
-    return found
+    records = store.by_ids(table, ids, condition, Scope(principal))
+    objects = visible(principal, table, [record.object() for record in records])
+    return {
+        record.object_id: {"__type": "Object", "className": class_name, **obj}
+        for record, obj in zip(records, objects, strict=True)
+    }
 
 
 def _replace(holder: Wire, name: str, found: Mapping[str, Mapping[str, Wire]]) -> list[Wire]:
@@ -126,11 +127,15 @@ def _target(pointer: Wire, found: Mapping[str, Mapping[str, Wire]]) -> Wire | No
     return None if target is None else dict(target)
 
 
-def visible(principal: Principal, table: ClassTable, obj: Wire) -> Wire:
-    """The object without the fields that are hidden from the caller."""
-    hidden = hidden_fields(principal, table, obj)
-    if not hidden:
-        return obj
+def visible(principal: Principal, table: ClassTable, objects: list[Wire]) -> list[Wire]:
+    """The objects without the fields that are hidden from the caller."""
+    if hides_by_object(principal, table):
+        return [_without_fields(obj, hidden_fields(principal, table, obj)) for obj in objects]
+    hidden = hidden_fields(principal, table)
+    return [_without_fields(obj, hidden) for obj in objects] if hidden else objects
+
+
+def _without_fields(obj: Wire, hidden: frozenset[str]) -> Wire:
     return {name: value for name, value in obj.items() if name not in hidden}
 
 

@@ -45,6 +45,7 @@ _FIND: Final = _ADVICE | {
 }
 _GET: Final = _ADVICE - {"hint", "comment"} | {"keys", "excludeKeys", "include", "includeAll"}
 _MAX_SKIP: Final = 2**31 - 1
+_PLAIN_GET: Final = FindOptions(where=Everything(), limit=1)
 _FLAGS: Final = {"1": True, "true": True, "0": False, "false": False, "": False}
 
 
@@ -89,6 +90,8 @@ def parse_find_options(params: Mapping[str, Any], limits: FindLimits) -> FindOpt
 
 def parse_get_options(params: Mapping[str, Any], limits: FindLimits) -> FindOptions:
     """The options of a get by id: only what shapes the one object is allowed."""
+    if not params:
+        return _PLAIN_GET
     for name in params:
         if name not in _GET:
             raise InvalidQuery(f"Improper encode of parameter: {shown(name)}")

@@ -8,7 +8,7 @@ from typing import TypeVar
 from django.db import transaction
 from psycopg.errors import UndefinedTable
 
-from backend.errors import TransactionConflict
+from backend.errors import ServiceError, TransactionConflict
 from objects import registry, store
 
 _T = TypeVar("_T")
@@ -18,7 +18,11 @@ _ATTEMPTS = 10
 
 
 def with_current_classes(action: Callable[[], _T]) -> _T:
-    """Run an action; again with fresh definitions if a class has changed in the meantime."""
+    """Run an action; again with fresh definitions if a class has changed in the meantime.
+
+    Statements find that out themselves. A refusal may come before the first statement, so its
+    ground is checked as well: permissions granted by another process hold at once, too.
+    """
     missing: UndefinedTable | None = None
     for _ in range(_ATTEMPTS):
         try:
@@ -33,4 +37,7 @@ def with_current_classes(action: Callable[[], _T]) -> _T:
                 # Nothing more can be done in this transaction; the next one will do.
                 raise TransactionConflict("A class has changed; try again.") from error
             missing = error
+        except ServiceError:
+            if not registry.forget_outdated():
+                raise
     raise missing or TransactionConflict("The class is being changed; try again.")

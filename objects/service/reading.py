@@ -33,7 +33,7 @@ from objects.records import Record
 from objects.service.current import with_current_classes
 from objects.tables import ClassTable
 
-EVERYTHING = FindOptions(where=Everything(), limit=1)
+_WHOLE = FindOptions(where=Everything(), limit=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def _order(options: FindOptions) -> tuple[OrderKey, ...]:
 
 
 def get(
-    principal: Principal, class_name: str, object_id: str, options: FindOptions = EVERYTHING
+    principal: Principal, class_name: str, object_id: str, options: FindOptions = _WHOLE
 ) -> Record | Wire:
     """One object. Of ``options`` only ``keys``, ``excludeKeys`` and ``include`` count.
 
@@ -182,7 +182,7 @@ def _shaped(
     protects = hidden_fields(principal, table) or hides_by_object(principal, table)
     if not (includes or projects or protects):
         return records
-    objects = [visible(principal, table, record.object()) for record in records]
+    objects = visible(principal, table, [record.object() for record in records])
     if includes:
         expand(principal, table, objects, options)
     return [project(obj, options) for obj in objects] if projects else objects
