@@ -9,10 +9,10 @@ All operators take a field that is null for one that is missing: both start from
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 from backend.errors import IncorrectType
 
@@ -294,17 +294,24 @@ def outcome(operation: Operation, current: Json, path: str) -> Json:
     if isinstance(operation, AddUnique):
         return [*current, *_lacking(current, operation.values)]
     assert isinstance(operation, Remove)
-    removed = {frozen(value) for value in operation.values}
-    return [item for item in current if frozen(item) not in removed]
+    removed = {_identity(value) for value in operation.values}
+    return [item for item in current if _identity(item) not in removed]
 
 
 def _lacking(current: list[Json], values: tuple[Json, ...]) -> Iterator[Json]:
-    seen = {frozen(item) for item in current}
+    seen = {_identity(item) for item in current}
     for value in values:
-        key = frozen(value)
+        key = _identity(value)
         if key not in seen:
             seen.add(key)
             yield value
+
+
+def _identity(value: Json) -> Hashable:
+    # A file is known by its name: its url depends on the server that shows it.
+    if isinstance(value, dict) and value.get("__type") == "File":
+        return ("File", value["name"])
+    return cast(Hashable, frozen(value))
 
 
 def add_numbers(a: int | float, b: int | float, path: str) -> int | float:

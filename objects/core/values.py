@@ -72,6 +72,14 @@ _ISO = re.compile(
     re.ASCII,
 )
 
+# Short keys that have passed, since the same ones come again and again. Bounded in number and
+# size: it is clients who fill it.
+_known_keys: set[object] = set()
+_MAX_KNOWN_KEYS: Final = 4096
+_MAX_KNOWN_KEY_LENGTH: Final = 40
+
+_CANONICAL_ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
+
 _KINDS: dict[type, FieldKind] = {
     str: "String",
     int: "Number",
@@ -162,7 +170,8 @@ def _normalise_dict(value: dict[Any, object], place: Place, depth: int) -> Json:
         return _normalise_typed(value, place, depth)
     result: dict[str, Json] = {}
     for key, item in value.items():
-        check_nested_key(key, place)
+        if key not in _known_keys:
+            check_nested_key(key, place)
         result[key] = _normalise(item, (place, key), depth + 1)
     return result
 
@@ -191,6 +200,8 @@ def check_nested_key(key: object, place: Place) -> str:
         raise IncorrectType(
             f"{render_place(place)}: a key must not hold NUL or half of a surrogate pair"
         )
+    if len(key) <= _MAX_KNOWN_KEY_LENGTH and len(_known_keys) < _MAX_KNOWN_KEYS:
+        _known_keys.add(key)
     return key
 
 
@@ -304,6 +315,12 @@ def normalise_date(iso: object, place: Place = "") -> str:
 
     Text without an offset is taken as UTC; what is finer than a millisecond is cut off.
     """
+    if isinstance(iso, str) and _CANONICAL_ISO.fullmatch(iso):
+        try:
+            datetime.fromisoformat(iso)
+        except ValueError:
+            raise _invalid("Date", place, "there is no such time") from None
+        return iso
     parts = _ISO.fullmatch(iso) if isinstance(iso, str) else None
     if parts is None:
         raise _invalid("Date", place, "expected ISO 8601, like 2020-01-31T12:00:00.000Z")

@@ -116,6 +116,13 @@ def test_add_unique_knows_pointers_by_class_and_id():
     assert updated({"l": stored}, {"l": op("AddUnique", objects=[sent])}) == {"l": stored}
 
 
+def test_files_are_known_by_their_names():
+    stored = {"__type": "File", "name": "a.png", "url": "http://old/a.png"}
+    sent = {"__type": "File", "name": "a.png", "url": "http://new/a.png"}
+    assert updated({"l": [stored]}, {"l": op("AddUnique", objects=[sent])}) == {"l": [stored]}
+    assert updated({"l": [stored]}, {"l": op("Remove", objects=[sent])}) == {"l": []}
+
+
 def test_remove_takes_out_all_that_is_equal():
     remove = op("Remove", objects=[1, "x"])
     assert updated({"l": [1, 2, 1.0, "x", True]}, {"l": remove}) == {"l": [2, True]}
