@@ -188,7 +188,7 @@ def parse_aggregation(params: Mapping[str, Json]) -> Aggregation:
         raise InvalidQuery("distinct: either distinct values are asked for or a pipeline")
     return Aggregation(
         stages,
-        parse_where(_in_wire_names(params.get("where")), allow_internal=True),
+        parse_where(_in_wire_names(params.get("where") or None), allow_internal=True),
         _distinct(params.get("distinct")),
         _flag(params, "rawValues"),
         _flag(params, "rawFieldNames"),
