@@ -14,7 +14,7 @@ from backend.environment import BadSetting
 CONNECT_TIMEOUT = 10
 
 
-def django_database(url: str, timeouts: Mapping[str, object], name: str) -> dict[str, Any]:
+def django_database(url: str, session: Mapping[str, object], name: str) -> dict[str, Any]:
     """An entry of ``DATABASES`` from a URL in libpq's own form: sockets, ``sslmode`` and all."""
     try:
         given = {key: str(value) for key, value in conninfo_to_dict(url).items()}
@@ -25,7 +25,7 @@ def django_database(url: str, timeouts: Mapping[str, object], name: str) -> dict
         ) from None
     if not given.get("dbname"):
         raise BadSetting("DATABASE_URL must end with the name of a database.")
-    limits = " ".join(f"-c {key}={value}" for key, value in timeouts.items())
+    limits = " ".join(f"-c {key}={value}" for key, value in session.items())
     options: dict[str, Any] = {
         "connect_timeout": CONNECT_TIMEOUT,
         "application_name": name,

@@ -134,13 +134,15 @@ DATABASE_URL = DATABASE_URL or DATA_FOLDER.database_url
 REDIS_URL = REDIS_URL or DATA_FOLDER.redis_url
 
 # Commands may take as long as they need: migrations, imports, indexes.
-_timeouts = {
+_session = {
     "statement_timeout": 0 if PROCESS == "manage" else _service["STATEMENT_TIMEOUT"],
     "lock_timeout": 0 if PROCESS == "manage" else _service["LOCK_TIMEOUT"],
+    # Compiling a query of milliseconds takes longer than running it.
+    "jit": "off",
     "idle_in_transaction_session_timeout": environment.whole("IDLE_TRANSACTION_TIMEOUT", 60_000),
 }
 DATABASES = {
-    "default": addresses.django_database(DATABASE_URL, _timeouts, f"backend {PROCESS}")
+    "default": addresses.django_database(DATABASE_URL, _session, f"backend {PROCESS}")
     | {"CONN_MAX_AGE": None, "CONN_HEALTH_CHECKS": True}
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
