@@ -109,7 +109,8 @@ def _parse_operation(key: str, value: Json) -> Operation:
     if name == "SetOnInsert":
         if value.get("amount") is None:
             raise InvalidJSON(f"{key}.amount: expected the value to set")
-        return SetOnInsert(normalise(value["amount"], f"{key}.amount"))
+        # A relation is no value to set: one level down it is refused like in any value.
+        return SetOnInsert(normalise(value["amount"], f"{key}.amount", key.count(".") + 1))
     if name in ("AddRelation", "RemoveRelation", "Batch"):
         if "." in key:
             raise InvalidKeyName(f"{shown(key)}: a relation is a field, not a part of one")

@@ -323,7 +323,11 @@ def test_malformed_relation_operators_are_refused(value, error):
 
 
 def test_a_relation_is_no_part_of_a_field():
-    for value in (relation("AddRelation", "a"), {"__type": "Relation", "className": "A"}):
+    related = {"__type": "Relation", "className": "A"}
+    for value in (op("SetOnInsert", amount=related), op("Add", objects=[related])):
+        with pytest.raises(IncorrectType):
+            parse_write({"r": value}, creating=True)
+    for value in (relation("AddRelation", "a"), related):
         with pytest.raises((InvalidKeyName, IncorrectType)):
             parse_write({"a.r": value}, creating=False)
 
