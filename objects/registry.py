@@ -15,7 +15,7 @@ import msgspec
 from django.core.exceptions import ImproperlyConfigured
 from django.db import models, transaction
 from psycopg import sql
-from psycopg.errors import UniqueViolation
+from psycopg.errors import InFailedSqlTransaction, UniqueViolation
 
 from backend.errors import InvalidClassName
 from objects.core.class_permissions import ClassPermissions
@@ -141,6 +141,26 @@ def all_classes() -> Iterator[ClassTable]:
 def forget(class_name: str) -> None:
     """Read this class anew when it is asked for next."""
     _tables.pop(class_name, None)
+
+
+def forget_outdated() -> bool:
+    """Forget the classes that are not what the database has; whether there were any.
+
+    Nothing is found outdated in a transaction that has failed.
+    """
+    try:
+        rows = fetch("SELECT name, id, version FROM objects_class", (), prepare=True)
+    except InFailedSqlTransaction:
+        return False
+    current = {name: (int(class_id), int(version)) for name, class_id, version in rows}
+    outdated = [
+        name
+        for name, table in [*_tables.items()]
+        if current.get(name) != (table.class_id, table.version)
+    ]
+    for name in outdated:
+        forget(name)
+    return bool(outdated)
 
 
 def forget_all() -> None:

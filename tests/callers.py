@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 
+from tests.other_process import OtherProcess, other_process
 from tests.rest import APPLICATION, CLIENT, MASTER, READ_ONLY, Api
 
-__all__ = ["application", "client", "fresh_registry", "master", "reader"]
+__all__ = ["application", "client", "fresh_registry", "master", "other", "reader"]
 
 
 @pytest.fixture(autouse=True)
@@ -39,3 +43,10 @@ def reader(db: None) -> Api:
 def application(db: None) -> Api:
     """A caller with the application id alone."""
     return Api(APPLICATION)
+
+
+@pytest.fixture(scope="session")
+def other(django_db_setup: None, django_db_blocker: Any) -> Iterator[OtherProcess]:
+    """Another process of the service, on the same database; it sees what is committed."""
+    with django_db_blocker.unblock(), other_process() as process:
+        yield process
