@@ -156,19 +156,7 @@ class Aggregation:
 
 
 _OPTIONS: Final = frozenset(
-    {
-        "pipeline",
-        "distinct",
-        "where",
-        "rawValues",
-        "rawFieldNames",
-        "hint",
-        "explain",
-        "comment",
-        "readPreference",
-        "includeReadPreference",
-        "subqueryReadPreference",
-    }
+    ["pipeline", "distinct", "where", "rawValues", "rawFieldNames", "hint", "explain", "comment", "readPreference", "includeReadPreference", "subqueryReadPreference"]
 )
 
 
