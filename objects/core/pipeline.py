@@ -155,9 +155,11 @@ class Aggregation:
     raw_field_names: bool = False
 
 
-_OPTIONS: Final = frozenset(
-    ["pipeline", "distinct", "where", "rawValues", "rawFieldNames", "hint", "explain", "comment", "readPreference", "includeReadPreference", "subqueryReadPreference"]
+_READ: Final = frozenset({"pipeline", "distinct", "where", "rawValues", "rawFieldNames"})
+_PREFERENCES: Final = frozenset(
+    {"readPreference", "includeReadPreference", "subqueryReadPreference"}
 )
+_OPTIONS: Final = _READ | _PREFERENCES | {"hint", "explain", "comment"}
 
 
 def parse_aggregation(params: Mapping[str, Json]) -> Aggregation:
