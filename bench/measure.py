@@ -153,11 +153,12 @@ def run_once(
     options: Options,
     seconds: int,
 ) -> Run:
-    server, postgres = _cpu(target.pid), _cpu(engines.postgres_pid)
+    server, postgres = _cpu(*target.pids), _cpu(engines.postgres_pid)
     seen = generator.run(
         options.generator, target.port, target.headers, requests, options.connections, seconds
     )
-    server, postgres = _cpu(target.pid) - server, _cpu(engines.postgres_pid) - postgres
+    server = _cpu(*target.pids) - server
+    postgres = _cpu(engines.postgres_pid) - postgres
     if seen.failed or not seen.requests:
         raise BenchFailure(
             f"{target.name} failed {seen.failed} of {seen.requests} requests of {workload.name!r}"
@@ -171,5 +172,5 @@ def run_once(
     )
 
 
-def _cpu(pid: int) -> float:
-    return accounting.cpu_seconds(pid)
+def _cpu(*pids: int) -> float:
+    return sum(accounting.cpu_seconds(pid) for pid in pids)

@@ -40,7 +40,7 @@ def tables(runs: Sequence[Run], workloads: Sequence[Workload], names: Sequence[s
     """The servers side by side, then each one beside itself behind the proxy."""
     bare = [name for name in names if not name.endswith(PROXIED)]
     behind = [name for name in names if name.endswith(PROXIED)]
-    pairs = [bare, *([name.removesuffix(PROXIED), name] for name in behind)]
+    pairs = [bare, *([name, name.removesuffix(PROXIED)] for name in behind)]
     return "\n\n".join(table(runs, workloads, pair) for pair in pairs)
 
 

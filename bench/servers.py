@@ -98,7 +98,8 @@ class Target:
     port: int
     mount: str
     prefix: str
-    pid: int
+    pids: tuple[int, ...]
+    """The processes whose work, with that of all below them, serves a request."""
     database: str
     versions: Mapping[str, str]
     tune: Callable[[Engines], None]
@@ -154,7 +155,7 @@ def ours(engines: Engines, workers: int, threads: int | None = None) -> Iterator
             port,
             "/api",
             "X-Svc",
-            pid,
+            (pid,),
             DATABASE,
             _python_versions(),
             _tune_ours,
@@ -205,7 +206,7 @@ def peer(engines: Engines, workers: int) -> Iterator[Target]:
             port,
             "/parse",
             "X-Parse",
-            pid,
+            (pid,),
             _PEER_DATABASE,
             {"parse-server": _peer_version(), "node": node.stdout.strip().lstrip("v")},
             _tune_peer,
@@ -270,7 +271,7 @@ def proxied(target: Target, folder: Path) -> Iterator[Target]:
             port,
             target.mount,
             target.prefix,
-            pid,
+            (pid, *target.pids),
             target.database,
             target.versions,
             target.tune,
