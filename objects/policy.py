@@ -26,7 +26,7 @@ from objects.core.access import (
     protected_fields,
     protecting_user_fields,
 )
-from objects.core.class_permissions import Action
+from objects.core.class_permissions import USER_FIELD_PREFIX, Action
 from objects.core.names import check_class_name
 from objects.core.query import (
     AnyOf,
@@ -167,6 +167,19 @@ def hides_by_object(principal: Principal, table: ClassTable) -> bool:
     return principal.user_id is not None and bool(protecting_user_fields(table.schema.permissions))
 
 
+def fields_hidden_somewhere(principal: Principal, table: ClassTable) -> frozenset[str]:
+    """The fields that the caller may not see of some object of the class, whichever it is."""
+    hidden = hidden_fields(principal, table)
+    if not hides_by_object(principal, table):
+        return hidden
+    protected = table.schema.permissions.protected_fields
+    if any(group in protected for group in (*principal.acl_ids, "authenticated")):
+        return hidden  # being named by an object can only show more
+    return frozenset().union(
+        *(names for group, names in protected.items() if group.startswith(USER_FIELD_PREFIX))
+    )
+
+
 def check_question(
     principal: Principal, table: ClassTable, where: Query, order: Iterable[OrderKey] = ()
 ) -> None:
@@ -176,7 +189,7 @@ def check_question(
     """
     if principal.is_master:
         return
-    hidden = hidden_fields(principal, table)
+    hidden = fields_hidden_somewhere(principal, table)
     if hidden:
         used = fields_read(where) | order_fields(tuple(order))
         told = sorted(hidden & used) or (sorted(hidden) if "*" in used else [])

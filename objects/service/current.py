@@ -24,6 +24,7 @@ def with_current_classes(action: Callable[[], _T]) -> _T:
     ground is checked as well: permissions granted by another process hold at once, too.
     """
     missing: UndefinedTable | None = None
+    is_checked = False
     for _ in range(_ATTEMPTS):
         try:
             return action()
@@ -38,6 +39,8 @@ def with_current_classes(action: Callable[[], _T]) -> _T:
                 raise TransactionConflict("A class has changed; try again.") from error
             missing = error
         except ServiceError:
-            if not registry.forget_outdated():
+            # Once is enough: the attempt itself may have left a definition that was rolled back.
+            if not registry.forget_outdated() or is_checked:
                 raise
+            is_checked = True
     raise missing or TransactionConflict("The class is being changed; try again.")

@@ -31,7 +31,7 @@ from objects.policy import (
     Scope,
     check_class,
     check_missing_class,
-    hidden_fields,
+    fields_hidden_somewhere,
     missing_class,
     writable,
 )
@@ -251,7 +251,7 @@ def _table_for_writing(principal: Principal, class_name: str, object_id: str) ->
 
 def _shown(principal: Principal, table: ClassTable, fields: dict[str, Json]) -> dict[str, Json]:
     """The answer to a write, without what the caller may not see."""
-    hidden = hidden_fields(principal, table) if fields else frozenset()
+    hidden = fields_hidden_somewhere(principal, table) if fields else frozenset()
     return {name: value for name, value in fields.items() if name not in hidden}
 
 
