@@ -11,6 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from psycopg.errors import ProgramLimitExceeded
+
+from backend.errors import ObjectTooLarge
 from objects.compiler import Sql, compile_query, order_by
 from objects.core.query import (
     AllOf,
@@ -117,13 +120,16 @@ def select(table: ClassTable, statement: Sql, scope: Scope) -> list[str]:
     For aggregation, whose statements ``pipeline_sql`` makes.
     """
     guard, guard_params = _guard(table, scope)
-    rows = fetch(
-        f"SELECT {guard}, s.found, s.value FROM objects_class c LEFT JOIN LATERAL"
-        f" (SELECT true AS found, a.value::text AS value FROM ({statement.text}) a) s ON true"
-        " WHERE c.id = %s",
-        (*guard_params, *statement.params, table.class_id),
-        prepare=False,
-    )
+    try:
+        rows = fetch(
+            f"SELECT {guard}, s.found, s.value FROM objects_class c LEFT JOIN LATERAL"
+            f" (SELECT true AS found, a.value::text AS value FROM ({statement.text}) a) s ON true"
+            " WHERE c.id = %s",
+            (*guard_params, *statement.params, table.class_id),
+            prepare=False,
+        )
+    except ProgramLimitExceeded:
+        raise ObjectTooLarge("A result of the aggregation is too large.") from None
     _check_guard(table, scope, rows)
     return [value for _, found, value in rows if found is not None and value is not None]
 
