@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from hypothesis import strategies as st
 
-from objects.core.values import Json, normalise
-from tests.compiler.world import friends, others
+from objects.core.paths import candidates
+from objects.core.values import Json, kind, normalise
+from tests.compiler.world import Objects, friends, others
 
 TEXTS = [
     "", "a", "A", "ab", "aB", "abc", "b", "é", "É", "ß", "K", "k", "x y", "a\nb", "\n", "1", "10",
@@ -76,7 +78,7 @@ values = st.recursive(
     max_leaves=6,
 )
 infos = st.dictionaries(st.sampled_from(KEYS), values, max_size=3)
-lists = st.lists(values, max_size=3)
+lists = st.lists(values | st.lists(scalars, max_size=2), max_size=3)
 
 BY_FIELD: dict[str, st.SearchStrategy[Any]] = {
     "name": texts,
@@ -170,7 +172,30 @@ OPTIONS = ["", "i", "m", "s", "x", "im", "imsx", "u"]
 MIXED = st.one_of(scalars, values, *BY_FIELD.values())
 
 
-def _operands(path: str) -> st.SearchStrategy[Any]:
+def _parts(value: Any) -> Iterator[Any]:
+    """The value, and what is in it."""
+    yield value
+    for part in value if isinstance(value, list) else ():
+        yield from _parts(part)
+    if isinstance(value, dict) and "__type" not in value:
+        for part in value.values():
+            yield from _parts(part)
+
+
+def _operands(path: str, objects: Objects) -> st.SearchStrategy[Any]:
+    """Values for a path: those of objects, those that it may have, and any other."""
+    there = [
+        part
+        for obj in objects
+        for value in candidates(obj, tuple(path.split(".")))
+        for part in _parts(value)
+        if kind(part) != "Relation"
+    ]
+    near = _possible(path)
+    return st.sampled_from(there) | st.sampled_from(there) | near if there else near
+
+
+def _possible(path: str) -> st.SearchStrategy[Any]:
     own = BY_FIELD.get(path)
     if path == "likes":
         own = owners
@@ -216,9 +241,9 @@ def _other_query(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @st.composite
-def constraints(draw: st.DrawFn, path: str) -> Any:
+def constraints(draw: st.DrawFn, path: str, objects: Objects) -> Any:
     """What may stand after a key."""
-    value = _bare(_operands(path), path)
+    value = _bare(_operands(path, objects), path)
     many = st.lists(value, max_size=4)
     comparable = value.filter(
         lambda one: (
@@ -279,11 +304,11 @@ def _geo_constraint(draw: st.DrawFn, operator: str) -> Any:
 
 
 @st.composite
-def wheres(draw: st.DrawFn, depth: int = 2) -> dict[str, Any]:
-    """A whole ``where``."""
+def wheres(draw: st.DrawFn, objects: Objects = (), depth: int = 2) -> dict[str, Any]:
+    """A whole ``where``, with some of the values that the objects have."""
     where: dict[str, Any] = {}
     for path in draw(st.lists(st.sampled_from(PATHS), min_size=1, max_size=2)):
-        where[path] = draw(constraints(path))
+        where[path] = draw(constraints(path, objects))
     if depth:
         logic = draw(st.sampled_from(["", "", "", "$or", "$and", "$nor", "$relatedTo"]))
         if logic == "$relatedTo":
@@ -295,7 +320,7 @@ def wheres(draw: st.DrawFn, depth: int = 2) -> dict[str, Any]:
             key = draw(st.sampled_from(["friends", "friends", "likes", "unknown"]))
             where = {"$relatedTo": {"object": owner, "key": key}}
         elif logic:
-            parts = draw(st.lists(wheres(depth=depth - 1), min_size=1, max_size=2))
+            parts = draw(st.lists(wheres(objects, depth=depth - 1), min_size=1, max_size=2))
             where = draw(st.sampled_from([{}, where])) | {logic: parts}
     return where
 
