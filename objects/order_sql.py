@@ -32,7 +32,8 @@ def order_by(
         if key.is_score:
             score = score_expression(where, table, alias)
             if score is not None:
-                keys.append((score, key.descending))
+                # The best first, whatever the sign: SDKs send this key without one.
+                keys.append((score, True))
         else:
             keys.extend((part, key.descending) for part in sort_expressions(table, key, alias))
     if not any(key.path == ("objectId",) for key in order):

@@ -41,15 +41,20 @@ def text_fields(table: ClassTable) -> Sequence[str]:
     for index in table.schema.indexes.values():
         names = [name for name, direction in index.fields if direction == "text"]
         if names:
-            return names
-    return sorted(name for name, type_ in table.schema.fields.items() if type_.kind == "String")
+            return [name for name in names if _is_text(table, name)]
+    return sorted(name for name in table.schema.fields if _is_text(table, name))
+
+
+def _is_text(table: ClassTable, name: str) -> bool:
+    field_type = table.schema.fields.get(name)
+    return field_type is not None and field_type.kind == "String"
 
 
 def document_expression(
     table: ClassTable, fields: Sequence[str], language: str = "english", alias: str = ""
 ) -> str:
     """The tsvector of some String fields, that a GIN index serves searches by."""
-    text = _joined([_field(table, name, alias) for name in fields])
+    text = _joined([_field(table, name, alias) for name in fields if _is_text(table, name)])
     return f"to_tsvector('{configuration(language)}', {_ACCENTS.format(text)})"
 
 
@@ -92,7 +97,7 @@ def _field(table: ClassTable, name: str, alias: str) -> str:
 
 
 def _joined(texts: Sequence[str]) -> str:
-    return " || E'\\n' || ".join(f"coalesce({text}, '')" for text in texts)
+    return " || E'\\n' || ".join(f"coalesce({text}, '')" for text in texts) or "''"
 
 
 def _text(node: Text, document: Sql) -> Sql:

@@ -231,7 +231,7 @@ class IntersectsPoint(Query):
 
 @dataclass(frozen=True, slots=True)
 class OrderKey:
-    """One sort key. ``path`` is ``("$score",)`` for the rank of a text search."""
+    """One sort key. ``path`` is ``("$score",)`` for the rank of a text search: best first."""
 
     path: Path
     descending: bool = False

@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Final
 
 import re2
 
@@ -33,13 +34,14 @@ from .regex_parser import (
     Characters,
     Node,
     RegexError,
-    Repeat,
     Sequence,
     parse,
 )
 from .regex_sets import UNIVERSE, Ranges, complement
 
-MAX_PATTERN_LENGTH = 1000
+MAX_PATTERN_LENGTH: Final = 1000
+_MAX_MEMORY: Final = 2 * 1024 * 1024
+"""Of one pattern's automaton, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ class Regex:
     prefix: str
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def compile_regex(pattern: str, options: str = "") -> Regex:
     """Read a pattern, or raise ``InvalidQuery`` with the reason (without a place)."""
     if len(pattern) > MAX_PATTERN_LENGTH:
@@ -104,6 +106,7 @@ def _re2_search(pattern: str) -> Callable[[str], bool]:
     options = re2.Options()
     options.log_errors = False
     options.never_capture = True
+    options.max_mem = _MAX_MEMORY
     try:
         search = re2.compile(pattern, options).search
     except re2.error:
@@ -183,6 +186,3 @@ def _render_characters(ranges: Ranges, dialect: _Dialect) -> str:
         for low, high in (others if negated else ranges)
     ]
     return f"[{'^' if negated else ''}{''.join(parts)}]"
-
-
-__all__ = ["MAX_PATTERN_LENGTH", "Regex", "Repeat", "compile_regex"]
