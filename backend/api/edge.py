@@ -51,7 +51,12 @@ def _answer(request: HttpRequest) -> HttpResponseBase:
 
 
 def resolve(path: str) -> ResolverMatch | None:
-    """The route of a path below the mount path (``/classes/Foo``), or None."""
+    """The route of a path below the mount path (``/classes/Foo``), or None.
+
+    A slash at the end means nothing: the JavaScript SDK lists classes at ``/schemas/``.
+    """
+    if path.endswith("/") and path != "/":
+        path = path[:-1]
     try:
         return get_resolver(URLCONF).resolve(path)
     except Resolver404:
