@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
 
-
 APPLICATION = {"X-Svc-Application-Id": "test-app"}
 CLIENT = {**APPLICATION, "X-Svc-REST-API-Key": "test-rest-key"}
 MASTER = {**APPLICATION, "X-Svc-Master-Key": "test-master-key"}
