@@ -32,6 +32,13 @@ UNSAFE_BUT_FAST = {
 }
 
 
+def _shared_buffers() -> int:
+    """An eighth of the machine's memory, in megabytes: the index of a million objects doesn't fit
+    into PostgreSQL's default of 128, which makes a query cost twice as much."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
+    return max(128, min(1024, memory // 8))
+
+
 class PostgreSQL:
     """The server whose data is in a data folder."""
 
@@ -77,6 +84,7 @@ class PostgreSQL:
             "unix_socket_permissions": "0700",
             "log_timezone": "UTC",
             "timezone": "UTC",
+            "shared_buffers": f"{_shared_buffers()}MB",
         } | self._settings
         return [f"--{name}={value}" for name, value in settings.items()]
 
