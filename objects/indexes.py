@@ -40,16 +40,6 @@ def is_ordered_by_index(table: ClassTable, path: tuple[str, ...]) -> bool:
     )
 
 
-def fields_of_constraint(table: ClassTable, constraint: str) -> tuple[str, ...]:
-    """The fields that a violated unique constraint is about, so that a client can be told."""
-    for index in table.schema.index_declarations.values():
-        if index_name(table, index) == constraint:
-            return tuple(name for name, _ in index.fields)
-    if constraint.endswith("_pkey"):
-        return ("objectId",)
-    return tuple(name for name, column in table.columns.items() if column.name in constraint)
-
-
 def build(table: ClassTable, index: IndexDeclaration) -> None:
     """Build a declared index.
 

@@ -65,7 +65,7 @@ def model_class(
     same name, or of the name that ``columns`` gives it. Other fields that clients save go to
     ``data``. ``permissions`` hold until somebody sets others through ``/schemas``.
     Raises ``ImproperlyConfigured`` for a class that is registered already and for a model field
-    of a type that can't hold a promoted field.
+    that can't hold a promoted field, by its type or its collation.
     """
     if class_name in _model_classes:
         other = _model_classes[class_name].model
@@ -91,6 +91,11 @@ def model_tables() -> dict[str, str]:
 
 def _column(model: type[ModelBackedObject], attribute: str) -> Column:
     field = model._meta.get_field(attribute)
+    if isinstance(field, models.CharField | models.TextField) and field.db_collation != "C":
+        # Indexes and comparisons are those of code points, as everywhere.
+        raise ImproperlyConfigured(
+            f'{model.__name__}.{attribute} needs db_collation="C" to hold a promoted field.'
+        )
     for field_type, column_type in _COLUMN_TYPES.items():
         if isinstance(field, field_type):
             return Column(_quoted(field.column), column_type)

@@ -16,16 +16,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 from django.db import transaction
-from psycopg.errors import ProgramLimitExceeded, UniqueViolation
+from psycopg.errors import DatabaseError
 
-from backend.errors import DuplicateValue, ObjectTooLarge
 from objects.compiler import compile_query
+from objects.constraints import refusal
 from objects.core.access import Acl
 from objects.core.operations import Add, ChangeRelation, Delete, Increment, Set, Write, apply, echo
 from objects.core.query import Query
 from objects.core.values import Json
 from objects.database import Row, as_text, fetch
-from objects.indexes import fields_of_constraint
 from objects.policy import Scope
 from objects.records import Record
 from objects.rows import column_parameter, object_columns, split, timestamp_text, wire_timestamp
@@ -374,11 +373,8 @@ def check_version(table: ClassTable) -> None:
 def _write(table: ClassTable, statement: str, params: Sequence[Any]) -> list[Row]:
     try:
         return fetch(statement, params, prepare=True)
-    except UniqueViolation as error:
-        fields = fields_of_constraint(table, error.diag.constraint_name or "")
-        named = f": {', '.join(fields)}" if fields else ""
-        raise DuplicateValue(
-            f"A duplicate value for a field with unique values was provided{named}"
-        ) from None
-    except ProgramLimitExceeded:
-        raise ObjectTooLarge("A value is too long for an index of the class.") from None
+    except DatabaseError as error:
+        refused = refusal(table, error)
+        if refused is None:
+            raise
+        raise refused from None

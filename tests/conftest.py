@@ -35,7 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.update(_start_engines())
     os.environ["REDIS_URL"] = _own_redis_database(config, os.environ["REDIS_URL"])
     os.environ.update(KEYS | {"PROCESS": "test", "LOG_LEVEL": "WARNING", "ENV_FILE": os.devnull})
-    os.environ["DJANGO_SETTINGS_MODULE"] = "backend.settings"
+    os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
 
     from django.conf import settings
 

@@ -1,0 +1,1 @@
+"""An application of a deployment: a Django model of its own, offered as a class."""
