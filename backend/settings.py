@@ -23,7 +23,7 @@ environment.read_file(Path(os.environ.get("ENV_FILE") or BASE_DIR / ".env"))
 PROCESS = environment.choice(
     "PROCESS", "manage", ("web", "realtime", "worker", "beat", "manage", "test")
 )
-DATA_DIR = Path(environment.text("DATA_DIR") or BASE_DIR / ".data")
+DATA_DIR = BASE_DIR / (environment.text("DATA_DIR") or ".data")
 DATA_FOLDER = DataFolder(DATA_DIR)
 environment.read_file(DATA_FOLDER.keys)
 

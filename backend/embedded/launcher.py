@@ -61,7 +61,7 @@ def main() -> int:
 
 def _run(stack: contextlib.ExitStack) -> int:
     environment.read_file(Path(os.environ.get("ENV_FILE") or ROOT / ".env"))
-    folder = DataFolder(Path(environment.text("DATA_DIR") or ROOT / ".data"))
+    folder = DataFolder(ROOT / (environment.text("DATA_DIR") or ".data"))
     os.environ["DATA_DIR"] = str(folder.path)
     account = folder.prepare(environment.text("ENGINE_USER"))
     lock = stack.enter_context(folder.hold())
@@ -109,8 +109,10 @@ def _listen_for_signals() -> None:
             signal.signal(each, signal.SIG_IGN)  # once is enough; stopping is under way
         raise _Stopped
 
-    for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, stop)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup leaves it
+        signal.signal(signal.SIGHUP, stop)
 
 
 # -- what is started ----------------------------------------------------------------------------
