@@ -12,7 +12,6 @@ the caller, who knows what the constraint means.
 
 from __future__ import annotations
 
-import re
 import select
 import threading
 from collections.abc import Sequence
@@ -25,6 +24,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.utils import OperationalError as DjangoOperationalError
 from psycopg import errors as pg
 from psycopg import pq
+from psycopg.adapt import Transformer
 
 from backend.errors import IncorrectType, ServiceUnavailable, Timeout, TransactionConflict
 
@@ -34,6 +34,7 @@ Row = tuple[Any, ...]
 _UNAVAILABLE = "The database can't be reached at the moment."
 # Statements kept prepared on one connection; the oldest one makes room.
 _MOST_PREPARED = 500
+_TEXT = 25  # the type text
 _SUCCESS = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
 
 
@@ -53,13 +54,7 @@ def fetch(sql: str, params: Sequence[Any], *, prepare: bool) -> list[Row]:
         _thread.connection.errors_occurred = True
         _raise_service_error(error)
         raise
-    if result.ntuples == 0:
-        return []
-    get, columns = result.get_value, range(result.nfields)
-    return [
-        tuple([None if (value := get(row, c)) is None else value.decode() for c in columns])
-        for row in range(result.ntuples)
-    ]
+    return session.rows(result) if result.ntuples else []
 
 
 class _Session:
@@ -72,6 +67,8 @@ class _Session:
         self._made = 0
         self._poll = select.poll()
         self._poll.register(raw.fileno(), select.POLLIN)
+        # psycopg's own loop over rows and columns, in C; five times as fast as one here.
+        self._transformer = Transformer(raw)
 
     def is_alive(self) -> bool:
         """Whether the server has not hung up, without asking it.
@@ -104,6 +101,12 @@ class _Session:
             self._check(self._pgconn.exec_(b"DEALLOCATE " + name))
             return self.run(sql, params, prepare)
         return self._check(result)
+
+    def rows(self, result: pq.abc.PGresult) -> list[Row]:
+        """The rows of a result, every value as text."""
+        self._transformer.set_pgresult(result, set_loaders=False)
+        self._transformer.set_loader_types([_TEXT] * result.nfields, pq.Format.TEXT)
+        return self._transformer.load_rows(0, result.ntuples, tuple)
 
     def _prepare(self, sql: bytes, parameters: int) -> bytes:
         if len(self._prepared) >= _MOST_PREPARED:
@@ -193,15 +196,11 @@ def _encode(value: Any) -> bytes | None:
     return str(value).encode()
 
 
-_TO_ESCAPE = re.compile(rb'(["\\])')
-
-
 def _encode_element(value: Any) -> bytes:
     encoded = _encode(value)
     if encoded is None:
         return b"NULL"
-    if b'"' in encoded or b"\\" in encoded:
-        encoded = _TO_ESCAPE.sub(rb"\\\1", encoded)
+    encoded = encoded.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
     return b'"' + encoded + b'"'
 
 
