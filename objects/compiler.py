@@ -272,7 +272,7 @@ class _Compiler:
         if values is None:
             return FALSE
         if reading.is_whole and reading.kind in SINGLE_KINDS:
-            return f"({reading.json} IN " + values + ")"
+            return f"(NULLIF({reading.json}, 'null'::jsonb) IN " + values + ")"
         if reading.is_whole and reading.kind == "Relation":
             pointer = Sql(
                 "jsonb_build_object('__type', 'Pointer', 'className', %s::text,"
@@ -280,8 +280,12 @@ class _Compiler:
                 (reading.target_class,),
             )
             return self.members(node.path[0], "(" + pointer + " IN " + values + ")")
+        # Null is no value, so it equals none, also if the sub-query has one.
         return either(
-            each_candidate(reading, lambda c: f"({c} IN " + values + ")", depth) for depth in (0, 1)
+            each_candidate(
+                reading, lambda c: f"(NULLIF({c}, 'null'::jsonb) IN " + values + ")", depth
+            )
+            for depth in (0, 1)
         )
 
     def subquery(

@@ -156,9 +156,8 @@ def any_element(reading: Reading, values: list[Json]) -> Sql:
     simple = [value for value in values if jsonpath.is_simple(value)]
     whole = [value for value in values if not jsonpath.is_simple(value)]
     if len(simple) > _LONG_LIST:
-        # Files stay: they are equal by name, not in all that is stored.
-        whole += [value for value in simple if kind(value) != "File"]
-        simple = [value for value in simple if kind(value) == "File"]
+        whole += [value for value in simple if not _is_file(value)]
+        simple = [value for value in simple if _is_file(value)]
     parts = []
     if simple:
         if len(simple) == 1 and reading.is_whole and reading.kind == "Array" and not reading.column:
@@ -187,22 +186,25 @@ def _whole_equality(reading: Reading, values: list[Json]) -> Sql:
 
 def is_subset(candidate: str, values: Sequence[Json]) -> Sql:
     """The candidate is a list, and each of its elements equals one of the values."""
-    simple = [value for value in values if jsonpath.is_simple(value)]
-    whole = [json_text(value) for value in values if not jsonpath.is_simple(value)]
-    others = f"strict $[*] ? (!{jsonpath.equals_any(simple)})" if simple else "strict $[*]"
+    files = [str(value["name"]) for value in values if isinstance(value, dict) and _is_file(value)]
+    others = [json_text(value) for value in values if not _is_file(value)]
     return Sql(
         f"jsonb_typeof({candidate}) = 'array' AND NOT EXISTS (SELECT 1 FROM"
-        f" jsonb_path_query({candidate}, %s::jsonpath, '{{}}', true) AS e"
-        " WHERE NOT (e = ANY(%s::text[]::jsonb[])))",
-        (others, whole),
+        f" jsonb_path_query({candidate}, '$[*]') AS e WHERE (e = ANY(%s::text[]::jsonb[])"
+        " OR (e->>'__type' = 'File' AND e->>'name' = ANY(%s::text[]))) IS NOT TRUE)",
+        (others, files),
     )
 
 
+def _is_file(value: Json) -> bool:
+    # Files are equal by name, not in all that is stored.
+    return kind(value) == "File"
+
+
 def selected_values(key: Path, table: ClassTable, alias: str) -> Sql:
-    """The values at a path of a sub-query's row, as a set-returning column without nulls."""
+    """The values at a path of a sub-query's row, as a set-returning column; some may be null."""
     reading = read(table, key, alias)
-    value, steps = start(reading)
-    path = jsonpath.path(steps) + ' ? (@.type() != "null")'
     if reading.is_whole:
-        return Sql(f"NULLIF({reading.json}, 'null'::jsonb)")
-    return "jsonb_path_query(" + value + Sql(", %s::jsonpath)", (path,))
+        return Sql(reading.json)
+    value, steps = start(reading)
+    return "jsonb_path_query(" + value + Sql(", %s::jsonpath)", (jsonpath.path(steps),))
