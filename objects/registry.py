@@ -91,7 +91,7 @@ def model_tables() -> dict[str, str]:
 
 def _column(model: type[ModelBackedObject], attribute: str) -> Column:
     field = model._meta.get_field(attribute)
-    if isinstance(field, models.CharField | models.TextField) and field.db_collation != "C":
+    if getattr(field, "db_collation", "C") != "C":
         # Indexes and comparisons are those of code points, as everywhere.
         raise ImproperlyConfigured(
             f'{model.__name__}.{attribute} needs db_collation="C" to hold a promoted field.'
