@@ -54,6 +54,13 @@ def _is_pure(config: pytest.Config) -> bool:
     return bool(places) and all(place == pure or pure in place.parents for place in places)
 
 
+def pytest_make_parametrize_id(config: pytest.Config, val: object) -> str | None:
+    """Names of cases that are the same in every process of a run: a set's own order is not."""
+    if isinstance(val, set | frozenset):
+        return str(sorted(val, key=str))
+    return str(val)[:80] if isinstance(val, dict) else None
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     _engines.close()
 

@@ -65,7 +65,6 @@ def search(term: str, field: str | None = None, **options: Any) -> dict[str, Any
         ({"$nor": [search("coffee")]}, {"book", "none"}),
         (search("maisons", language="fr"), set()),
     ],
-    ids=str,
 )
 def test_a_search_finds(world: World, stored, where, expected):
     world.fill(OBJECTS)
