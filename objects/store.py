@@ -70,10 +70,11 @@ def find(
     guard, guard_params = _guard(table, scope)
     paging, paging_params = _paging(limit, skip)
     # One row of the class joined to the objects: without objects the version still comes back,
-    # and a nested loop over one row keeps the order of the inner select.
+    # and a nested loop over one row keeps the order of the inner select. Rows become text outside
+    # of it, for PostgreSQL would do that before it sorts, to all that are left out in the end too.
     rows = fetch(
-        f"SELECT {guard}, t.* FROM objects_class c LEFT JOIN LATERAL"
-        f" (SELECT {object_columns(table, 't')} FROM {table.relation} t WHERE {condition.text}"
+        f"SELECT {guard}, {object_columns(table, 't')} FROM objects_class c LEFT JOIN LATERAL"
+        f" (SELECT * FROM {table.relation} t WHERE {condition.text}"
         f" {sorting.text}{paging}) t ON true WHERE c.id = %s",
         (
             *guard_params,
