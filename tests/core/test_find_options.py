@@ -1,0 +1,79 @@
+"""The parameters of a find: what they mean, and that nothing is guessed."""
+
+from __future__ import annotations
+
+import pytest
+
+from backend.errors import ServiceError
+from objects.core.find_options import FindLimits, parse_find_options
+from objects.core.query import Compare, Equals, Everything, FindOptions, OrderKey
+
+LIMITS = FindLimits()
+
+
+def parsed(**params: object) -> FindOptions:
+    return parse_find_options(params, LIMITS)
+
+
+def test_nothing_asked_for_is_everything_by_the_default_limit():
+    options = parsed()
+    assert (options.where, options.limit, options.skip) == (Everything(), 100, 0)
+    assert (options.order, options.keys, options.include, options.count) == ((), None, (), False)
+
+
+def test_text_of_a_query_string_and_values_of_a_body_mean_the_same():
+    text = parsed(where='{"a":{"$gt":1}}', limit="5", skip="2", count="1", order="-a,b")
+    values = parsed(where={"a": {"$gt": 1}}, limit=5, skip=2, count=1, order="-a,b")
+    assert text == values
+    assert text.where == Compare(("a",), "gt", 1)
+    assert text.order == (OrderKey(("a",), True), OrderKey(("b",)))
+
+
+def test_a_large_limit_is_cut_silently_and_none_is_none():
+    assert parsed(limit="1000000").limit == LIMITS.max_limit
+    assert parsed(limit=0).limit == 0
+
+
+def test_of_an_included_path_the_way_to_it_is_included():
+    options = parsed(include="owner.company,tags", keys="name,boss.age")
+    assert options.include == (("boss",), ("owner",), ("owner", "company"), ("tags",))
+    assert options.keys == {("name",), ("boss", "age")}
+
+
+@pytest.mark.parametrize("params", [{"include": "*"}, {"includeAll": "true"}])
+def test_all_pointers_may_be_included(params):
+    assert parsed(**params).include_all
+
+
+def test_a_where_is_read_as_constraints():
+    assert parsed(where='{"a":null}').where == Equals(("a",), None)
+
+
+@pytest.mark.parametrize(
+    ("params", "code", "message"),
+    [
+        ({"limit": "abc"}, 102, "limit: expected a whole number"),
+        ({"limit": "-1"}, 102, "limit: expected a number from 0"),
+        ({"limit": "1.5"}, 102, "limit: expected a whole number"),
+        ({"limit": True}, 102, "limit: expected a whole number"),
+        ({"skip": "-5"}, 102, "skip: expected a number from 0"),
+        ({"skip": "1e3"}, 102, "skip: expected a whole number"),
+        ({"count": "maybe"}, 102, "count: expected true or false"),
+        ({"nonsense": 1}, 102, "Invalid parameter for query: nonsense"),
+        ({"where": "{"}, 107, "where parameter is not valid JSON"),
+        ({"where": "[]"}, 107, "where: expected an object"),
+        ({"where": "5"}, 107, "where: expected an object"),
+        ({"where": '{"a":{"$in":1}}'}, 107, "where.a.$in: bad $in value"),
+        ({"order": "a b"}, 105, "order: Invalid field name: a b."),
+        ({"order": "x; DROP"}, 105, "order: Invalid field name: x; DROP."),
+        ({"keys": "a b"}, 105, "Invalid key name: a b"),
+        ({"include": "a..b"}, 105, "Invalid key name: a..b"),
+        ({"include": ".".join("abcdefghijkl")}, 102, "include: deeper than 10 levels"),
+        ({"include": ",".join(f"f{n}" for n in range(200))}, 102, "include: more than 100 paths"),
+        ({"order": 5}, 102, "order: expected text"),
+    ],
+)
+def test_what_is_wrong_is_refused(params, code, message):
+    with pytest.raises(ServiceError) as caught:
+        parsed(**params)
+    assert (caught.value.code, caught.value.message[: len(message)]) == (code, message)
