@@ -49,7 +49,6 @@ async function worker() {
     enableAnonymousUsers: false,
     // Tells the processes of one another's new classes.
     databaseOptions: { enableSchemaHooks: true },
-    logsFolder: null,
     logLevel: 'error',
   });
   await server.start();

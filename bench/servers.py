@@ -191,7 +191,7 @@ def peer(engines: Engines, workers: int) -> Iterator[Target]:
         "PATH": os.environ["PATH"],
         "HOME": os.environ.get("HOME", "/"),
         "NODE_ENV": "production",
-        "NO_DEPRECATION": "1",
+        "PARSE_SERVER_LOGS_FOLDER": "null",
         "PEER_PORT": str(port),
         "PEER_PROCESSES": str(workers),
         "PEER_DATABASE_URL": engines.url(_PEER_DATABASE).replace("postgresql:", "postgres:"),
