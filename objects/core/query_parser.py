@@ -40,7 +40,6 @@ from .query import (
     RelatedTo,
     Select,
     SubQuery,
-    Text,
     all_of,
 )
 from .relative_time import relative_date
@@ -172,7 +171,7 @@ class _Parser:
         if key == "$relatedTo":
             return _related_to(value, f"{place}.$relatedTo")
         if key == "$text":
-            return _text(None, value, f"{place}.$text")
+            return text.parse_text(None, value, f"{place}.$text")
         if key == "ACL" or key.startswith("ACL."):
             raise InvalidQuery("Cannot query on ACL.")
         path = check_path(key, allow_internal=self.allow_internal)
@@ -247,7 +246,7 @@ class _Parser:
         if key == "$regex":
             return _matches(path, operand, siblings.get("$options", ""), place)
         if key == "$text":
-            return _text(path, operand, here)
+            return text.parse_text(path, operand, here)
         if key in ("$inQuery", "$notInQuery"):
             subquery = self.subquery(operand, key, here, depth)
             return InQuery(path, subquery, negated=key == "$notInQuery")
@@ -378,33 +377,6 @@ def _related_to(value: object, place: str) -> RelatedTo:
         raise InvalidQuery(f"{place}.object: expected a pointer")
     key = names.check_field_name(value["key"], f"{place}.key")
     return RelatedTo(str(owner["className"]), str(owner["objectId"]), key)
-
-
-def _text(path: Path | None, value: object, place: str) -> Text:
-    search = value.get("$search") if _is_object(value) else None
-    if not _is_object(search):
-        raise InvalidJSON(f"{place}: bad $text: $search, should be object")
-    term = search.get("$term")
-    if not isinstance(term, str) or not term:
-        raise InvalidJSON(f"{place}.$search: bad $text: $term, should be string")
-    if len(term) > text.MAX_TERM_LENGTH:
-        raise InvalidQuery(f"{place}: $term has at most {text.MAX_TERM_LENGTH} characters")
-    language = search.get("$language", text.DEFAULT_LANGUAGE)
-    if not isinstance(language, str):
-        raise InvalidJSON(f"{place}.$search: bad $text: $language, should be string")
-    if text.configuration(language) is None:
-        raise InvalidQuery(f"{place}.$search: unknown $language {shown(language)}")
-    flags = []
-    for name in ("$caseSensitive", "$diacriticSensitive"):
-        flag = search.get(name, False)
-        if not isinstance(flag, bool):
-            raise InvalidJSON(f"{place}.$search: bad $text: {name}, should be boolean")
-        flags.append(flag)
-    unknown = set(search) - {"$term", "$language", "$caseSensitive", "$diacriticSensitive"}
-    if unknown:
-        raise InvalidJSON(f"{place}.$search: bad $text: {shown(min(unknown))}")
-    normalise(term, f"{place}.$search.$term")
-    return Text(path, term, language.lower(), flags[0], flags[1])
 
 
 __all__ = ["check_path", "parse_order", "parse_where"]
