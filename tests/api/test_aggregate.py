@@ -2,101 +2,142 @@
 
 from __future__ import annotations
 
-import pytest
+import json
 
-from tests.rest import CLIENT, MASTER, Api
+import pytest
 
 
 @pytest.fixture
-def games(master):
-    """Four games of two teams, one without a score."""
-    teams = [master.make("Team", name=name) for name in ("Reds", "Blues")]
-    for name, score, team in (("a", 3, 0), ("b", 1, 1), ("c", None, 0), ("d", 2.5, 0)):
-        fields = {} if score is None else {"score": score}
-        pointer = {"__type": "Pointer", "className": "Team", "objectId": teams[team]}
-        when = {"__type": "Date", "iso": f"202{team}-05-01T00:00:00.000Z"}
-        master.make("Game", name=name, team=pointer, tags=[name, "all"], when=when, **fields)
-    return Api(MASTER)
+def sales(master):
+    shops = {name: master.make("Shop", name=name) for name in ("north", "south")}
+    for shop, amount, tags in (
+        ("north", 10, ["a", "b"]),
+        ("north", 5, ["b"]),
+        ("south", 7, []),
+        ("south", None, ["c"]),
+    ):
+        pointer = {"__type": "Pointer", "className": "Shop", "objectId": shops[shop]}
+        fields = {} if amount is None else {"amount": amount}
+        master.make("Sale", shopName=shop, shop=pointer, tags=tags, place={"x": shop}, **fields)
+    return shops
 
 
-def aggregated(api, **params):
-    reply = api.get("/aggregate/Game", **params)
+def aggregate(api, *stages, class_name="Sale", **params):
+    if stages:
+        params["pipeline"] = json.dumps(stages)
+    reply = api.get(f"/aggregate/{class_name}", **params)
     assert reply.status == 200, reply.json
     return reply.json["results"]
 
 
-def test_a_pipeline_groups_and_sorts(games):
-    pipeline = [
-        {"$match": {"score": {"$exists": True}}},
-        {"$group": {"_id": {"$year": "$when"}, "total": {"$sum": "$score"}, "n": {"$sum": 1}}},
-        {"$sort": {"total": -1}},
+def test_groups_show_their_key_as_object_id(master, sales):
+    group = {"_id": "$shopName", "total": {"$sum": "$amount"}, "number": {"$sum": 1}}
+    found = aggregate(master, {"$group": group}, {"$sort": {"_id": 1}})
+    assert found == [
+        {"objectId": "north", "total": 15, "number": 2},
+        {"objectId": "south", "total": 7, "number": 2},
     ]
-    expected = [{"objectId": 2020, "total": 5.5, "n": 2}, {"objectId": 2021, "total": 1, "n": 1}]
-    assert aggregated(games, pipeline=pipeline) == expected
-    stages = {name: stage for entry in pipeline for name, stage in entry.items()}
-    assert aggregated(games, **stages) == expected
-    assert games.call("POST", "/aggregate/Game", {"_method": "GET", "pipeline": pipeline}).json == {
-        "results": expected
+
+
+def test_accumulators(master, sales):
+    group = {
+        "_id": None,
+        "most": {"$max": "$amount"},
+        "least": {"$min": "$amount"},
+        "mean": {"$avg": "$amount"},
     }
+    (found,) = aggregate(master, {"$group": group})
+    assert (found["most"], found["least"]) == (10, 5)
+    assert found["mean"] == pytest.approx(22 / 3)
 
 
-def test_objects_come_out_as_they_are_read(games):
-    [found] = aggregated(games, pipeline=[{"$match": {"name": "a"}}])
-    assert found == games.results("Game", where={"name": "a"})[0]
+def test_stages_work_one_after_the_other(master, sales):
+    found = aggregate(
+        master,
+        {"$match": {"amount": {"$gt": 5}}},
+        {"$addFields": {"double": {"$multiply": ["$amount", 2]}}},
+        {"$sort": {"amount": -1}},
+        {"$skip": 1},
+        {"$limit": 1},
+        {"$project": {"double": 1}},
+    )
+    assert [row["double"] for row in found] == [14]
+    assert "amount" not in found[0]
 
 
-def test_other_classes_are_looked_up(games):
-    pipeline = [
-        {"$lookup": {"from": "Team", "localField": "team", "foreignField": "_id", "as": "team"}},
-        {"$unwind": "$team"},
-        {"$sortByCount": "$team.name"},
-    ]
-    assert aggregated(games, pipeline=pipeline) == [
-        {"objectId": "Reds", "count": 3},
-        {"objectId": "Blues", "count": 1},
-    ]
+def test_lists_are_unwound_and_rows_counted(master, sales):
+    assert aggregate(master, {"$unwind": "$tags"}, {"$count": "tags"}) == [{"tags": 4}]
 
 
-def test_distinct_values(games):
-    assert aggregated(games, distinct="tags") == ["a", "all", "b", "c", "d"]
-    assert aggregated(games, distinct="score", where={"name": {"$ne": "b"}}) == [2.5, 3]
+def test_a_sample_has_the_size_that_was_asked_for(master, sales):
+    assert len(aggregate(master, {"$sample": {"size": 3}})) == 3
 
 
-def test_a_class_that_is_not_there_has_no_results(master):
-    assert master.get("/aggregate/Nothing", pipeline=[{"$count": "n"}]).json == {"results": []}
+def test_other_classes_are_looked_up(master, sales):
+    lookup = {"from": "Shop", "localField": "shopName", "foreignField": "name", "as": "found"}
+    rows = aggregate(master, {"$lookup": lookup}, {"$limit": 1})
+    assert rows[0]["found"][0]["name"] == rows[0]["shopName"]
 
 
 @pytest.mark.parametrize(
-    ("params", "code"),
+    ("params", "expected"),
     [
-        ({"pipeline": [{"$foo": {}}]}, 102),
-        ({"pipeline": [{"group": {"_id": None}}]}, 102),
-        ({"pipeline": [{"$group": {"total": {"$sum": 1}}}]}, 102),
-        ({"pipeline": [{"$match": {}, "$limit": 1}]}, 102),
-        ({"pipeline": "nonsense"}, 107),
-        ({"group": {"_id": None}}, 102),
-        ({"pipeline": [{"$match": {"score": {"$foo": 1}}}]}, 107),
+        ({"distinct": "shopName"}, ["north", "south"]),
+        ({"distinct": "tags"}, ["a", "b", "c"]),
+        ({"distinct": "place.x"}, ["north", "south"]),
+        ({"distinct": "amount", "where": '{"amount":{"$gt":5}}'}, [7, 10]),
+        ({"distinct": "nothing"}, []),
     ],
 )
-def test_what_is_no_pipeline_is_refused(games, params, code):
-    assert games.get("/aggregate/Game", **params).error == (400, code)
+def test_distinct_values(master, sales, params, expected):
+    assert sorted(aggregate(master, **params)) == expected
 
 
-def test_numbers_beyond_all_bounds_are_no_fault_of_the_service(games):
-    big = {"$multiply": ["$score", *[10**300] * 5]}
-    reply = games.get("/aggregate/Game", pipeline=[{"$project": {"x": big}}, {"$limit": 1}])
-    assert reply.status == 200
-    beyond = {"$multiply": [{"$literal": 10**999}] * 40}
-    for _ in range(3):
-        beyond = {"$multiply": [beyond] * 3}
-    reply = games.get("/aggregate/Game", pipeline=[{"$project": {"_id": 0, "x": beyond}}])
-    assert reply.error == (400, 111)
+def test_distinct_pointers_are_pointers(master, sales):
+    found = aggregate(master, distinct="shop")
+    assert {pointer["objectId"] for pointer in found} == set(sales.values())
+    assert all(pointer["__type"] == "Pointer" for pointer in found)
 
 
-def test_only_the_master_key_aggregates(games):
-    reply = Api(CLIENT).get("/aggregate/Game", pipeline=[{"$count": "n"}])
-    assert reply.error == (403, 119)
+def test_a_match_alone_and_other_parameters_are_a_pipeline_too(master, sales):
+    assert len(aggregate(master, **{"$match": '{"shopName":"north"}'})) == 2
 
 
-def test_the_read_only_master_key_aggregates(games, reader):
-    assert aggregated(reader, pipeline=[{"$count": "n"}]) == [{"n": 4}]
+@pytest.mark.parametrize(
+    "stages",
+    [
+        [{"$unknown": {}}],
+        [{"$out": "Sale"}],
+        [{"$merge": {"into": "Sale"}}],
+        [{"match": {}}],
+        [{"$match": {}, "$limit": 1}],
+        [{}],
+        [5],
+        [{"$group": {"total": {"$sum": 1}}}],
+        [{"$group": {"_id": None, "objectId": {"$sum": 1}}}],
+        [{"$limit": -1}],
+        [{"$limit": "x"}],
+        [{"$sort": {"amount": 2}}],
+        [{"$lookup": {"from": "Shop"}}],
+        [{"$group": {"_id": None, "a": {"$function": "x"}}}],
+    ],
+)
+def test_a_stage_that_is_not_known_or_not_right_is_refused(master, sales, stages):
+    reply = master.get("/aggregate/Sale", pipeline=json.dumps(stages))
+    assert reply.status == 400
+    assert reply.json["code"] in (102, 105, 107)
+    assert len(master.results("Sale")) == 4
+
+
+@pytest.mark.parametrize("pipeline", ["{", "5", '"x"', "null;"])
+def test_a_pipeline_that_is_no_json_list_is_refused(master, sales, pipeline):
+    assert master.get("/aggregate/Sale", pipeline=pipeline).status == 400
+
+
+def test_only_the_master_keys_may(client, reader, sales):
+    assert client.get("/aggregate/Sale", distinct="shopName").error == (403, 119)
+    assert len(aggregate(reader, distinct="shopName")) == 2
+
+
+def test_a_missing_class_is_empty(master):
+    assert aggregate(master, {"$match": {}}, class_name="Nothing") == []
