@@ -18,7 +18,7 @@ from backend.embedded.folder import DataFolder
 from backend.environment import BadSetting
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-environment.read_file(Path(os.environ.get("ENV_FILE") or BASE_DIR / ".env"))
+environment.read_file(Path(environment.text("ENV_FILE") or BASE_DIR / ".env"))
 # Which of the processes this is. It decides about timeouts and names the database connections.
 PROCESS = environment.choice(
     "PROCESS", "manage", ("web", "realtime", "worker", "beat", "manage", "test")

@@ -60,7 +60,7 @@ def main() -> int:
 
 
 def _run(stack: contextlib.ExitStack) -> int:
-    environment.read_file(Path(os.environ.get("ENV_FILE") or ROOT / ".env"))
+    environment.read_file(Path(environment.text("ENV_FILE") or ROOT / ".env"))
     folder = DataFolder(ROOT / (environment.text("DATA_DIR") or ".data"))
     os.environ["DATA_DIR"] = str(folder.path)
     account = folder.prepare(environment.text("ENGINE_USER"))
