@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import groupby
+from random import uniform
+from time import sleep
 from typing import Any
 
 from django.db import transaction
@@ -26,6 +28,7 @@ from objects.views.classes import ObjectsView, created_body
 
 # A transaction that lost to another one is worth repeating; the other one is through by then.
 _ATTEMPTS = 5
+_PAUSE = 0.01  # seconds
 
 
 class BatchView(ServiceView):
@@ -166,4 +169,6 @@ def _together(items: list[_Item]) -> list[dict[str, Any]]:
         except TransactionConflict:
             if attempt == _ATTEMPTS - 1:
                 raise
+            # Two that begin again at the same moment would meet again.
+            sleep(uniform(0, _PAUSE * 2**attempt))
     raise AssertionError("unreachable")
