@@ -7,7 +7,6 @@ token and no password is written down.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import logging.config
 import os
@@ -20,6 +19,8 @@ from typing import Any
 import msgspec
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
+
+from backend import log_lines
 
 MASK = "***"
 _STANDARD_ERROR = 2
@@ -87,20 +88,12 @@ def mask(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
 
 
 class _LineLogger:
-    """Writes a line with one system call, so that lines of several processes never mix."""
+    """Where structlog's lines go."""
 
     def msg(self, line: bytes) -> None:
-        write_line(line)
+        log_lines.write(line)
 
     debug = info = warning = error = critical = exception = fatal = log = msg
-
-
-def write_line(line: bytes) -> None:
-    """Write to standard error. A log that can't be written never stops the work."""
-    rest = memoryview(line + b"\n")
-    with contextlib.suppress(OSError):
-        while rest:
-            rest = rest[os.write(_STANDARD_ERROR, rest) :]
 
 
 class _LineHandler(logging.Handler):
@@ -108,7 +101,7 @@ class _LineHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            write_line(self.format(record).encode(errors="replace"))
+            log_lines.write(self.format(record).encode(errors="replace"))
         except Exception:  # as every handler of the standard library does
             self.handleError(record)
 
@@ -250,7 +243,7 @@ def request_line(request_id: str, method: str, path: str, status: int, ms: float
         log = get_logger("request")
         log.info("request", method=method, path=path, status=status, ms=ms)
         return
-    write_line(
+    log_lines.write_soon(
         _encode(
             {
                 "logger": "request",

@@ -77,8 +77,6 @@ class _Session:
         notice, which is read away). Looking costs two microseconds and makes a repetition of
         statements unnecessary, which would be unsafe for writes.
         """
-        if not self._poll.poll(0):
-            return True
         try:
             self._pgconn.consume_input()
         except psycopg.Error:

@@ -7,7 +7,6 @@ path, status, duration. The query string and headers are never logged.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping
 from ipaddress import ip_address, ip_network
@@ -19,6 +18,7 @@ from structlog.contextvars import bind_contextvars, clear_contextvars
 
 from backend.conf import service_settings
 from backend.logs import request_line
+from backend.randomness import random_bytes
 
 HEADER = "X-Request-Id"
 _WELL_FORMED = re.compile(r"[A-Za-z0-9_.-]{8,64}").fullmatch
@@ -26,7 +26,7 @@ _WELL_FORMED = re.compile(r"[A-Za-z0-9_.-]{8,64}").fullmatch
 
 def new_request_id() -> str:
     """128 random bits, as text."""
-    return os.urandom(16).hex()
+    return random_bytes(16).hex()
 
 
 class RequestContext:

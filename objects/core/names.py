@@ -8,11 +8,11 @@ so an id can stand in an access list without being mistaken for one of them.
 from __future__ import annotations
 
 import re
-import secrets
 import string
 from typing import Final
 
 from backend.errors import InvalidClassName, InvalidKeyName, MissingObjectId
+from backend.randomness import random_bytes
 
 SYSTEM_CLASSES: Final = frozenset(
     {
@@ -150,7 +150,7 @@ def is_entity(name: str) -> bool:
 def new_object_id() -> str:
     """Ten characters of ``[A-Za-z0-9]`` from a cryptographic source, all equally likely."""
     while True:
-        letters = secrets.token_bytes(16).translate(_TO_ALPHABET, _UNFAIR)
+        letters = random_bytes(16).translate(_TO_ALPHABET, _UNFAIR)
         if len(letters) >= OBJECT_ID_LENGTH:
             return letters[:OBJECT_ID_LENGTH].decode("ascii")
 
