@@ -7,7 +7,11 @@ from django.urls import get_resolver
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backend.settings")
 
-application = get_wsgi_application()
+_django = get_wsgi_application()
+
+from backend.api.edge import RestFirst  # noqa: E402 (needs Django's settings)
+
+application = RestFirst(_django)
 
 # Every view is imported now: a fault in one shows at the start, and no request waits for it.
 for urlconf in (None, "backend.api.urls"):

@@ -1,25 +1,32 @@
-"""Where REST requests leave Django's middleware.
+"""Where REST requests leave Django's way.
 
-Everything below ``MOUNT_PATH`` is answered here, so that the admin's middleware (sessions, CSRF,
-authentication, messages) costs REST requests nothing.
+Everything below ``MOUNT_PATH`` is answered here: behind the WSGI server by ``RestFirst`` without
+Django's handler, elsewhere (Django's test client) by the middleware ``ApiEdge``. Both call the
+same views; what they leave out are sessions, CSRF, authentication, messages, signals and the
+thread's URL settings, which only the admin needs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import cast
+from collections.abc import Callable, Iterable
+from typing import Any, cast
 
 from corsheaders.middleware import CorsMiddleware
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.urls import ResolverMatch, get_resolver
-from django.urls.exceptions import Resolver404
+from django.core.handlers.exception import convert_exception_to_response
+from django.core.handlers.wsgi import WSGIRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 
+from backend.api.context import RequestContext
+from backend.api.routing import resolve
 from backend.api.views import UnknownRoute
 from backend.conf import service_settings
 
-URLCONF = "backend.api.urls"
-
 _unknown = UnknownRoute.as_view()
+
+
+def _is_rest(path: str) -> bool:
+    mount = service_settings.MOUNT_PATH
+    return path.startswith(mount) and path[len(mount) : len(mount) + 1] in ("/", "")
 
 
 class ApiEdge:
@@ -30,9 +37,7 @@ class ApiEdge:
         self._to_browser = CorsMiddleware(_answer)
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        mount = service_settings.MOUNT_PATH
-        path = request.path_info
-        if not path.startswith(mount) or path[len(mount) : len(mount) + 1] not in ("/", ""):
+        if not _is_rest(request.path_info):
             return self._get_response(request)
         # Only browsers say where a page comes from, and only they look at the CORS headers.
         if "HTTP_ORIGIN" in request.META:
@@ -40,24 +45,38 @@ class ApiEdge:
         return _answer(request)
 
 
-def _answer(request: HttpRequest) -> HttpResponseBase:
+class RestFirst:
+    """The WSGI application: REST requests, and before Django whatever else comes.
+
+    An answer that is whole goes to the server as a list, which granian sends at once; it streams
+    everything else through another thread.
+    """
+
+    def __init__(self, django: Callable[..., Iterable[bytes]]) -> None:
+        self._django = django
+        self._rest = convert_exception_to_response(RequestContext(ApiEdge(_answer)))
+
+    def __call__(
+        self, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes]:
+        if not _is_rest(environ.get("PATH_INFO", "")):
+            return self._django(environ, start_response)
+        request = WSGIRequest(environ)
+        response = self._rest(request)
+        start_response(
+            f"{response.status_code} {response.reason_phrase}", list(response.headers.items())
+        )
+        request.close()
+        if isinstance(response, StreamingHttpResponse):
+            return response
+        return [response.content]
+
+
+def _answer(request: HttpRequest) -> HttpResponse:
     if request.method == "OPTIONS":
         return HttpResponse(status=200)
-    match = resolve(request.path_info[len(service_settings.MOUNT_PATH) :])
-    if match is None:
+    found = resolve(request.path_info[len(service_settings.MOUNT_PATH) :])
+    if found is None:
         return _unknown(request)
-    response: HttpResponse = match.func(request, *match.args, **match.kwargs)
-    return response
-
-
-def resolve(path: str) -> ResolverMatch | None:
-    """The route of a path below the mount path (``/classes/Foo``), or None.
-
-    A slash at the end means nothing: the JavaScript SDK lists classes at ``/schemas/``.
-    """
-    if path.endswith("/") and path != "/":
-        path = path[:-1]
-    try:
-        return get_resolver(URLCONF).resolve(path)
-    except Resolver404:
-        return None
+    view, names = found
+    return view(request, **names)

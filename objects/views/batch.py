@@ -15,10 +15,10 @@ from typing import Any
 
 from django.db import transaction
 
-from backend.api.edge import resolve
 from backend.api.exceptions import as_service_error
 from backend.api.parsers import query_parameters
 from backend.api.renderers import Answer
+from backend.api.routing import resolve
 from backend.api.views import METHODS, Call, ServiceView
 from backend.conf import service_settings
 from backend.errors import InvalidJSON, ServiceError, TransactionConflict
@@ -131,9 +131,9 @@ def _item(call: Call, request: object, place: str) -> _Item:
         raise InvalidJSON(f"{place}.body: expected an object")
     mount = service_settings.MOUNT_PATH
     bare, _, query = path.partition("?")
-    match = resolve(bare[len(mount) :]) if bare.startswith(f"{mount}/") else None
-    view_class = getattr(match.func, "view_class", None) if match is not None else None
-    if match is None or view_class is None:
+    view, names = (bare.startswith(f"{mount}/") and resolve(bare[len(mount) :])) or (None, {})
+    view_class = getattr(view, "view_class", None)
+    if view_class is None:
         raise InvalidJSON(f"cannot route batch path {path[:200]}")
     if view_class is BatchView:
         raise InvalidJSON(f"{place}.path: a batch can't contain a batch")
@@ -141,7 +141,7 @@ def _item(call: Call, request: object, place: str) -> _Item:
     if method.upper() == "GET":
         params.update(body)
     item = Call(call.principal, method.upper(), params, body, call.request_id)
-    return _Item(place, item, view_class(), match.kwargs)
+    return _Item(place, item, view_class(), names)
 
 
 def _answer(item: _Item) -> dict[str, Any]:
