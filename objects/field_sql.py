@@ -114,6 +114,18 @@ def _field_texts(field: str, kind: FieldKind, data: str) -> tuple[str, str | Non
 
 def read(table: ClassTable, path: Path, alias: str) -> Reading:
     """How a path is read in the rows of a class."""
+    if len(path) > 1:
+        return _read(table, path, alias)
+    key = (path[0], alias)
+    known: Reading | None = table.readings.get(key)
+    if known is None:
+        known = _read(table, path, alias)
+        if known.kind is not None:  # a client may ask for any number of fields that aren't there
+            table.readings[key] = known
+    return known
+
+
+def _read(table: ClassTable, path: Path, alias: str) -> Reading:
     dot = f"{alias}." if alias else ""
     name, is_whole = path[0], len(path) == 1
     column: Column | None

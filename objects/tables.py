@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 from objects.core.schema import ClassSchema
 from objects.core.values import Json
@@ -53,6 +53,8 @@ class ClassTable:
     schema: ClassSchema
     columns: Mapping[str, Column] = field(default_factory=lambda: _NO_COLUMNS)
     is_partition: bool = True
+    readings: dict[tuple[str, str], Any] = field(default_factory=dict, compare=False, repr=False)
+    """How ``field_sql`` reads fields that queries have named, by field and alias."""
 
     @cached_property
     def relation_values(self) -> dict[str, Json]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import string
+from functools import lru_cache
 from typing import Final
 
 from backend.errors import InvalidClassName, InvalidKeyName, MissingObjectId
@@ -51,6 +52,7 @@ _TO_ALPHABET = bytes(_ALPHABET[byte % 62] for byte in range(256))
 _UNFAIR = bytes(range(248, 256))
 
 
+@lru_cache(maxsize=4096)
 def is_field_name(name: str) -> bool:
     """Whether a field may have this name; ``objectId`` and the like are names as well."""
     return _NAME.fullmatch(name) is not None and name not in _RESERVED_NAMES

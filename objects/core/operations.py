@@ -23,9 +23,9 @@ from .values import MAX_INTEGER_DIGITS, Json, canonical_number, frozen, is_typed
 _INTEGER_LIMIT: Final = 10**MAX_INTEGER_DIGITS
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: a write has one for each field, and freezing doubles its cost
 class Set:
-    """The value, whatever was there."""
+    """The value, whatever was there. Nobody changes it once it is made."""
 
     value: Json
 
@@ -146,11 +146,12 @@ def fit(write: Write, schema: ClassSchema) -> tuple[Write, dict[str, FieldType]]
     cleared: dict[str, Operation] = {}
     types: dict[str, FieldType] = {}
     for path, operation in write.operations.items():
-        name, _, rest = path.partition(".")
-        if rest:
+        name = path
+        if "." in path:
+            name, _, rest = path.partition(".")
             types[name] = _container_type(schema, name, rest)
             continue
-        type_ = _operation_type(operation)
+        type_ = infer(operation.value) if type(operation) is Set else _operation_type(operation)
         if type_ is not None:
             types[name] = type_
             continue
@@ -170,7 +171,7 @@ def fit(write: Write, schema: ClassSchema) -> tuple[Write, dict[str, FieldType]]
 
 
 def _operation_type(operation: Operation) -> FieldType | None:
-    if isinstance(operation, Set | SetOnInsert):
+    if isinstance(operation, SetOnInsert):
         return infer(operation.value)
     if isinstance(operation, Increment):
         return _NUMBER
@@ -197,6 +198,9 @@ def apply(write: Write, obj: Mapping[str, Json]) -> dict[str, Json]:
     """
     result = dict(obj)
     for path, operation in write.operations.items():
+        if type(operation) is Set and "." not in path:
+            result[path] = operation.value
+            continue
         if isinstance(operation, ChangeRelation):
             continue
         if isinstance(operation, SetOnInsert):

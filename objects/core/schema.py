@@ -255,8 +255,20 @@ def _type(kind_: FieldKind, target_class: str | None = None) -> FieldType:
     return FieldType(kind_, target_class)
 
 
+_SIMPLE_TYPES: Final[Mapping[type, FieldType]] = {
+    str: _type("String"),
+    int: _type("Number"),
+    float: _type("Number"),
+    bool: _type("Boolean"),
+    list: _type("Array"),
+}
+
+
 def infer(value: Json) -> FieldType | None:
     """The type of field that a normalised value makes; None for null, which makes none."""
+    simple = _SIMPLE_TYPES.get(type(value))
+    if simple is not None:
+        return simple
     value_kind = kind(value)
     if value_kind is None:
         return None

@@ -119,7 +119,7 @@ def _parse_operation(key: str, value: Json) -> Operation:
 
 
 def _set(key: str, value: Json) -> Operation:
-    if isinstance(value, dict) and value.get("__type") == "Relation":
+    if type(value) is dict and value.get("__type") == "Relation":
         if "." in key:
             raise IncorrectType(f"{shown(key)}: a relation is a field, not a part of one")
         class_name = value["className"]
