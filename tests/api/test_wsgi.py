@@ -1,0 +1,74 @@
+"""What the WSGI server gets: REST around Django's handler, everything else through it."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+from backend.wsgi import application
+from tests.rest import CLIENT, MASTER
+
+
+def request(method: str, path: str, headers: dict[str, str], body: bytes = b"") -> Any:
+    environ = {
+        "REQUEST_METHOD": method,
+        "PATH_INFO": path,
+        "SCRIPT_NAME": "",
+        "QUERY_STRING": "",
+        "SERVER_NAME": "localhost",
+        "SERVER_PORT": "8000",
+        "SERVER_PROTOCOL": "HTTP/1.1",
+        "REMOTE_ADDR": "127.0.0.1",
+        "HTTP_HOST": "localhost",
+        "CONTENT_LENGTH": str(len(body)),
+        "CONTENT_TYPE": "application/json",
+        "wsgi.input": io.BytesIO(body),
+        "wsgi.url_scheme": "http",
+    } | {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in headers.items()}
+    answer: dict[str, Any] = {}
+
+    def start_response(status: str, fields: list[tuple[str, str]]) -> None:
+        answer.update(status=status, headers={name.lower(): value for name, value in fields})
+
+    answer["body"] = application(environ, start_response)
+    return answer
+
+
+def test_an_object_goes_in_and_comes_out(db: None) -> None:
+    made = request("POST", "/api/classes/Thing", MASTER, b'{"name": "one"}')
+    assert made["status"] == "201 Created"
+    object_id = json.loads(made["body"][0])["objectId"]
+    assert made["headers"]["location"].endswith(f"/api/classes/Thing/{object_id}")
+    read = request("GET", f"/api/classes/Thing/{object_id}", CLIENT)
+    assert read["status"] == "200 OK"
+    assert json.loads(read["body"][0])["name"] == "one"
+    assert read["headers"]["content-type"] == "application/json"
+    assert len(read["headers"]["x-request-id"]) == 32
+
+
+def test_a_whole_answer_is_a_list_which_the_server_sends_at_once(db: None) -> None:
+    for answer in (
+        request("GET", "/api/health", {}),
+        request("GET", "/api/nowhere", CLIENT),
+        request("POST", "/api/classes/Thing", MASTER, b"{"),
+        request("OPTIONS", "/api/classes/Thing", {}),
+    ):
+        assert type(answer["body"]) is list
+        assert len(answer["body"]) == 1
+
+
+def test_errors_are_the_same_as_everywhere(db: None) -> None:
+    answer = request("GET", "/api/classes/Thing", {"X-Svc-Application-Id": "no"})
+    assert answer["status"] == "403 Forbidden"
+    assert json.loads(answer["body"][0])["code"] == 260
+
+
+def test_the_headers_that_a_browser_looks_at_are_there(db: None) -> None:
+    answer = request("GET", "/api/classes/Thing", {**MASTER, "Origin": "https://example.org"})
+    assert answer["headers"]["access-control-allow-origin"] == "*"
+
+
+def test_what_is_not_below_the_mount_path_is_django_s(db: None) -> None:
+    assert request("GET", "/admin/", {})["status"] == "302 Found"
+    assert request("GET", "/apiary", {})["status"] == "404 Not Found"
