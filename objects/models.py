@@ -100,3 +100,7 @@ class RelationMember(models.Model):
         indexes = (
             models.Index(fields=("class_id", "key", "related_id"), name="objects_relation_related"),
         )
+
+
+# Django looks for an application's models here.
+from objects.users import models as users  # noqa: E402, F401

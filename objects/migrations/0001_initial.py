@@ -33,7 +33,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="ObjectClass",
             fields=[
-                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("name", models.CharField(max_length=128, unique=True)),
                 ("definition", models.JSONField(default=dict)),
                 ("version", models.BigIntegerField()),

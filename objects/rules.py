@@ -1,0 +1,73 @@
+"""What single classes ask of their objects beyond schema and permissions.
+
+The door calls these around a write, inside of the write's transaction: whatever raises undoes all
+of it. Most classes have no rules; ``_User``, ``_Session``, ``_Role`` and ``_Installation`` have
+(``objects.users``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from backend.errors import ServiceError
+from backend.principal import Principal
+from objects.core.values import Json
+
+Wire = dict[str, Json]
+
+
+@dataclass
+class Change:
+    """One write to one object, as a class's rules see it.
+
+    ``fields`` is the body, plain values and operators; rules may change it before it is carried
+    out. ``shown`` is added to the answer. ``kept`` is the rules' own, from before to after.
+    """
+
+    principal: Principal
+    object_id: str
+    fields: dict[str, Any]
+    before: Wire | None = None
+    """The object as it was, locked; None for a new one."""
+    shown: Wire = field(default_factory=dict)
+    kept: dict[str, Any] = field(default_factory=dict)
+
+
+class Rules:
+    """The rules of one class. Each method may raise a ``ServiceError``."""
+
+    def creating(self, change: Change) -> None:
+        """Before a new object is stored; the caller may create objects of the class."""
+
+    def created(self, change: Change) -> None:
+        """After it."""
+
+    def updating(self, change: Change) -> None:
+        """Before an object is changed; the caller may change it, and it is locked."""
+
+    def updated(self, change: Change) -> None:
+        """After it."""
+
+    def deleting(self, change: Change) -> None:
+        """Before an object is removed; the caller may remove it, and it is locked."""
+
+    def deleted(self, change: Change) -> None:
+        """After it."""
+
+    def refusal(self, constraint: str) -> ServiceError | None:
+        """The error that a violated constraint of the class's table means, if it has one."""
+        return None
+
+
+_rules: dict[str, Rules] = {}
+
+
+def set_rules(class_name: str, rules: Rules) -> None:
+    """Give a class its rules. Call it in ``AppConfig.ready``."""
+    _rules[class_name] = rules
+
+
+def rules_of(class_name: str) -> Rules | None:
+    """The rules of a class, or None if it has none."""
+    return _rules.get(class_name)

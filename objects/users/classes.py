@@ -1,0 +1,41 @@
+"""The classes of people, as the object store sees them."""
+
+from __future__ import annotations
+
+from objects import registry
+from objects.core.schema import SYSTEM_FIELDS
+from objects.users.models import Installation, Role, Session, User
+
+_CLASSES = {
+    "_User": (User, {"emailVerified": "email_verified", "authData": "auth_data"}),
+    "_Session": (
+        Session,
+        {
+            "installationId": "installation_id",
+            "expiresAt": "expires_at",
+            "createdWith": "created_with",
+        },
+    ),
+    "_Role": (Role, {}),
+    "_Installation": (
+        Installation,
+        {
+            "installationId": "installation_id",
+            "deviceToken": "device_token",
+            "deviceType": "device_type",
+        },
+    ),
+}
+_PROMOTED = {
+    "_User": ("username", "email", "emailVerified", "authData"),
+    "_Session": ("user", "installationId", "expiresAt", "createdWith"),
+    "_Role": ("name",),
+    "_Installation": ("installationId", "deviceToken", "deviceType", "channels"),
+}
+
+
+def offer_classes() -> None:
+    """Offer the models of people as classes."""
+    for class_name, (model, columns) in _CLASSES.items():
+        fields = {name: SYSTEM_FIELDS[class_name][name] for name in _PROMOTED[class_name]}
+        registry.model_class(class_name, model, fields, columns=columns)
