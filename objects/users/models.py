@@ -7,7 +7,6 @@ are the service's own: nothing of them is ever part of an object.
 from __future__ import annotations
 
 from django.db import models
-from django.db.models.functions import Lower
 
 from objects.models import ModelBackedObject
 
@@ -17,18 +16,23 @@ def _text() -> models.TextField:
 
 
 class User(ModelBackedObject):
-    """``_User``. ``auth_data`` says who the user is at each provider: ``{"google": {"id": …}}``."""
+    """``_User``. ``auth_data`` says who the user is at each provider: ``{"google": {"id": …}}``.
+
+    The keys are the names without their differences of case and of writing (``names.name_key``).
+    """
 
     username = _text()
     email = _text()
     email_verified = models.BooleanField(null=True, blank=True)
     auth_data = models.JSONField(null=True, blank=True)
+    username_key = _text()
+    email_key = _text()
 
     class Meta:
         db_table = "objects_user"
         constraints = (
-            models.UniqueConstraint(Lower("username"), name="objects_user_username_unique"),
-            models.UniqueConstraint(Lower("email"), name="objects_user_email_unique"),
+            models.UniqueConstraint(fields=("username_key",), name="objects_user_username_unique"),
+            models.UniqueConstraint(fields=("email_key",), name="objects_user_email_unique"),
         )
 
     def __str__(self) -> str:
