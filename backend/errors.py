@@ -5,6 +5,8 @@ status are fixed by the class of the error; the numbers are those that the Parse
 260 to 262 are the service's own for credentials (specification section 7).
 
 ServiceError
+├── OtherCause               -1   400
+│   └── SecondFactorMissing  -1   400  the user has a second factor and the request doesn't
 ├── InternalError             1   500  a fault of ours; the text is neutral, the log has the rest
 ├── RateLimited             100   429
 ├── ObjectNotFound          101   404
@@ -22,15 +24,29 @@ ServiceError
 ├── InvalidNestedKey        121   400
 ├── InvalidACL              123   400
 ├── Timeout                 124   400
+├── InvalidEmailAddress     125   400
 ├── DuplicateValue          137   400
+├── InvalidRoleName         139   400
+├── ScriptFailed            141   400
+│   └── InvalidSecondFactor 141   400  as Parse reports what an adapter refuses
 ├── ValidationFailed        142   400  a required field is missing
+├── InvalidValue            162   400
+├── UsernameMissing         200   400
+├── PasswordMissing         201   400
+├── UsernameTaken           202   400
+├── EmailTaken              203   400
+├── EmailMissing            204   400
+├── EmailNotFound           205   400  also an address that is not verified
+├── SessionMissing          206   400  what only a user may do to their own account
+├── AccountAlreadyLinked    208   400
 ├── InvalidSessionToken     209   400
 ├── TransactionConflict     251   400
+├── UnsupportedService      252   400
 ├── InvalidSchemaOperation  255   400
 ├── InvalidApplicationId    260   403
 ├── InvalidMasterKey        261   403
 ├── InvalidClientKey        262   403
-└── ServiceUnavailable        1   503  a dependency (database, Redis) can't be reached
+└── ServiceUnavailable        1   503  a dependency (database, Redis, a provider) can't be reached
 """
 
 from __future__ import annotations
@@ -57,6 +73,15 @@ class ServiceError(Exception):
     def body(self) -> dict[str, object]:
         """The JSON body that a client gets."""
         return {"code": self.code, "error": self.message}
+
+
+class OtherCause(ServiceError):
+    code = -1
+
+
+class SecondFactorMissing(OtherCause):
+    def __init__(self) -> None:
+        super().__init__("Missing additional authData mfa")
 
 
 class InternalError(ServiceError):
@@ -139,12 +164,65 @@ class Timeout(ServiceError):
     code = 124
 
 
+class InvalidEmailAddress(ServiceError):
+    code = 125
+
+
 class DuplicateValue(ServiceError):
     code = 137
 
 
+class InvalidRoleName(ServiceError):
+    code = 139
+
+
+class ScriptFailed(ServiceError):
+    code = 141
+
+
+class InvalidSecondFactor(ScriptFailed):
+    def __init__(self, message: str = "Invalid MFA token") -> None:
+        super().__init__(message)
+
+
 class ValidationFailed(ServiceError):
     code = 142
+
+
+class InvalidValue(ServiceError):
+    code = 162
+
+
+class UsernameMissing(ServiceError):
+    code = 200
+
+
+class PasswordMissing(ServiceError):
+    code = 201
+
+
+class UsernameTaken(ServiceError):
+    code = 202
+
+
+class EmailTaken(ServiceError):
+    code = 203
+
+
+class EmailMissing(ServiceError):
+    code = 204
+
+
+class EmailNotFound(ServiceError):
+    code = 205
+
+
+class SessionMissing(ServiceError):
+    code = 206
+
+
+class AccountAlreadyLinked(ServiceError):
+    code = 208
 
 
 class InvalidSessionToken(ServiceError):
@@ -153,6 +231,13 @@ class InvalidSessionToken(ServiceError):
 
 class TransactionConflict(ServiceError):
     code = 251
+
+
+class UnsupportedService(ServiceError):
+    code = 252
+
+    def __init__(self, message: str = "This authentication method is unsupported.") -> None:
+        super().__init__(message)
 
 
 class InvalidSchemaOperation(ServiceError):
