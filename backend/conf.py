@@ -7,6 +7,7 @@ is an error.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
@@ -38,6 +39,9 @@ DEFAULTS: dict[str, Any] = {
     # What clients may do
     "ALLOW_CLIENT_CLASS_CREATION": False,
     "ALLOW_CUSTOM_OBJECT_ID": False,
+    "ALLOW_ANONYMOUS_USERS": False,
+    # Signing in by other services: the options of each by its name in authData
+    "AUTH_ADAPTERS": {},
     # The database, in milliseconds
     "STATEMENT_TIMEOUT": 30_000,
     "LOCK_TIMEOUT": 5_000,
@@ -67,6 +71,8 @@ class ServiceSettings:
     INCLUDE_COUNT: int
     ALLOW_CLIENT_CLASS_CREATION: bool
     ALLOW_CUSTOM_OBJECT_ID: bool
+    ALLOW_ANONYMOUS_USERS: bool
+    AUTH_ADAPTERS: Mapping[str, Any]
     STATEMENT_TIMEOUT: int
     LOCK_TIMEOUT: int
 

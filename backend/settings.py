@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from backend import addresses, environment, logs
+from backend import addresses, environment, logs, provider_settings
 from backend.conf import DEFAULTS
 from backend.embedded.folder import DataFolder
 from backend.environment import BadSetting
@@ -84,6 +84,8 @@ _service |= {
     "PARSE_HEADERS": environment.flag("PARSE_HEADERS", True),
     "ALLOW_CLIENT_CLASS_CREATION": environment.flag("ALLOW_CLIENT_CLASS_CREATION", False),
     "ALLOW_CUSTOM_OBJECT_ID": environment.flag("ALLOW_CUSTOM_OBJECT_ID", False),
+    "ALLOW_ANONYMOUS_USERS": environment.flag("ALLOW_ANONYMOUS_USERS", False),
+    "AUTH_ADAPTERS": provider_settings.read(),
 }
 for _name in (
     "MAX_BODY_SIZE",
