@@ -22,14 +22,18 @@ ServiceError
 ├── OperationForbidden      119   400
 │   └── MasterKeyRequired   119   403
 ├── InvalidNestedKey        121   400
+├── InvalidFileName         122   400
 ├── InvalidACL              123   400
 ├── Timeout                 124   400
 ├── InvalidEmailAddress     125   400
+├── FileTooLarge            129   413
+├── FileSaveFailed          130   400  an upload that is refused or can't be stored
 ├── DuplicateValue          137   400
 ├── InvalidRoleName         139   400
 ├── ScriptFailed            141   400
 │   └── InvalidSecondFactor 141   400  as Parse reports what an adapter refuses
 ├── ValidationFailed        142   400  a required field is missing
+├── FileDeleteFailed        153   400
 ├── InvalidValue            162   400
 ├── UsernameMissing         200   400
 ├── PasswordMissing         201   400
@@ -156,6 +160,10 @@ class InvalidNestedKey(ServiceError):
     code = 121
 
 
+class InvalidFileName(ServiceError):
+    code = 122
+
+
 class InvalidACL(ServiceError):
     code = 123
 
@@ -166,6 +174,14 @@ class Timeout(ServiceError):
 
 class InvalidEmailAddress(ServiceError):
     code = 125
+
+
+class FileTooLarge(ServiceError):
+    code, status = 129, 413
+
+
+class FileSaveFailed(ServiceError):
+    code = 130
 
 
 class DuplicateValue(ServiceError):
@@ -187,6 +203,10 @@ class InvalidSecondFactor(ScriptFailed):
 
 class ValidationFailed(ServiceError):
     code = 142
+
+
+class FileDeleteFailed(ServiceError):
+    code = 153
 
 
 class InvalidValue(ServiceError):
