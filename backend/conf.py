@@ -42,6 +42,8 @@ DEFAULTS: dict[str, Any] = {
     "ALLOW_ANONYMOUS_USERS": False,
     # Signing in by other services: the options of each by its name in authData
     "AUTH_ADAPTERS": {},
+    # As backend.limits.rules reads it
+    "RATE_LIMITS": "defaults",
     # The database, in milliseconds
     "STATEMENT_TIMEOUT": 30_000,
     "LOCK_TIMEOUT": 5_000,
@@ -73,6 +75,7 @@ class ServiceSettings:
     ALLOW_CUSTOM_OBJECT_ID: bool
     ALLOW_ANONYMOUS_USERS: bool
     AUTH_ADAPTERS: Mapping[str, Any]
+    RATE_LIMITS: Any
     STATEMENT_TIMEOUT: int
     LOCK_TIMEOUT: int
 

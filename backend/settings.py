@@ -12,10 +12,11 @@ import os
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from backend import addresses, environment, logs, provider_settings
+from backend import addresses, environment, file_settings, logs, provider_settings
 from backend.conf import DEFAULTS
 from backend.embedded.folder import DataFolder
 from backend.environment import BadSetting
+from backend.limits.rules import read as read_rate_limits
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 environment.read_file(Path(environment.text("ENV_FILE") or BASE_DIR / ".env"))
@@ -87,6 +88,7 @@ _service |= {
     "ALLOW_ANONYMOUS_USERS": environment.flag("ALLOW_ANONYMOUS_USERS", False),
     "AUTH_ADAPTERS": provider_settings.read(),
 }
+_service |= file_settings.service_values()
 for _name in (
     "MAX_BODY_SIZE",
     "MAX_UPLOAD_SIZE",
@@ -101,6 +103,28 @@ for _name in (
     _service[_name] = environment.whole(
         _name, DEFAULTS[_name], least=0 if "TIMEOUT" in _name else 1
     )
+
+_service["RATE_LIMITS"] = environment.text("RATE_LIMITS") or DEFAULTS["RATE_LIMITS"]
+try:
+    read_rate_limits(_service["RATE_LIMITS"])
+except ValueError as _error:
+    raise BadSetting(f"RATE_LIMITS{'' if str(_error).startswith('[') else ' '}{_error}.") from None
+for _name in (
+    "ENFORCE_PRIVATE_USERS",
+    "EXPIRE_INACTIVE_SESSIONS",
+    "EXTEND_SESSION_ON_USE",
+    "REVOKE_SESSIONS_ON_PASSWORD_CHANGE",
+    "PASSWORD_NOT_USERNAME",
+    "PREVENT_LOGIN_WITH_UNVERIFIED_EMAIL",
+):
+    _service[_name] = environment.flag(_name, DEFAULTS[_name])
+_service["SESSION_LENGTH"] = environment.whole("SESSION_LENGTH", 31_536_000, least=60)
+_service["PASSWORD_HISTORY"] = environment.whole("PASSWORD_HISTORY", 0, most=20)
+_service["PASSWORD_MAX_AGE"] = environment.whole("PASSWORD_MAX_AGE", 0, most=36_500)
+_service["LOCKOUT_THRESHOLD"] = environment.whole("LOCKOUT_THRESHOLD", 0, most=999)
+_service["LOCKOUT_DURATION"] = environment.whole("LOCKOUT_DURATION", 15, least=1, most=99_999)
+_service["PASSWORD_PATTERN"] = environment.pattern("PASSWORD_PATTERN")
+_service["PASSWORD_MESSAGE"] = environment.text("PASSWORD_MESSAGE", DEFAULTS["PASSWORD_MESSAGE"])
 SERVICE = _service
 
 ROOT_URLCONF = "backend.urls"
@@ -112,7 +136,8 @@ CORS_ALLOW_ALL_ORIGINS = True
 CORS_URLS_REGEX = rf"^({_mount}/|/health$)"
 _HEADERS = (
     "Application-Id REST-API-Key JavaScript-Key Client-Key Master-Key Session-Token "
-    "Installation-Id Client-Version Revocable-Session Request-Id Cloud-Context"
+    "Installation-Id Client-Version Revocable-Session Request-Id Cloud-Context "
+    "File-Metadata File-Tags File-ACL File-Max-Upload-Size Upload-Mode"
 )
 CORS_ALLOW_HEADERS = [
     "accept",
@@ -122,7 +147,12 @@ CORS_ALLOW_HEADERS = [
     "x-requested-with",
     *(f"{prefix}-{name.lower()}" for prefix in ("x-svc", "x-parse") for name in _HEADERS.split()),
 ]
-CORS_EXPOSE_HEADERS = ["location", "x-request-id"]
+CORS_EXPOSE_HEADERS = [
+    "location",
+    "x-request-id",
+    "retry-after",
+    *(f"ratelimit-{name}" for name in ("limit", "remaining", "reset")),
+]
 CORS_ALLOW_METHODS = ["GET", "POST", "PUT", "DELETE", "OPTIONS"]
 CORS_PREFLIGHT_MAX_AGE = 86400
 
@@ -163,6 +193,11 @@ CHANNEL_LAYERS = {
     }
 }
 
+STORAGES = {
+    "files": file_settings.storage(DATA_DIR),
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
+
 # -- Background work ----------------------------------------------------------------------------
 
 CELERY_BROKER_URL = addresses.celery_broker(REDIS_URL)
@@ -184,6 +219,12 @@ CELERY_BEAT_SCHEDULE = {
         "options": {"expires": 15.0},
     },
 }
+if _service["FILE_CLEAN_UP"]:
+    CELERY_BEAT_SCHEDULE["clean-files"] = {
+        "task": "objects.clean_files",
+        "schedule": 86400.0,
+        "options": {"expires": 43200.0},
+    }
 
 # -- Applications -------------------------------------------------------------------------------
 
@@ -235,6 +276,7 @@ TEMPLATES = [
 ]
 
 PASSWORD_HASHERS = [
+    "objects.users.hashing.Argon2",
     "django.contrib.auth.hashers.Argon2PasswordHasher",
     "django.contrib.auth.hashers.PBKDF2PasswordHasher",
 ]

@@ -24,6 +24,8 @@ KEYS = {
     "MASTER_KEY": "test-master-key",
     "READ_ONLY_MASTER_KEY": "test-read-only-key",
 }
+# All requests of a run come from one address. Tests of limits switch them on.
+NO_LIMITS = {"RATE_LIMITS": "off"}
 _engines = contextlib.ExitStack()
 
 
@@ -34,7 +36,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if not is_xdist_worker(config):
         os.environ.update(_start_engines())
     os.environ["REDIS_URL"] = _own_redis_database(config, os.environ["REDIS_URL"])
-    os.environ.update(KEYS | {"PROCESS": "test", "LOG_LEVEL": "WARNING", "ENV_FILE": os.devnull})
+    os.environ.update(
+        KEYS | NO_LIMITS | {"PROCESS": "test", "LOG_LEVEL": "WARNING", "ENV_FILE": os.devnull}
+    )
     os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
 
     from django.conf import settings

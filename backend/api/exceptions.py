@@ -27,6 +27,8 @@ def error_response(error: Exception, request: HttpRequest) -> HttpResponse:
     """The HTTP response for an exception, whatever it is."""
     shown = as_service_error(error, getattr(request, "id", "-"))
     response = json_response(shown.body(), shown.status)
-    if shown.status == 405:
-        response.headers["Allow"] = ", ".join(getattr(error, "allowed", ()))
+    if shown is error:
+        # What a kind of error has to say besides: Allow, Retry-After.
+        for name, value in getattr(error, "headers", {}).items():
+            response.headers[name] = value
     return response

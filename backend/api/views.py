@@ -2,7 +2,7 @@
 
 A view says which methods it has and what it requires, and each method reads: decode, call the
 door, encode. The base does what all have in common, in this order: body, credentials, method
-override, route permission, method, and at the end any exception.
+override, rate limits, route permission, method, and at the end any exception.
 
 It is DRF's ``APIView`` with a ``dispatch`` of its own: DRF's negotiation, wrapped request and
 response cost more than a whole get by id (``docs/decisions.md``), while its place in the class
@@ -18,12 +18,12 @@ from typing import Any, ClassVar
 from django.http import HttpRequest, HttpResponse
 from rest_framework.views import APIView
 
-from backend.api import authentication, parsers
+from backend.api import authentication, gate, parsers
 from backend.api.context import client_address
 from backend.api.exceptions import error_response
 from backend.api.permissions import Requires, check_route
 from backend.api.renderers import Answer, render
-from backend.errors import CommandUnavailable, InvalidJSON
+from backend.errors import CommandUnavailable, InvalidJSON, ServiceError
 from backend.principal import Principal
 
 METHODS = ("GET", "POST", "PUT", "DELETE")
@@ -34,7 +34,7 @@ class Call:
     """One request to a route, decoded: also an item of a batch is one.
 
     ``params`` are the parameters of the query string as text, or of a body sent with
-    ``_method: "GET"`` as JSON values.
+    ``_method: "GET"`` as JSON values. ``address`` is the client's, ``key`` the name of its API key.
     """
 
     principal: Principal
@@ -42,6 +42,8 @@ class Call:
     params: Mapping[str, Any]
     body: dict[str, Any]
     request_id: str
+    address: str = ""
+    key: str = ""
 
 
 class MethodNotAllowed(CommandUnavailable):
@@ -51,7 +53,7 @@ class MethodNotAllowed(CommandUnavailable):
 
     def __init__(self, method: str, allowed: tuple[str, ...]) -> None:
         super().__init__(f"The method {method} is not available here.")
-        self.allowed = allowed
+        self.headers = {"Allow": ", ".join(allowed)}
 
 
 class ServiceView(APIView):
@@ -62,9 +64,10 @@ class ServiceView(APIView):
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         try:
-            return render(self.answer(read_call(request), **kwargs))
+            response = render(self.answer(read_call(request), **kwargs))
         except Exception as error:
-            return error_response(error, request)
+            response = error_response(error, request)
+        return gate.stamped(response, request)
 
     def answer(self, call: Call, **kwargs: str) -> Answer:
         """Check the route's permission and the method, and run it. Raises ``ServiceError``."""
@@ -81,7 +84,8 @@ class ServiceView(APIView):
 
 
 def read_call(request: HttpRequest) -> Call:
-    """Decode a request. Raises the errors of ``parsers`` and ``authentication``."""
+    """Decode a request that may pass. Raises the errors of ``parsers``, ``authentication`` and
+    ``gate``."""
     method = request.method or ""
     body = parsers.read_body(request)
     params: Mapping[str, Any] = parsers.read_query(request)
@@ -94,8 +98,16 @@ def read_call(request: HttpRequest) -> Call:
             params = {**params, **body}
     elif method == "HEAD":
         method = "GET"
-    principal = authentication.authenticate(credentials, client_address(request.META))
-    return Call(principal, method, params, body, getattr(request, "id", "-"))
+    address = client_address(request.META)
+    try:
+        principal = authentication.authenticate(credentials, address)
+    except ServiceError:
+        # Also who guesses keys or tokens is counted.
+        gate.enter(request, method, address, None, "", params, body)
+        raise
+    key = gate.key_name(credentials)
+    gate.enter(request, method, address, principal, key, params, body)
+    return Call(principal, method, params, body, getattr(request, "id", "-"), address, key)
 
 
 def _override(method: object) -> str:

@@ -1,6 +1,7 @@
 """``/batch``: several requests in one, in order.
 
-Each item is routed and checked like a request of its own, with the credentials of the whole.
+Each item is routed, checked and counted like a request of its own, with the credentials of the
+whole.
 Without ``transaction`` every item succeeds or fails by itself; with it all succeed, or nothing is
 done and the answer is the first error.
 """
@@ -16,12 +17,14 @@ from typing import Any
 from django.db import transaction
 
 from backend.api.exceptions import as_service_error
+from backend.api.gate import enter_items, enter_together
 from backend.api.parsers import query_parameters
 from backend.api.renderers import Answer
 from backend.api.routing import resolve
 from backend.api.views import METHODS, Call, ServiceView
 from backend.conf import service_settings
 from backend.errors import InvalidJSON, ServiceError, TransactionConflict
+from backend.limits import Request, rules_for
 from objects import service
 from objects.service import Created
 from objects.views.classes import ObjectsView, created_body
@@ -36,23 +39,46 @@ class BatchView(ServiceView):
 
     def post(self, call: Call) -> Answer:
         items = _items(call)
+        requests = [item.request for item in items]
         if call.body.get("transaction") in (None, False):
+            for item, refusal in zip(items, enter_items(requests), strict=True):
+                item.refusal = refusal
             return Answer([answer for group in _groups(items) for answer in _answers(group)])
         if call.body["transaction"] is not True:
             raise InvalidJSON("transaction: expected true or false")
+        enter_together(requests)
         return Answer(_together(items))
 
 
 class _Item:
     """One request of a batch, routed."""
 
-    def __init__(self, place: str, call: Call, view: ServiceView, names: Mapping[str, str]) -> None:
+    def __init__(
+        self, place: str, path: str, call: Call, view: ServiceView, names: Mapping[str, str]
+    ) -> None:
         self.place = place
         self.call = call
+        self.refusal: ServiceError | None = None
+        self._path = path
         self._view = view
         self._names = names
 
+    @property
+    def request(self) -> Request:
+        """This item as rate limits see it."""
+        call = self.call
+        return Request(
+            rules_for(self._path, call.method),
+            self._path,
+            call.address,
+            call.principal,
+            call.key,
+            (call.params, call.body),
+        )
+
     def run(self) -> dict[str, Any]:
+        if self.refusal is not None:
+            raise self.refusal
         # Every run gets a body of its own: a repeated transaction begins from the same one.
         call = Call(
             self.call.principal,
@@ -60,12 +86,16 @@ class _Item:
             self.call.params,
             dict(self.call.body),
             self.call.request_id,
+            self.call.address,
+            self.call.key,
         )
         return {"success": self._view.answer(call, **self._names).body}
 
     @property
     def creates_in(self) -> str | None:
         """The class in which this request creates an object; None if it does something else."""
+        if self.refusal is not None:
+            return None
         if isinstance(self._view, ObjectsView) and self.call.method == "POST":
             return self._names["class_name"]
         return None
@@ -140,8 +170,10 @@ def _item(call: Call, request: object, place: str) -> _Item:
     params: dict[str, Any] = dict(query_parameters(query)) if query else {}
     if method.upper() == "GET":
         params.update(body)
-    item = Call(call.principal, method.upper(), params, body, call.request_id)
-    return _Item(place, item, view_class(), names)
+    item = Call(
+        call.principal, method.upper(), params, body, call.request_id, call.address, call.key
+    )
+    return _Item(place, bare[len(mount) :], item, view_class(), names)
 
 
 def _answer(item: _Item) -> dict[str, Any]:

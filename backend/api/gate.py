@@ -1,0 +1,84 @@
+"""Rate limits over HTTP: every request passes here, and every item of a batch.
+
+``enter`` is called by whoever has read a request's credentials, before anything is done for it;
+``stamped`` by whoever answers it. A view with a ``dispatch`` of its own that doesn't use
+``read_call`` has to call both. What can't be read at all (no JSON, too large) isn't counted, for
+nothing can be tried by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hmac import compare_digest
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+
+from backend.api.authentication import Credentials
+from backend.conf import service_settings
+from backend.errors import ServiceError
+from backend.limits import FREE, Request, decide, rules_for
+from backend.principal import Principal
+
+
+def key_name(credentials: Credentials) -> str:
+    """The name of the key that proved a principal; empty for the application id alone."""
+    if credentials.master_key is not None:
+        return "master_key"
+    given = {
+        name: key
+        for name in ("rest_key", "javascript_key", "client_key")
+        if (key := getattr(credentials, name)) is not None
+    }
+    if len(given) > 1:
+        # One of them is right. Which one is counted mustn't depend on what stands beside it.
+        given = {name: key for name, key in given.items() if _is_right(name, key)}
+    return next(iter(given), "")
+
+
+def _is_right(name: str, given: str) -> bool:
+    expected = getattr(service_settings, name.upper().replace("REST_KEY", "REST_API_KEY"))
+    return bool(expected) and compare_digest(given.encode("utf-8", "replace"), expected.encode())
+
+
+def enter(
+    request: HttpRequest,
+    method: str,
+    address: str,
+    principal: Principal | None,
+    key: str,
+    *given: Mapping[str, Any],
+) -> None:
+    """Count a request, or raise ``TooManyRequests``. ``method`` is what is done in the end,
+    ``principal`` None if the credentials are refused."""
+    path = request.path_info[len(service_settings.MOUNT_PATH) :]
+    rules = rules_for(path, method)
+    if rules:
+        (verdict,) = decide([Request(rules, path, address, principal, key, given)])
+        request.quota = verdict.quota  # type: ignore[attr-defined]
+        if verdict.refusal is not None:
+            raise verdict.refusal
+
+
+def enter_items(items: Sequence[Request]) -> list[ServiceError | None]:
+    """Count the items of a batch in their order; the refusal of each that doesn't pass."""
+    if not any(item.rules for item in items):
+        return [None] * len(items)
+    return [verdict.refusal for verdict in decide(items)]
+
+
+def enter_together(items: Sequence[Request]) -> None:
+    """Count the items of a transaction, or none of them and raise the first refusal."""
+    verdicts = decide(items, together=True) if any(item.rules for item in items) else [FREE]
+    for verdict in verdicts:
+        if verdict.refusal is not None:
+            raise verdict.refusal
+
+
+def stamped(response: HttpResponse, request: HttpRequest) -> HttpResponse:
+    """The response with the ``RateLimit-…`` fields of a request that was counted."""
+    quota = getattr(request, "quota", None)
+    if quota is not None:
+        for name, value in quota.headers().items():
+            response.headers[name] = value
+    return response

@@ -1,0 +1,222 @@
+"""Rate limits, for every transport: how often who may ask for what (``docs/rate-limits.md``).
+
+A transport asks twice, and only the second question costs anything:
+
+- ``rules_for(path, method)`` says which rules of the setting ``RATE_LIMITS`` a request meets:
+  mostly none.
+- ``decide(requests)`` counts them, in one step for all callers of all processes, and says of each
+  whether it passes. It never waits long and never raises: without Redis everything passes, except
+  what a rule refuses then.
+
+Paths are below the mount path, in the form by which the route was chosen; a function is
+``/functions/NAME`` and a job ``/jobs/NAME`` wherever the call comes from. Callers with a master
+key are only counted by rules that say so.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+from ipaddress import IPv4Address, ip_address, ip_network
+from itertools import product
+from typing import Any
+
+from django.conf import settings
+
+from backend.conf import service_settings
+from backend.errors import RateLimited, ServiceError, ServiceUnavailable
+from backend.limits.counting import PAUSE, Bucket, Count, Counter
+from backend.limits.rules import Book, Rule, read
+from backend.principal import Principal
+
+__all__ = ["FREE", "Quota", "Request", "TooManyRequests", "Verdict", "decide", "rules_for"]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked, and by whom.
+
+    ``principal`` is None if the credentials were refused; such a request is counted as well.
+    ``key`` is the name of the API key. ``given`` are the parameters, in which rules per account
+    look for user names and e-mail addresses.
+    """
+
+    rules: tuple[Rule, ...]
+    path: str
+    address: str
+    principal: Principal | None
+    key: str = ""
+    given: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """Of ``limit`` requests a caller has ``remaining``, and more in ``reset`` seconds."""
+
+    limit: int
+    remaining: int
+    reset: int
+
+    def headers(self) -> dict[str, str]:
+        return {
+            "RateLimit-Limit": str(self.limit),
+            "RateLimit-Remaining": str(self.remaining),
+            "RateLimit-Reset": str(self.reset),
+        }
+
+
+class TooManyRequests(RateLimited):
+    """The caller has to wait for ``quota.reset`` seconds."""
+
+    def __init__(self, quota: Quota, message: str | None) -> None:
+        super().__init__(message or f"Too many requests: try again in {quota.reset} seconds.")
+        self.quota = quota
+        self.headers = {"Retry-After": str(quota.reset), **quota.headers()}
+
+
+class LimitsUnavailable(ServiceUnavailable):
+    """Redis is away, and a rule doesn't let a request pass uncounted."""
+
+    def __init__(self) -> None:
+        super().__init__("The service can't count requests at the moment: try again soon.")
+        self.headers = {"Retry-After": str(round(PAUSE))}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a request passes: ``refusal`` is None then. ``quota`` is that of the scarcest rule,
+    None if the request wasn't counted."""
+
+    quota: Quota | None = None
+    refusal: ServiceError | None = None
+
+
+FREE = Verdict()
+"""What isn't limited."""
+
+
+def rules_for(path: str, method: str) -> tuple[Rule, ...]:
+    """The rules that a request meets. Costs next to nothing where there is none."""
+    return _book().rules_for(path, method)
+
+
+def decide(
+    requests: Sequence[Request], *, together: bool = False, now: float | None = None
+) -> list[Verdict]:
+    """Count requests in their order; with ``together`` all of them or none.
+
+    ``now`` stands for the clock (seconds since the epoch).
+    """
+    claims = [_claims(request) for request in requests]
+    counted = [place for place, claim in enumerate(claims) if claim]
+    verdicts = [FREE] * len(requests)
+    if not counted:
+        return verdicts
+    buckets = [[bucket for _, bucket in claims[place]] for place in counted]
+    counts = _counter(settings.REDIS_URL).count(buckets, together=together, now=now)
+    for index, place in enumerate(counted):
+        if counts is not None:
+            verdicts[place] = _verdict(claims[place], counts[index])
+        elif any(rule.refuse_without_redis for rule, _ in claims[place]):
+            verdicts[place] = Verdict(refusal=LimitsUnavailable())
+    return verdicts
+
+
+_Claims = list[tuple[Rule, Bucket]]
+
+
+def _verdict(claims: _Claims, count: Count) -> Verdict:
+    found = [
+        (Quota(rule.count, level.remains, -(-level.more // 1000)), rule)
+        for (rule, _), level in zip(claims, count.levels, strict=True)
+    ]
+    # Of several that are used up, the one that lasts longest: Retry-After must hold.
+    quota, rule = min(found, key=lambda one: (one[0].remaining, -one[0].reset))
+    if count.passes:
+        return Verdict(quota)
+    return Verdict(quota, TooManyRequests(quota, rule.message))
+
+
+def _claims(request: Request) -> _Claims:
+    """The buckets in which a request is counted, and by which rule each."""
+    is_master = request.principal is not None and request.principal.is_master
+    claims: _Claims = []
+    for rule in request.rules:
+        if is_master and not rule.include_master:
+            continue
+        for who in product(*(_who(scope, request) for scope in rule.per)):
+            digest = blake2b(repr((rule.per, who)).encode("utf-8", "replace"), digest_size=16)
+            key = f"limits:{rule.name}:{digest.hexdigest()}"
+            claims.append((rule, Bucket(key, rule.count, rule.window)))
+    return claims
+
+
+def _who(scope: str, request: Request) -> Iterable[tuple[str, str]]:
+    """Whom a request stands for: mostly one, of accounts as many as it names."""
+    principal = request.principal
+    if scope == "account":
+        return {("account", name) for name in _accounts(request.given)}
+    if scope == "function":
+        return [("function", request.path.rstrip("/"))]
+    if scope == "global":
+        return [("global", "")]
+    if principal is not None:
+        if scope == "user" and principal.user_id is not None:
+            return [("user", principal.user_id)]
+        if scope == "session" and principal.session_id is not None:
+            return [("session", principal.session_id)]
+        if scope == "key" and request.key:
+            return [("key", request.key)]
+    # Who isn't known otherwise is known by the address.
+    return [("ip", _network(request.address))]
+
+
+_LONGEST_NAME = 1000  # characters
+
+
+def _accounts(given: tuple[Mapping[str, Any], ...]) -> set[str]:
+    values = (part.get(field) for part in given for field in ("username", "email"))
+    return {_folded(value) for value in values if isinstance(value, str) and value}
+
+
+def _folded(name: str) -> str:
+    """One spelling for all of a name that may mean the same account."""
+    short = unicodedata.normalize("NFKC", name[:_LONGEST_NAME]).casefold()
+    return unicodedata.normalize("NFKC", short).strip()
+
+
+@lru_cache(maxsize=4096)
+def _network(address: str) -> str:
+    """An IPv4 address, or the /64 network of an IPv6 address, which one customer has wholly."""
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(found, IPv4Address):
+        return str(found)
+    if found.ipv4_mapped:
+        return str(found.ipv4_mapped)
+    return str(ip_network((int(found), 64), strict=False))
+
+
+@lru_cache(maxsize=4)
+def _counter(url: str) -> Counter:
+    return Counter(url)
+
+
+class _Opened:
+    """The book of the setting as it was last seen."""
+
+    setting: object = None
+    book = Book(())
+
+
+def _book() -> Book:
+    setting = service_settings.RATE_LIMITS
+    if setting is not _Opened.setting:
+        _Opened.book = Book(read(setting))
+        _Opened.setting = setting
+    return _Opened.book

@@ -1,0 +1,217 @@
+"""Rules of rate limits: what the setting ``RATE_LIMITS`` says, and which rules a request meets.
+
+Plain Python without settings or Redis. ``read`` takes the setting as text or as plain data and
+refuses with ``ValueError`` whatever it doesn't understand, naming the place. A ``Book`` finds the
+rules of a request; it is asked on every request and answers from one look into a dictionary.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+METHODS = ("GET", "POST", "PUT", "DELETE")
+SCOPES = ("ip", "key", "session", "user", "account", "function", "global")
+
+_LOG_IN = ["/login", "/verifyPassword"]
+_MAIL = ["/requestPasswordReset", "/verificationEmailRequest"]
+DEFAULTS: tuple[dict[str, Any], ...] = (
+    {"path": _LOG_IN, "per": "ip", "count": 20, "window": 60},
+    {"path": _LOG_IN, "per": "account", "count": 10, "window": 60},
+    {"path": "/users", "methods": ["POST"], "per": "ip", "count": 20, "window": 3600},
+    {"path": _MAIL, "per": "ip", "count": 5, "window": 3600},
+    {"path": _MAIL, "per": "account", "count": 5, "window": 3600},
+)
+
+# Parse has two paths for each class of people. A rule that names one of them means both.
+_PEOPLE = {
+    "users": "_User",
+    "sessions": "_Session",
+    "roles": "_Role",
+    "installations": "_Installation",
+}
+_CLASSES_OF_PEOPLE = {class_name: route for route, class_name in _PEOPLE.items()}
+
+_ANY_BELOW = "*"
+_WORDS = {
+    "path": "a path such as /login, or a list of paths",
+    "methods": f"a list of {', '.join(METHODS)}",
+    "count": "a whole number from 1 to 1,000,000",
+    "window": "seconds, more than 0 and at most 2,678,400 (31 days)",
+    "per": f"one of {', '.join(SCOPES)}, or a list of them",
+    "includeMaster": "true or false",
+    "refuseWithoutRedis": "true or false",
+    "message": "a text",
+}
+_MOST = 1_000_000
+_LONGEST = 31 * 86_400
+_SEGMENT = re.compile(r"[^/*\s?#%]+|\*").fullmatch
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """``count`` requests in any ``window`` milliseconds for each caller as ``per`` tells them
+    apart. ``name`` is the same wherever a rule says the same."""
+
+    name: str
+    paths: tuple[str, ...]
+    methods: frozenset[str]
+    count: int
+    window: int
+    per: tuple[str, ...]
+    include_master: bool = False
+    refuse_without_redis: bool = False
+    message: str | None = None
+
+
+def read(setting: object) -> tuple[Rule, ...]:
+    """The rules of a setting: ``"defaults"``, ``"off"``, or a list as data or as JSON text.
+
+    The word ``"defaults"`` inside of a list stands for the default rules.
+    """
+    if isinstance(setting, str):
+        word = setting.strip()
+        if word.lower() in ("off", "defaults"):
+            return read([] if word.lower() == "off" else ["defaults"])
+        try:
+            setting = json.loads(word)
+        except (ValueError, RecursionError):
+            raise ValueError("must be off, defaults or a JSON list of rules") from None
+    if not isinstance(setting, list | tuple):
+        raise ValueError("must be off, defaults or a JSON list of rules")
+    found: dict[str, Rule] = {}
+    for index, item in enumerate(setting):
+        items = DEFAULTS if item == "defaults" else (item,)
+        for one in items:
+            rule = _rule(one, f"[{index}]")
+            if rule.name in found:
+                raise ValueError(f"[{index}] says what a rule before it says")
+            found[rule.name] = rule
+    return tuple(found.values())
+
+
+def _rule(item: object, place: str) -> Rule:
+    if not isinstance(item, Mapping):
+        raise ValueError(f'{place} must be an object or "defaults"')
+    unknown = item.keys() - _WORDS.keys()
+    if unknown:
+        raise ValueError(f"{place} has an unknown name: {', '.join(sorted(map(str, unknown)))}")
+    for name in ("path", "count", "window", "per"):
+        if name not in item:
+            raise ValueError(f"{place}.{name} is missing: {_WORDS[name]}")
+
+    def refused(name: str) -> ValueError:
+        return ValueError(f"{place}.{name} must be {_WORDS[name]}")
+
+    paths = _texts(item["path"])
+    if not paths or not all(map(_is_path, paths)):
+        raise refused("path")
+    methods = _texts(item.get("methods", list(METHODS)))
+    if not methods or not set(methods) <= set(METHODS):
+        raise refused("methods")
+    count = item["count"]
+    if type(count) is not int or not 1 <= count <= _MOST:
+        raise refused("count")
+    window = item["window"]
+    if type(window) not in (int, float) or not 0.001 <= window <= _LONGEST:
+        raise refused("window")
+    per = _texts(item["per"])
+    if not per or not set(per) <= set(SCOPES):
+        raise refused("per")
+    for name in ("includeMaster", "refuseWithoutRedis"):
+        if type(item.get(name, False)) is not bool:
+            raise refused(name)
+    message = item.get("message")
+    if message is not None and not isinstance(message, str):
+        raise refused("message")
+    said = (sorted(set(paths)), sorted(set(methods)), count, int(window * 1000), sorted(set(per)))
+    return Rule(
+        name=blake2b(json.dumps(said).encode(), digest_size=8).hexdigest(),
+        paths=tuple(dict.fromkeys(paths)),
+        methods=frozenset(methods),
+        count=count,
+        window=int(window * 1000),
+        per=tuple(dict.fromkeys(per)),
+        include_master=item.get("includeMaster", False),
+        refuse_without_redis=item.get("refuseWithoutRedis", False),
+        message=message,
+    )
+
+
+def _texts(value: object) -> list[str]:
+    """A text or a list of texts, as a list; empty if it is something else."""
+    found = [value] if isinstance(value, str) else value
+    if not isinstance(found, list | tuple) or not all(isinstance(one, str) for one in found):
+        return []
+    return list(found)
+
+
+def _is_path(path: str) -> bool:
+    return path.startswith("/") and all(map(_SEGMENT, path[1:].split("/")))
+
+
+def _pattern(path: str) -> str:
+    """A rule's path as a regular expression: ``*`` is any word, the last one anything below."""
+    words = path[1:].split("/")
+    last = words.pop()
+    written = [r"[^/]+" if word == _ANY_BELOW else re.escape(word) for word in words]
+    written.append(".+" if last == _ANY_BELOW else re.escape(last))
+    return "/" + "/".join(written)
+
+
+def _twin(path: str) -> str | None:
+    """The other path of the same thing: ``/users`` and ``/classes/_User``."""
+    first, slash, rest = path[1:].partition("/")
+    if first in _PEOPLE:
+        return f"/classes/{_PEOPLE[first]}{slash}{rest}"
+    if first == "classes" and rest.startswith("_"):
+        class_name, slash, rest = rest.partition("/")
+        route = _CLASSES_OF_PEOPLE.get(class_name)
+        return route and f"/{route}{slash}{rest}"
+    return None
+
+
+class Book:
+    """The rules of a service, by what they apply to."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self._everywhere: list[tuple[re.Pattern[str], Rule]] = []
+        self._by_word: dict[str, list[tuple[re.Pattern[str], Rule]]] = {}
+        for rule in rules:
+            pattern = re.compile("|".join(map(_pattern, rule.paths)), re.DOTALL)
+            words = {path[1:].partition("/")[0] for path in rule.paths}
+            # A request by the other path of a person's class begins with another word.
+            words |= {"classes"} if words & _PEOPLE.keys() else set()
+            words |= _PEOPLE.keys() if "classes" in words else set()
+            if _ANY_BELOW in words:
+                self._everywhere.append((pattern, rule))
+            else:
+                for word in words:
+                    self._by_word.setdefault(word, []).append((pattern, rule))
+
+    def rules_for(self, path: str, method: str) -> tuple[Rule, ...]:
+        """The rules that a request meets. ``path`` is what routes are chosen by: below the mount
+        path, without the query string, percent-decoded as the server has done it."""
+        candidates = self._by_word.get(path[1:].partition("/")[0], ())
+        if not candidates and not self._everywhere:
+            return ()
+        return self._matching([*candidates, *self._everywhere], path, method)
+
+    def _matching(
+        self, candidates: list[tuple[re.Pattern[str], Rule]], path: str, method: str
+    ) -> tuple[Rule, ...]:
+        if path.endswith("/"):
+            path = path[:-1]
+        if method == "HEAD":
+            method = "GET"
+        twin = _twin(path)
+        return tuple(
+            rule
+            for pattern, rule in candidates
+            if method in rule.methods
+            and (pattern.fullmatch(path) or (twin is not None and pattern.fullmatch(twin)))
+        )
