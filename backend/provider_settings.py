@@ -23,9 +23,9 @@ def read() -> dict[str, Any]:
     if microsoft := environment.words("MICROSOFT_CLIENT_IDS"):
         tenants = environment.words("MICROSOFT_TENANTS")
         found["microsoft"] = {"clientIds": microsoft, "tenants": tenants}
-    if facebook := environment.words("FACEBOOK_APP_IDS"):
+    if facebook := environment.text("FACEBOOK_APP_ID"):
         secret = environment.text("FACEBOOK_APP_SECRET")
-        found["facebook"] = {"appIds": facebook} | ({"appSecret": secret} if secret else {})
+        found["facebook"] = {"appId": facebook} | ({"appSecret": secret} if secret else {})
     if github := environment.text("GITHUB_CLIENT_ID"):
         secret = environment.required("GITHUB_CLIENT_SECRET", "GITHUB_CLIENT_ID needs it.")
         found["github"] = {"clientId": github, "clientSecret": secret}

@@ -18,12 +18,14 @@ from collections.abc import Mapping
 from objects.core.values import Json
 
 from .base import Adapter, ProviderIdentity, Unproven
+from .fetching import Unreachable
 from .setup import adapter_for, providers
 
 __all__ = [
     "Adapter",
     "ProviderIdentity",
     "Unproven",
+    "Unreachable",
     "adapter_for",
     "challenge",
     "providers",

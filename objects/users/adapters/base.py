@@ -1,7 +1,8 @@
 """What an adapter is.
 
-A subclass says in ``verify`` who is proven by what the client sent, and raises ``Unproven`` with
-the reason otherwise. The reason goes to the log; the client learns only that it isn't valid.
+A subclass says in ``verify`` who is proven by what the client sent. It raises ``Unproven`` if
+nobody is and ``Unreachable`` if the provider can't be asked, with the reason. The reason goes to
+the log; the client learns only which of the two it was.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from typing import Any
 import structlog
 from django.core.exceptions import ImproperlyConfigured
 
-from backend.errors import ObjectNotFound, OtherCause
+from backend.errors import ObjectNotFound, OtherCause, ServiceUnavailable
 from objects.core.values import Json
+
+from .fetching import Unreachable
 
 _log = structlog.get_logger(__name__)
 _LONGEST_ID = 255
@@ -61,8 +64,8 @@ class Adapter:
             if not isinstance(data, Mapping) or not data:
                 raise Unproven("no proof was sent")
             identity = self.verify(data)
-            if not 0 < len(identity.id) <= _LONGEST_ID:
-                raise Unproven("the provider's id is empty or too long")
+            if not 0 < len(identity.id) <= _LONGEST_ID or not identity.id.isprintable():
+                raise Unproven("the provider's id can't be kept")
             claimed = data.get("id")
             if isinstance(claimed, int) and not isinstance(claimed, bool):
                 claimed = str(claimed)  # GitHub's and Facebook's are numbers
@@ -73,6 +76,9 @@ class Adapter:
         except Unproven as error:
             _log.info("sign_in_refused", provider=self.name, reason=str(error))
             raise ObjectNotFound(f"{self.name} auth is invalid for this user.") from None
+        except Unreachable as error:
+            _log.warning("provider_unreachable", provider=self.name, reason=str(error))
+            raise ServiceUnavailable(f"{self.name} can't be reached at the moment.") from None
         return identity
 
     def misconfigured(self, problem: str) -> ImproperlyConfigured:

@@ -24,6 +24,13 @@ from .base import Adapter
 # Short names of the classes here. A provider's own name comes first, then its option "adapter".
 _BUILT_IN = {
     "anonymous": "objects.users.adapters.anonymous.Anonymous",
+    "apple": "objects.users.adapters.presets.Apple",
+    "facebook": "objects.users.adapters.facebook.Facebook",
+    "github": "objects.users.adapters.github.GitHub",
+    "google": "objects.users.adapters.presets.Google",
+    "microsoft": "objects.users.adapters.presets.Microsoft",
+    "oidc": "objects.users.adapters.openid.OpenId",
+    "wallet": "objects.users.adapters.wallet.Wallet",
 }
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}")
 _RESERVED = {"mfa"}  # the second factor, which proves no identity
