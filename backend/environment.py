@@ -6,6 +6,7 @@ A missing or malformed value ends the process with one sentence that names the v
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -62,6 +63,16 @@ def whole(name: str, default: int, *, least: int = 0, most: int = 2**31 - 1) -> 
     if not least <= number <= most:
         raise BadSetting(f"{name} must be between {least} and {most}, not {number}.")
     return number
+
+
+def pattern(name: str) -> str:
+    """A regular expression, or nothing."""
+    value = text(name)
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise BadSetting(f"{name} must be a regular expression: {error}.") from None
+    return value
 
 
 def choice(name: str, default: str, options: Iterable[str]) -> str:

@@ -31,12 +31,15 @@ class Principal:
     """The caller of one request: the authority of its key, and the user of its session.
 
     ``roles`` are role names with inheritance already resolved. A master principal has no user.
+    ``session_token`` is there to be shown to its bearer, and never to be logged.
     """
 
     authority: Authority
     user_id: str | None = None
     roles: frozenset[str] = field(default=_NO_ROLES)
     installation_id: str | None = None
+    session_id: str | None = None
+    session_token: str | None = field(default=None, repr=False, compare=False)
 
     @property
     def is_master(self) -> bool:

@@ -23,6 +23,7 @@ from objects.core.schema import IndexDeclaration
 from objects.core.schema_changes import SchemaChange, change_schema, new_schema
 from objects.core.values import Json
 from objects.database import fetch
+from objects.rules import rules_of
 from objects.tables import ClassTable
 
 Wire = dict[str, Json]
@@ -139,8 +140,13 @@ def purge(principal: Principal, class_name: str) -> None:
     _check_master(principal, "delete")
     with transaction.atomic():
         table = _existing(registry.lock(class_name), class_name)
-        fetch(f"TRUNCATE {table.relation}", (), prepare=False)
+        # What belongs to the rows of a model goes with them, which TRUNCATE would refuse.
+        remove = "TRUNCATE" if table.is_partition else "DELETE FROM"
+        fetch(f"{remove} {table.relation}", (), prepare=False)
         fetch("DELETE FROM objects_relation WHERE class_id = %s", (table.class_id,), prepare=True)
+        rules = rules_of(class_name)
+        if rules is not None:
+            rules.purged()
 
 
 def _keep_writers_out(table: ClassTable) -> None:

@@ -15,6 +15,7 @@ from backend.errors import (
     ValidationFailed,
 )
 from objects.indexes import index_name
+from objects.rules import rules_of
 from objects.tables import ClassTable
 
 # "Key (isbn, pages)=(1, 2) already exists.", in whatever language the server speaks.
@@ -23,6 +24,11 @@ _COLUMNS = re.compile(r"\(([^()]*)\)=\(")
 
 def refusal(table: ClassTable, error: DatabaseError) -> ServiceError | None:
     """The error for a client; None if the refusal is not about what was to be written."""
+    rules = rules_of(table.class_name)
+    if rules is not None and isinstance(error, pg.IntegrityError):
+        refused = rules.refusal(error.diag.constraint_name or "")
+        if refused is not None:
+            return refused
     if isinstance(error, pg.UniqueViolation):
         fields = _unique_fields(table, error)
         named = f": {', '.join(fields)}" if fields else ""

@@ -15,7 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from backend.conf import service_settings
-from backend.errors import ObjectNotFound, OperationForbidden
+from backend.errors import (
+    InvalidSessionToken,
+    ObjectNotFound,
+    OperationForbidden,
+    SessionMissing,
+)
 from backend.principal import Principal
 from objects import registry
 from objects.core.access import (
@@ -27,7 +32,7 @@ from objects.core.access import (
     protecting_user_fields,
 )
 from objects.core.class_permissions import USER_FIELD_PREFIX, Action
-from objects.core.names import check_class_name
+from objects.core.names import check_class_name, shown
 from objects.core.query import (
     AnyOf,
     Equals,
@@ -61,9 +66,9 @@ MASTER_ONLY_CLASSES = frozenset(
         "_Idempotency",
     }
 )
-# Classes of people. Their objects carry credentials, which have no place in a generic object, so
-# nobody saves any before there are the routes that look after them.
-IDENTITY_CLASSES = frozenset({"_User", "_Session", "_Role", "_Installation"})
+# What of an account only its owner sees, besides the master key.
+_NO_FIELDS: frozenset[str] = frozenset()
+_OWNERS_FIELDS = {"_User": frozenset({"authData"})}
 _READ_ACTIONS = frozenset({"find", "get", "count"})
 
 
@@ -92,8 +97,6 @@ def check_class(
     ``creating`` belongs to ``addField``: a new object can't be reached through its pointers.
     Raises ``OperationForbidden``, or ``ObjectNotFound`` where logging in would help, as Parse does.
     """
-    if table.class_name in IDENTITY_CLASSES and action not in _READ_ACTIONS:
-        raise OperationForbidden(f"Objects of {table.class_name} can't be saved in this version.")
     if principal.is_master:
         if action in _READ_ACTIONS or principal.may_write_as_master:
             return Everything()
@@ -106,6 +109,7 @@ def check_class(
             f"Clients aren't allowed to perform the {action} operation on the {class_name}"
             " collection."
         )
+    own = _own(principal, class_name, action)
     decision = decide(
         table.schema.permissions,
         action,
@@ -114,12 +118,38 @@ def check_class(
         creating=creating,
     )
     if isinstance(decision, Allowed):
-        return Everything()
+        return own
     if isinstance(decision, AllowedThrough):
-        return _names_user(principal, decision.pointer_fields)
+        return all_of(own, _names_user(principal, decision.pointer_fields))
     if isinstance(decision, NeedsAuthentication):
         raise ObjectNotFound("Permission denied, user needs to be authenticated.")
     raise OperationForbidden(f"Permission denied for action {action} on class {class_name}.")
+
+
+def _own(principal: Principal, class_name: str, action: Action) -> Query:
+    """The condition that the classes of people add for everybody but the master key."""
+    if class_name == "_Session":
+        # Users see, change and end their own sessions, whatever an access list says.
+        if principal.user_id is None:
+            raise InvalidSessionToken("Session token required.")
+        if action != "create":
+            return Equals(("user",), pointer("_User", principal.user_id))
+    elif class_name == "_Installation" and action in ("find", "count", "delete"):
+        raise OperationForbidden(
+            f"Clients aren't allowed to perform the {action} operation on the installation"
+            " collection."
+        )
+    return Everything()
+
+
+def _check_owner(
+    principal: Principal, class_name: str, action: Action, object_id: str | None
+) -> None:
+    """An account is its user's own: no access list lets others change it (reference 1.2)."""
+    if class_name == "_User" and object_id != principal.user_id:
+        if action == "delete":
+            raise SessionMissing("Insufficient auth to delete user")
+        raise SessionMissing(f"Cannot modify user {shown(object_id)}.")
 
 
 def _names_user(principal: Principal, fields: Iterable[str]) -> Query:
@@ -136,10 +166,15 @@ def readable(principal: Principal, table: ClassTable, action: Action) -> Query:
     return condition if principal.is_master else all_of(condition, ReadableBy(principal.acl_ids))
 
 
-def writable(principal: Principal, table: ClassTable, action: Action) -> Query:
-    """The condition under which the caller may change or delete an object of the class."""
+def writable(
+    principal: Principal, table: ClassTable, action: Action, object_id: str | None = None
+) -> Query:
+    """The condition under which the caller may change or delete this object of the class."""
     condition = check_class(principal, table, action)
-    return condition if principal.is_master else all_of(condition, WritableBy(principal.acl_ids))
+    if principal.is_master:
+        return condition
+    _check_owner(principal, table.class_name, action, object_id)
+    return all_of(condition, WritableBy(principal.acl_ids))
 
 
 # -- Protected fields ---------------------------------------------------------------------------
@@ -153,8 +188,11 @@ def hidden_fields(
     For an object, ``userField:F`` groups count too, when its field F names the caller.
     """
     permissions = table.schema.permissions
-    if principal.is_master or not permissions.protected_fields:
+    if principal.is_master or (obj is not None and _is_own_account(principal, table, obj)):
         return frozenset()
+    always = _OWNERS_FIELDS.get(table.class_name, _NO_FIELDS)
+    if not permissions.protected_fields:
+        return always
     groups = set(principal.acl_ids)
     if principal.user_id is not None:
         groups.add("authenticated")
@@ -164,12 +202,18 @@ def hidden_fields(
                 value = obj.get(name)
                 if value == user or (isinstance(value, list) and user in value):
                     groups.add(f"userField:{name}")
-    return protected_fields(permissions, groups)
+    return always | protected_fields(permissions, groups)
+
+
+def _is_own_account(principal: Principal, table: ClassTable, obj: dict[str, Json]) -> bool:
+    return table.class_name == "_User" and obj.get("objectId") == principal.user_id
 
 
 def hides_by_object(principal: Principal, table: ClassTable) -> bool:
     """Whether what is hidden from the caller differs from object to object."""
-    return principal.user_id is not None and bool(protecting_user_fields(table.schema.permissions))
+    if principal.user_id is None:
+        return False
+    return table.class_name == "_User" or bool(protecting_user_fields(table.schema.permissions))
 
 
 def fields_hidden_somewhere(principal: Principal, table: ClassTable) -> frozenset[str]:
@@ -180,7 +224,7 @@ def fields_hidden_somewhere(principal: Principal, table: ClassTable) -> frozense
     protected = table.schema.permissions.protected_fields
     if any(group in protected for group in (*principal.acl_ids, "authenticated")):
         return hidden  # being named by an object can only show more
-    return frozenset().union(
+    return hidden.union(
         *(names for group, names in protected.items() if group.startswith(USER_FIELD_PREFIX))
     )
 

@@ -7,7 +7,7 @@ of it. Most classes have no rules; ``_User``, ``_Session``, ``_Role`` and ``_Ins
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from backend.errors import ServiceError
@@ -30,12 +30,23 @@ class Change:
     fields: dict[str, Any]
     before: Wire | None = None
     """The object as it was, locked; None for a new one."""
+    creating: bool = False
     shown: Wire = field(default_factory=dict)
     kept: dict[str, Any] = field(default_factory=dict)
+
+    def anew(self) -> Change:
+        """A copy to attempt the write with: an attempt may have to be repeated."""
+        return replace(self, fields=dict(self.fields), shown=dict(self.shown), kept=dict(self.kept))
 
 
 class Rules:
     """The rules of one class. Each method may raise a ``ServiceError``."""
+
+    def preparing(self, change: Change) -> None:
+        """Before the write's transaction: what takes long, or waits for others.
+
+        The caller may do this to objects of the class; ``before`` is not known yet.
+        """
 
     def creating(self, change: Change) -> None:
         """Before a new object is stored; the caller may create objects of the class."""
@@ -54,6 +65,9 @@ class Rules:
 
     def deleted(self, change: Change) -> None:
         """After it."""
+
+    def purged(self) -> None:
+        """After all objects of the class were removed at once."""
 
     def refusal(self, constraint: str) -> ServiceError | None:
         """The error that a violated constraint of the class's table means, if it has one."""

@@ -17,8 +17,10 @@ __all__ = ["application", "client", "fresh_registry", "master", "other", "reader
 def fresh_registry() -> None:
     """A rolled-back test leaves definitions behind that only its own transaction had."""
     from objects import registry
+    from objects.users import roles
 
     registry.forget_all()
+    roles.forget_all()
 
 
 @pytest.fixture

@@ -22,7 +22,6 @@ from backend.errors import (
     InvalidClientKey,
     InvalidJSON,
     InvalidMasterKey,
-    InvalidSessionToken,
 )
 from backend.principal import (
     APPLICATION,
@@ -31,6 +30,7 @@ from backend.principal import (
     READ_ONLY_MASTER,
     Principal,
 )
+from objects.users import sessions
 
 # What credentials are called in headers (after the prefix) and in the body.
 _HEADERS = {
@@ -134,10 +134,11 @@ def take_from_body(body: dict[str, Any], headers: Credentials) -> Credentials:
     return Credentials(**given)
 
 
-def authenticate(credentials: Credentials, address: str) -> Principal:
+def authenticate(credentials: Credentials, address: str, *, with_session: bool = True) -> Principal:
     """The principal that these credentials prove.
 
-    ``address`` is the caller's IP address. Raises ``InvalidApplicationId``, ``InvalidMasterKey``
+    ``address`` is the caller's IP address; without ``with_session`` the session token isn't looked
+    at. Raises ``InvalidApplicationId``, ``InvalidMasterKey``
     (whatever else is right), ``InvalidClientKey`` when a client key is given and none is valid,
     ``InvalidSessionToken``. Without any key the principal is the application alone, which only
     some routes accept.
@@ -159,8 +160,16 @@ def authenticate(credentials: Credentials, address: str) -> Principal:
         if any(given is not None for given, _ in keys):
             raise InvalidClientKey
         principal = APPLICATION
-    if credentials.session_token is not None:
-        raise InvalidSessionToken("Invalid session token")
+    if credentials.session_token is not None and with_session:
+        proven = sessions.authenticate(credentials.session_token)
+        return Principal(
+            principal.authority,
+            user_id=proven.user_id,
+            roles=proven.roles,
+            installation_id=credentials.installation_id,
+            session_id=proven.session_id,
+            session_token=credentials.session_token,
+        )
     if credentials.installation_id is None:
         return principal
     return Principal(principal.authority, installation_id=credentials.installation_id)

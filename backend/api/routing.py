@@ -36,5 +36,5 @@ def resolve(path: str) -> tuple[View, dict[str, Any]] | None:
     for route in _routes().get(bare.partition("/")[0], ()):
         match = route.pattern.match(bare)
         if match:
-            return cast(View, route.callback), match[2]
+            return cast(View, route.callback), {**match[2], **route.default_args}
     return None

@@ -27,7 +27,11 @@ BEGIN
     END LOOP;
 END $$;
 """
-VERSION = "INSERT INTO objects_role_version (id, version) VALUES (1, 1);"
+# No number comes twice, also not after one was rolled back.
+VERSION = """
+CREATE SEQUENCE objects_role_version_number;
+INSERT INTO objects_role_version (id, version) VALUES (1, nextval('objects_role_version_number'));
+"""
 
 
 class Migration(migrations.Migration):

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 from django.db import transaction
+from psycopg.errors import IntegrityError
 
 from backend.conf import service_settings
 from backend.errors import ObjectNotFound, ServiceError
 from backend.principal import Principal
 from objects import registry, store, writes
+from objects.constraints import refusal
 from objects.core.access import Acl, default_acl
+from objects.core.class_permissions import Action
 from objects.core.names import check_class_name, check_object_id, is_object_id, new_object_id
 from objects.core.operations import Write, apply, echo, fit
-from objects.core.query import (
-    Query,
-    all_of,
-)
+from objects.core.query import Everything, Query, all_of
 from objects.core.schema import (
     check_not_emptied,
     check_required,
@@ -35,6 +36,7 @@ from objects.policy import (
     missing_class,
     writable,
 )
+from objects.rules import Change, Rules, rules_of
 from objects.service.current import with_current_classes
 from objects.tables import ClassTable
 from objects.writes import Written
@@ -75,8 +77,11 @@ def create(
         object_id = check_object_id(fields.pop("objectId"))
     elif object_id is not None:
         check_object_id(object_id)
-    write = parse_write(fields, creating=True)
-    return _create_one(principal, class_name, write, object_id or new_object_id())
+    object_id = object_id or new_object_id()
+    rules = rules_of(class_name)
+    if rules is not None:
+        return _create_by_rules(rules, principal, class_name, fields, object_id)
+    return _create_one(principal, class_name, parse_write(fields, creating=True), object_id)
 
 
 def _create_one(principal: Principal, class_name: str, write: Write, object_id: str) -> Created:
@@ -140,6 +145,8 @@ def create_many(
     """
     outcomes: list[Created | ServiceError] = []
     together: list[Write] = []
+    if rules_of(class_name) is not None:
+        return [_outcome(lambda b=body: create(principal, class_name, b)) for body in bodies]
     for body in bodies:
         try:
             write = parse_write(dict(body), creating=True)
@@ -153,6 +160,14 @@ def create_many(
     return outcomes + _create_together(principal, class_name, together)
 
 
+def _outcome(action: Callable[[], Created]) -> Created | ServiceError:
+    try:
+        return action()
+    except ServiceError as error:
+        _raise_in_transaction(error)
+        return error
+
+
 def _raise_in_transaction(error: ServiceError) -> None:
     if transaction.get_connection().in_atomic_block:
         raise error
@@ -164,14 +179,10 @@ def _create_together(
     if len(together) > 1:
         with suppress(ServiceError, _NotTogether), transaction.atomic():
             return [*with_current_classes(lambda: _insert_many(principal, class_name, together))]
-    outcomes: list[Created | ServiceError] = []
-    for write in together:
-        try:
-            outcomes.append(_create_one(principal, class_name, write, new_object_id()))
-        except ServiceError as error:
-            _raise_in_transaction(error)
-            outcomes.append(error)
-    return outcomes
+    return [
+        _outcome(lambda w=write: _create_one(principal, class_name, w, new_object_id()))
+        for write in together
+    ]
 
 
 class _NotTogether(Exception):
@@ -201,13 +212,16 @@ def update(
     Raises ``ObjectNotFound`` also when the caller may not write the object, and otherwise what
     ``create`` raises; nothing is changed then.
     """
+    rules = rules_of(class_name)
+    if rules is not None:
+        return _update_by_rules(rules, principal, class_name, object_id, dict(body))
     write = parse_write(dict(body), creating=False)
     return with_current_classes(lambda: _update(principal, class_name, object_id, write))
 
 
 def _update(principal: Principal, class_name: str, object_id: str, write: Write) -> Updated:
     table = _table_for_writing(principal, class_name, object_id)
-    condition = writable(principal, table, "update")
+    condition = writable(principal, table, "update", object_id)
     fitted, new_fields = fit(write, table.schema)
     if new_fields:
         condition = all_of(condition, check_class(principal, table, "addField"))
@@ -230,9 +244,14 @@ def _change(
 def delete(principal: Principal, class_name: str, object_id: str) -> None:
     """Remove an object. Raises ``ObjectNotFound`` also when the caller may not write it."""
 
+    rules = rules_of(class_name)
+    if rules is not None:
+        _delete_by_rules(rules, principal, class_name, object_id)
+        return
+
     def deleted() -> None:
         table = _table_for_writing(principal, class_name, object_id)
-        condition = writable(principal, table, "delete")
+        condition = writable(principal, table, "delete", object_id)
         if not writes.delete(table, object_id, condition, Scope(principal)):
             raise ObjectNotFound
 
@@ -253,6 +272,94 @@ def _shown(principal: Principal, table: ClassTable, fields: dict[str, Json]) -> 
     """The answer to a write, without what the caller may not see."""
     hidden = fields_hidden_somewhere(principal, table) if fields else frozenset()
     return {name: value for name, value in fields.items() if name not in hidden}
+
+
+# -- Classes with rules of their own ---------------------------------------------------------------
+
+
+def _create_by_rules(
+    rules: Rules, principal: Principal, class_name: str, fields: dict[str, Any], object_id: str
+) -> Created:
+    change = Change(principal, object_id, fields, creating=True)
+    with_current_classes(lambda: check_class(principal, _table(class_name), "create"))
+    rules.preparing(change)
+
+    def created() -> Created:
+        attempt = change.anew()
+        with transaction.atomic():
+            rules.creating(attempt)
+            write = parse_write(attempt.fields, creating=True)
+            done = _create(principal, class_name, write, object_id)
+            with _refusals(class_name):
+                rules.created(attempt)
+        return Created(object_id, done.created_at, {**done.fields, **attempt.shown})
+
+    return with_current_classes(created)
+
+
+def _update_by_rules(
+    rules: Rules, principal: Principal, class_name: str, object_id: str, fields: dict[str, Any]
+) -> Updated:
+    change = Change(principal, object_id, fields)
+    with_current_classes(lambda: writable(principal, _table(class_name), "update", object_id))
+    rules.preparing(change)
+
+    def updated() -> Updated:
+        attempt = change.anew()
+        with transaction.atomic():
+            attempt.before = _locked(principal, class_name, object_id, "update")
+            rules.updating(attempt)
+            write = parse_write(attempt.fields, creating=False)
+            done = _update(principal, class_name, object_id, write)
+            with _refusals(class_name):
+                rules.updated(attempt)
+        return Updated(done.updated_at, {**done.fields, **attempt.shown})
+
+    return with_current_classes(updated)
+
+
+def _delete_by_rules(rules: Rules, principal: Principal, class_name: str, object_id: str) -> None:
+    def deleted() -> None:
+        change = Change(principal, object_id, {})
+        with transaction.atomic():
+            change.before = _locked(principal, class_name, object_id, "delete")
+            rules.deleting(change)
+            table = _table(class_name)
+            writes.delete(table, object_id, Everything(), Scope(principal))
+            rules.deleted(change)
+
+    with_current_classes(deleted)
+
+
+def _table(class_name: str) -> ClassTable:
+    table = registry.find(class_name)
+    if table is None:
+        raise missing_class(class_name)
+    return table
+
+
+def _locked(
+    principal: Principal, class_name: str, object_id: str, action: Action
+) -> dict[str, Json]:
+    """The object, locked for the transaction; ``ObjectNotFound`` if the caller can't do this."""
+    table = _table_for_writing(principal, class_name, object_id)
+    condition = writable(principal, table, action, object_id)
+    record = writes.lock(table, object_id, condition, Scope(principal))
+    if record is None:
+        raise ObjectNotFound
+    return record.object()
+
+
+@contextmanager
+def _refusals(class_name: str) -> Iterator[None]:
+    """Tell a client what it means when a statement of the rules violates a constraint."""
+    try:
+        yield
+    except IntegrityError as error:
+        refused = refusal(_table(class_name), error)
+        if refused is None:
+            raise
+        raise refused from None
 
 
 # -- Classes that grow -----------------------------------------------------------------------------

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from objects import registry
 from objects.core.schema import SYSTEM_FIELDS
+from objects.rules import set_rules
 from objects.users.models import Installation, Role, Session, User
+from objects.users.role_rules import RoleRules
+from objects.users.session_rules import SessionRules
+from objects.users.user_rules import UserRules
 
 _CLASSES = {
     "_User": (User, {"emailVerified": "email_verified", "authData": "auth_data"}),
@@ -35,7 +39,10 @@ _PROMOTED = {
 
 
 def offer_classes() -> None:
-    """Offer the models of people as classes."""
+    """Offer the models of people as classes, with their rules."""
     for class_name, (model, columns) in _CLASSES.items():
         fields = {name: SYSTEM_FIELDS[class_name][name] for name in _PROMOTED[class_name]}
         registry.model_class(class_name, model, fields, columns=columns)
+    set_rules("_User", UserRules())
+    set_rules("_Session", SessionRules())
+    set_rules("_Role", RoleRules())

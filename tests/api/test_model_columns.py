@@ -39,7 +39,7 @@ def test_rows_that_the_orm_writes_are_objects(client, master):
 
 def test_the_class_is_there_before_anybody_has_saved_an_object(client, master):
     assert client.results("Book") == []
-    assert [schema["className"] for schema in master.get("/schemas").json["results"]] == ["Book"]
+    assert "Book" in [schema["className"] for schema in master.get("/schemas").json["results"]]
 
 
 @pytest.mark.parametrize(

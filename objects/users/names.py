@@ -1,0 +1,45 @@
+"""User names, e-mail addresses and role names: what they may be, and when two are the same."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from backend.errors import InvalidEmailAddress, InvalidRoleName, UsernameMissing, ValidationFailed
+
+_MOST_CHARACTERS = 256
+# The reference's own rule: something, an @, something; nothing that would end a header line.
+_EMAIL = re.compile(r"[^\s@][^\s]*@[^\s@]+\Z")
+_ROLE = re.compile(r"[0-9A-Za-z_\- ]+\Z")
+
+
+def name_key(name: str) -> str:
+    """What two names that count as the same have in common: neither case nor width matters."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+
+
+def check_username(value: object) -> str:
+    """A user name, or ``UsernameMissing`` (200)."""
+    if not isinstance(value, str) or not value.strip():
+        raise UsernameMissing("bad or missing username")
+    if len(value) > _MOST_CHARACTERS:
+        raise UsernameMissing(f"username: at most {_MOST_CHARACTERS} characters")
+    return value
+
+
+def check_email(value: object) -> str:
+    """An e-mail address, or ``InvalidEmailAddress`` (125)."""
+    if not isinstance(value, str) or len(value) > _MOST_CHARACTERS or not _EMAIL.match(value):
+        raise InvalidEmailAddress("Email address format is invalid.")
+    return value
+
+
+def check_role_name(value: object) -> str:
+    """A role's name, or ``ValidationFailed`` if there is none and ``InvalidRoleName`` (139)."""
+    if value is None:
+        raise ValidationFailed("name is required")
+    if not isinstance(value, str) or len(value) > _MOST_CHARACTERS or not _ROLE.match(value):
+        raise InvalidRoleName(
+            "A role's name can only contain alphanumeric characters, _, -, and spaces."
+        )
+    return value

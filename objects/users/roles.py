@@ -1,0 +1,57 @@
+"""Which roles a user holds: those that name the user, and all that inherit to these.
+
+A role in another's ``roles`` relation holds the other too, to any depth; circles end. One
+recursive query answers that, and its answer is kept in memory under the version of the roles,
+which every change of a role raises in its own transaction. So an answer is never older than the
+request that uses it.
+"""
+
+from __future__ import annotations
+
+from objects import registry
+from objects.database import fetch
+
+_MOST_USERS = 10_000
+
+_kept: dict[str, tuple[str, frozenset[str]]] = {}
+
+_HELD = """
+WITH RECURSIVE held (id) AS (
+    SELECT m.owning_id FROM objects_relation m
+    WHERE m.class_id = %s AND m.key = 'users' AND m.related_id = %s
+    UNION
+    SELECT m.owning_id FROM held h
+    JOIN objects_relation m ON m.class_id = %s AND m.key = 'roles' AND m.related_id = h.id
+)
+SELECT r.name FROM held h JOIN objects_role r ON r.object_id = h.id WHERE r.name IS NOT NULL
+"""
+
+
+def held_by(user_id: str, version: str) -> frozenset[str]:
+    """The names of the roles that a user holds, as of this version of the roles or a later one."""
+    kept = _kept.get(user_id)
+    if kept is not None and kept[0] == version:
+        return kept[1]
+    table = registry.find("_Role")
+    assert table is not None, "the class _Role is offered by this application"
+    rows = fetch(_HELD, (table.class_id, user_id, table.class_id), prepare=True)
+    names = frozenset(row[0] for row in rows)
+    if len(_kept) >= _MOST_USERS:
+        _kept.clear()
+    _kept[user_id] = (version, names)
+    return names
+
+
+def changed() -> None:
+    """Make every process read roles anew, from the moment that this transaction is committed."""
+    fetch(
+        "UPDATE objects_role_version SET version = nextval('objects_role_version_number')"
+        " WHERE id = 1",
+        (),
+        prepare=True,
+    )
+
+
+def forget_all() -> None:
+    """Forget what is kept, as a test that rolls back has to."""
+    _kept.clear()

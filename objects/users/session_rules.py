@@ -1,0 +1,46 @@
+"""What ``_Session`` asks of its objects: users see and end their own, and change nothing that
+says whose a session is, how it began or how long it lasts (reference 1.2, 8.2 theme 7)."""
+
+from __future__ import annotations
+
+from backend.errors import InvalidKeyName, InvalidSessionToken
+from objects.core.values import pointer
+from objects.rules import Change, Rules
+from objects.users import sessions
+
+_FIXED = ("user", "installationId", "sessionToken", "expiresAt", "createdWith", "ACL")
+
+
+class SessionRules(Rules):
+    """See the module."""
+
+    def preparing(self, change: Change) -> None:
+        allowed: tuple[str, ...] = ()
+        if change.principal.may_write_as_master:
+            allowed = ("user", "installationId", "expiresAt", "ACL")
+        for name in _FIXED:
+            if name in change.fields and name not in allowed:
+                raise InvalidKeyName(f"{name} can't be set on a session.")
+
+    def creating(self, change: Change) -> None:
+        principal, fields = change.principal, change.fields
+        if principal.user_id is not None:
+            fields["user"] = pointer("_User", principal.user_id)
+        owner = fields.get("user")
+        if not isinstance(owner, dict) or owner.get("className") != "_User":
+            raise InvalidSessionToken("Session token required.")
+        user_id = str(owner.get("objectId"))
+        expires = sessions.expiry().isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        fields.setdefault("expiresAt", {"__type": "Date", "iso": expires})
+        fields["createdWith"] = sessions.created_with("create", None)
+        fields.setdefault("ACL", {user_id: {"read": True, "write": True}})
+        if principal.installation_id is not None:
+            fields.setdefault("installationId", principal.installation_id)
+        change.shown.update(
+            {name: fields[name] for name in ("user", "expiresAt", "createdWith")},
+        )
+
+    def created(self, change: Change) -> None:
+        token = sessions.new_token()
+        sessions.set_token(change.object_id, token)
+        change.shown["sessionToken"] = token

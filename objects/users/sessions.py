@@ -1,0 +1,148 @@
+"""Sessions: a token that its bearer keeps, and a row that says whose it is.
+
+The token is 128 random bits; the database has its hash, so a copy of the database signs nobody
+in. A session counts until it expires or its object is removed, in every process at once: each
+request asks the database (one statement, with the version of the roles).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+from backend.conf import service_settings
+from backend.errors import InvalidSessionToken
+from objects.core.names import new_object_id
+from objects.core.values import Json
+from objects.database import fetch
+from objects.users import roles
+
+_TOKEN = re.compile(r"r:[0-9a-f]{32}\Z")
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A new session. ``token`` is shown once, to the user."""
+
+    session_id: str
+    token: str = field(repr=False)
+    expires_at: datetime
+
+
+@dataclass(frozen=True)
+class Proven:
+    """What a token proves: the session, its user, and the roles that the user holds."""
+
+    session_id: str
+    user_id: str
+    roles: frozenset[str]
+
+
+def new_token() -> str:
+    """A session token."""
+    return f"r:{secrets.token_hex(16)}"
+
+
+def token_hash(token: str) -> str:
+    """What the database has of a token, in hexadecimal digits."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def expiry() -> datetime:
+    """When a session that begins now expires."""
+    return datetime.now(UTC) + timedelta(seconds=service_settings.SESSION_LENGTH)
+
+
+def created_with(action: str, provider: str | None) -> dict[str, Json]:
+    """The ``createdWith`` of a session: ``signup``, ``login``, ``create`` or ``upgrade``."""
+    return {"action": action} | ({} if provider is None else {"authProvider": provider})
+
+
+def begin(
+    user_id: str, *, action: str, provider: str | None = None, installation_id: str | None = None
+) -> Begun:
+    """Begin a session; on an installation it takes the place of the user's former one."""
+    if installation_id is not None:
+        fetch(
+            'DELETE FROM objects_session WHERE "user" = %s AND installation_id = %s',
+            (user_id, installation_id),
+            prepare=True,
+        )
+    begun = Begun(new_object_id(), new_token(), expiry())
+    fetch(
+        "INSERT INTO objects_session (object_id, created_at, updated_at, read_acl, write_acl,"
+        ' data, "user", installation_id, expires_at, created_with, token_hash)'
+        " SELECT %s, t.now, t.now, %s, %s, '{}'::jsonb, %s, %s, %s, %s::jsonb, decode(%s, 'hex')"
+        " FROM (SELECT date_trunc('milliseconds', statement_timestamp()) AS now) t",
+        (
+            begun.session_id,
+            [user_id],
+            [user_id],
+            user_id,
+            installation_id,
+            begun.expires_at.isoformat(timespec="milliseconds"),
+            msgspec.json.encode(created_with(action, provider)).decode(),
+            token_hash(begun.token),
+        ),
+        prepare=True,
+    )
+    return begun
+
+
+def authenticate(token: str) -> Proven:
+    """What a token proves. Raises ``InvalidSessionToken`` for one that is unknown or expired."""
+    if not _TOKEN.match(token):
+        raise InvalidSessionToken("Invalid session token")
+    rows = fetch(
+        'SELECT s.object_id, s."user", v.version,'
+        " CASE WHEN s.expires_at IS NULL THEN NULL"
+        " ELSE extract(epoch FROM s.expires_at - statement_timestamp()) END"
+        " FROM objects_session s JOIN objects_role_version v ON v.id = 1"
+        " WHERE s.token_hash = decode(%s, 'hex')",
+        (token_hash(token),),
+        prepare=True,
+    )
+    if not rows or rows[0][1] is None:
+        raise InvalidSessionToken("Invalid session token")
+    session_id, user_id, version, left = rows[0]
+    if left is not None:
+        _check_expiry(session_id, float(left))
+    return Proven(session_id, user_id, roles.held_by(user_id, version))
+
+
+def _check_expiry(session_id: str, seconds_left: float) -> None:
+    settings = service_settings
+    if seconds_left <= 0 and settings.EXPIRE_INACTIVE_SESSIONS:
+        raise InvalidSessionToken("Session token is expired.")
+    if settings.EXTEND_SESSION_ON_USE and seconds_left < settings.SESSION_LENGTH / 2:
+        # Two requests at once both write the same; the session is never shortened.
+        fetch(
+            "UPDATE objects_session SET expires_at = GREATEST(expires_at, %s),"
+            " updated_at = date_trunc('milliseconds', statement_timestamp()) WHERE object_id = %s",
+            (expiry().isoformat(timespec="milliseconds"), session_id),
+            prepare=True,
+        )
+
+
+def end(session_id: str) -> None:
+    """End a session; nothing happens if it has ended already."""
+    fetch("DELETE FROM objects_session WHERE object_id = %s", (session_id,), prepare=True)
+
+
+def end_all_of(user_id: str) -> None:
+    """End all sessions of a user."""
+    fetch('DELETE FROM objects_session WHERE "user" = %s', (user_id,), prepare=True)
+
+
+def set_token(session_id: str, token: str) -> None:
+    """Give a session that was stored as an object its token."""
+    fetch(
+        "UPDATE objects_session SET token_hash = decode(%s, 'hex') WHERE object_id = %s",
+        (token_hash(token), session_id),
+        prepare=True,
+    )

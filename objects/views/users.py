@@ -1,0 +1,157 @@
+"""``/users``, ``/sessions`` and the routes that begin and end sessions (reference 1.2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from backend.api.permissions import Requires
+from backend.api.renderers import Answer
+from backend.api.views import Call, ServiceView
+from backend.conf import service_settings
+from backend.errors import AccountAlreadyLinked, InvalidSessionToken
+from objects import service
+from objects.core.find_options import parse_get_options
+from objects.includes import Wire
+from objects.records import Record
+from objects.users import signing_in
+from objects.views.classes import ObjectsView, ObjectView, created_body, find_limits, object_body
+
+
+class UsersView(ObjectsView):
+    """Find users; sign up, or in with another service's proof."""
+
+    def get(self, call: Call, class_name: str = "_User") -> Answer:
+        return super().get(call, class_name)
+
+    def post(self, call: Call, class_name: str = "_User") -> Answer:
+        body = call.body
+        known = signing_in.sign_in_with_providers(call.principal, body)
+        if known is not None:
+            return Answer(known)
+        try:
+            created = service.create(call.principal, class_name, body)
+        except AccountAlreadyLinked:
+            # Somebody signed up with the same proof at the same moment.
+            known = signing_in.sign_in_with_providers(call.principal, body)
+            if known is None:
+                raise
+            return Answer(known)
+        base = f"{service_settings.PUBLIC_URL}{service_settings.MOUNT_PATH}"
+        return Answer(
+            created_body(created),
+            status=201,
+            headers={"Location": f"{base}/users/{created.object_id}"},
+        )
+
+
+class UserView(ObjectView):
+    """One user."""
+
+    def get(self, call: Call, object_id: str, class_name: str = "_User") -> Answer:
+        options = parse_get_options(call.params, find_limits())
+        found = service.get(call.principal, class_name, object_id, options)
+        if object_id != call.principal.user_id:
+            return Answer(object_body(found))
+        return Answer(signing_in.owners_view(call.principal, _wire(found)))
+
+    def put(self, call: Call, object_id: str, class_name: str = "_User") -> Answer:
+        return super().put(call, class_name, object_id)
+
+    def delete(self, call: Call, object_id: str, class_name: str = "_User") -> Answer:
+        return super().delete(call, class_name, object_id)
+
+
+class MeView(ServiceView):
+    """The user of the session."""
+
+    def get(self, call: Call) -> Answer:
+        principal = call.principal
+        if principal.user_id is None:
+            raise InvalidSessionToken("Invalid session token")
+        options = parse_get_options(call.params, find_limits())
+        found = service.get(principal, "_User", principal.user_id, options)
+        return Answer(signing_in.owners_view(principal, _wire(found)))
+
+
+def _wire(found: Record | Wire) -> Wire:
+    return found.object() if isinstance(found, Record) else found
+
+
+class _Named(ServiceView):
+    """What ``GET`` and ``POST`` both answer, with parameters or a body."""
+
+    with_session = False
+
+    def get(self, call: Call) -> Answer:
+        return self.post(call)
+
+    def post(self, call: Call) -> Answer:
+        return Answer(self.signed_in(call, {**call.params, **call.body}))
+
+    def signed_in(self, call: Call, given: dict[str, Any]) -> Wire:
+        raise NotImplementedError
+
+
+class LoginView(_Named):
+    """Sign in. A session token that comes along doesn't matter."""
+
+    def signed_in(self, call: Call, given: dict[str, Any]) -> Wire:
+        return signing_in.log_in(call.principal, given)
+
+
+class VerifyPasswordView(_Named):
+    """Whether a password is right, without a session."""
+
+    def signed_in(self, call: Call, given: dict[str, Any]) -> Wire:
+        return signing_in.verify_password(call.principal, given)
+
+
+class LoginAsView(ServiceView):
+    """A session of any user, for the master key."""
+
+    requires = Requires.MASTER_KEY
+
+    def post(self, call: Call) -> Answer:
+        return Answer(signing_in.log_in_as(call.principal, call.body.get("userId")))
+
+
+class LogoutView(ServiceView):
+    """End the session."""
+
+    def post(self, call: Call) -> Answer:
+        signing_in.log_out(call.principal)
+        return Answer({})
+
+
+class ChallengeView(ServiceView):
+    """What another service wants answered."""
+
+    with_session = False
+
+    def post(self, call: Call) -> Answer:
+        return Answer(signing_in.challenge(call.body))
+
+
+class UpgradeSessionView(ServiceView):
+    """Sessions of long ago to revocable ones; there are none."""
+
+    def post(self, call: Call) -> Answer:
+        return Answer(signing_in.upgrade_session(call.principal))
+
+
+class OwnSessionView(ServiceView):
+    """The session of the request itself."""
+
+    def get(self, call: Call) -> Answer:
+        principal = call.principal
+        if principal.session_id is None:
+            raise InvalidSessionToken("Session token required.")
+        found = _wire(service.get(principal, "_Session", principal.session_id))
+        return Answer({**found, "sessionToken": principal.session_token})
+
+    def put(self, call: Call) -> Answer:
+        principal = call.principal
+        if principal.session_id is None:
+            raise InvalidSessionToken("Session token required.")
+        updated = service.update(principal, "_Session", principal.session_id, call.body)
+        return Answer({"updatedAt": updated.updated_at, **updated.fields})

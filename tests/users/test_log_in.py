@@ -1,0 +1,108 @@
+"""``/login``, ``/verifyPassword``, ``/loginAs``, ``/logout``."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.people import PASSWORD, as_user, log_in, sign_up, with_token
+
+
+@pytest.mark.parametrize("name", ["ann", "ANN"])
+def test_a_name_and_its_password_give_the_user_and_a_session(client, name):
+    ann = sign_up("ann", email="ann@example.org", colour="red")
+    reply = log_in(name)
+    assert reply.status == 200
+    assert reply.json["objectId"] == ann.user_id
+    assert (reply.json["colour"], reply.json["email"]) == ("red", "ann@example.org")
+    assert reply.json["sessionToken"] != ann.token
+    assert with_token(reply.json["sessionToken"]).get("/users/me").status == 200
+
+
+def test_parameters_of_the_query_count_as_well_as_a_body(client):
+    sign_up("ann", email="ann@example.org")
+    assert client.get("/login", username="ann", password=PASSWORD).status == 200
+    reply = client.post("/login", {"email": "ann@example.org", "password": PASSWORD})
+    assert reply.json["username"] == "ann"
+    reply = client.post("/login", {"_method": "GET", "username": "ann", "password": PASSWORD})
+    assert reply.json["username"] == "ann"
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        ({}, (400, 200)),
+        ({"password": PASSWORD}, (400, 200)),
+        ({"username": "ann"}, (400, 201)),
+        ({"username": "ann", "password": "wrong"}, (404, 101)),
+        ({"username": "nobody", "password": PASSWORD}, (404, 101)),
+        ({"username": "ann", "password": {"$ne": None}}, (404, 101)),
+        ({"username": {"$ne": None}, "password": PASSWORD}, (404, 101)),
+        ({"username": "ann", "email": "bob@example.org", "password": PASSWORD}, (404, 101)),
+        ({"username": "an%", "password": PASSWORD}, (404, 101)),
+    ],
+)
+def test_anything_else_is_refused(client, body, error):
+    sign_up("ann", email="ann@example.org")
+    sign_up("bob", email="bob@example.org")
+    assert client.post("/login", body).error == error
+    assert client.post("/verifyPassword", body).error == error
+
+
+def test_an_unknown_user_is_told_the_same_as_a_wrong_password(client):
+    sign_up("ann")
+    wrong = client.post("/login", {"username": "ann", "password": "wrong"})
+    unknown = client.post("/login", {"username": "nobody", "password": "wrong"})
+    assert wrong.json == unknown.json
+
+
+def test_a_session_token_that_comes_along_doesn_t_matter(client):
+    sign_up("ann")
+    reply = log_in("ann", **{"X-Svc-Session-Token": "r:" + "0" * 32})
+    assert reply.status == 200
+
+
+def test_a_user_whom_nobody_may_see_can_t_log_in(client, master):
+    ann = sign_up("ann")
+    assert master.put(f"/users/{ann.user_id}", {"ACL": {}}).status == 200
+    assert log_in("ann").error == (404, 101)
+
+
+def test_a_password_is_verified_without_a_session(client, master):
+    ann = sign_up("ann")
+    reply = client.post("/verifyPassword", {"username": "ann", "password": PASSWORD})
+    assert reply.json["objectId"] == ann.user_id
+    assert "sessionToken" not in reply.json
+    assert len(master.get("/sessions").json["results"]) == 1
+
+
+def test_the_master_key_logs_in_as_anybody(client, master, reader):
+    ann = sign_up("ann")
+    reply = master.post("/loginAs", {"userId": ann.user_id})
+    again = as_user("ann", reply)
+    assert again.get("/users/me").json["objectId"] == ann.user_id
+    created_with = again.get("/sessions/me").json["createdWith"]
+    assert created_with == {"action": "login", "authProvider": "masterkey"}
+    assert master.post("/loginAs", {}).error == (400, 162)
+    assert master.post("/loginAs", {"userId": {"$ne": 1}}).error == (400, 162)
+    assert master.post("/loginAs", {"userId": "nobody"}).error == (404, 101)
+    assert reader.post("/loginAs", {"userId": ann.user_id}).error == (400, 119)
+    assert client.post("/loginAs", {"userId": ann.user_id}).error == (403, 119)
+    assert ann.post("/loginAs", {"userId": ann.user_id}).error == (403, 119)
+
+
+def test_logging_out_ends_this_session_and_no_other(client):
+    ann = sign_up("ann")
+    other = as_user("ann", log_in("ann"))
+    assert ann.post("/logout").json == {}
+    assert ann.get("/users/me").error == (400, 209)
+    assert other.get("/users/me").status == 200
+    assert client.post("/logout").json == {}
+
+
+def test_a_new_session_on_an_installation_ends_the_former_one_there(client):
+    sign_up("ann")
+    first = as_user("ann", log_in("ann", **{"X-Svc-Installation-Id": "phone"}))
+    other = as_user("ann", log_in("ann", **{"X-Svc-Installation-Id": "tablet"}))
+    second = as_user("ann", log_in("ann", **{"X-Svc-Installation-Id": "phone"}))
+    assert first.get("/users/me").error == (400, 209)
+    assert other.get("/users/me").status == second.get("/users/me").status == 200
