@@ -44,6 +44,34 @@ DEFAULTS: dict[str, Any] = {
     "AUTH_ADAPTERS": {},
     # As backend.limits.rules reads it
     "RATE_LIMITS": "defaults",
+    "ENFORCE_PRIVATE_USERS": True,
+    # Sessions, in seconds
+    "SESSION_LENGTH": 31_536_000,
+    "EXPIRE_INACTIVE_SESSIONS": True,
+    "EXTEND_SESSION_ON_USE": False,
+    "REVOKE_SESSIONS_ON_PASSWORD_CHANGE": True,
+    # Passwords
+    "PASSWORD_PATTERN": "",
+    "PASSWORD_MESSAGE": "Password does not meet the Password Policy requirements.",
+    "PASSWORD_NOT_USERNAME": False,
+    "PASSWORD_HISTORY": 0,
+    "PASSWORD_MAX_AGE": 0,  # days
+    "LOCKOUT_THRESHOLD": 0,
+    "LOCKOUT_DURATION": 15,  # minutes
+    # E-mail addresses
+    "PREVENT_LOGIN_WITH_UNVERIFIED_EMAIL": False,
+    # Files
+    "FILE_UPLOAD_PUBLIC": False,
+    "FILE_UPLOAD_ANONYMOUS": False,
+    "FILE_UPLOAD_AUTHENTICATED": True,
+    "FILE_EXTENSIONS_ALLOWED": (),
+    "FILE_EXTENSIONS_DENIED": tuple(
+        "html htm shtml shtm xhtml xhtm xht mhtml mht hta htc svg svgz xml xsl xslt xsd dtd rng rdf"
+        " owl mathml mml atom rss xul xbl".split()
+    ),
+    "FILE_URL_VALIDITY": 3600,
+    "FILE_URL_DOMAINS": (),
+    "FILE_CLEAN_UP": False,
     # The database, in milliseconds
     "STATEMENT_TIMEOUT": 30_000,
     "LOCK_TIMEOUT": 5_000,
@@ -76,6 +104,27 @@ class ServiceSettings:
     ALLOW_ANONYMOUS_USERS: bool
     AUTH_ADAPTERS: Mapping[str, Any]
     RATE_LIMITS: Any
+    ENFORCE_PRIVATE_USERS: bool
+    SESSION_LENGTH: int
+    EXPIRE_INACTIVE_SESSIONS: bool
+    EXTEND_SESSION_ON_USE: bool
+    REVOKE_SESSIONS_ON_PASSWORD_CHANGE: bool
+    PASSWORD_PATTERN: str
+    PASSWORD_MESSAGE: str
+    PASSWORD_NOT_USERNAME: bool
+    PASSWORD_HISTORY: int
+    PASSWORD_MAX_AGE: int
+    LOCKOUT_THRESHOLD: int
+    LOCKOUT_DURATION: int
+    PREVENT_LOGIN_WITH_UNVERIFIED_EMAIL: bool
+    FILE_UPLOAD_PUBLIC: bool
+    FILE_UPLOAD_ANONYMOUS: bool
+    FILE_UPLOAD_AUTHENTICATED: bool
+    FILE_EXTENSIONS_ALLOWED: tuple[str, ...]
+    FILE_EXTENSIONS_DENIED: tuple[str, ...]
+    FILE_URL_VALIDITY: int
+    FILE_URL_DOMAINS: tuple[str, ...]
+    FILE_CLEAN_UP: bool
     STATEMENT_TIMEOUT: int
     LOCK_TIMEOUT: int
 

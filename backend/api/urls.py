@@ -8,11 +8,44 @@ from backend.api.health import health
 from objects.views.aggregate import AggregateView
 from objects.views.batch import BatchView
 from objects.views.classes import ObjectsView, ObjectView
+from objects.views.files import FileMetadataView, FileView, NamelessFileView, StoredFileView
 from objects.views.schemas import PurgeView, SchemasView, SchemaView
+from objects.views.users import (
+    ChallengeView,
+    LoginAsView,
+    LoginView,
+    LogoutView,
+    MeView,
+    OwnSessionView,
+    UpgradeSessionView,
+    UsersView,
+    UserView,
+    VerifyPasswordView,
+)
 
 urlpatterns = [
     path("classes/<str:class_name>/<str:object_id>", ObjectView.as_view()),
     path("classes/<str:class_name>", ObjectsView.as_view()),
+    path("users/me", MeView.as_view()),
+    path("users/<str:object_id>", UserView.as_view()),
+    path("users", UsersView.as_view()),
+    path("login", LoginView.as_view()),
+    path("logout", LogoutView.as_view()),
+    path("loginAs", LoginAsView.as_view()),
+    path("verifyPassword", VerifyPasswordView.as_view()),
+    path("challenge", ChallengeView.as_view()),
+    path("upgradeToRevocableSession", UpgradeSessionView.as_view()),
+    path("sessions/me", OwnSessionView.as_view()),
+    path("sessions/<str:object_id>", ObjectView.as_view(), {"class_name": "_Session"}),
+    path("sessions", ObjectsView.as_view(), {"class_name": "_Session"}),
+    path("roles/<str:object_id>", ObjectView.as_view(), {"class_name": "_Role"}),
+    path("roles", ObjectsView.as_view(), {"class_name": "_Role"}),
+    path("installations/<str:object_id>", ObjectView.as_view(), {"class_name": "_Installation"}),
+    path("installations", ObjectsView.as_view(), {"class_name": "_Installation"}),
+    path("files/<str:app_id>/metadata/<str:name>", FileMetadataView.as_view()),
+    path("files/<str:app_id>/<str:name>", StoredFileView.as_view()),
+    path("files/<str:name>", FileView.as_view()),
+    path("files", NamelessFileView.as_view()),
     path("health", health),
     path("batch", BatchView.as_view()),
     path("schemas", SchemasView.as_view()),
