@@ -42,7 +42,7 @@ DEFAULTS: dict[str, Any] = {
     "ALLOW_ANONYMOUS_USERS": False,
     # Signing in by other services: the options of each by its name in authData
     "AUTH_ADAPTERS": {},
-    # As backend.limits.rules reads it
+    # As backend.limit_rules reads it
     "RATE_LIMITS": "defaults",
     "ENFORCE_PRIVATE_USERS": True,
     # Sessions, in seconds

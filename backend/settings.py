@@ -16,7 +16,7 @@ from backend import addresses, environment, file_settings, logs, provider_settin
 from backend.conf import DEFAULTS
 from backend.embedded.folder import DataFolder
 from backend.environment import BadSetting
-from backend.limits.rules import read as read_rate_limits
+from backend.limit_rules import read as read_rate_limits
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 environment.read_file(Path(environment.text("ENV_FILE") or BASE_DIR / ".env"))

@@ -28,8 +28,8 @@ from django.conf import settings
 
 from backend.conf import service_settings
 from backend.errors import RateLimited, ServiceError, ServiceUnavailable
+from backend.limit_rules import Book, Rule, read
 from backend.limits.counting import PAUSE, Bucket, Count, Counter
-from backend.limits.rules import Book, Rule, read
 from backend.principal import Principal
 
 __all__ = ["FREE", "Quota", "Request", "TooManyRequests", "Verdict", "decide", "rules_for"]
