@@ -2,9 +2,9 @@
 
 ``verify(provider, data)`` gives who the caller is at the provider, or raises ``UnsupportedService``
 for a provider that isn't set up, ``ObjectNotFound`` for a proof that doesn't hold,
-``ServiceUnavailable`` if the provider can't be asked. Nothing is written and no user is looked at;
-a proof that works once (the wallet's) is used up by a right ``verify``. It may wait for a
-provider over the network, so call it outside of a transaction.
+``ServiceUnavailable`` if the provider can't be asked. No user is looked at and nothing is written,
+but a proof that works once (the wallet's) is used up. It may wait for a provider over the
+network, so call it outside of a transaction, and once.
 
 ``challenge(provider, data)`` gives what a client has to answer, for providers that have one.
 

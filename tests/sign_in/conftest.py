@@ -1,0 +1,28 @@
+"""Callers of the REST face, and the services by which users sign in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from tests.callers import *  # noqa: F403
+from tests.sign_in.issuer import Issuer
+
+
+@pytest.fixture
+def issuer() -> Iterator[Issuer]:
+    """A service that signs tokens, answering over HTTP on this machine."""
+    with Issuer() as running:
+        yield running
+
+
+@pytest.fixture
+def sign_in_by(settings) -> Callable[..., None]:
+    """Set the adapters up: ``sign_in_by(google={…})``."""
+
+    def set_up(**adapters: Mapping[str, Any]) -> None:
+        settings.SERVICE = {**settings.SERVICE, "AUTH_ADAPTERS": adapters}
+
+    return set_up
