@@ -103,4 +103,5 @@ class RelationMember(models.Model):
 
 
 # Django looks for an application's models here.
+from objects.files import models as files  # noqa: E402, F401
 from objects.users import models as users  # noqa: E402, F401

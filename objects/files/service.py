@@ -1,0 +1,208 @@
+"""The door to files: everything that happens to them happens here, for a principal.
+
+``upload``, ``open_file``, ``describe`` and ``delete`` check rights; whoever calls them has only
+decoded a request. The read-only master key reads all and writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+from backend.conf import service_settings
+from backend.errors import (
+    FileDeleteFailed,
+    FileSaveFailed,
+    InvalidJSON,
+    MasterKeyRequired,
+    ObjectNotFound,
+    OperationForbidden,
+)
+from backend.logs import get_logger
+from backend.principal import EVERYBODY, Principal
+from objects.core.access import parse_acl
+from objects.core.values import Json, normalise
+from objects.files import records, storage
+from objects.files.naming import check_name, is_stored_name, new_stored_name
+from objects.files.receiving import Upload
+from objects.files.records import FileRecord
+from objects.files.types import settled_type
+from objects.files.urls import (
+    Link,
+    SignedUrl,
+    file_url,
+    has_expired,
+    is_genuine,
+    signed_url,
+)
+from objects.users.models import User
+
+MAX_NOTES: Final = 16 * 1024
+"""How many bytes of JSON the metadata and tags of a file may have."""
+
+log = get_logger("files")
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """What an uploader says about a file: ``fileData``, checked."""
+
+    metadata: Mapping[str, Json] = field(default_factory=dict)
+    tags: Mapping[str, Json] = field(default_factory=dict)
+    readers: frozenset[str] | None = None
+
+
+def check_may_upload(principal: Principal) -> None:
+    """Raise what keeps this caller from uploading; for asking before the body is read."""
+    if principal.is_master:
+        if not principal.may_write_as_master:
+            raise OperationForbidden("read-only masterKey isn't allowed to create a file.")
+        return
+    if principal.user_id is None:
+        if not service_settings.FILE_UPLOAD_PUBLIC:
+            raise FileSaveFailed("File upload by public is disabled.")
+    elif _is_anonymous(principal.user_id):
+        if not service_settings.FILE_UPLOAD_ANONYMOUS:
+            raise FileSaveFailed("File upload by anonymous user is disabled.")
+    elif not service_settings.FILE_UPLOAD_AUTHENTICATED:
+        raise FileSaveFailed("File upload by authenticated user is disabled.")
+
+
+def _is_anonymous(user_id: str) -> bool:
+    return User.objects.filter(object_id=user_id, auth_data__has_key="anonymous").exists()
+
+
+def read_notes(said: Json) -> Notes:
+    """``{"metadata": {…}, "tags": {…}, "acl": {…}}`` as a client sent it.
+
+    Raises ``InvalidJSON``, ``InvalidACL`` and what ``values.normalise`` raises.
+    """
+    if said is None:
+        return Notes()
+    if not isinstance(said, dict):
+        raise InvalidJSON("fileData: expected an object")
+    found: dict[str, dict[str, Json]] = {}
+    for name in ("metadata", "tags"):
+        value = normalise(said.get(name) or {}, f"fileData.{name}")
+        if not isinstance(value, dict) or "__type" in value:
+            raise InvalidJSON(f"fileData.{name}: expected an object")
+        found[name] = value
+    if len(msgspec.json.encode(found)) > MAX_NOTES:
+        raise InvalidJSON(f"fileData: metadata and tags have at most {MAX_NOTES} bytes")
+    readers = parse_acl(said.get("acl"), "fileData.acl").read_ids
+    is_public = readers is None or EVERYBODY in readers
+    return Notes(found["metadata"], found["tags"], None if is_public else frozenset(readers or ()))
+
+
+def upload(
+    principal: Principal, name: str, upload: Upload, said_type: str | None, notes: Notes
+) -> FileRecord:
+    """Store what has come in as a new file.
+
+    Raises ``InvalidFileName``, ``FileSaveFailed`` (an empty file, a type that isn't taken, a
+    storage that fails) and what ``check_may_upload`` raises; nothing is stored then.
+    """
+    check_may_upload(principal)
+    check_name(name)
+    if not upload.size:
+        raise FileSaveFailed("Invalid file upload.")
+    record = FileRecord(
+        name=new_stored_name(name),
+        size=upload.size,
+        content_type=settled_type(name, said_type, upload.head),
+        sha256=upload.sha256,
+        metadata=notes.metadata,
+        tags=notes.tags,
+        owner_id=principal.user_id,
+        readers=notes.readers,
+    )
+    # The row first: bytes that no row knows of would never be found again.
+    records.add(record)
+    try:
+        storage.save(record.name, upload.content(record.content_type))
+    except Exception as error:
+        log.error("a file can't be stored", name=record.name, exc_info=error)
+        with suppress(Exception):
+            storage.delete(record.name)
+            records.remove(record.name)
+        raise FileSaveFailed(f"Could not store file: {name}.") from error
+    return record
+
+
+def open_file(principal: Principal | None, name: str, link: Link | None) -> FileRecord:
+    """The file of this name, for a caller who may read its content.
+
+    ``principal`` is None for a request without credentials. A private file is opened by a signed
+    link, by the master key, and by a caller whom its access list names; for others it is as if it
+    weren't there. Raises ``ObjectNotFound``, and ``OperationForbidden`` (403) for a link that was
+    good once.
+    """
+    record = records.find(name) if is_stored_name(name) else None
+    if record is None:
+        raise missing()
+    if record.readers is None or (principal is not None and _may_read(principal, record)):
+        return record
+    if link is None or not is_genuine(name, link):
+        raise missing()
+    if has_expired(link):
+        raise OperationForbidden("The link to this file has expired.", status=403)
+    return record
+
+
+def content(record: FileRecord, start: int, length: int) -> Iterator[bytes]:
+    """So many bytes of a file that ``open_file`` has given. Raises ``ObjectNotFound``."""
+    pieces = storage.read(record.name, start, length)
+    if pieces is None:
+        raise missing()
+    return pieces
+
+
+def describe(principal: Principal, name: str) -> tuple[FileRecord, SignedUrl | None]:
+    """What is known about a file, and for a private one a link that opens it.
+
+    For whoever may read the file; a link alone is not enough. Raises ``ObjectNotFound``.
+    """
+    record = open_file(principal, name, None)
+    return record, None if record.readers is None else signed_url(name)
+
+
+def delete(principal: Principal, name: str) -> None:
+    """Remove a file. Raises ``MasterKeyRequired``, ``OperationForbidden`` for the read-only master
+    key, ``FileDeleteFailed`` when there is no such file or the storage fails."""
+    if not principal.is_master:
+        raise MasterKeyRequired
+    if not principal.may_write_as_master:
+        raise OperationForbidden("read-only masterKey isn't allowed to delete a file.")
+    if not is_stored_name(name) or records.find(name) is None:
+        raise FileDeleteFailed("Could not delete file.")
+    remove(name)
+
+
+def remove(name: str) -> None:
+    """Remove a file, whoever asks. Raises ``FileDeleteFailed`` when the storage fails."""
+    try:
+        storage.delete(name)
+    except Exception as error:
+        log.error("a file can't be deleted", name=name, exc_info=error)
+        raise FileDeleteFailed("Could not delete file.") from error
+    records.remove(name)
+
+
+def missing() -> ObjectNotFound:
+    """The one answer for files that aren't there and files that the caller may not know of."""
+    return ObjectNotFound("File not found.")
+
+
+def address(record: FileRecord) -> str:
+    """Where a file is; a private one needs more than this."""
+    return file_url(record.name)
+
+
+def _may_read(principal: Principal, record: FileRecord) -> bool:
+    return principal.is_master or (
+        record.readers is not None and not record.readers.isdisjoint(principal.acl_ids)
+    )

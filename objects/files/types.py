@@ -1,0 +1,122 @@
+"""Which types of files are taken, and as which type a file is served.
+
+A file is judged three times: by its name's extension, by the type that its uploader says it has,
+and by its first bytes. Each of the three is a set of words (``html``, ``svg``, ``xml`` …) that the
+settings ``FILE_EXTENSIONS_DENIED`` and ``FILE_EXTENSIONS_ALLOWED`` speak about. What is allowed by
+name comes before what is denied; ``*`` in the allowed ones means everything.
+"""
+
+from __future__ import annotations
+
+import mimetypes
+import re
+from typing import Final
+
+from backend.conf import service_settings
+from backend.errors import FileSaveFailed
+from objects.files.naming import extension
+from objects.files.sniffing import markup
+
+UNKNOWN: Final = "application/octet-stream"
+
+_TOKEN = r"[A-Za-z0-9!#$&^_.+-]+"
+_CONTENT_TYPE = re.compile(
+    rf'({_TOKEN}/{_TOKEN})((?:[ \t]*;[ \t]*{_TOKEN}=(?:{_TOKEN}|"[^"\\\x00-\x1f\x7f]*"))*)[ \t]*;?'
+)
+_CHARSET = re.compile(r';[ \t]*charset="?([A-Za-z0-9_-]{1,40})"?', re.IGNORECASE)
+# What clients say that don't know the type.
+_SAYS_NOTHING = frozenset({"", "application/x-www-form-urlencoded", UNKNOWN})
+# Documents that carry HTML, under names that don't say so.
+_CARRIERS = {
+    "message/rfc822": "mhtml",
+    "multipart/related": "mhtml",
+    "multipart/x-mixed-replace": "html",
+    "text/x-component": "htc",
+    "text/x-server-parsed-html": "shtml",
+}
+# Shown by browsers, and nothing in them can act for the page that shows them.
+_INLINE = re.compile(
+    r"image/(?:png|jpeg|gif|webp|avif|bmp|x-icon|vnd\.microsoft\.icon|heic|tiff)"
+    r"|(?:audio|video)/[\w.+-]+|text/plain|application/pdf"
+)
+_types = mimetypes.MimeTypes(filenames=())  # Python's own table, the same on every machine
+for _type, _extension in (
+    ("image/webp", ".webp"),
+    ("image/avif", ".avif"),
+    ("image/heic", ".heic"),
+    ("application/xml", ".xml"),
+    ("text/markdown", ".md"),
+):
+    _types.add_type(_type, _extension)
+
+
+def settled_type(name: str, said: str | None, head: bytes) -> str:
+    """The content type that a new file is stored with and served as.
+
+    ``said`` is the uploader's Content-Type, ``head`` the content's beginning. A known extension
+    decides, so that a name never promises another type than what is served. Raises
+    ``FileSaveFailed`` for what isn't taken.
+    """
+    media_type, charset = _parsed(said or "")
+    word = extension(name)
+    _check(word or _extension_of(media_type), is_name=True)
+    for token in _words_of(media_type):
+        _check(token)
+    found = markup(head)
+    if found is not None:
+        _check(found)
+    guessed = _types.guess_type(f"x.{word}")[0] if word else None
+    if guessed is not None:
+        for token in _words_of(guessed):
+            _check(token)
+        charset = charset if guessed == media_type else ""
+        media_type = guessed
+    elif media_type in _SAYS_NOTHING:
+        media_type = UNKNOWN
+    return f"{media_type}; charset={charset}" if charset else media_type
+
+
+def is_shown_inline(content_type: str) -> bool:
+    """Whether a browser may show the file itself; others are for saving only."""
+    return _INLINE.fullmatch(content_type.partition(";")[0]) is not None
+
+
+def _parsed(said: str) -> tuple[str, str]:
+    said = said.strip()
+    if not said:
+        return "", ""
+    match = _CONTENT_TYPE.fullmatch(said) if len(said) <= 255 else None
+    if match is None:
+        raise FileSaveFailed("Invalid file upload. Content-Type: expected type/subtype.")
+    charset = _CHARSET.search(match[2])
+    return match[1].lower(), charset[1].lower() if charset else ""
+
+
+def _words_of(media_type: str) -> set[str]:
+    """``image/svg+xml`` → svg, xml. Whole words: Office documents have "xml" inside of one."""
+    words = set(re.split(r"[.+_-]", media_type.partition("/")[2]))
+    if media_type in _CARRIERS:
+        words.add(_CARRIERS[media_type])
+    return words
+
+
+def _extension_of(media_type: str) -> str:
+    if media_type in _SAYS_NOTHING:
+        return ""
+    return (_types.guess_extension(media_type) or "").removeprefix(".")
+
+
+def _check(word: str, *, is_name: bool = False) -> None:
+    """Raise ``FileSaveFailed`` if files with this word aren't taken.
+
+    ``is_name`` is for the extension, which has to be among the allowed ones where some are named.
+    """
+    allowed = service_settings.FILE_EXTENSIONS_ALLOWED
+    if "*" in allowed or word in allowed:
+        return
+    if word in service_settings.FILE_EXTENSIONS_DENIED or (allowed and is_name):
+        raise FileSaveFailed(
+            f"File upload of extension {word} is disabled."
+            if word
+            else "File upload without extension is disabled."
+        )

@@ -1,0 +1,101 @@
+"""Where files are: their addresses, and links to private ones that expire."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from time import time
+from urllib.parse import quote, urlsplit
+
+from django.core.signing import BadSignature, Signer
+
+from backend.conf import service_settings
+
+EXPIRES = "expires"
+SIGNATURE = "signature"
+
+_MOMENT = re.compile(r"[0-9]{1,12}")
+
+
+@dataclass(frozen=True, slots=True)
+class SignedUrl:
+    """An address that opens a private file until it expires."""
+
+    url: str
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What a request says to show that it may read: the two parameters of a signed address."""
+
+    expires: str
+    signature: str
+
+
+def file_url(name: str) -> str:
+    """The address of a file, which is all that everybody's files need."""
+    settings = service_settings
+    place = f"{settings.PUBLIC_URL}{settings.MOUNT_PATH}/files"
+    return f"{place}/{quote(settings.APP_ID, safe='')}/{quote(name, safe='')}"
+
+
+def signed_url(name: str) -> SignedUrl:
+    """An address that opens the file for ``FILE_URL_VALIDITY`` seconds."""
+    moment = int(time()) + service_settings.FILE_URL_VALIDITY
+    signature = _signer().signature(_signed(name, str(moment)))
+    url = f"{file_url(name)}?{EXPIRES}={moment}&{SIGNATURE}={quote(signature, safe='')}"
+    return SignedUrl(url, datetime.fromtimestamp(moment, UTC))
+
+
+def is_genuine(name: str, link: Link) -> bool:
+    """Whether we have signed this link for this file; it may have expired."""
+    if not _MOMENT.fullmatch(link.expires):
+        return False
+    try:
+        _signer().unsign(f"{_signed(name, link.expires)}:{link.signature}")
+    except BadSignature:
+        return False
+    return True
+
+
+def has_expired(link: Link) -> bool:
+    """Whether a genuine link's time is over."""
+    return int(link.expires) <= time()
+
+
+def address_in_value(name: str, said: str | None) -> str:
+    """The ``url`` that a File value in an object is stored with.
+
+    It follows from the name, whatever the client says: whoever fetches it later (a function, a
+    webhook, an app) is never led to an address of a client's choice. Hosts in
+    ``FILE_URL_DOMAINS`` are the exception.
+    """
+    if said is not None and service_settings.FILE_URL_DOMAINS and _is_trusted(said):
+        return said
+    return file_url(name)
+
+
+def _is_trusted(url: str) -> bool:
+    # Browsers and libraries don't agree on how to read these.
+    if "\\" in url or any(character <= " " for character in url):
+        return False
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+    except ValueError:
+        return False
+    return (
+        parts.scheme in ("http", "https")
+        and "@" not in parts.netloc
+        and host in service_settings.FILE_URL_DOMAINS
+    )
+
+
+def _signed(name: str, moment: str) -> str:
+    return f"{service_settings.APP_ID}/{name}:{moment}"
+
+
+def _signer() -> Signer:
+    return Signer(salt="objects.files")

@@ -1,0 +1,211 @@
+"""``/files``: uploads, downloads, what is known about a file, removal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hmac import compare_digest
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+
+from backend.api import authentication, gate, parsers
+from backend.api.authentication import Credentials
+from backend.api.context import client_address
+from backend.api.exceptions import error_response
+from backend.api.permissions import Requires, check_route
+from backend.api.renderers import Answer, render
+from backend.api.views import Call, MethodNotAllowed, ServiceView
+from backend.conf import service_settings
+from backend.errors import FileSaveFailed, InvalidFileName, OperationForbidden, ServiceError
+from backend.principal import Principal
+from objects.core.values import Json
+from objects.files import service
+from objects.files.naming import check_name
+from objects.files.receiving import Upload
+from objects.files.records import FileRecord
+from objects.files.urls import EXPIRES, SIGNATURE, Link
+from objects.views.file_answers import file_answer
+from objects.views.file_bodies import json_upload, receive_form, receive_raw
+
+# The parts of ``fileData``, for bodies that are the file itself.
+_NOTE_HEADERS = {"metadata": "FILE_METADATA", "tags": "FILE_TAGS", "acl": "FILE_ACL"}
+
+
+class FileView(ServiceView):
+    """A name: upload a file under it (POST), remove the file that has it (DELETE).
+
+    As with Parse, a request that names its application in a header has the file as its body, or a
+    form with the file; any other is JSON, with credentials and the file in base64.
+    """
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if request.method != "POST":
+            return super().dispatch(request, *args, **kwargs)
+        try:
+            response = render(self._uploaded(request, kwargs["name"]))
+        except Exception as error:
+            response = error_response(error, request)
+        return gate.stamped(response, request)
+
+    def delete(self, call: Call, name: str) -> Answer:
+        service.delete(call.principal, name)
+        return Answer({})
+
+    def _methods(self) -> tuple[str, ...]:
+        return ("POST", "DELETE")
+
+    def _uploaded(self, request: HttpRequest, name: str) -> Answer:
+        credentials = authentication.from_headers(request.META)
+        if credentials.application_id is None:
+            return self._from_json(request, name)
+        principal = _admitted(request, credentials)
+        _check_may_upload(principal, name)
+        media_type = request.META.get("CONTENT_TYPE", "")
+        notes: Json = _notes_in_headers(request.META)
+        with Upload(service_settings.MAX_UPLOAD_SIZE) as upload:
+            if media_type.partition(";")[0].strip().lower() == "multipart/form-data":
+                media_type, said = receive_form(request, upload)
+                notes = said if said is not None else notes
+            else:
+                receive_raw(request, upload)
+            return _stored(principal, name, upload, media_type, notes)
+
+    def _from_json(self, request: HttpRequest, name: str) -> Answer:
+        with json_upload(request) as body:
+            fields = body.fields
+            media_type, method = fields.get("_ContentType"), fields.get("_method", "POST")
+            credentials = authentication.take_from_body(fields, Credentials())
+            if method == "DELETE":
+                principal = _admitted(request, credentials, "DELETE", fields)
+                return self.answer(Call(principal, "DELETE", {}, fields, "-"), name=name)
+            if method != "POST":
+                raise MethodNotAllowed(str(method)[:10], self._methods())
+            principal = _admitted(request, credentials, "POST", fields)
+            _check_may_upload(principal, name)
+            if media_type is not None and not isinstance(media_type, str):
+                raise FileSaveFailed("Invalid file upload. _ContentType: expected a string.")
+            with Upload(service_settings.MAX_UPLOAD_SIZE) as upload:
+                body.receive(upload)
+                return _stored(principal, name, upload, media_type, fields.get("fileData"))
+
+
+class NamelessFileView(ServiceView):
+    """Where a name is missing."""
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if request.method != "POST":
+            return super().dispatch(request, *args, **kwargs)
+        return error_response(InvalidFileName("Filename not provided."), request)
+
+    def _methods(self) -> tuple[str, ...]:
+        return ("POST",)
+
+
+class StoredFileView(ServiceView):
+    """A stored file: its content, with or without credentials."""
+
+    requires = Requires.APPLICATION
+
+    def dispatch(  # type: ignore[override]
+        self, request: HttpRequest, *args: Any, **kwargs: Any
+    ) -> HttpResponseBase:
+        if request.method not in ("GET", "HEAD"):
+            return super().dispatch(request, *args, **kwargs)
+        try:
+            _check_application(kwargs["app_id"])
+            credentials = authentication.from_headers(request.META)
+            principal = None
+            if credentials.application_id is None:
+                gate.enter(request, "GET", client_address(request.META), None, "")
+            else:
+                principal = _admitted(request, credentials, "GET")
+            link = _link(parsers.read_query(request))
+            record = service.open_file(principal, kwargs["name"], link)
+            response = file_answer(record, request.method, request.META)
+        except Exception as error:
+            response = error_response(error, request)
+        return gate.stamped(response, request)  # type: ignore[arg-type]
+
+    def _methods(self) -> tuple[str, ...]:
+        return ("GET", "HEAD")
+
+
+class FileMetadataView(ServiceView):
+    """What is known about a file, for whoever may read it."""
+
+    def get(self, call: Call, app_id: str, name: str) -> Answer:
+        _check_application(app_id)
+        record, signed = service.describe(call.principal, name)
+        body: dict[str, Any] = {
+            "name": record.name,
+            "url": service.address(record) if signed is None else signed.url,
+            "size": record.size,
+            "contentType": record.content_type,
+            "createdAt": _wire(record.created_at),
+            "metadata": record.metadata,
+            "tags": record.tags,
+        }
+        if signed is not None:
+            body["expiresAt"] = _wire(signed.expires_at)
+        return Answer(body)
+
+
+def _wire(moment: Any) -> str:
+    return f"{moment.strftime('%Y-%m-%dT%H:%M:%S')}.{moment.microsecond // 1000:03d}Z"
+
+
+def _check_application(app_id: str) -> None:
+    if not compare_digest(app_id.encode(), service_settings.APP_ID.encode()):
+        raise OperationForbidden("Invalid application ID.", status=403)
+
+
+def _admitted(
+    request: HttpRequest,
+    credentials: Credentials,
+    method: str = "POST",
+    given: Mapping[str, Any] | None = None,
+) -> Principal:
+    """The caller, counted, whoever it is; the views' own bodies are read after this."""
+    address = client_address(request.META)
+    try:
+        principal = authentication.authenticate(credentials, address)
+    except ServiceError:
+        gate.enter(request, method, address, None, "", given or {})
+        raise
+    gate.enter(request, method, address, principal, gate.key_name(credentials), given or {})
+    return principal
+
+
+def _check_may_upload(principal: Principal, name: str) -> None:
+    check_route(Requires.CLIENT_KEY, principal)
+    service.check_may_upload(principal)
+    check_name(name)
+
+
+def _stored(
+    principal: Principal, name: str, upload: Upload, media_type: str | None, notes: Json
+) -> Answer:
+    record: FileRecord = service.upload(
+        principal, name, upload, media_type, service.read_notes(notes)
+    )
+    url = service.address(record)
+    return Answer({"url": url, "name": record.name}, status=201, headers={"Location": url})
+
+
+def _notes_in_headers(meta: Mapping[str, Any]) -> dict[str, Json]:
+    prefixes = ("HTTP_X_SVC_", "HTTP_X_PARSE_")[: 2 if service_settings.PARSE_HEADERS else 1]
+    notes: dict[str, Json] = {}
+    for part, header in _NOTE_HEADERS.items():
+        for prefix in prefixes:
+            text = meta.get(prefix + header)
+            if text is not None:
+                # WSGI hands over bytes as if they were Latin-1.
+                notes[part] = parsers.decode_json(text.encode("latin-1", "replace"), part)
+                break
+    return notes
+
+
+def _link(params: Mapping[str, str]) -> Link | None:
+    if EXPIRES in params and SIGNATURE in params:
+        return Link(params[EXPIRES], params[SIGNATURE])
+    return None
