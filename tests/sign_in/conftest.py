@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.callers import *  # noqa: F403
+from tests.evm.node import Node, running_node
 from tests.sign_in.issuer import Issuer
 
 
@@ -26,3 +27,10 @@ def sign_in_by(settings) -> Callable[..., None]:
         settings.SERVICE = {**settings.SERVICE, "AUTH_ADAPTERS": adapters}
 
     return set_up
+
+
+@pytest.fixture(scope="session")
+def chain() -> Iterator[Node]:
+    """A real chain, with contracts on it as a test wants them."""
+    with running_node() as node:
+        yield node

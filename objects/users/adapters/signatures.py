@@ -24,7 +24,11 @@ _IS_VALID_SIGNATURE = "1626ba7e"  # the function's selector, and its answer for 
 # copy) can be made to answer with the right beginning.
 _YES = f"0x{_IS_VALID_SIGNATURE}{'0' * 56}"
 _GAS = 5_000_000
-_REVERTED = re.compile(r"revert|invalid opcode|out of gas|stack|invalid jump", re.IGNORECASE)
+# How geth, anvil and others put it that the contract failed.
+_FAILED = re.compile(
+    r"revert|out ?of ?gas|invalid opcode|invalid jump|stack|evm error|vm execution error",
+    re.IGNORECASE,
+)
 
 
 def message_hash(text: str) -> bytes:
@@ -68,7 +72,7 @@ def signed_by_contract(rpc_url: str, address: str, signed: bytes, signature: byt
 def _refused(error: Any) -> bool:
     """``False`` if the contract itself failed; anything else is the node's trouble."""
     if isinstance(error, dict) and (
-        error.get("code") == 3 or _REVERTED.search(str(error.get("message")))
+        error.get("code") == 3 or _FAILED.search(str(error.get("message")))
     ):
         return False
     raise Unreachable("the node could not call the contract")

@@ -56,11 +56,16 @@ class Wallet(Adapter):
         for chain, url in self.rpc_urls.items():
             if not chain.isdecimal() or not isinstance(url, str) or not allowed(url):
                 raise self.misconfigured("rpcUrls must give an https address for each chain id.")
+        for domain in self.domains:
+            self._try(self._message(domain, "0x" + "0" * 40, 1, "00000000"))
+
+    def _try(self, message: siwe.Message) -> None:
         try:
-            for domain in self.domains:
-                siwe.read(self._message(domain, "0x" + "0" * 40, 1, "00000000").text())
+            read = siwe.read(message.text())
         except ValueError:
-            raise self.misconfigured("domains or statement can't stand in a message.") from None
+            read = None
+        if read is None or (read.domain, read.statement) != (message.domain, message.statement):
+            raise self.misconfigured("domains or statement can't stand in a message.")
 
     def challenge(self, data: Mapping[str, Json]) -> dict[str, Json]:
         address, chain = _address(data.get("address")), _chain(data.get("chainId", 1))
