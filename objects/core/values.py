@@ -28,7 +28,7 @@ import base64
 import binascii
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final, Literal, TypeAlias, cast
@@ -259,11 +259,26 @@ def _normalise_file(value: dict[Any, object], place: Place) -> Json:
     name, url = value.get("name"), value.get("url")
     if not isinstance(name, str) or not name or not is_storable_text(name):
         raise _invalid("File", place, "expected the file's name in name")
-    if url is None:
-        return {"__type": "File", "name": name}
-    if not isinstance(url, str) or not is_storable_text(url):
+    if url is not None and (not isinstance(url, str) or not is_storable_text(url)):
         raise _invalid("File", place, "expected text in url")
-    return {"__type": "File", "name": name, "url": url}
+    url = _file_address(name, url)
+    return {"__type": "File", "name": name} | ({} if url is None else {"url": url})
+
+
+def set_file_address(address: Callable[[str, str | None], str | None]) -> None:
+    """Let ``address(name, url)`` say which url a File has, whatever the client says it is.
+
+    Files are the service's; the language alone leaves the client's word as it is.
+    """
+    global _file_address
+    _file_address = address
+
+
+def _said_address(name: str, url: str | None) -> str | None:
+    return url
+
+
+_file_address: Callable[[str, str | None], str | None] = _said_address
 
 
 def _normalise_bytes(value: dict[Any, object], place: Place) -> Json:

@@ -6,6 +6,10 @@ import re
 
 import pytest
 
+from backend.conf import service_settings
+
+FILES = f"{service_settings.PUBLIC_URL}/api/files/test-app"
+
 
 def test_answers_201_with_id_time_and_location(master):
     reply = master.post("/classes/Game", {"score": 1})
@@ -45,7 +49,7 @@ def test_values_come_back_as_they_were_sent(master):
         "place": {"__type": "GeoPoint", "latitude": 40.5, "longitude": -30},
         "bytes": {"__type": "Bytes", "base64": "AQID"},
         "owner": {"__type": "Pointer", "className": "Owner", "objectId": "abcdefghij"},
-        "file": {"__type": "File", "name": "a.txt", "url": "http://example.org/a.txt"},
+        "file": {"__type": "File", "name": "a.txt", "url": f"{FILES}/a.txt"},
         "area": {"__type": "Polygon", "coordinates": [[0, 0], [0, 1], [1, 1], [0, 0]]},
     }
     object_id = master.make("Game", **sent)
