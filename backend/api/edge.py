@@ -14,7 +14,7 @@ from typing import Any, cast
 from corsheaders.middleware import CorsMiddleware
 from django.core.handlers.exception import convert_exception_to_response
 from django.core.handlers.wsgi import WSGIRequest
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 from backend.api.context import RequestContext
 from backend.api.routing import resolve
@@ -54,7 +54,10 @@ class RestFirst:
 
     def __init__(self, django: Callable[..., Iterable[bytes]]) -> None:
         self._django = django
-        self._rest = convert_exception_to_response(RequestContext(ApiEdge(_answer)))
+        self._rest = cast(
+            Callable[[HttpRequest], HttpResponseBase],
+            convert_exception_to_response(RequestContext(ApiEdge(_answer))),
+        )
 
     def __call__(
         self, environ: dict[str, Any], start_response: Callable[..., Any]
@@ -67,9 +70,7 @@ class RestFirst:
             f"{response.status_code} {response.reason_phrase}", list(response.headers.items())
         )
         request.close()
-        if isinstance(response, StreamingHttpResponse):
-            return response
-        return [response.content]
+        return [response.content] if isinstance(response, HttpResponse) else response
 
 
 def _answer(request: HttpRequest) -> HttpResponse:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -146,7 +147,7 @@ def create_many(
     outcomes: list[Created | ServiceError] = []
     together: list[Write] = []
     if rules_of(class_name) is not None:
-        return [_outcome(lambda b=body: create(principal, class_name, b)) for body in bodies]
+        return [_outcome(partial(create, principal, class_name, body)) for body in bodies]
     for body in bodies:
         try:
             write = parse_write(dict(body), creating=True)
@@ -180,7 +181,7 @@ def _create_together(
         with suppress(ServiceError, _NotTogether), transaction.atomic():
             return [*with_current_classes(lambda: _insert_many(principal, class_name, together))]
     return [
-        _outcome(lambda w=write: _create_one(principal, class_name, w, new_object_id()))
+        _outcome(partial(_create_one, principal, class_name, write, new_object_id()))
         for write in together
     ]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from objects import registry
 from objects.core.schema import SYSTEM_FIELDS
 from objects.rules import set_rules
@@ -10,7 +12,7 @@ from objects.users.role_rules import RoleRules
 from objects.users.session_rules import SessionRules
 from objects.users.user_rules import UserRules
 
-_CLASSES = {
+_CLASSES: dict[str, tuple[type[Any], dict[str, str]]] = {
     "_User": (User, {"emailVerified": "email_verified", "authData": "auth_data"}),
     "_Session": (
         Session,

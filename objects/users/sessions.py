@@ -60,7 +60,8 @@ def expiry() -> datetime:
 
 def created_with(action: str, provider: str | None) -> dict[str, Json]:
     """The ``createdWith`` of a session: ``signup``, ``login``, ``create`` or ``upgrade``."""
-    return {"action": action} | ({} if provider is None else {"authProvider": provider})
+    given: dict[str, Json] = {"action": action}
+    return given if provider is None else {**given, "authProvider": provider}
 
 
 def begin(

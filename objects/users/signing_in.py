@@ -94,10 +94,11 @@ def check_password(principal: Principal, given: Mapping[str, Any]) -> str:
     account = _find(username or None, email or None)
     if account is not None:
         passwords.claim_guess(account.user_id)
-    is_right = passwords.is_right(
-        account and account.user_id, str(password), account and account.encoded
-    )
-    if account is None or not is_right:
+    encoded = None if account is None else account.encoded
+    if (
+        not passwords.is_right(None if account is None else account.user_id, str(password), encoded)
+        or account is None
+    ):
         raise ObjectNotFound(_WRONG)
     if account.is_closed and not principal.is_master:
         raise ObjectNotFound(_WRONG)

@@ -195,7 +195,8 @@ def _take_identities(change: Change) -> None:
 
     ``null`` for a provider takes its identity off the user.
     """
-    change.kept["identities"] = proven = {}
+    proven: dict[str, adapters.ProviderIdentity | None] = {}
+    change.kept["identities"] = proven
     given = change.fields.pop("authData", None)
     if given is None:
         return

@@ -14,16 +14,13 @@ from objects.core.find_options import parse_get_options
 from objects.includes import Wire
 from objects.records import Record
 from objects.users import signing_in
-from objects.views.classes import ObjectsView, ObjectView, created_body, find_limits, object_body
+from objects.views.classes import ObjectsView, ObjectView, created_body, find_limits
 
 
 class UsersView(ObjectsView):
     """Find users; sign up, or in with another service's proof."""
 
-    def get(self, call: Call, class_name: str = "_User") -> Answer:
-        return super().get(call, class_name)
-
-    def post(self, call: Call, class_name: str = "_User") -> Answer:
+    def post(self, call: Call, class_name: str) -> Answer:
         body = call.body
         known = signing_in.sign_in_with_providers(call.principal, body)
         if known is not None:
@@ -47,18 +44,12 @@ class UsersView(ObjectsView):
 class UserView(ObjectView):
     """One user."""
 
-    def get(self, call: Call, object_id: str, class_name: str = "_User") -> Answer:
+    def get(self, call: Call, class_name: str, object_id: str) -> Answer:
+        if object_id != call.principal.user_id:
+            return super().get(call, class_name, object_id)
         options = parse_get_options(call.params, find_limits())
         found = service.get(call.principal, class_name, object_id, options)
-        if object_id != call.principal.user_id:
-            return Answer(object_body(found))
         return Answer(signing_in.owners_view(call.principal, _wire(found)))
-
-    def put(self, call: Call, object_id: str, class_name: str = "_User") -> Answer:
-        return super().put(call, class_name, object_id)
-
-    def delete(self, call: Call, object_id: str, class_name: str = "_User") -> Answer:
-        return super().delete(call, class_name, object_id)
 
 
 class MeView(ServiceView):
