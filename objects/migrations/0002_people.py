@@ -11,27 +11,8 @@ INDEXES = "".join(
     f"CREATE INDEX objects_{name}_age ON objects_{name} (created_at, object_id);"
     for name in ("user", "session", "role", "installation")
 )
-# What belongs to a user goes with the user, also when SQL removes the row and not the ORM.
-CASCADES = """
-DO $$
-DECLARE found record;
-BEGIN
-    FOR found IN
-        SELECT conname, conrelid::regclass AS relation FROM pg_constraint
-        WHERE contype = 'f' AND confrelid = 'objects_user'::regclass
-    LOOP
-        EXECUTE format(
-            'ALTER TABLE %s DROP CONSTRAINT %I, ADD CONSTRAINT %I FOREIGN KEY (user_id)'
-            ' REFERENCES objects_user (object_id) ON DELETE CASCADE',
-            found.relation, found.conname, found.conname);
-    END LOOP;
-END $$;
-"""
 # No number comes twice, also not after one was rolled back.
-VERSION = """
-CREATE SEQUENCE objects_role_version_number;
-INSERT INTO objects_role_version (id, version) VALUES (1, nextval('objects_role_version_number'));
-"""
+VERSION = "CREATE SEQUENCE objects_role_version_number;"
 
 
 class Migration(migrations.Migration):
@@ -389,6 +370,5 @@ class Migration(migrations.Migration):
             ),
         ),
         migrations.RunSQL(INDEXES, migrations.RunSQL.noop),
-        migrations.RunSQL(CASCADES, migrations.RunSQL.noop),
-        migrations.RunSQL(VERSION, migrations.RunSQL.noop),
+        migrations.RunSQL(VERSION, "DROP SEQUENCE objects_role_version_number;"),
     ]

@@ -73,7 +73,7 @@ class Role(ModelBackedObject):
 
 
 class RoleVersion(models.Model):
-    """One row. Its number grows with every change of a role, in the same transaction."""
+    """One row at most. Its number is new with every change of a role, in the same transaction."""
 
     id = models.SmallIntegerField(primary_key=True)
     version = models.BigIntegerField()

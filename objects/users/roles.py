@@ -45,8 +45,9 @@ def held_by(user_id: str, version: str) -> frozenset[str]:
 def changed() -> None:
     """Make every process read roles anew, from the moment that this transaction is committed."""
     fetch(
-        "UPDATE objects_role_version SET version = nextval('objects_role_version_number')"
-        " WHERE id = 1",
+        "INSERT INTO objects_role_version (id, version)"
+        " VALUES (1, nextval('objects_role_version_number'))"
+        " ON CONFLICT (id) DO UPDATE SET version = EXCLUDED.version",
         (),
         prepare=True,
     )

@@ -100,10 +100,10 @@ def authenticate(token: str) -> Proven:
     if not _TOKEN.match(token):
         raise InvalidSessionToken("Invalid session token")
     rows = fetch(
-        'SELECT s.object_id, s."user", v.version,'
+        'SELECT s.object_id, s."user", COALESCE(v.version, 0),'
         " CASE WHEN s.expires_at IS NULL THEN NULL"
         " ELSE extract(epoch FROM s.expires_at - statement_timestamp()) END"
-        " FROM objects_session s JOIN objects_role_version v ON v.id = 1"
+        " FROM objects_session s LEFT JOIN objects_role_version v ON v.id = 1"
         " WHERE s.token_hash = decode(%s, 'hex')",
         (token_hash(token),),
         prepare=True,

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.db import transaction
+
 from backend.conf import service_settings
 from backend.errors import (
     AccountAlreadyLinked,
@@ -49,7 +51,7 @@ class _Account:
     has_email: bool
     is_closed: bool
     encoded: str | None
-    password_changed_at: datetime | None
+    password_changed_at: str | None
 
 
 _ACCOUNT = """
@@ -73,12 +75,12 @@ def _find(username: str | None, email: str | None) -> _Account | None:
         has_email == "t",
         closed == "t",
         encoded,
-        None if changed is None else datetime.fromisoformat(changed),
+        changed,
     )
 
 
-def check_password(principal: Principal, given: Mapping[str, Any]) -> str:
-    """The id of the user that ``username`` or ``email`` and ``password`` are right for.
+def check_password(principal: Principal, given: Mapping[str, Any]) -> _Account:
+    """The user that ``username`` or ``email`` and ``password`` are right for.
 
     Raises ``UsernameMissing``, ``PasswordMissing``, ``ObjectNotFound`` (wrong, locked, expired),
     ``EmailNotFound`` (not verified). With the master key and ``ignoreEmailVerification`` the last
@@ -103,11 +105,11 @@ def check_password(principal: Principal, given: Mapping[str, Any]) -> str:
     if account.is_closed and not principal.is_master:
         raise ObjectNotFound(_WRONG)
     if account.password_changed_at is not None:
-        passwords.check_age(account.password_changed_at)
+        passwords.check_age(datetime.fromisoformat(account.password_changed_at))
     ignores = principal.is_master and given.get("ignoreEmailVerification") in (True, "true")
     if not ignores:
         _check_verified(account)
-    return account.user_id
+    return account
 
 
 def _check_verified(account: _Account) -> None:
@@ -118,21 +120,30 @@ def _check_verified(account: _Account) -> None:
 
 def log_in(principal: Principal, given: Mapping[str, Any]) -> Wire:
     """Sign in with a password, and a second factor if the user has one."""
-    user_id = check_password(principal, given)
+    account = check_password(principal, given)
     data = given.get("authData")
     if data is not None and not isinstance(data, dict):
         raise InvalidJSON("authData: expected an object of providers")
-    _check_second_factor(user_id, data)
+    _check_second_factor(account.user_id, data)
     # Only now: guesses at the second factor count as well.
-    passwords.forget_guesses(user_id)
-    return _begin(principal, user_id, "password")
+    passwords.forget_guesses(account.user_id)
+    with transaction.atomic():
+        # Who changes the password at this moment ends all sessions, this one too.
+        if not fetch(_STILL, (account.user_id, account.password_changed_at), prepare=True):
+            raise ObjectNotFound(_WRONG)
+        return _begin(principal, account.user_id, "password")
+
+
+_STILL = (
+    "SELECT FROM objects_password WHERE user_id = %s AND changed_at = %s::timestamptz FOR SHARE"
+)
 
 
 def verify_password(principal: Principal, given: Mapping[str, Any]) -> Wire:
     """The user whom the password is right for, without a session."""
-    user_id = check_password(principal, given)
-    passwords.forget_guesses(user_id)
-    return account_of(user_id)
+    account = check_password(principal, given)
+    passwords.forget_guesses(account.user_id)
+    return account_of(account.user_id)
 
 
 def _check_second_factor(user_id: str, auth_data: Mapping[str, Any] | None) -> None:
@@ -179,18 +190,21 @@ def log_in_as(principal: Principal, user_id: object) -> Wire:
         raise OperationForbidden("read-only masterKey isn't allowed to login as another user.")
     if not isinstance(user_id, str) or not user_id:
         raise InvalidValue("userId must not be empty, null, or undefined")
-    if not fetch("SELECT FROM objects_user WHERE object_id = %s", (user_id,), prepare=True):
-        raise ObjectNotFound("user not found")
     return _begin(principal, user_id, "masterkey")
 
 
 def _begin(principal: Principal, user_id: str, provider: str) -> Wire:
-    begun = sessions.begin(
-        user_id,
-        action="login",
-        provider=provider,
-        installation_id=principal.installation_id,
-    )
+    with transaction.atomic():
+        # Who removes the user at this moment removes all sessions, this one too.
+        lock = "SELECT FROM objects_user WHERE object_id = %s FOR KEY SHARE"
+        if not fetch(lock, (user_id,), prepare=True):
+            raise ObjectNotFound("user not found")
+        begun = sessions.begin(
+            user_id,
+            action="login",
+            provider=provider,
+            installation_id=principal.installation_id,
+        )
     return {**account_of(user_id), "sessionToken": begun.token}
 
 
