@@ -11,6 +11,7 @@ from typing import Any
 
 from django.conf import settings
 
+from backend.site import disconnect_connection_signals
 from backend.wsgi import application
 from tests.rest import MASTER
 
@@ -72,6 +73,7 @@ def send(
     def start_response(status: str, fields: list[tuple[str, str]]) -> None:
         answer.update(status=int(status[:3]), headers={n.lower(): v for n, v in fields})
 
+    disconnect_connection_signals()  # as in the web process; Django's test client connects them
     result = application(environ, start_response)
     content = b"".join(result)
     if hasattr(result, "close"):

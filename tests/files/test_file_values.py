@@ -1,0 +1,71 @@
+"""File values in objects: their url is the service's to say."""
+
+from __future__ import annotations
+
+import pytest
+
+from backend.conf import service_settings
+from objects.files.urls import file_url
+from tests.files.uploads import stored
+
+pytestmark = pytest.mark.django_db
+
+
+def file(name: str, url: str | None = None) -> dict[str, str]:
+    return {"__type": "File", "name": name} | ({} if url is None else {"url": url})
+
+
+def test_a_file_goes_into_an_object_and_comes_out_with_its_url(master):
+    name = stored("a.png")
+    object_id = master.make("Photo", image=file(name), more=[{"deep": file(name)}])
+    shown = file(name, f"{service_settings.PUBLIC_URL}/api/files/test-app/{name}")
+    assert master.get(f"/classes/Photo/{object_id}").json["image"] == shown
+    assert master.get(f"/classes/Photo/{object_id}").json["more"] == [{"deep": shown}]
+    assert master.results("Photo", where={"image": file(name)}, keys="image")[0]["image"] == shown
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://169.254.169.254/latest/meta-data",
+        "file:///etc/passwd",
+        "javascript:alert(1)",
+        "http://localhost:8000.evil.example/x",
+        "",
+    ],
+)
+def test_a_url_of_the_client_s_choice_is_never_stored(master, url):
+    name = stored("a.png")
+    object_id = master.make("Photo", image=file(name, url), list=[], box={})
+    master.put(
+        f"/classes/Photo/{object_id}", {"list": {"__op": "Add", "objects": [file(name, url)]}}
+    )
+    master.put(f"/classes/Photo/{object_id}", {"box.inside": file(name, url)})
+    kept = master.get(f"/classes/Photo/{object_id}").json
+    shown = file(name, file_url(name))
+    assert (kept["image"], kept["list"], kept["box"]) == (shown, [shown], {"inside": shown})
+
+
+def test_hosts_that_a_setting_names_may_be_referred_to(master, settings):
+    settings.SERVICE = {**settings.SERVICE, "FILE_URL_DOMAINS": ("cdn.example.org",)}
+    for url, is_kept in (
+        ("https://cdn.example.org/a.png", True),
+        ("https://CDN.example.org/a.png", True),
+        ("https://cdn.example.org:444/a.png", True),
+        ("https://cdn.example.org.evil.example/a.png", False),
+        ("https://evil.example/cdn.example.org", False),
+        ("https://cdn.example.org@evil.example/", False),
+        ("https://user@cdn.example.org/", False),
+        ("https://evil.example\\@cdn.example.org/", False),
+        ("https://cdn.example.org\n.evil.example/", False),
+        ("ftp://cdn.example.org/a.png", False),
+        ("//cdn.example.org/a.png", False),
+        ("https://[", False),
+    ):
+        object_id = master.make("Photo", image=file("a.png", url))
+        image = master.get(f"/classes/Photo/{object_id}").json["image"]
+        assert image["url"] == (url if is_kept else file_url("a.png")), url
+
+
+def test_names_that_arent_ours_are_quoted():
+    assert file_url("../a b?c#d").endswith("/files/test-app/..%2Fa%20b%3Fc%23d")
