@@ -2,8 +2,8 @@
 
 A right token works once, and so does a recovery code, however many requests use it at once. That
 is decided by one statement; if the caller has a transaction open and rolls it back, the token is
-unused again. Guesses aren't counted here: whoever logs a user in counts ``InvalidSecondFactor``
-like a wrong password.
+unused again. After ten wrong tokens in an hour only recovery codes count, until a right one or the
+hour's end.
 
 Secrets are encrypted under a key derived from ``SECRET_KEY`` (``SECRET_KEY_FALLBACKS`` are tried
 for reading); recovery codes are kept as hashes and shown once, by ``set_up``.
@@ -19,6 +19,7 @@ import secrets
 import string
 import time
 from collections.abc import Mapping
+from datetime import timedelta
 from functools import lru_cache
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
@@ -30,6 +31,7 @@ from django.utils import timezone
 
 from backend.errors import InternalError, InvalidSecondFactor, SecondFactorMissing
 from objects.core.values import Json
+from objects.users import short_lived
 from objects.users.models import RecoveryCode, SecondFactor
 
 STEP = 30  # seconds
@@ -38,6 +40,8 @@ _WINDOW = 1  # steps that a clock may be early or late
 _SHORTEST_SECRET, _LONGEST_SECRET = 20, 256  # characters; Parse asks for 20
 _RECOVERY_CODES = 2
 _RECOVERY_LENGTH = 30
+_MOST_GUESSES = 10
+_GUESSES_COUNT_FOR = timedelta(hours=1)
 _ALPHABET = string.ascii_letters + string.digits
 
 
@@ -95,9 +99,15 @@ def check(user_id: str, token: Json) -> None:
     if len(text) == _RECOVERY_LENGTH:
         used, _ = RecoveryCode.objects.filter(user_id=user_id, code_hash=_hash(text)).delete()
     else:
+        # Counted beforehand, so that guesses at once don't all see the same number.
+        if short_lived.count(_guesses(user_id), _GUESSES_COUNT_FOR) > _MOST_GUESSES:
+            raise InvalidSecondFactor(
+                "Too many wrong MFA tokens. Use a recovery code or try later."
+            )
         used = _use_step(user_id, text)
     if not used:
         raise InvalidSecondFactor()
+    short_lived.forget(_guesses(user_id))
 
 
 def remove(user_id: str) -> None:
@@ -105,6 +115,10 @@ def remove(user_id: str) -> None:
     with transaction.atomic():
         SecondFactor.objects.filter(user_id=user_id).delete()
         RecoveryCode.objects.filter(user_id=user_id).delete()
+
+
+def _guesses(user_id: str) -> str:
+    return f"guesses:{user_id}"
 
 
 def _use_step(user_id: str, token: str) -> int:

@@ -15,25 +15,21 @@ import re
 import secrets
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 
-import redis
-import structlog
-from django.conf import settings
 from eth_utils import is_checksum_address, to_checksum_address
 
 from backend.conf import service_settings
-from backend.errors import IncorrectType, ServiceUnavailable
+from backend.errors import IncorrectType
 from objects.core.values import Json
+from objects.users import short_lived
 
 from . import siwe
 from .base import Adapter, ProviderIdentity, Unproven, proof_text
 from .fetching import allowed
 from .signatures import message_hash, signature_bytes, signed_by_contract, signed_by_key
 
-_log = structlog.get_logger(__name__)
 LIFETIME = timedelta(minutes=5)
 LEEWAY = timedelta(seconds=60)
 _LARGEST_CHAIN = 10**18
@@ -154,18 +150,11 @@ def _chain(value: Json) -> int:
 
 def _keep(message: siwe.Message) -> None:
     kept = json.dumps([message.address, message.chain_id])
-    try:
-        _redis(settings.REDIS_URL).set(_name(message.nonce), kept, ex=LIFETIME)
-    except redis.RedisError as error:
-        raise _no_redis(error) from None
+    short_lived.keep(_name(message.nonce), kept, LIFETIME)
 
 
 def _use(message: siwe.Message) -> None:
-    try:
-        # One command, so that of several requests at once only one finds the nonce.
-        kept = _redis(settings.REDIS_URL).getdel(_name(message.nonce))
-    except redis.RedisError as error:
-        raise _no_redis(error) from None
+    kept = short_lived.take(_name(message.nonce))
     if kept is None:
         raise Unproven("the nonce is unknown, used or too old")
     if json.loads(kept) != [message.address, message.chain_id]:
@@ -173,14 +162,4 @@ def _use(message: siwe.Message) -> None:
 
 
 def _name(nonce: str) -> str:
-    return f"wallet:nonce:{nonce}"
-
-
-def _no_redis(error: redis.RedisError) -> ServiceUnavailable:
-    _log.warning("redis_unreachable", reason=type(error).__name__)
-    return ServiceUnavailable("Wallets can't sign in at the moment.")
-
-
-@cache
-def _redis(url: str) -> redis.Redis:
-    return redis.Redis.from_url(url, socket_timeout=5, socket_connect_timeout=5)
+    return f"wallet:{nonce}"
