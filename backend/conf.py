@@ -65,9 +65,10 @@ DEFAULTS: dict[str, Any] = {
     "FILE_UPLOAD_ANONYMOUS": False,
     "FILE_UPLOAD_AUTHENTICATED": True,
     "FILE_EXTENSIONS_ALLOWED": (),
-    "FILE_EXTENSIONS_DENIED": tuple(
-        "html htm shtml shtm xhtml xhtm xht mhtml mht hta htc svg svgz xml xsl xslt xsd dtd rng rdf"
-        " owl mathml mml atom rss xul xbl".split()
+    "FILE_EXTENSIONS_DENIED": (
+        *("html", "htm", "shtml", "shtm", "xhtml", "xhtm", "xht", "mhtml", "mht", "hta", "htc"),
+        *("svg", "svgz", "xml", "xsl", "xslt", "xsd", "dtd", "rng", "rdf", "owl", "mathml", "mml"),
+        *("atom", "rss", "xul", "xbl"),
     ),
     "FILE_URL_VALIDITY": 3600,
     "FILE_URL_DOMAINS": (),
