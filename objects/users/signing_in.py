@@ -128,6 +128,7 @@ def log_in(principal: Principal, given: Mapping[str, Any]) -> Wire:
     # Only now: guesses at the second factor count as well.
     passwords.forget_guesses(account.user_id)
     with transaction.atomic():
+        _lock(account.user_id)
         # Who changes the password at this moment ends all sessions, this one too.
         if not fetch(_STILL, (account.user_id, account.password_changed_at), prepare=True):
             raise ObjectNotFound(_WRONG)
@@ -194,11 +195,10 @@ def log_in_as(principal: Principal, user_id: object) -> Wire:
 
 
 def _begin(principal: Principal, user_id: str, provider: str) -> Wire:
+    if principal.is_master and not principal.may_write_as_master:
+        raise OperationForbidden("read-only masterKey isn't allowed to begin a session.")
     with transaction.atomic():
-        # Who removes the user at this moment removes all sessions, this one too.
-        lock = "SELECT FROM objects_user WHERE object_id = %s FOR KEY SHARE"
-        if not fetch(lock, (user_id,), prepare=True):
-            raise ObjectNotFound("user not found")
+        _lock(user_id)
         begun = sessions.begin(
             user_id,
             action="login",
@@ -206,6 +206,14 @@ def _begin(principal: Principal, user_id: str, provider: str) -> Wire:
             installation_id=principal.installation_id,
         )
     return {**account_of(user_id), "sessionToken": begun.token}
+
+
+def _lock(user_id: str) -> None:
+    """Let nobody change or remove the user until the transaction ends: a session that begins
+    meanwhile would outlive that. Whoever changes an account locks the user first, too."""
+    lock = "SELECT FROM objects_user WHERE object_id = %s FOR KEY SHARE"
+    if not fetch(lock, (user_id,), prepare=True):
+        raise ObjectNotFound("user not found")
 
 
 def account_of(user_id: str) -> Wire:

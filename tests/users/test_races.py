@@ -80,12 +80,13 @@ def test_a_new_password_and_a_log_in_at_once_leave_no_session_of_the_old_passwor
     ann = sign_up("ann")
     for number in range(5):
         old, new = (PASSWORD if number == 0 else f"password {number}"), f"password {number + 1}"
-        _, login = at_once(
+        change, login = at_once(
             [
                 lambda p=new: Api(MASTER).put(f"/users/{ann.user_id}", {"password": p}),
                 lambda p=old: log_in("ann", p),
             ]
         )
+        assert change.status == 200
         if login.status == 200:
             headers = {**CLIENT, "X-Svc-Session-Token": login.json["sessionToken"]}
             assert Api(headers).get("/users/me").error == (400, 209)
