@@ -87,6 +87,8 @@ class ClassPermissions:
         if not removed:
             return self
 
+        gone = {f"{USER_FIELD_PREFIX}{name}" for name in removed}
+
         def kept(names: tuple[str, ...]) -> tuple[str, ...]:
             return tuple(name for name in names if name not in removed)
 
@@ -99,7 +101,9 @@ class ClassPermissions:
             read_user_fields=kept(self.read_user_fields),
             write_user_fields=kept(self.write_user_fields),
             protected_fields={
-                group: names.difference(removed) for group, names in self.protected_fields.items()
+                group: names.difference(removed)
+                for group, names in self.protected_fields.items()
+                if group not in gone
             },
         )
 
@@ -107,25 +111,37 @@ class ClassPermissions:
 PUBLIC: Final = ClassPermissions()
 
 
+_OF_USERS: Final = ClassPermissions(protected_fields={EVERYBODY: frozenset({"email"})})
+# Whoever makes a role can put themselves into it, and the functions, permissions and access lists
+# that trust its name may be there before the role is.
+_OF_ROLES: Final = ClassPermissions(rules={**_ALL_PUBLIC, "create": NOBODY, "addField": NOBODY})
+
+
 def default_permissions(class_name: str) -> ClassPermissions:
     """The permissions of a class for which nobody has set any."""
     if class_name == "_User":
-        return ClassPermissions(protected_fields={EVERYBODY: frozenset({"email"})})
-    return PUBLIC
+        return _OF_USERS
+    return _OF_ROLES if class_name == "_Role" else PUBLIC
 
 
 def parse_permissions(
-    json: Json, user_fields: Collection[str], all_fields: Collection[str]
+    json: Json,
+    user_fields: Collection[str],
+    all_fields: Collection[str],
+    default: ClassPermissions = PUBLIC,
 ) -> ClassPermissions:
     """``classLevelPermissions`` that a client sent; an absent action is for the master key alone.
 
     ``user_fields`` are the fields of the class that may name users (pointers to ``_User`` and
-    arrays), ``all_fields`` those that may be protected. Raises ``InvalidJSON`` as Parse does.
+    arrays), ``all_fields`` those that may be protected. What ``default``, the class's own
+    permissions, hides from a group stays hidden from it until the group itself is named.
+    Raises ``InvalidJSON`` as Parse does.
     """
     if not isinstance(json, dict):
         raise InvalidJSON("classLevelPermissions: expected an object")
     rules: dict[Action, Rule] = dict.fromkeys(ACTIONS, NOBODY)
-    permissions = ClassPermissions(protected_fields={})
+    kept = {group: names for group, names in default.protected_fields.items() if names}
+    permissions = ClassPermissions(protected_fields=kept)
     for key, value in json.items():
         if key in ("readUserFields", "writeUserFields"):
             names = _pointer_fields(value, key, user_fields)
@@ -143,7 +159,7 @@ def parse_permissions(
             )
         if key == "protectedFields":
             protected = _protected(value, all_fields)
-            permissions = replace(permissions, protected_fields=protected)
+            permissions = replace(permissions, protected_fields={**kept, **protected})
         elif key == "ACL":
             permissions = replace(permissions, default_acl=_default_acl(value))
         else:

@@ -226,7 +226,9 @@ def from_definition(class_name: str, definition: Mapping[str, Json]) -> ClassSch
         schema = replace(schema, indexes={n: _index(n, wire) for n, wire in indexes.items()})
     permissions = definition.get("classLevelPermissions")
     if permissions is not None:
-        parsed = parse_permissions(permissions, schema.user_fields, schema.fields.keys())
+        parsed = parse_permissions(
+            permissions, schema.user_fields, schema.fields.keys(), default_permissions(class_name)
+        )
         schema = replace(schema, permissions=parsed)
     return schema
 

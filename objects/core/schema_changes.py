@@ -20,7 +20,7 @@ from backend.errors import (
     InvalidSchemaOperation,
 )
 
-from .class_permissions import parse_permissions
+from .class_permissions import default_permissions, parse_permissions
 from .names import check_class_name, is_field_name, shown
 from .schema import (
     DEFAULT_FIELDS,
@@ -116,7 +116,12 @@ def change_schema(schema: ClassSchema, body: Json, *, creating: bool = False) ->
     if permissions is None:
         after = replace(after, permissions=schema.permissions.without_fields(removed))
     else:
-        parsed = parse_permissions(permissions, after.user_fields, after.fields.keys())
+        parsed = parse_permissions(
+            permissions,
+            after.user_fields,
+            after.fields.keys(),
+            default_permissions(schema.class_name),
+        )
         after = replace(after, permissions=parsed)
     return SchemaChange(schema, after, tuple(removed))
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from backend.errors import InvalidEmailAddress, InvalidRoleName, UsernameMissing, ValidationFailed
+from backend.errors import IncorrectType, InvalidEmailAddress, InvalidRoleName, UsernameMissing
+from objects.core.names import is_role_name
 
 _MOST_CHARACTERS = 256
 # The reference's own rule: something, an @, something; nothing that would end a header line.
 _EMAIL = re.compile(r"[^\s@][^\s]*@[^\s@]+\Z")
-_ROLE = re.compile(r"[0-9A-Za-z_\- ]+\Z")
 
 
 def name_key(name: str) -> str:
@@ -35,10 +35,10 @@ def check_email(value: object) -> str:
 
 
 def check_role_name(value: object) -> str:
-    """A role's name, or ``ValidationFailed`` if there is none and ``InvalidRoleName`` (139)."""
+    """A role's name, or ``IncorrectType`` if there is none and ``InvalidRoleName`` (139)."""
     if value is None:
-        raise ValidationFailed("name is required")
-    if not isinstance(value, str) or len(value) > _MOST_CHARACTERS or not _ROLE.match(value):
+        raise IncorrectType("name is required.")
+    if not isinstance(value, str) or not is_role_name(value):
         raise InvalidRoleName(
             "A role's name can only contain alphanumeric characters, _, -, and spaces."
         )

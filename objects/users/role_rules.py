@@ -1,8 +1,11 @@
-"""What ``_Role`` asks of its objects: a name that never changes, and an access list."""
+"""What ``_Role`` asks of its objects: a name that never changes, and always an access list.
+
+Without a list everybody could write the role, and so become a member of it.
+"""
 
 from __future__ import annotations
 
-from backend.errors import DuplicateValue, InvalidRoleName, ServiceError, ValidationFailed
+from backend.errors import DuplicateValue, IncorrectType, InvalidRoleName, ServiceError
 from objects.rules import Change, Rules
 from objects.users import roles
 from objects.users.names import check_role_name
@@ -13,13 +16,14 @@ class RoleRules(Rules):
 
     def creating(self, change: Change) -> None:
         check_role_name(change.fields.get("name"))
-        if not isinstance(change.fields.get("ACL"), dict):
-            raise ValidationFailed("ACL is required.")
+        _check_list(change.fields.get("ACL"))
 
     def updating(self, change: Change) -> None:
         assert change.before is not None
         if "name" in change.fields and change.fields["name"] != change.before.get("name"):
             raise InvalidRoleName("A role's name can't be changed.")
+        if "ACL" in change.fields:
+            _check_list(change.fields["ACL"])
 
     def created(self, change: Change) -> None:
         roles.changed()
@@ -37,3 +41,8 @@ class RoleRules(Rules):
         if constraint == "objects_role_name_unique":
             return DuplicateValue("A role with this name exists already.")
         return None
+
+
+def _check_list(acl: object) -> None:
+    if not isinstance(acl, dict) or "__op" in acl:
+        raise IncorrectType("ACL is required.")

@@ -4,7 +4,10 @@ says whose a session is, how it began or how long it lasts (reference 1.2, 8.2 t
 from __future__ import annotations
 
 from backend.errors import InvalidKeyName, InvalidSessionToken
+from objects import registry
+from objects.core.names import shown
 from objects.core.values import pointer
+from objects.policy import fields_hidden_somewhere
 from objects.rules import Change, Rules
 from objects.users import sessions
 
@@ -18,9 +21,10 @@ class SessionRules(Rules):
         allowed: tuple[str, ...] = ()
         if change.principal.may_write_as_master:
             allowed = ("user", "installationId", "expiresAt", "ACL")
-        for name in _FIXED:
-            if name in change.fields and name not in allowed:
-                raise InvalidKeyName(f"{name} can't be set on a session.")
+        for name in change.fields:
+            # ``user.objectId`` is a part of ``user``.
+            if name.partition(".")[0] in _FIXED and name not in allowed:
+                raise InvalidKeyName(f"{shown(name)} can't be set on a session.")
 
     def creating(self, change: Change) -> None:
         principal, fields = change.principal, change.fields
@@ -36,9 +40,11 @@ class SessionRules(Rules):
         fields.setdefault("ACL", {user_id: {"read": True, "write": True}})
         if principal.installation_id is not None:
             fields.setdefault("installationId", principal.installation_id)
-        change.shown.update(
-            {name: fields[name] for name in ("user", "expiresAt", "createdWith")},
-        )
+        table = registry.find("_Session")
+        assert table is not None, "the class is offered by this application"
+        hidden = fields_hidden_somewhere(principal, table)
+        told = [name for name in ("user", "expiresAt", "createdWith") if name not in hidden]
+        change.shown.update({name: fields[name] for name in told})
 
     def created(self, change: Change) -> None:
         token = sessions.new_token()

@@ -14,6 +14,7 @@ from backend.conf import service_settings
 from backend.errors import (
     EmailTaken,
     InvalidJSON,
+    InvalidKeyName,
     OperationForbidden,
     ServiceError,
     UsernameTaken,
@@ -55,6 +56,8 @@ class UserRules(Rules):
                 for name, one in change.kept["identities"].items()
                 if one is not None
             }
+        if service_settings.VERIFY_EMAIL and fields.get("email") is not None:
+            fields.setdefault("emailVerified", False)
         given = fields.get("ACL")
         acl = dict(given) if isinstance(given, dict) and "__op" not in given else {}
         if "ACL" not in fields and not service_settings.ENFORCE_PRIVATE_USERS:
@@ -70,7 +73,7 @@ class UserRules(Rules):
         identities.add(change.object_id, change.kept["identities"])
         _set_up_second_factor(change)
         waits = mail.email_given(change.object_id, change.fields.get("email"), new=True)
-        if not waits:
+        if not waits or change.kept["identities"]:
             provider = next(iter(change.kept["identities"]), "password")
             change.shown["sessionToken"] = sessions.begin(
                 change.object_id,
@@ -102,8 +105,9 @@ class UserRules(Rules):
             fields["ACL"] = kept | {change.object_id: {"read": True, "write": True}}
         if "email" in fields and fields["email"] != before.get("email"):
             change.kept["new_email"] = True
-            if not change.principal.may_write_as_master and before.get("emailVerified"):
-                fields["emailVerified"] = False
+            if before.get("emailVerified") or service_settings.VERIFY_EMAIL:
+                # The master key may know better.
+                fields.setdefault("emailVerified", False)
 
     def updated(self, change: Change) -> None:
         _keep_keys(change)
@@ -197,6 +201,8 @@ def _take_identities(change: Change) -> None:
     """
     proven: dict[str, adapters.ProviderIdentity | None] = {}
     change.kept["identities"] = proven
+    if any(name.startswith("authData.") for name in change.fields):
+        raise InvalidKeyName("authData is set as a whole: each provider has to prove its part.")
     given = change.fields.pop("authData", None)
     if given is None:
         return
