@@ -6,7 +6,8 @@ status are fixed by the class of the error; the numbers are those that the Parse
 
 ServiceError
 ├── OtherCause               -1   400
-│   └── SecondFactorMissing  -1   400  the user has a second factor and the request doesn't
+│   ├── SecondFactorMissing  -1   400  the user has a second factor and the request doesn't
+│   └── InvalidLink          -1   400  a mailed link that is unknown, used or too old
 ├── InternalError             1   500  a fault of ours; the text is neutral, the log has the rest
 ├── RateLimited             100   429
 ├── ObjectNotFound          101   404
@@ -28,6 +29,9 @@ ServiceError
 ├── InvalidEmailAddress     125   400
 ├── FileTooLarge            129   413
 ├── FileSaveFailed          130   400  an upload that is refused or can't be stored
+├── AmbiguousDeviceToken    132   400
+├── MissingDeviceField      135   400
+├── FieldNotChangeable      136   400
 ├── DuplicateValue          137   400
 ├── InvalidRoleName         139   400
 ├── ScriptFailed            141   400
@@ -86,6 +90,11 @@ class OtherCause(ServiceError):
 class SecondFactorMissing(OtherCause):
     def __init__(self) -> None:
         super().__init__("Missing additional authData mfa")
+
+
+class InvalidLink(OtherCause):
+    def __init__(self) -> None:
+        super().__init__("The link is not valid: it was used, it is too old, or it is incomplete.")
 
 
 class InternalError(ServiceError):
@@ -182,6 +191,18 @@ class FileTooLarge(ServiceError):
 
 class FileSaveFailed(ServiceError):
     code = 130
+
+
+class AmbiguousDeviceToken(ServiceError):
+    code = 132
+
+
+class MissingDeviceField(ServiceError):
+    code = 135
+
+
+class FieldNotChangeable(ServiceError):
+    code = 136
 
 
 class DuplicateValue(ServiceError):

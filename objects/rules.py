@@ -31,6 +31,8 @@ class Change:
     before: Wire | None = None
     """The object as it was, locked; None for a new one."""
     creating: bool = False
+    instead: Wire | None = None
+    """Another object of the class, if the rules choose one to be changed in place of this one."""
     shown: Wire = field(default_factory=dict)
     kept: dict[str, Any] = field(default_factory=dict)
 
@@ -47,6 +49,9 @@ class Rules:
 
         The caller may do this to objects of the class; ``before`` is not known yet.
         """
+
+    def beginning(self, change: Change) -> None:
+        """First in the transaction of a create or an update, before any object is locked."""
 
     def creating(self, change: Change) -> None:
         """Before a new object is stored; the caller may create objects of the class."""

@@ -14,17 +14,16 @@ from psycopg.errors import IntegrityError
 from backend.conf import service_settings
 from backend.errors import ObjectNotFound, ServiceError
 from backend.principal import Principal
-from objects import registry, store, writes
+from objects import registry, writes
 from objects.constraints import refusal
 from objects.core.access import Acl, default_acl
 from objects.core.class_permissions import Action
-from objects.core.names import check_class_name, check_object_id, is_object_id, new_object_id
+from objects.core.names import check_object_id, is_object_id, new_object_id
 from objects.core.operations import Write, apply, echo, fit
 from objects.core.query import Everything, Query, all_of
 from objects.core.schema import (
     check_not_emptied,
     check_required,
-    empty_schema,
     with_defaults,
 )
 from objects.core.values import Json
@@ -39,6 +38,7 @@ from objects.policy import (
 )
 from objects.rules import Change, Rules, rules_of
 from objects.service.current import with_current_classes
+from objects.service.growing import add_fields, check_may_create_class, create_class
 from objects.tables import ClassTable
 from objects.writes import Written
 
@@ -50,6 +50,8 @@ class Created:
     object_id: str
     created_at: str
     fields: dict[str, Json] = field(default_factory=dict)
+    is_new: bool = True
+    """Not so if the rules of the class chose to change an object that was there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,16 +94,16 @@ def _create_one(principal: Principal, class_name: str, write: Write, object_id: 
 def _create(principal: Principal, class_name: str, write: Write, object_id: str) -> Created:
     table = registry.find(class_name)
     if table is None:
-        _check_may_create_class(principal, class_name)
+        check_may_create_class(principal, class_name)
         with transaction.atomic():
-            _create_class(class_name)
+            create_class(class_name)
             return _create(principal, class_name, write, object_id)
     check_class(principal, table, "create")
     fitted, new_fields = fit(write, table.schema)
     if new_fields:
         check_class(principal, table, "addField", creating=True)
         with transaction.atomic():
-            table, fitted = _add_fields(class_name, write)
+            table, fitted = add_fields(class_name, write)
             return _insert(principal, table, fitted, object_id)
     return _insert(principal, table, fitted, object_id)
 
@@ -227,7 +229,7 @@ def _update(principal: Principal, class_name: str, object_id: str, write: Write)
     if new_fields:
         condition = all_of(condition, check_class(principal, table, "addField"))
         with transaction.atomic():
-            table, fitted = _add_fields(class_name, write)
+            table, fitted = add_fields(class_name, write)
             return _change(principal, table, object_id, fitted, condition)
     return _change(principal, table, object_id, fitted, condition)
 
@@ -288,7 +290,10 @@ def _create_by_rules(
     def created() -> Created:
         attempt = change.anew()
         with transaction.atomic():
+            rules.beginning(attempt)
             rules.creating(attempt)
+            if attempt.instead is not None:
+                return _change_instead(rules, attempt, class_name)
             write = parse_write(attempt.fields, creating=True)
             done = _create(principal, class_name, write, object_id)
             with _refusals(class_name):
@@ -296,6 +301,17 @@ def _create_by_rules(
         return Created(object_id, done.created_at, {**done.fields, **attempt.shown})
 
     return with_current_classes(created)
+
+
+def _change_instead(rules: Rules, attempt: Change, class_name: str) -> Created:
+    assert attempt.instead is not None
+    object_id, created_at = (str(attempt.instead[name]) for name in ("objectId", "createdAt"))
+    write = parse_write(attempt.fields, creating=False)
+    done = _update(attempt.principal, class_name, object_id, write)
+    with _refusals(class_name):
+        rules.updated(attempt)
+    shown = {"updatedAt": done.updated_at, **done.fields, **attempt.shown}
+    return Created(object_id, created_at, shown, is_new=False)
 
 
 def _update_by_rules(
@@ -308,10 +324,12 @@ def _update_by_rules(
     def updated() -> Updated:
         attempt = change.anew()
         with transaction.atomic():
+            rules.beginning(attempt)
             attempt.before = _locked(principal, class_name, object_id, "update")
             rules.updating(attempt)
             write = parse_write(attempt.fields, creating=False)
-            done = _update(principal, class_name, object_id, write)
+            changed = attempt.before if attempt.instead is None else attempt.instead
+            done = _update(principal, class_name, str(changed["objectId"]), write)
             with _refusals(class_name):
                 rules.updated(attempt)
         return Updated(done.updated_at, {**done.fields, **attempt.shown})
@@ -361,31 +379,3 @@ def _refusals(class_name: str) -> Iterator[None]:
         if refused is None:
             raise
         raise refused from None
-
-
-# -- Classes that grow -----------------------------------------------------------------------------
-
-
-def _check_may_create_class(principal: Principal, class_name: str) -> None:
-    check_class_name(class_name)
-    if not (principal.may_write_as_master or service_settings.ALLOW_CLIENT_CLASS_CREATION):
-        raise missing_class(class_name)
-
-
-def _create_class(class_name: str) -> None:
-    try:
-        registry.create(empty_schema(class_name))
-    except ServiceError:
-        # Somebody else made it in the meantime.
-        raise store.StaleClass((class_name,)) from None
-
-
-def _add_fields(class_name: str, write: Write) -> tuple[ClassTable, Write]:
-    """Add the fields that a write needs to its class, under the class's lock."""
-    table = registry.lock(class_name)
-    if table is None:
-        raise store.StaleClass((class_name,))
-    fitted, new_fields = fit(write, table.schema)
-    if new_fields:
-        table = registry.save(table, table.schema.with_fields(new_fields))
-    return table, fitted

@@ -7,6 +7,7 @@ from typing import Any
 from objects import registry
 from objects.core.schema import SYSTEM_FIELDS
 from objects.rules import set_rules
+from objects.users.installation_rules import InstallationRules
 from objects.users.models import Installation, Role, Session, User
 from objects.users.role_rules import RoleRules
 from objects.users.session_rules import SessionRules
@@ -48,3 +49,4 @@ def offer_classes() -> None:
     set_rules("_User", UserRules())
     set_rules("_Session", SessionRules())
     set_rules("_Role", RoleRules())
+    set_rules("_Installation", InstallationRules())

@@ -23,6 +23,8 @@ class ObjectsView(ServiceView):
 
     def post(self, call: Call, class_name: str) -> Answer:
         created = service.create(call.principal, class_name, call.body)
+        if not created.is_new:
+            return Answer(created_body(created))
         location = f"{service_settings.PUBLIC_URL}{service_settings.MOUNT_PATH}"
         return Answer(
             created_body(created),
