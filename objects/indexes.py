@@ -113,6 +113,26 @@ def _is_invalid(table: ClassTable, index: IndexDeclaration) -> bool:
     )
 
 
+def missing(table: ClassTable) -> list[IndexDeclaration]:
+    """The declared indexes that the database hasn't, or not whole: their building died."""
+    declared = {
+        index_name(table, index): index
+        for index in table.schema.index_declarations.values()
+        # A model has the constraints of its unique columns itself.
+        if index.name in table.schema.indexes or index.fields[0][0] not in table.columns
+    }
+    if not declared:
+        return []
+    rows = fetch(
+        "SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
+        " WHERE c.relname = ANY(%s) AND i.indisvalid",
+        (sorted(declared),),
+        prepare=False,
+    )
+    whole = {row[0] for row in rows}
+    return [index for name, index in declared.items() if name not in whole]
+
+
 @contextmanager
 def _unlimited() -> Iterator[None]:
     """Without the time limits of requests: an index takes as long as it takes."""
