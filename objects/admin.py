@@ -17,6 +17,7 @@ from django.template.defaultfilters import filesizeformat
 from django.utils.html import format_html
 
 from objects import registry
+from objects.files import admin as _files  # noqa: F401 (registers)
 from objects.models import GENERIC_TABLE, ObjectClass
 
 # What PostgreSQL's statistics say, so that the page is quick whatever the classes hold.

@@ -17,7 +17,7 @@ from backend.api.renderers import Answer, render
 from backend.api.views import Call, MethodNotAllowed, ServiceView
 from backend.conf import service_settings
 from backend.errors import FileSaveFailed, InvalidFileName, OperationForbidden, ServiceError
-from backend.principal import Principal
+from backend.principal import APPLICATION, Principal
 from objects.core.values import Json
 from objects.files import service
 from objects.files.naming import check_name
@@ -116,7 +116,7 @@ class StoredFileView(ServiceView):
             credentials = authentication.from_headers(request.META)
             principal = None
             if credentials.application_id is None:
-                gate.enter(request, "GET", client_address(request.META), None, "")
+                gate.enter(request, "GET", client_address(request.META), APPLICATION, "")
             else:
                 principal = _admitted(request, credentials, "GET")
             link = _link(parsers.read_query(request))
