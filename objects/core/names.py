@@ -44,6 +44,10 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,127}")
 _OBJECT_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,127}")
 _ROLE_NAME = re.compile(r"[0-9A-Za-z_\- ]{1,128}")
 ROLE_PREFIX: Final = "role:"
+# Words that mean somebody else where an id may stand, in permissions and in paths.
+_RESERVED_IDS: Final = frozenset(
+    {"authenticated", "currentUser", "me", "pointerFields", "requiresAuthentication"}
+)
 _RESERVED_NAMES = frozenset({"length", "className"})
 
 _ALPHABET = (string.ascii_letters + string.digits).encode()
@@ -126,10 +130,10 @@ def is_object_id(object_id: str) -> bool:
 
 
 def check_object_id(object_id: object) -> str:
-    """Return an id that an object may have, or raise ``MissingObjectId``."""
-    if not isinstance(object_id, str) or not is_object_id(object_id):
-        raise MissingObjectId(f"Invalid object id: {shown(object_id)}")
-    return object_id
+    """Return an id that a new object may have, or raise ``MissingObjectId``."""
+    if isinstance(object_id, str) and is_object_id(object_id) and object_id not in _RESERVED_IDS:
+        return object_id
+    raise MissingObjectId(f"Invalid object id: {shown(object_id)}")
 
 
 def is_role_name(name: str) -> bool:
