@@ -9,6 +9,7 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Tags, Warning, register
 
 from backend.conf import DEFAULTS, service_settings
+from backend.limits import rules_for
 
 _SHORT = 20  # characters
 
@@ -43,4 +44,12 @@ def deployment(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
                     id="backend.W003",
                 )
             )
+    if not rules_for("/login", "POST"):
+        found.append(
+            Warning(
+                "Passwords may be guessed as fast as the service answers: log in isn't limited.",
+                hint='Set RATE_LIMITS to rules for /login, or put "defaults" into its list.',
+                id="backend.W004",
+            )
+        )
     return found

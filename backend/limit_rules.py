@@ -179,39 +179,53 @@ class Book:
     """The rules of a service, by what they apply to."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
-        self._everywhere: list[tuple[re.Pattern[str], Rule]] = []
-        self._by_word: dict[str, list[tuple[re.Pattern[str], Rule]]] = {}
+        self._everywhere: list[_Entry] = []
+        self._by_word: dict[str, list[_Entry]] = {}
         for rule in rules:
-            pattern = re.compile("|".join(map(_pattern, rule.paths)), re.DOTALL)
-            words = {path[1:].partition("/")[0] for path in rule.paths}
-            # A request by the other path of a person's class begins with another word.
-            words |= {"classes"} if words & _PEOPLE.keys() else set()
-            words |= _PEOPLE.keys() if "classes" in words else set()
+            entry = (re.compile("|".join(map(_pattern, rule.paths)), re.DOTALL), rule)
+            words = {_first_word(path) for path in rule.paths}
             if _ANY_BELOW in words:
-                self._everywhere.append((pattern, rule))
+                self._everywhere.append(entry)
             else:
                 for word in words:
-                    self._by_word.setdefault(word, []).append((pattern, rule))
+                    self._by_word.setdefault(word, []).append(entry)
 
     def rules_for(self, path: str, method: str) -> tuple[Rule, ...]:
         """The rules that a request meets. ``path`` is what routes are chosen by: below the mount
         path, without the query string, percent-decoded as the server has done it."""
-        candidates = self._by_word.get(path[1:].partition("/")[0], ())
-        if not candidates and not self._everywhere:
+        word = path[1:].partition("/")[0]
+        entries = self._by_word.get(word)
+        if word in _PEOPLE or path.startswith("/classes/_"):
+            return self._of_people(path, method)
+        if not entries and not self._everywhere:
             return ()
-        return self._matching([*candidates, *self._everywhere], path, method)
+        return _matching([*(entries or ()), *self._everywhere], (path,), method)
 
-    def _matching(
-        self, candidates: list[tuple[re.Pattern[str], Rule]], path: str, method: str
-    ) -> tuple[Rule, ...]:
-        if path.endswith("/"):
-            path = path[:-1]
-        if method == "HEAD":
-            method = "GET"
-        twin = _twin(path)
-        return tuple(
-            rule
-            for pattern, rule in candidates
-            if method in rule.methods
-            and (pattern.fullmatch(path) or (twin is not None and pattern.fullmatch(twin)))
-        )
+    def _of_people(self, path: str, method: str) -> tuple[Rule, ...]:
+        paths = tuple(filter(None, (path, _twin(path))))
+        # A dictionary, for a rule may name both paths.
+        entries = {
+            rule.name: (pattern, rule)
+            for one in paths
+            for pattern, rule in self._by_word.get(_first_word(one), ())
+        }
+        return _matching([*entries.values(), *self._everywhere], paths, method)
+
+
+_Entry = tuple[re.Pattern[str], Rule]
+
+
+def _first_word(path: str) -> str:
+    return path[1:].partition("/")[0]
+
+
+def _matching(entries: Iterable[_Entry], paths: tuple[str, ...], method: str) -> tuple[Rule, ...]:
+    if method == "HEAD":
+        method = "GET"
+    # As routes: a slash at the end means nothing.
+    bare = [path[:-1] if path.endswith("/") else path for path in paths]
+    return tuple(
+        rule
+        for pattern, rule in entries
+        if method in rule.methods and any(map(pattern.fullmatch, bare))
+    )

@@ -25,6 +25,8 @@ def key_name(credentials: Credentials) -> str:
     """The name of the key that proved a principal; empty for the application id alone."""
     if credentials.master_key is not None:
         return "master_key"
+    if credentials.javascript_key is None and credentials.client_key is None:
+        return "" if credentials.rest_key is None else "rest_key"
     given = {
         name: key
         for name in ("rest_key", "javascript_key", "client_key")

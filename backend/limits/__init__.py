@@ -39,9 +39,10 @@ __all__ = ["FREE", "Quota", "Request", "TooManyRequests", "Verdict", "decide", "
 class Request:
     """What is asked, and by whom.
 
-    ``principal`` is None if the credentials were refused; such a request is counted as well.
-    ``key`` is the name of the API key. ``given`` are the parameters, in which rules per account
-    look for user names and e-mail addresses.
+    ``principal`` is None if the credentials were refused. Such a request is counted for its
+    address only: who has no key mustn't use up what belongs to others. ``key`` is the name of the
+    API key. ``given`` are the parameters, in which rules per account look for user names and
+    e-mail addresses.
     """
 
     rules: tuple[Rule, ...]
@@ -142,16 +143,23 @@ def _verdict(claims: _Claims, count: Count) -> Verdict:
 
 def _claims(request: Request) -> _Claims:
     """The buckets in which a request is counted, and by which rule each."""
-    is_master = request.principal is not None and request.principal.is_master
+    principal = request.principal
     claims: _Claims = []
     for rule in request.rules:
-        if is_master and not rule.include_master:
+        if principal is None:
+            if _SHARED.issuperset(rule.per):
+                continue
+        elif principal.is_master and not rule.include_master:
             continue
         for who in product(*(_who(scope, request) for scope in rule.per)):
             digest = blake2b(repr((rule.per, who)).encode("utf-8", "replace"), digest_size=16)
             key = f"limits:{rule.name}:{digest.hexdigest()}"
             claims.append((rule, Bucket(key, rule.count, rule.window)))
     return claims
+
+
+# Scopes in which callers from different addresses are counted together, whoever they are.
+_SHARED = frozenset(("account", "function", "global"))
 
 
 def _who(scope: str, request: Request) -> Iterable[tuple[str, str]]:

@@ -31,5 +31,12 @@ def test_a_public_address_without_encryption_is_warned_about():
     assert warned("http://localhost:8000") == ["backend.W002"]
 
 
+def test_log_in_without_limits_is_warned_about():
+    assert warned(RATE_LIMITS="off") == ["backend.W004"]
+    functions = {"path": "/functions/*", "per": "ip", "count": 5, "window": 1}
+    assert warned(RATE_LIMITS=[functions]) == ["backend.W004"]
+    assert warned(RATE_LIMITS=["defaults", functions]) == []
+
+
 def test_a_short_master_key_is_warned_about():
     assert warned(MASTER_KEY="secret") == ["backend.W003"]

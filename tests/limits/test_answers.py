@@ -85,6 +85,16 @@ def test_refused_credentials_are_counted_by_address(limit):
     assert statuses(wrong) == [403, 403, 403, 429]
 
 
+@pytest.mark.parametrize("per", ["account", "function", "global", ["function", "account"]])
+def test_refused_credentials_use_up_nothing_of_others(api, limit, per):
+    limit({"path": "/functions/*", "count": 1, "per": per})
+    body = {"username": "ann"}
+    for _ in range(3):
+        assert Api({}).post("/functions/hello", body).status == 403
+    assert api.post("/functions/hello", body).status != 429
+    assert api.post("/functions/hello", body).status == 429
+
+
 def test_a_refused_request_says_what_is_left(limit):
     limit({"path": PATH})
     assert Api({}).post(PATH).headers["RateLimit-Remaining"] == "2"
@@ -130,9 +140,10 @@ def test_keys_are_counted_apart(limit):
 
 def test_a_wrong_key_beside_the_right_one_makes_no_other_caller(limit):
     limit({"path": PATH, "count": 1, "per": "key"})
-    both = {**rest.CLIENT, "X-Svc-JavaScript-Key": "wrong", "X-Svc-Client-Key": "wrong"}
-    assert statuses(Api(rest.CLIENT), 1) == [404]
-    assert statuses(Api(both), 1) == [429]
+    right = {**rest.APPLICATION, "X-Svc-JavaScript-Key": "test-javascript-key"}
+    assert statuses(Api(right), 1) == [404]
+    for name in ("REST-API-Key", "Client-Key"):
+        assert statuses(Api({**right, f"X-Svc-{name}": "wrong"}), 1) == [429]
 
 
 def test_global_is_everybody(api, limit):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +29,12 @@ def test_a_list_is_instead_of_the_defaults_unless_it_names_them():
 
 def test_text_is_read_as_json():
     assert read(json.dumps([RULE])) == read([RULE])
+
+
+def test_the_examples_of_the_documentation_are_rules():
+    text = (Path(__file__).parents[2] / "docs" / "rate-limits.md").read_text()
+    examples = re.findall(r"RATE_LIMITS='(.+?)'", text, re.DOTALL)
+    assert [len(read(example)) for example in examples] == [len(DEFAULTS) + 2, 1]
 
 
 def test_a_rule_has_the_same_name_in_every_process_however_it_is_spelled():
