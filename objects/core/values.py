@@ -261,8 +261,11 @@ def _normalise_file(value: dict[Any, object], place: Place) -> Json:
         raise _invalid("File", place, "expected the file's name in name")
     if url is not None and (not isinstance(url, str) or not is_storable_text(url)):
         raise _invalid("File", place, "expected text in url")
+    file: dict[str, Json] = {"__type": "File", "name": name}
     url = _file_address(name, url)
-    return {"__type": "File", "name": name} | ({} if url is None else {"url": url})
+    if url is not None:
+        file["url"] = url
+    return file
 
 
 def set_file_address(address: Callable[[str, str | None], str | None]) -> None:

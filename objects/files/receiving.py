@@ -93,9 +93,10 @@ class _Content(File):
     def __init__(self, file: tempfile._TemporaryFileWrapper[bytes], content_type: str) -> None:
         super().__init__(file)
         self.content_type = content_type
+        self._path = file.name
 
     def temporary_file_path(self) -> str:
-        return str(self.file.name)
+        return self._path
 
 
 def sweep(older_than: float) -> int:

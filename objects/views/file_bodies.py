@@ -13,7 +13,7 @@ import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import IO, Any, Final, cast
 
 import msgspec
 from django.core.exceptions import SuspiciousOperation
@@ -91,7 +91,7 @@ def receive_form(request: HttpRequest, upload: Upload) -> tuple[str, Any]:
     # The parser wants a length, and reads to the end whatever it says.
     meta = {**request.META, "CONTENT_LENGTH": "1"}
     try:
-        fields, _ = MultiPartParser(meta, body, [part], "utf-8").parse()
+        fields, _ = MultiPartParser(meta, cast(IO[bytes], body), [part], "utf-8").parse()
     except (MultiPartParserError, SuspiciousOperation) as error:
         raise FileSaveFailed("Invalid file upload. The form can't be read.") from error
     said = fields.get("fileData")
