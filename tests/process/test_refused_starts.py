@@ -31,6 +31,7 @@ def refusal(**settings: object) -> str:
         ("MASTER_KEY_IPS", "localhost", "MASTER_KEY_IPS must list IP addresses"),
         ("MOUNT_PATH", "/admin", "MOUNT_PATH must be a path such as /api"),
         ("MAX_LIMIT", "0", "MAX_LIMIT must be between 1 and"),
+        ("AUTH_ADAPTERS", "secret", "AUTH_ADAPTERS must be a JSON object."),
         ("MASTER_KEY_FILE", "/nowhere/key", "MASTER_KEY_FILE can't be read."),
     ],
 )
@@ -95,3 +96,12 @@ def test_manage_without_keys_names_the_first_one(folder: DataFolder):
     assert done.returncode == 1
     assert done.stderr.startswith("SECRET_KEY isn't set: script/server makes it")
     assert done.stderr.count("\n") == 1
+
+
+def test_a_provider_that_can_t_be_used_is_named(folder: DataFolder):
+    done = run_server(
+        DATA_DIR=folder.path, PORT=free_port(), AUTH_ADAPTERS='{"google": {"clientIds": []}}'
+    )
+    assert done.returncode == 1
+    assert "AUTH_ADAPTERS: google: clientIds must list at least one text." in done.stderr
+    assert "Traceback" not in done.stderr

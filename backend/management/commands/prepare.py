@@ -26,7 +26,7 @@ _NAME = "admin"
 
 class Command(BaseCommand):
     help = "Migrates, and makes the first staff user if there is none."
-    requires_system_checks = []
+    requires_system_checks = ["settings"]  # those that say what a wrong setting would break later
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--json", action="store_true", help="say the result as JSON")

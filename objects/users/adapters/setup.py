@@ -1,7 +1,7 @@
 """The adapters of this deployment, made from ``AUTH_ADAPTERS`` when one is first asked for.
 
 A setting that can't work is an ``ImproperlyConfigured`` that names it; ``manage.py check`` and
-every start report it before the first client does.
+``prepare``, which every start runs, report it before the first client does.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _make(name: str, options: Any) -> Adapter:
     return made(name, options)
 
 
-@register
+@register("settings")
 def adapters_can_be_made(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """A wrong setting is found by the check and not by the first client."""
     try:
