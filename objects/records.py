@@ -8,6 +8,7 @@ import msgspec
 
 from objects.core.access import Acl
 from objects.core.values import Json
+from objects.files.urls import with_current_addresses
 from objects.rows import wire_timestamp
 from objects.tables import ClassTable
 
@@ -47,6 +48,8 @@ class Record:
         ) = row
         self.created_at = wire_timestamp(created_at)
         self.updated_at = wire_timestamp(updated_at)
+        if table.may_hold_files and '"__type": "File"}' in self._data:
+            self._data = with_current_addresses(self._data)
 
     @property
     def acl(self) -> Acl:

@@ -33,6 +33,7 @@ class Column:
     type: ColumnType
 
 
+_HOLD_FILES = frozenset({"File", "Object", "Array"})
 _NO_COLUMNS: Mapping[str, Column] = MappingProxyType({})
 
 
@@ -64,6 +65,11 @@ class ClassTable:
             for name, type_ in self.schema.fields.items()
             if type_.kind == "Relation"
         }
+
+    @cached_property
+    def may_hold_files(self) -> bool:
+        """Whether a File may be somewhere in an object of the class."""
+        return any(type_.kind in _HOLD_FILES for type_ in self.schema.fields.values())
 
     @cached_property
     def relations_json(self) -> str:

@@ -67,5 +67,32 @@ def test_hosts_that_a_setting_names_may_be_referred_to(master, settings):
         assert image["url"] == (url if is_kept else file_url("a.png")), url
 
 
+def test_a_url_is_the_one_of_today_wherever_objects_are_read(master, settings):
+    name = stored("a b.png")
+    box = {"text": '{"url": "x", "name": "y", "__type": "File"}', "deep": [file(name)]}
+    object_id = master.make("Photo", image=file(name), box=box, note="n")
+    master.make("Album", cover={"__type": "Pointer", "className": "Photo", "objectId": object_id})
+    settings.SERVICE = {**settings.SERVICE, "PUBLIC_URL": "https://new.example.org"}
+    shown = file(name, f"https://new.example.org/api/files/test-app/{name.replace(' ', '%20')}")
+    for found in (
+        master.get(f"/classes/Photo/{object_id}").json,
+        master.results("Photo", where={"image": file(name)})[0],
+        master.results("Photo", keys="image,box")[0],
+        master.results("Album", include="cover")[0]["cover"],
+    ):
+        assert found["image"] == shown
+        assert found["box"] == {"text": box["text"], "deep": [shown]}
+
+
+def test_a_trusted_url_stays_as_it_is(master, settings):
+    name = stored("a.png")
+    settings.SERVICE = {**settings.SERVICE, "FILE_URL_DOMAINS": ("old.example.org",)}
+    url = f"https://old.example.org/files/{name}"
+    object_id = master.make("Photo", image=file(name, url))
+    assert master.get(f"/classes/Photo/{object_id}").json["image"]["url"] == url
+    settings.SERVICE = {**settings.SERVICE, "FILE_URL_DOMAINS": ()}
+    assert master.get(f"/classes/Photo/{object_id}").json["image"]["url"] == file_url(name)
+
+
 def test_names_that_arent_ours_are_quoted():
     assert file_url("../a b?c#d").endswith("/files/test-app/..%2Fa%20b%3Fc%23d")
