@@ -50,11 +50,15 @@ def enter(
     principal: Principal | None,
     key: str,
     *given: Mapping[str, Any],
+    stands_for: str | None = None,
 ) -> None:
     """Count a request, or raise ``TooManyRequests``. ``method`` is what is done in the end,
-    ``principal`` None if the credentials are refused."""
+    ``principal`` None if the credentials are refused. ``stands_for`` is the path of a route that
+    does the same: a page's form is counted as that route too."""
     path = request.path_info[len(service_settings.MOUNT_PATH) :]
     rules = rules_for(path, method)
+    if stands_for is not None:
+        rules = tuple(dict.fromkeys((*rules, *rules_for(stands_for, method))))
     if rules:
         (verdict,) = decide([Request(rules, path, address, principal, key, given)])
         request.quota = verdict.quota  # type: ignore[attr-defined]

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from django.test import Client
 
 from tests import rest
 from tests.limited import limit, nothing_counted
@@ -305,3 +306,31 @@ def test_guesses_in_batches_are_counted_by_account(client, limit):
     found = codes(batch(client, *[item("POST", "/login", body)] * 15))
     assert 100 not in found[:10]
     assert found[10:] == [100] * 5
+
+
+# -- Mail -----------------------------------------------------------------------------------------
+
+
+def submit(path: str, form: bytes) -> int:
+    """The status of a browser's form: no keys, no JSON."""
+    media_type = "application/x-www-form-urlencoded"
+    return Client().post(f"/api{path}", form, content_type=media_type).status_code
+
+
+def test_a_page_that_sends_mail_is_counted_as_the_route_that_does(client, limit):
+    limit({"path": "/requestPasswordReset", "count": 1}, {"path": "/verificationEmailRequest"})
+    form = urlencode({"email": "ann@example.org"}).encode()
+
+    assert client.post("/requestPasswordReset", {"email": "ann@example.org"}).status == 200
+    assert submit("/apps/test-app/request_password_reset", form) == 429
+    for _ in range(3):
+        assert submit("/apps/test-app/resend_verification_email", form) != 429
+    assert submit("/apps/test-app/resend_verification_email", form) == 429
+    assert client.post("/verificationEmailRequest", {"email": "ann@example.org"}).status == 429
+
+
+def test_a_password_that_is_corrected_on_the_page_is_not_counted(limit):
+    limit({"path": "/requestPasswordReset", "count": 1})
+    form = urlencode({"token": "of a mail", "new_password": "short"}).encode()
+    path = "/apps/test-app/request_password_reset"
+    assert 429 not in [submit(path, form) for _ in range(3)]
