@@ -7,7 +7,8 @@ class BackendConfig(AppConfig):
     name = "backend"
 
     def ready(self) -> None:
-        from backend import checks  # noqa: F401 (registers them)
+        # Registered; and tasks that are started here go to our broker.
+        from backend import celery, checks  # noqa: F401
         from backend.site import disconnect_connection_signals
 
         disconnect_connection_signals()

@@ -24,7 +24,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backend.settings")
 app = Celery("backend")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
-app.autodiscover_tasks(["objects.files"])
+app.autodiscover_tasks(["objects.files", "objects.users"])
 
 HEADER = "request_id"
 _SIGN_EVERY = 5.0  # seconds

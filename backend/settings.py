@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from backend import addresses, environment, file_settings, logs, provider_settings
+from backend import addresses, environment, file_settings, logs, mail_settings, provider_settings
 from backend.conf import DEFAULTS
 from backend.embedded.folder import DataFolder
 from backend.environment import BadSetting
@@ -32,6 +32,7 @@ environment.read_file(DATA_FOLDER.keys)
 
 _MADE = "script/server makes it on its first run; elsewhere set it in the environment."
 SECRET_KEY = environment.required("SECRET_KEY", _MADE)
+SECRET_KEY_FALLBACKS = environment.words("SECRET_KEY_FALLBACKS")
 _service: dict[str, object] = {
     name: environment.required(name, _MADE) for name in ("APP_ID", "REST_API_KEY", "MASTER_KEY")
 }
@@ -89,6 +90,7 @@ _service |= {
     "AUTH_ADAPTERS": provider_settings.read(),
 }
 _service |= file_settings.service_values()
+_service |= mail_settings.service_values(PUBLIC_URL)
 for _name in (
     "MAX_BODY_SIZE",
     "MAX_UPLOAD_SIZE",
@@ -115,7 +117,6 @@ for _name in (
     "EXTEND_SESSION_ON_USE",
     "REVOKE_SESSIONS_ON_PASSWORD_CHANGE",
     "PASSWORD_NOT_USERNAME",
-    "PREVENT_LOGIN_WITH_UNVERIFIED_EMAIL",
 ):
     _service[_name] = environment.flag(_name, DEFAULTS[_name])
 _service["SESSION_LENGTH"] = environment.whole("SESSION_LENGTH", 31_536_000, least=60)
@@ -198,6 +199,10 @@ STORAGES = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 
+# -- Mail ---------------------------------------------------------------------------------------
+
+globals().update(mail_settings.django_values(str(_service["APP_NAME"]), PUBLIC_URL))
+
 # -- Background work ----------------------------------------------------------------------------
 
 CELERY_BROKER_URL = addresses.celery_broker(REDIS_URL)
@@ -264,6 +269,7 @@ MIDDLEWARE = [
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": mail_settings.template_folders(BASE_DIR),
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [

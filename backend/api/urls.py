@@ -9,6 +9,14 @@ from objects.views.aggregate import AggregateView
 from objects.views.batch import BatchView
 from objects.views.classes import ObjectsView, ObjectView
 from objects.views.files import FileMetadataView, FileView, NamelessFileView, StoredFileView
+from objects.views.mail import RequestPasswordResetView, VerificationEmailRequestView
+from objects.views.pages import (
+    ChoosePasswordPage,
+    NoticePage,
+    ResendVerificationPage,
+    ResetPasswordPage,
+    VerifyEmailPage,
+)
 from objects.views.schemas import PurgeView, SchemasView, SchemaView
 from objects.views.users import (
     ChallengeView,
@@ -35,6 +43,13 @@ urlpatterns = [
     path("verifyPassword", VerifyPasswordView.as_view()),
     path("challenge", ChallengeView.as_view()),
     path("upgradeToRevocableSession", UpgradeSessionView.as_view()),
+    path("requestPasswordReset", RequestPasswordResetView.as_view()),
+    path("verificationEmailRequest", VerificationEmailRequestView.as_view()),
+    path("apps/choose_password", ChoosePasswordPage.as_view()),
+    path("apps/<str:app_id>/verify_email", VerifyEmailPage.as_view()),
+    path("apps/<str:app_id>/resend_verification_email", ResendVerificationPage.as_view()),
+    path("apps/<str:app_id>/request_password_reset", ResetPasswordPage.as_view()),
+    path("apps/<str:app_id>/<str:notice>", NoticePage.as_view()),
     path("sessions/me", OwnSessionView.as_view()),
     path("sessions/<str:object_id>", ObjectView.as_view(), {"class_name": "_Session"}),
     path("sessions", ObjectsView.as_view(), {"class_name": "_Session"}),

@@ -1,15 +1,85 @@
-"""Tokens that are mailed to users: to verify an address, to set a new password."""
+"""When users get mail: to verify an address, to set a new password.
+
+Mail is sent by a task, after the change that it is about is committed (``tasks``). Requests for
+mail do the same work whether anybody has the address or not.
+"""
 
 from __future__ import annotations
 
-from objects.database import fetch
+from typing import Any
+
+from django.db import transaction
+from kombu.exceptions import OperationalError
+
+from backend.conf import service_settings
+from backend.errors import EmailMissing, EmailNotFound, InvalidEmailAddress, ServiceUnavailable
+from backend.logs import get_logger
+from objects.users import accounts, mail_tokens, tasks
+from objects.users.names import check_email
+
+log = get_logger("mail")
 
 
 def email_given(user_id: str, email: object, *, new: bool) -> bool:
     """A user has this address from now on; whether a new user has to verify it before a session."""
-    return False
+    settings = service_settings
+    if not new:
+        # They went to the former address.
+        mail_tokens.forget(user_id)
+    if settings.VERIFY_EMAIL and settings.SEND_VERIFICATION_EMAIL and isinstance(email, str):
+        transaction.on_commit(lambda: _start_quietly(user_id))
+    return settings.PREVENT_LOGIN_WITH_UNVERIFIED_EMAIL or (
+        settings.VERIFY_EMAIL and settings.PREVENT_SIGNUP_WITH_UNVERIFIED_EMAIL
+    )
 
 
 def forget_tokens(user_id: str) -> None:
-    """Make every token worthless that was mailed to the user."""
-    fetch("DELETE FROM objects_mail_token WHERE user_id = %s", (user_id,), prepare=True)
+    """Make every link worthless that would set the user's password."""
+    mail_tokens.forget(user_id, mail_tokens.RESET)
+
+
+def request_password_reset(email: object) -> None:
+    """Mail a link for a new password to whoever has this address.
+
+    Raises ``EmailMissing``, ``InvalidEmailAddress``, and ``EmailNotFound`` where the deployment
+    wants unknown addresses to be told.
+    """
+    address = _address(email)
+    if not service_settings.RESET_SUCCESS_ON_UNKNOWN_EMAIL and not accounts.reached_by(
+        mail_tokens.RESET, address=address
+    ):
+        raise EmailNotFound(f"No user found with email {address}.")
+    transaction.on_commit(lambda: _start(mail_tokens.RESET, address=address))
+
+
+def request_verification(email: object) -> None:
+    """Mail a link for verification to whoever has this address and hasn't verified it.
+
+    Raises ``EmailMissing`` and ``InvalidEmailAddress``.
+    """
+    address = _address(email)
+    if service_settings.VERIFY_EMAIL:
+        transaction.on_commit(lambda: _start(mail_tokens.VERIFY, address=address))
+
+
+def _address(email: object) -> str:
+    if email is None or email == "":
+        raise EmailMissing("you must provide an email")
+    if not isinstance(email, str):
+        raise InvalidEmailAddress("you must provide a valid email string")
+    return check_email(email)
+
+
+def _start(purpose: str, **whose: Any) -> None:
+    try:
+        tasks.mail_link.delay(purpose, **whose)
+    except OperationalError as error:
+        raise ServiceUnavailable("No mail can be sent at the moment.") from error
+
+
+def _start_quietly(user_id: str) -> None:
+    """The user is stored already and can ask for another letter."""
+    try:
+        _start(mail_tokens.VERIFY, user_id=user_id)
+    except ServiceUnavailable:
+        log.warning("verification mail not sent: no broker", user=user_id)

@@ -96,7 +96,7 @@ class _Item:
         """The class in which this request creates an object; None if it does something else."""
         if self.refusal is not None:
             return None
-        if isinstance(self._view, ObjectsView) and self.call.method == "POST":
+        if type(self._view) is ObjectsView and self.call.method == "POST":
             return self._names["class_name"]
         return None
 
@@ -163,7 +163,7 @@ def _item(call: Call, request: object, place: str) -> _Item:
     bare, _, query = path.partition("?")
     view, names = (bare.startswith(f"{mount}/") and resolve(bare[len(mount) :])) or (None, {})
     view_class = getattr(view, "view_class", None)
-    if view_class is None:
+    if view_class is None or not issubclass(view_class, ServiceView):
         raise InvalidJSON(f"cannot route batch path {path[:200]}")
     if view_class is BatchView:
         raise InvalidJSON(f"{place}.path: a batch can't contain a batch")

@@ -1,3 +1,4 @@
-"""Callers of the REST face, and users."""
+"""Callers of the REST face, users, and their letters."""
 
 from tests.callers import *  # noqa: F403
+from tests.post import *  # noqa: F403

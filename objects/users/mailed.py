@@ -1,0 +1,54 @@
+"""What a mailed link is good for.
+
+The token in the link is the proof; no session or cookie takes part.
+"""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from backend.conf import service_settings
+from backend.principal import MASTER
+from objects import service
+from objects.users import mail_tokens, passwords
+from objects.users.mail_tokens import RESET, VERIFY, Holder, holder_of
+
+__all__ = ["Holder", "account_of_reset", "account_of_verification", "set_password", "verify_email"]
+
+
+def account_of_verification(token: object) -> Holder:
+    """Whose address a link verifies; it stays good. Raises ``InvalidLink``."""
+    return holder_of(token, VERIFY)
+
+
+def account_of_reset(token: object) -> Holder:
+    """Whose password a link sets; it stays good. Raises ``InvalidLink``."""
+    return holder_of(token, RESET)
+
+
+def verify_email(token: object) -> None:
+    """Use a link up: its user has the address. Raises ``InvalidLink``."""
+    with transaction.atomic():
+        holder = mail_tokens.use(token, VERIFY)
+        service.update(MASTER, "_User", holder.user_id, {"emailVerified": True})
+
+
+def set_password(token: object, password: object) -> None:
+    """Use a link up: its user has this password, and every other link is worthless.
+
+    Raises ``InvalidLink``, and ``PasswordMissing`` or ``ValidationFailed`` for a password that
+    isn't allowed; the link stays good then.
+    """
+    # Not looked at for whoever has no link: passwords are slow to encode.
+    holder_of(token, RESET)
+    checked = passwords.check_form(password)
+    with transaction.atomic():
+        holder = mail_tokens.use(token, RESET)
+        changes: dict[str, bool | str] = {"password": checked}
+        if service_settings.VERIFY_EMAIL and holder.by_email:
+            # Whoever reads the mail of the address has it.
+            changes["emailVerified"] = True
+        service.update(MASTER, "_User", holder.user_id, changes)
+        mail_tokens.forget(holder.user_id)
+        if service_settings.UNLOCK_ON_PASSWORD_RESET:
+            passwords.forget_guesses(holder.user_id)

@@ -1,0 +1,58 @@
+"""Background work of accounts: letters.
+
+Tokens never pass the broker: the worker makes a token when it writes the letter. Who asks for one
+learns nothing either, because looking for the account happens here as well. A letter that can't be
+sent is tried again for about three hours, with a new token each time; the last one counts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from celery import Task, shared_task
+
+from backend.logs import get_logger
+from objects.users import accounts, letters, mail_tokens
+
+log = get_logger("mail")
+
+ATTEMPTS = 12
+_FIRST_PAUSE, _LONGEST_PAUSE = 5, 1800  # seconds
+
+
+class MailNotSent(Exception):
+    """Says what kind of error it was; the text of the error itself may name an address."""
+
+
+@shared_task(name="objects.mail_link", bind=True, ignore_result=True, max_retries=ATTEMPTS - 1)
+def mail_link(
+    self: Task[Any, Any], purpose: str, *, user_id: str | None = None, address: str | None = None
+) -> None:
+    """Mail a link to a user, or to whoever has the address; nothing happens if nobody has."""
+    found = accounts.reached_by(purpose, user_id=user_id, address=address)
+    if found is None:
+        return
+    if not letters.is_one_mailbox(found.address):
+        log.warning("no mail is sent to an address that isn't one mailbox", user=found.user_id)
+        return
+    token = mail_tokens.issue(found.user_id, purpose, found.address)
+    if token is None:
+        return
+    failure = _failure(found.address, purpose, token)
+    if failure is not None:
+        attempt = self.request.retries
+        log.warning("mail not sent", error=failure, attempt=attempt + 1)
+        pause = min(_FIRST_PAUSE * 3**attempt, _LONGEST_PAUSE)
+        raise self.retry(exc=MailNotSent(failure), countdown=pause)
+
+
+def _failure(address: str, purpose: str, token: str) -> str | None:
+    """Send the letter; what kind of error kept it from being sent.
+
+    The error isn't passed on, since Celery would log its text and its trace.
+    """
+    try:
+        letters.send(purpose, address, token)
+    except Exception as error:  # mail backends raise what they like
+        return type(error).__name__
+    return None

@@ -1,0 +1,83 @@
+"""What a page was sent: a form, or JSON by a script of the deployment's own page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl
+
+from django.http import HttpRequest, UnreadablePostError
+
+from backend.api import parsers
+from backend.errors import CommandUnavailable, InvalidJSON, ObjectTooLarge
+
+_MOST_BYTES = 64 * 1024
+_MOST_FIELDS = 20
+
+
+@dataclass(frozen=True)
+class Sent:
+    """The fields of a request. ``wants_json`` says in which form the answer is expected."""
+
+    fields: dict[str, Any]
+    wants_json: bool
+
+    def text(self, name: str) -> str:
+        """A field's text; empty if it isn't there or isn't text."""
+        value = self.fields.get(name)
+        return value if isinstance(value, str) else ""
+
+
+def wants_json(request: HttpRequest) -> bool:
+    """Whether a script asks, rather than a browser on behalf of a person."""
+    meta = request.META
+    if meta.get("HTTP_X_REQUESTED_WITH", "").lower() == "xmlhttprequest":
+        return True
+    accepted = meta.get("HTTP_ACCEPT", "")
+    asks_for_json = "application/json" in accepted and "text/html" not in accepted
+    return asks_for_json or _media_type(request) == "application/json"
+
+
+def read(request: HttpRequest) -> Sent:
+    """The fields of a request. Raises ``ObjectTooLarge``, ``InvalidJSON``, or
+    ``CommandUnavailable`` for another media type."""
+    as_json = wants_json(request)
+    if request.method != "POST":
+        return Sent(dict(parsers.read_query(request)), as_json)
+    raw = _body(request)
+    media_type = _media_type(request)
+    if media_type == "application/json":
+        return Sent(parsers.decode_object(raw) if raw else {}, as_json)
+    if media_type not in ("", "application/x-www-form-urlencoded"):
+        raise CommandUnavailable("A form or JSON was expected.", status=415)
+    return Sent(_form(raw), as_json)
+
+
+def _media_type(request: HttpRequest) -> str:
+    return str(request.META.get("CONTENT_TYPE", "")).partition(";")[0].strip().lower()
+
+
+def _body(request: HttpRequest) -> bytes:
+    try:
+        length = int(request.META.get("CONTENT_LENGTH") or 0)
+    except ValueError:
+        raise InvalidJSON("Content-Length: expected a number") from None
+    if length > _MOST_BYTES:
+        raise ObjectTooLarge(f"The form is larger than {_MOST_BYTES} bytes.")
+    if length <= 0:
+        return b""
+    try:
+        return bytes(request.read(length))
+    except (UnreadablePostError, OSError):
+        raise InvalidJSON("The form ended early.") from None
+
+
+def _form(raw: bytes) -> dict[str, Any]:
+    try:
+        return dict(
+            parse_qsl(
+                raw.decode(), keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS
+            )
+        )
+    except ValueError:
+        raise InvalidJSON("The form isn't UTF-8, or has too many fields.") from None
