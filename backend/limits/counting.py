@@ -145,7 +145,8 @@ class Count:
 class Counter:
     """The counts in one Redis. Made once a process; its threads share it."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, pause: float = PAUSE) -> None:
+        self._pause = pause
         self._redis = redis.Redis.from_url(
             url,
             socket_timeout=PATIENCE,
@@ -191,7 +192,7 @@ class Counter:
 
     def _note_absence(self, error: Exception) -> None:
         now = monotonic()
-        self._away_until = now + PAUSE
+        self._away_until = now + self._pause
         if now - self._warned_at >= _WARN_EVERY:
             self._warned_at = now
             log.warning(

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from backend.limits.counting import Bucket, Counter
 from tests.rest import CLIENT, Api
 
 LIMITED = {"path": "/nothing", "count": 1}
@@ -96,6 +97,21 @@ def test_a_rule_may_refuse_what_it_can_not_count(closed_port, limit, api):
     assert refused.error == (503, 1)
     assert int(refused.headers["Retry-After"]) >= 1
     assert api.post("/other").status == 404
+
+
+def test_counting_begins_again_when_redis_is_back(settings, tmp_path):
+    if not settings.REDIS_URL.startswith("unix:"):
+        pytest.skip("The Redis of this run has no socket that could be moved away and back.")
+    path, _, query = settings.REDIS_URL.removeprefix("unix://").partition("?")
+    moved = tmp_path / "redis.sock"
+    counter = Counter(f"unix://{moved}?{query}", pause=0)
+    one = [[Bucket("limits:test:back", 1, 60_000)]]
+    assert counter.count(one) is None
+    moved.symlink_to(path)
+    assert [counter.count(one)[0].passes for _ in range(2)] == [True, False]
+    moved.unlink()
+    # The connection that is open goes on.
+    assert not counter.count(one)[0].passes
 
 
 def test_what_no_rule_names_never_asks_redis(silent, limit, client, master):
