@@ -61,10 +61,16 @@ class ServiceView(APIView):
     ``(call, **names from the path) -> Answer``."""
 
     requires: ClassVar[Requires] = Requires.CLIENT_KEY
+    with_session: ClassVar[bool] = True
+    """Whether a session token that comes along has to be a valid one."""
+    in_transaction: ClassVar[bool] = True
+    """Whether it may be part of a batch that is undone as a whole."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         try:
-            response = render(self.answer(read_call(request), **kwargs))
+            response = render(
+                self.answer(read_call(request, with_session=self.with_session), **kwargs)
+            )
         except Exception as error:
             response = error_response(error, request)
         return gate.stamped(response, request)
@@ -83,7 +89,7 @@ class ServiceView(APIView):
         return tuple(method for method in METHODS if hasattr(self, method.lower()))
 
 
-def read_call(request: HttpRequest) -> Call:
+def read_call(request: HttpRequest, *, with_session: bool = True) -> Call:
     """Decode a request that may pass. Raises the errors of ``parsers``, ``authentication`` and
     ``gate``."""
     method = request.method or ""
@@ -100,7 +106,7 @@ def read_call(request: HttpRequest) -> Call:
         method = "GET"
     address = client_address(request.META)
     try:
-        principal = authentication.authenticate(credentials, address)
+        principal = authentication.authenticate(credentials, address, with_session=with_session)
     except ServiceError:
         # Also who guesses keys or tokens is counted.
         gate.enter(request, method, address, None, "", params, body)

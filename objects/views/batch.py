@@ -23,7 +23,7 @@ from backend.api.renderers import Answer
 from backend.api.routing import resolve
 from backend.api.views import METHODS, Call, ServiceView
 from backend.conf import service_settings
-from backend.errors import InvalidJSON, ServiceError, TransactionConflict
+from backend.errors import InvalidJSON, OperationForbidden, ServiceError, TransactionConflict
 from backend.limits import Request, rules_for
 from objects import service
 from objects.service import Created
@@ -46,8 +46,15 @@ class BatchView(ServiceView):
             return Answer([answer for group in _groups(items) for answer in _answers(group)])
         if call.body["transaction"] is not True:
             raise InvalidJSON("transaction: expected true or false")
+        _check_together(items)
         enter_together(requests)
         return Answer(_together(items))
+
+
+def _check_together(items: list[_Item]) -> None:
+    for item in items:
+        if not item.in_transaction:
+            raise OperationForbidden(f"{item.place}: signing in can't be part of a transaction")
 
 
 class _Item:
@@ -90,6 +97,10 @@ class _Item:
             self.call.key,
         )
         return {"success": self._view.answer(call, **self._names).body}
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._view.in_transaction
 
     @property
     def creates_in(self) -> str | None:

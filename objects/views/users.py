@@ -72,6 +72,8 @@ class _Named(ServiceView):
     """What ``GET`` and ``POST`` both answer, with parameters or a body."""
 
     with_session = False
+    # Undone, a wrong guess would not have been counted.
+    in_transaction = False
 
     def get(self, call: Call) -> Answer:
         return self.post(call)

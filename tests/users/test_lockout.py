@@ -80,3 +80,13 @@ def test_guesses_at_once_get_no_more_tries_than_guesses_one_after_the_other():
         answers = [*pool.map(guess, range(24))]
     assert sum(answer == "Invalid username/password." for answer in answers) == 3
     assert log_in("ann").error == (404, 101)
+
+
+def test_a_guess_can_t_be_undone_with_a_transaction(client):
+    sign_up("ann")
+    body = {"username": "ann", "password": "wrong"}
+    for path in ("/api/login", "/api/verifyPassword"):
+        requests = [{"method": "POST", "path": path, "body": body}]
+        reply = client.post("/batch", {"requests": requests, "transaction": True})
+        assert reply.error == (400, 119)
+        assert reply.json["error"].startswith("requests.0: ")
