@@ -1,27 +1,13 @@
-// An application on the official SDK, pointed at this service by its address and keys alone.
-// Usage: node application.js SERVER_URL APPLICATION_ID JAVASCRIPT_KEY MASTER_KEY
-// Prints one line a check, as JSON: {"name", "error"}; "error" is null for one that passed.
+// An application on the official SDK: objects, queries, schemas.
 'use strict';
 
 const assert = require('node:assert/strict');
-const Parse = require('parse/node');
-
-const [serverURL, applicationId, javascriptKey, masterKey] = process.argv.slice(2);
-Parse.initialize(applicationId, javascriptKey, masterKey);
-Parse.serverURL = serverURL;
+const { Parse, fails, main, masterKey } = require('./runner');
 
 const master = { useMasterKey: true };
 const Game = Parse.Object.extend('Game');
 const Player = Parse.Object.extend('Player');
 const names = (objects) => objects.map((object) => object.get('name'));
-
-async function fails(promise, code) {
-  await assert.rejects(promise, (error) => {
-    assert.ok(error instanceof Parse.Error, String(error));
-    assert.equal(error.code, code, error.message);
-    return true;
-  });
-}
 
 async function seed() {
   const players = ['Ann', 'Bob'].map((name) => new Player({ name }));
@@ -304,34 +290,4 @@ const checks = {
   },
 };
 
-async function clear() {
-  // The SDK takes an empty list of classes for an error of its own.
-  const schemas = await Parse.Schema.all().catch((error) => {
-    if (error.message === 'Schema not found.') return [];
-    throw error;
-  });
-  for (const schema of schemas) {
-    await new Parse.Schema(schema.className).purge();
-    await new Parse.Schema(schema.className).delete();
-  }
-}
-
-async function main() {
-  for (const [name, check] of Object.entries(checks)) {
-    let error = null;
-    try {
-      await clear();
-      await check(await seed());
-    } catch (failure) {
-      error = failure.stack || String(failure);
-      if (failure.code) error += ` (code ${failure.code})`;
-    }
-    console.log(JSON.stringify({ name, error }));
-  }
-  await clear();
-}
-
-main().catch((error) => {
-  console.error(error);
-  process.exit(1);
-});
+main(checks, seed);

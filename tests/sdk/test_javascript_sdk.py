@@ -13,16 +13,26 @@ from tests.other_process import OtherProcess
 from tests.sdk.conftest import FOLDER
 
 pytestmark = [pytest.mark.django_db, pytest.mark.xdist_group("sdk")]
-SOURCE = FOLDER / "application.js"
-CHECKS = re.findall(r"^  async '(.+)'\(", SOURCE.read_text(), re.MULTILINE)
+SOURCES = ("application.js", "people.js", "sharing.js")
+CHECKS = [
+    (source, check)
+    for source in SOURCES
+    for check in re.findall(r"^  async '(.+)'\(", (FOLDER / source).read_text(), re.MULTILINE)
+]
 
 
 @pytest.fixture(scope="module")
-def outcomes(node: str, other: OtherProcess) -> dict[str, Any]:
-    """What each check of the application came to: an error, or None."""
+def outcomes(node: str, other: OtherProcess) -> dict[tuple[str, str], Any]:
+    """What each check of each application came to: an error, or None."""
+    return {
+        (source, name): error for source in SOURCES for name, error in run(node, other.url, source)
+    }
+
+
+def run(node: str, url: str, source: str) -> list[tuple[str, Any]]:
     keys = ("test-app", "test-javascript-key", "test-master-key")
     done = subprocess.run(
-        [node, SOURCE.name, other.url, *keys],
+        [node, source, url, *keys],
         cwd=FOLDER,
         capture_output=True,
         text=True,
@@ -30,10 +40,11 @@ def outcomes(node: str, other: OtherProcess) -> dict[str, Any]:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return {line["name"]: line["error"] for line in map(json.loads, done.stdout.splitlines())}
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    return [(line["name"], line["error"]) for line in lines]
 
 
-@pytest.mark.parametrize("check", CHECKS)
-def test_the_sdk(check, outcomes):
-    assert check in outcomes
-    assert outcomes[check] is None, outcomes[check]
+@pytest.mark.parametrize(("source", "check"), CHECKS)
+def test_the_sdk(source, check, outcomes):
+    assert (source, check) in outcomes
+    assert outcomes[source, check] is None, outcomes[source, check]
