@@ -7,12 +7,12 @@ import pytest
 from backend.errors import OperationForbidden
 from backend.principal import MASTER
 from objects import service
+from tests.policy.tables import GROUPS, PUBLIC, QUESTIONS, SECRET
 from tests.policy.world import (
     CALLERS,
     CLIENT,
     MEMBER,
     OWNER,
-    PUBLIC,
     STRANGER,
     find,
     get,
@@ -24,37 +24,8 @@ from tests.policy.world import (
 
 pytestmark = pytest.mark.django_db
 
-ME = OWNER.user_id
-SECRET = ["secret"]
+_OF_SUB_QUERIES = {name: ask for name, ask in QUESTIONS.items() if "where" in ask}
 
-# Protected fields; who sees the secret of an object that names the owner, and of one that doesn't
-GROUPS = {
-    "everybody": ({"*": SECRET}, set(), set()),
-    "nobody": ({"*": []}, set(CALLERS), set(CALLERS)),
-    "all but a role": ({"*": SECRET, "role:Team": []}, {"member"}, {"member"}),
-    "all but a user": ({"*": SECRET, ME: []}, {"owner"}, {"owner"}),
-    "all who are not logged in": (
-        {"*": SECRET, "authenticated": []},
-        {"owner", "member", "stranger"},
-        {"owner", "member", "stranger"},
-    ),
-    "a role": (
-        {"role:Team": SECRET},
-        {"owner", "stranger", "client"},
-        {"owner", "stranger", "client"},
-    ),
-    "all but whom the object names": ({"*": SECRET, "userField:owner": []}, {"owner"}, set()),
-    "all but whom a list of the object names": (
-        {"*": SECRET, "userField:team": []},
-        {"owner"},
-        set(),
-    ),
-    "whom the object names": (
-        {"userField:owner": SECRET},
-        {"member", "stranger", "client"},
-        {"owner", "member", "stranger", "client"},
-    ),
-}
 groups = pytest.mark.parametrize(("protected", "own", "other"), GROUPS.values(), ids=GROUPS)
 
 
@@ -77,7 +48,7 @@ def test_a_protected_field_is_shown_to_nobody_on_any_way(docs, protected, own, o
     protect(protected)
     for caller, principal in CALLERS.items():
         for which, doc in docs.items():
-            seen = caller in ("master", "reader") or caller in (own if which == "own" else other)
+            seen = caller in (own if which == "own" else other)
             ref = refs[which]
             where = {"objectId": doc}
             shown = {
@@ -100,30 +71,7 @@ def test_a_protected_field_is_shown_to_nobody_on_any_way(docs, protected, own, o
                 assert ("secret" in obj) == seen, (caller, which, way)
 
 
-def asks():
-    """Queries whose answers would tell the secret."""
-    one = {"secret": {"word": "s"}}
-    return {
-        "equality": {"where": one},
-        "a dotted key": {"where": {"secret.word": "s"}},
-        "$ne": {"where": {"secret": {"$ne": 1}}},
-        "$exists": {"where": {"secret": {"$exists": True}}},
-        "$in": {"where": {"secret": {"$in": [{"word": "s"}]}}},
-        "$regex": {"where": {"secret.word": {"$regex": "^s"}}},
-        "$or": {"where": {"$or": [{"name": "x"}, one]}},
-        "$and": {"where": {"$and": [one, {"name": "own"}]}},
-        "$nor": {"where": {"$nor": [one]}},
-        "deep inside": {"where": {"$or": [{"$and": [{"$nor": [{"secret.word": {"$gt": ""}}]}]}]}},
-        "order": {"order": "secret"},
-        "order, descending": {"order": "name,-secret.word"},
-        "full text": {"where": {"$text": {"$search": {"$term": "s"}}}},
-        "$select on it": {
-            "where": {"secret": {"$select": {"query": {"className": "Ref"}, "key": "a"}}}
-        },
-    }
-
-
-@pytest.mark.parametrize("ask", asks().values(), ids=asks())
+@pytest.mark.parametrize("ask", QUESTIONS.values(), ids=QUESTIONS)
 def test_a_question_about_a_protected_field_is_refused(docs, ask):
     make("Ref", a=1)
     protect({"*": SECRET})
@@ -135,7 +83,7 @@ def test_a_question_about_a_protected_field_is_refused(docs, ask):
     find(MASTER, "Doc", **ask)
 
 
-@pytest.mark.parametrize("ask", [*asks().values()][:10])
+@pytest.mark.parametrize("ask", _OF_SUB_QUERIES.values(), ids=_OF_SUB_QUERIES)
 def test_a_question_through_a_sub_query_is_refused(docs, ask):
     make("Ref", to=pointer("Doc", docs["own"]), word="s")
     protect({"*": SECRET})

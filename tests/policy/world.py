@@ -1,18 +1,26 @@
-"""Callers of every kind, and every way on which one can meet an object."""
+"""Callers of every kind, and every way on which one can meet an object.
+
+Each way is asked twice: of the door, by principals that are made here, and over REST, by users
+who have signed up and hold their roles through other roles.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from backend.errors import ObjectNotFound, OperationForbidden, ServiceError
 from backend.principal import CLIENT, MASTER, READ_ONLY_MASTER, Authority, Principal
 from objects import classes, service
 from objects.core.find_options import FindLimits, parse_find_options, parse_get_options
+from tests.policy.tables import MEMBER_ID, OWNER_ID, STRANGER_ID
+from tests.policy.transports import Send, directly
+from tests.rest import Api, Reply
 
-OWNER = Principal(Authority.CLIENT, user_id="owner00001")
-MEMBER = Principal(Authority.CLIENT, user_id="member0001", roles=frozenset({"Team"}))
-STRANGER = Principal(Authority.CLIENT, user_id="stranger01")
+OWNER = Principal(Authority.CLIENT, user_id=OWNER_ID)
+MEMBER = Principal(Authority.CLIENT, user_id=MEMBER_ID, roles=frozenset({"Team"}))
+STRANGER = Principal(Authority.CLIENT, user_id=STRANGER_ID)
 
 CALLERS: Mapping[str, Principal] = {
     "master": MASTER,
@@ -21,10 +29,6 @@ CALLERS: Mapping[str, Principal] = {
     "member": MEMBER,
     "stranger": STRANGER,
     "client": CLIENT,
-}
-PUBLIC: dict[str, Any] = {
-    action: {"*": True}
-    for action in ("find", "get", "count", "create", "update", "delete", "addField")
 }
 
 
@@ -78,6 +82,17 @@ def outcome(action: Callable[[], Any]) -> str:
     return "yes"
 
 
+def told(reply: Reply) -> str:
+    """``outcome`` of a request over REST."""
+    if reply.status < 300:
+        return "yes"
+    code, message = reply.json["code"], reply.json["error"]
+    assert code in (101, 119), reply.json
+    if code == 119:
+        return "forbidden"
+    return "login" if "authenticated" in message else "not found"
+
+
 class Place:
     """A document, and other objects that lead to it; they themselves are open to everybody."""
 
@@ -95,44 +110,107 @@ class Place:
             docs={"__op": "AddRelation", "objects": [to_doc]},
         )
 
-    def ways(self) -> dict[str, Callable[[Principal], bool]]:
-        """Ways to meet the document; each says whether the caller does."""
+    def ways(self) -> list[Way]:
+        """Ways to meet the document; each says whether a caller does."""
         doc, ref = self.doc, pointer("Ref", self.ref)
         related = {"$relatedTo": {"object": ref, "key": "docs"}}
         friends = {"$relatedTo": {"object": pointer("Doc", doc), "key": "friends"}}
         docs = {"className": "Doc", "where": {}}
         select = {"query": docs, "key": "name"}
+        counting = {"count": 1, "limit": 0}
 
-        def finds(**params: Any) -> Callable[[Principal], bool]:
-            return lambda p: doc in [obj["objectId"] for obj in find(p, "Doc", **params)]
+        def is_there(met: Met) -> bool:
+            return doc in [obj["objectId"] for obj in met.objects]
 
-        def leads(**where: Any) -> Callable[[Principal], bool]:
-            return lambda p: bool(find(p, "Ref", where=where))
+        def is_counted(met: Met) -> bool:
+            return met.count == 1
 
-        return {
-            "find": finds(),
-            "find by id": finds(where={"objectId": doc}),
-            "find in order": finds(order="-name,place.x"),
-            "find with $or": finds(where={"$or": [{"name": "doc"}, {"name": "x"}]}),
-            "find with $nor": finds(where={"$nor": [{"name": "x"}]}),
-            "find with keys": finds(keys="name"),
-            "find members": finds(where=related),
-            "find by a member": finds(where={"friends": pointer("Friend", self.friend)}),
-            "get": lambda p: outcome(lambda: get(p, "Doc", doc)) == "yes",
-            "count": lambda p: count(p, "Doc") == 1,
-            "count members": lambda p: count(p, "Doc", **related) == 1,
-            "include": lambda p: "to" in find(p, "Ref", include="to")[0],
-            "include all": lambda p: "to" in find(p, "Ref", include="*")[0],
-            "include of a list": lambda p: bool(find(p, "Ref", include="list")[0]["list"]),
-            "include in a get": lambda p: "to" in get(p, "Ref", self.ref, include="to"),
-            "keys through a pointer": lambda p: "to" in find(p, "Ref", keys="to.name")[0],
-            "$inQuery": leads(to={"$inQuery": docs}),
-            "$inQuery inside of $or": leads(**{"$or": [{"to": {"$inQuery": docs}}]}),
-            "$notInQuery": lambda p: not leads(to={"$notInQuery": docs})(p),
-            "$select": leads(docName={"$select": select}),
-            "$dontSelect": lambda p: not leads(docName={"$dontSelect": select})(p),
-            "members of the document": lambda p: bool(find(p, "Friend", where=friends)),
-            "redirectClassNameForKey": lambda p: bool(
-                find(p, "Ref", redirectClassNameForKey="docs")
+        def is_met(met: Met) -> bool:
+            return bool(met.objects)
+
+        def is_not_met(met: Met) -> bool:
+            return not met.objects
+
+        def is_included(met: Met) -> bool:
+            return "to" in met.objects[0]
+
+        def of_doc(name: str, **params: Any) -> Way:
+            return Way(name, "Doc", params, is_there)
+
+        def of_ref(name: str, shows: Callable[[Met], bool], **params: Any) -> Way:
+            return Way(name, "Ref", params, shows)
+
+        return [
+            of_doc("find"),
+            of_doc("find by id", where={"objectId": doc}),
+            of_doc("find in order", order="-name,place.x"),
+            of_doc("find with $or", where={"$or": [{"name": "doc"}, {"name": "x"}]}),
+            of_doc("find with $nor", where={"$nor": [{"name": "x"}]}),
+            of_doc("find with keys", keys="name"),
+            of_doc("find members", where=related),
+            of_doc("find by a member", where={"friends": pointer("Friend", self.friend)}),
+            Way("get", "Doc", {}, is_there, doc),
+            Way("count", "Doc", counting, is_counted),
+            Way("count members", "Doc", {"where": related, **counting}, is_counted),
+            of_ref("include", is_included, include="to"),
+            of_ref("include all", is_included, include="*"),
+            of_ref("include of a list", lambda met: bool(met.objects[0]["list"]), include="list"),
+            Way("include in a get", "Ref", {"include": "to"}, is_included, self.ref),
+            of_ref("keys through a pointer", is_included, keys="to.name"),
+            of_ref("$inQuery", is_met, where={"to": {"$inQuery": docs}}),
+            of_ref("$inQuery in $or", is_met, where={"$or": [{"to": {"$inQuery": docs}}]}),
+            of_ref("$notInQuery", is_not_met, where={"to": {"$notInQuery": docs}}),
+            of_ref("$select", is_met, where={"docName": {"$select": select}}),
+            of_ref("$dontSelect", is_not_met, where={"docName": {"$dontSelect": select}}),
+            Way("members of the document", "Friend", {"where": friends}, is_met),
+            Way(
+                "count the document's members", "Friend", {"where": friends, **counting}, is_counted
             ),
-        }
+            of_ref("redirectClassNameForKey", is_met, redirectClassNameForKey="docs"),
+        ]
+
+
+@dataclass(frozen=True)
+class Met:
+    """What a query found."""
+
+    objects: list[dict[str, Any]]
+    count: int | None = None
+
+
+@dataclass(frozen=True)
+class Way:
+    """A query by which a caller meets an object, or doesn't. A refused one doesn't meet it."""
+
+    name: str
+    class_name: str
+    params: Mapping[str, Any]
+    shows: Callable[[Met], bool]
+    object_id: str | None = None
+
+    def meets(self, principal: Principal) -> bool:
+        """Whether the caller does, asking the door."""
+        params = dict(self.params)
+        try:
+            if self.object_id is not None:
+                met = Met([get(principal, self.class_name, self.object_id, **params)])
+            else:
+                options = parse_find_options(params, FindLimits())
+                found = service.find(principal, self.class_name, options)
+                met = Met(found.objects(), found.count)
+        except (OperationForbidden, ObjectNotFound):
+            return False
+        return self.shows(met)
+
+    def meets_over_rest(self, api: Api, send: Send = directly) -> bool:
+        """Whether the caller does, asking over REST."""
+        path = f"/classes/{self.class_name}"
+        if self.object_id is not None:
+            path = f"{path}/{self.object_id}"
+        reply = send(api, "GET", path, dict(self.params))
+        if reply.status != 200:
+            assert reply.json["code"] in (101, 119), (self.name, reply.json)
+            return False
+        if self.object_id is not None:
+            return self.shows(Met([reply.json]))
+        return self.shows(Met(reply.json["results"], reply.json.get("count")))
