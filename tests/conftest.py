@@ -49,6 +49,11 @@ def pytest_configure(config: pytest.Config) -> None:
     del os.environ["DJANGO_SETTINGS_MODULE"]
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Workers of xdist choose their settings themselves, whatever Django's start has said."""
+    os.environ.pop("DJANGO_SETTINGS_MODULE", None)
+
+
 def _is_pure(config: pytest.Config) -> bool:
     """Whether only tests of plain Python are asked for, which need neither Django nor engines."""
     if is_xdist_worker(config):
