@@ -223,6 +223,11 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 15.0,
         "options": {"expires": 15.0},
     },
+    "remove-expired": {
+        "task": "objects.remove_expired",
+        "schedule": 3600.0,
+        "options": {"expires": 3600.0},
+    },
 }
 if _service["FILE_CLEAN_UP"]:
     CELERY_BEAT_SCHEDULE["clean-files"] = {

@@ -1,4 +1,4 @@
-"""Background work of accounts: letters.
+"""Background work of accounts: letters, and clearing away what has expired.
 
 Tokens never pass the broker: the worker makes a token when it writes the letter. Who asks for one
 learns nothing either, because looking for the account happens here as well. A letter that can't be
@@ -12,7 +12,7 @@ from typing import Any
 from celery import Task, shared_task
 
 from backend.logs import get_logger
-from objects.users import accounts, letters, mail_tokens
+from objects.users import accounts, letters, mail_tokens, upkeep
 
 log = get_logger("mail")
 
@@ -56,3 +56,11 @@ def _failure(address: str, purpose: str, token: str) -> str | None:
     except Exception as error:  # mail backends raise what they like
         return type(error).__name__
     return None
+
+
+@shared_task(name="objects.remove_expired", ignore_result=True)
+def remove_expired() -> None:
+    """Remove sessions and mailed tokens that nobody can use any more."""
+    removed = upkeep.remove_expired()
+    if removed:
+        log.info("expired sessions and tokens removed", rows=removed)
