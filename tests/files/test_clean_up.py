@@ -122,9 +122,12 @@ def test_delete_removes_what_nothing_refers_to(master):
     assert run("--delete") == ("", "0 files removed, 0 bytes\n")
 
 
-def test_the_task_does_the_same(master):
-    used, _ = old(), old()
+def test_the_task_does_the_same_where_the_setting_is_on(master, settings):
+    used, other = old(), old()
     master.make("Photo", file=file(used))
+    clean_files()
+    assert kept() == {used, other}
+    settings.SERVICE = {**settings.SERVICE, "FILE_CLEAN_UP": True}
     clean_files()
     assert kept() == {used}
 
