@@ -29,6 +29,13 @@ def sign_in_by(settings) -> Callable[..., None]:
     return set_up
 
 
+@pytest.fixture
+def our_issuer(issuer, sign_in_by) -> Issuer:
+    """The issuer, set up as the provider ``idp``."""
+    sign_in_by(idp={"adapter": "oidc", "issuer": issuer.url, "clientIds": ["our-app", "our-web"]})
+    return issuer
+
+
 @pytest.fixture(scope="session")
 def chain() -> Iterator[Node]:
     """A real chain, with contracts on it as a test wants them."""

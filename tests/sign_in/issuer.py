@@ -6,6 +6,7 @@ It also plays other providers: ``answers`` says what is answered at a path.
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 import time
 from collections.abc import Callable
@@ -64,7 +65,8 @@ class Said:
 class Issuer:
     """``url`` is the issuer; ``keys`` are its private keys by id."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
         self.keys: dict[str, Any] = {"first": rsa_key(1)}
         self.asked: list[Asked] = []
         self.answers: dict[str, Said | Callable[[Asked], Said]] = {
@@ -79,7 +81,11 @@ class Issuer:
     def __enter__(self) -> Issuer:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self._server.handle_error = lambda *_: None  # a client that hangs up is no news
+        if self._tls is not None:
+            self._server.socket = self._tls.wrap_socket(self._server.socket, server_side=True)
+        self.port = self._server.server_port
+        self.url = f"http{'s' if self._tls else ''}://127.0.0.1:{self.port}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
         self._thread.start()
         return self

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 from django.core.checks import run_checks
 from django.core.exceptions import ImproperlyConfigured
@@ -136,3 +140,20 @@ def test_a_github_app_needs_its_secret(monkeypatch):
     monkeypatch.setenv("GITHUB_CLIENT_ID", "g")
     with pytest.raises(BadSetting, match="GITHUB_CLIENT_SECRET"):
         provider_settings.read()
+
+
+def test_adapters_leave_the_recursion_limit_alone():
+    """With a higher one, deeply nested JSON ends the process; py_ecc, of web3, sets it."""
+    program = (
+        "import sys; before = sys.getrecursionlimit();"
+        "import objects.users.adapters.siwe, objects.users.adapters.wallet;"
+        "assert sys.getrecursionlimit() == before, 'py_ecc' in sys.modules"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", f"import django; django.setup(); {program}"],
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

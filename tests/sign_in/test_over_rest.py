@@ -8,15 +8,13 @@ import time
 
 import pytest
 import time_machine
-from eth_account import Account
-from eth_account.messages import encode_defunct
 
 from objects.users import second_factor
 from tests.people import PASSWORD, as_user
 from tests.rest import CLIENT, Api
+from tests.sign_in.accounts import ALICE, sign
 from tests.threads import at_once
 
-WALLET = Account.from_key("0x" + "a1" * 32)
 SECRET = base64.b32encode(b"a secret of 20 bytes").decode()
 
 
@@ -82,12 +80,11 @@ def test_other_providers_are_unsupported(client, our_issuer, provider):
 
 
 def signed_challenge(client):
-    asked = {"challengeData": {"wallet": {"address": WALLET.address, "chainId": 1}}}
+    asked = {"challengeData": {"wallet": {"address": ALICE.address, "chainId": 1}}}
     reply = client.post("/challenge", asked)
     assert reply.status == 200, reply.json
     message = reply.json["challengeData"]["wallet"]["message"]
-    signature = WALLET.sign_message(encode_defunct(text=message)).signature.hex()
-    return {"wallet": {"message": message, "signature": f"0x{signature}"}}
+    return {"wallet": {"message": message, "signature": sign(message)}}
 
 
 def test_a_wallet_signs_up_and_then_in(client, our_issuer):
@@ -97,7 +94,7 @@ def test_a_wallet_signs_up_and_then_in(client, our_issuer):
     assert client.post("/users", {"authData": proof}).error == (404, 101), "a proof counts once"
     again = client.post("/users", {"authData": signed_challenge(client)})
     assert (again.status, again.json["objectId"]) == (200, first.json["objectId"])
-    assert again.json["authData"]["wallet"]["address"] == WALLET.address
+    assert again.json["authData"]["wallet"]["address"] == ALICE.address
 
 
 def test_a_wallet_is_linked_to_a_user_who_has_signed_up(client, our_issuer):
@@ -113,7 +110,7 @@ def test_a_wallet_is_linked_to_a_user_who_has_signed_up(client, our_issuer):
     [
         {"wallet": {}},
         {"wallet": {"address": "0x1"}},
-        {"wallet": {"address": WALLET.address, "chainId": {}}},
+        {"wallet": {"address": ALICE.address, "chainId": {}}},
     ],
 )
 def test_a_challenge_for_no_address_is_a_mistake(client, our_issuer, asked):

@@ -32,10 +32,7 @@ WHOLE_WAIT = 10.0  # seconds for the answer as a whole
 LARGEST_ANSWER = 256 * 1024  # bytes; the longest key lists known have 10 KB
 _PIECE = 16 * 1024
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
-# A provider that hangs must not hold every thread of the process.
-_MOST_AT_ONCE = 2
-_WAIT_FOR_TURN = 2.0
-_turns = threading.BoundedSemaphore(_MOST_AT_ONCE)
+PATIENCE = 2.0  # seconds to wait for other threads
 
 
 class Unreachable(Exception):
@@ -90,7 +87,8 @@ def fetch(
     )
     if body is not None:
         request.add_header("Content-Type", "application/json")
-    if not _turns.acquire(timeout=_WAIT_FOR_TURN):
+    turns = _turns()
+    if not turns.acquire(timeout=PATIENCE):
         raise Unreachable("too many requests are waiting for providers")
     try:
         return _answer(request)
@@ -98,7 +96,7 @@ def fetch(
     except (OSError, ValueError, HTTPException) as error:
         raise Unreachable(type(error).__name__) from None
     finally:
-        _turns.release()
+        turns.release()
 
 
 def _answer(request: Request) -> Answer:
@@ -115,6 +113,12 @@ def _answer(request: Request) -> Answer:
             if time.monotonic() > until:
                 raise Unreachable("the answer takes too long")
         return Answer(response.status, bytes(received))
+
+
+@cache
+def _turns() -> threading.BoundedSemaphore:
+    # A provider that hangs must not hold every thread of the process.
+    return threading.BoundedSemaphore(max(1, settings.WEB_THREADS // 2))
 
 
 @cache

@@ -16,7 +16,7 @@ from typing import Any
 import jwt
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
-from .fetching import Unreachable, fetch
+from .fetching import PATIENCE, Unreachable, fetch
 
 FRESH = 3600.0  # seconds
 USABLE = 86_400.0
@@ -58,14 +58,16 @@ class IssuerKeys:
         """
         now = time.time()
         if not 0 <= now - self._read_at < FRESH:
+            usable = 0 <= now - self._read_at < USABLE
             try:
-                self._read(now)
+                # Nobody waits for somebody else's answer while there are keys to go on with.
+                self._read(now, 0 if usable else PATIENCE)
             except Unreachable:
-                if not 0 <= now - self._read_at < USABLE:
+                if not usable:
                     raise
         found = self._known(key_id)
         if found is None and not 0 <= now - self._tried_at < PAUSE:
-            self._read(now)
+            self._read(now, PATIENCE)
             found = self._known(key_id)
         return found
 
@@ -75,8 +77,10 @@ class IssuerKeys:
             return next(iter(keys.values())) if len(keys) == 1 else None
         return keys.get(key_id)
 
-    def _read(self, now: float) -> None:
-        with self._lock:
+    def _read(self, now: float, patience: float) -> None:
+        if not self._lock.acquire(timeout=patience):
+            raise Unreachable("it is being asked already")
+        try:
             # Those who waited here take what the first one found, or fail as it did.
             if 0 <= now - self._tried_at < PAUSE or self._tried_at > now:
                 if self._read_at < self._tried_at:
@@ -88,6 +92,8 @@ class IssuerKeys:
                 raise Unreachable(f"its key list was answered with {answer.status}")
             self._keys = _usable(answer.json())
             self._read_at = now
+        finally:
+            self._lock.release()
 
 
 def _usable(document: Mapping[str, Any]) -> dict[str | int, Key]:
