@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 from tests.policy.tables import LISTS, MASTERS, MISSING, NAMES, NO, YES
-from tests.policy.transports import batched, directly, overridden
+from tests.policy.transports import TRANSPORTS, batched, directly, overridden
 from tests.policy.world import Place, told
 from tests.rest import APPLICATION, Api
 
@@ -36,9 +38,9 @@ def test_batches_and_overridden_methods_meet_it_no_more(people, acl, send):
 
 @cases
 def test_an_object_is_changed_and_deleted_by_its_writers_and_by_nobody_else(
-    people, send, acl, readers, writers
+    people, acl, readers, writers
 ):
-    for name in NAMES:
+    for send, name in product(TRANSPORTS, NAMES):
         path = f"/classes/Doc/{place(acl).doc}"
         expected = YES if name in writers or name == "master" else MISSING
         if name == "reader":

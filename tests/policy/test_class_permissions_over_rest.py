@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 from tests.policy.tables import (
@@ -18,7 +20,7 @@ from tests.policy.tables import (
     may_make,
     may_write,
 )
-from tests.policy.transports import Send
+from tests.policy.transports import TRANSPORTS
 from tests.policy.world import OWNER, Place, make, permit, told, user
 
 rules = pytest.mark.parametrize(("rule", "wanted"), RULES.values(), ids=RULES)
@@ -31,63 +33,66 @@ def docs(people):
     return {"own": make("Doc", name="own", **fields), "other": make("Doc", name="other")}
 
 
+each = [(send, name) for send in TRANSPORTS for name in NAMES]
+
+
 @rules
-def test_find_and_count(people, docs, send, rule, wanted):
+def test_find_and_count(people, docs, rule, wanted):
     for action in ("find", "count"):
         permit("Doc", **PUBLIC | {action: rule})
         params = {"count": 1, "limit": 0} if action == "count" else {}
-        for name in NAMES:
+        for send, name in each:
             reply = send(people[name], "GET", "/classes/Doc", params)
             one = may(name, wanted, "own")
-            assert told(reply) == (YES if one == MISSING else one), (action, name)
+            assert told(reply) == (YES if one == MISSING else one), (send, action, name)
             if told(reply) != YES:
                 continue
             met = {which for which in docs if may(name, wanted, which) == YES}
             if action == "find":
-                assert {obj["name"] for obj in reply.json["results"]} == met, name
+                assert {obj["name"] for obj in reply.json["results"]} == met, (send, name)
             else:
-                assert reply.json["count"] == len(met), name
+                assert reply.json["count"] == len(met), (send, name)
 
 
 @rules
-def test_get(people, docs, send, rule, wanted):
+def test_get(people, docs, rule, wanted):
     permit("Doc", **PUBLIC | {"get": rule})
-    for name in NAMES:
+    for send, name in each:
         for which, doc in docs.items():
             reply = send(people[name], "GET", f"/classes/Doc/{doc}", None)
-            assert told(reply) == may(name, wanted, which), (name, which)
+            assert told(reply) == may(name, wanted, which), (send, name, which)
 
 
 @rules
-def test_update_and_add_a_field(people, docs, send, rule, wanted):
+def test_update_and_add_a_field(people, docs, rule, wanted):
     for action in ("update", "addField"):
         permit("Doc", **PUBLIC | {action: rule})
-        for number, name in enumerate(NAMES):
+        for number, (send, name) in enumerate(each):
             for which, doc in docs.items():
                 body = {f"new{number}{which}": 1} if action == "addField" else {"name": which}
                 reply = send(people[name], "PUT", f"/classes/Doc/{doc}", body)
-                assert told(reply) == may_write(name, wanted, which), (action, name, which)
+                assert told(reply) == may_write(name, wanted, which), (send, action, name, which)
 
 
 @rules
-def test_delete(people, docs, send, rule, wanted):
+def test_delete(people, docs, rule, wanted):
     permit("Doc", **PUBLIC | {"delete": rule})
-    for name in NAMES:
+    for send, name in each:
         for which in docs:
             fields = {"owner": user(OWNER), "team": [user(OWNER)]} if which == "own" else {}
             doc = make("Doc", name=which, **fields)
             reply = send(people[name], "DELETE", f"/classes/Doc/{doc}", None)
-            assert told(reply) == may_write(name, wanted, which), (name, which)
+            assert told(reply) == may_write(name, wanted, which), (send, name, which)
 
 
 @rules
-def test_create(people, docs, send, rule, wanted):
+def test_create(people, docs, rule, wanted):
     for action in ("create", "addField"):
         permit("Doc", **PUBLIC | {action: rule})
-        for number, name in enumerate(NAMES):
+        for number, (send, name) in enumerate(each):
             body = {"owner": user(OWNER)} if action == "create" else {f"made{number}": 1}
             reply = send(people[name], "POST", "/classes/Doc", body)
-            assert told(reply) == may_make(name, wanted), (action, name)
+            assert told(reply) == may_make(name, wanted), (send, action, name)
 
 
 @rules
@@ -171,11 +176,9 @@ DEFAULTS = {
 
 
 @pytest.mark.parametrize(("acl", "of_owner", "of_nobody"), DEFAULTS.values(), ids=DEFAULTS)
-def test_new_objects_get_the_access_list_of_their_class(
-    people, docs, send: Send, acl, of_owner, of_nobody
-):
+def test_new_objects_get_the_access_list_of_their_class(people, docs, acl, of_owner, of_nobody):
     permit("Doc", **PUBLIC, ACL=acl)
-    for maker, readers in (("owner", of_owner), ("client", of_nobody)):
+    for send, (maker, readers) in product(TRANSPORTS, (("owner", of_owner), ("client", of_nobody))):
         made = send(people[maker], "POST", "/classes/Doc", {"name": "made"}).json["objectId"]
         for name in ("owner", "member", "stranger", "client"):
             reply = people[name].get(f"/classes/Doc/{made}")
