@@ -39,7 +39,6 @@ from backend.errors import (
     ServiceUnavailable,
     ValidationFailed,
 )
-from backend.limits import Request, decide, rules_for
 from backend.principal import APPLICATION
 from objects.users import mail, mailed
 from objects.views import page_forms
@@ -79,15 +78,6 @@ class PageView(View):
     def _stands_for(self, sent: Sent) -> str | None:
         """The REST route that does the same as a POST; its rate limits hold here as well."""
         return None
-
-    def count_as(self, path: str, sent: Sent) -> None:
-        """Count the request as what it stands for, by the same limits. Raises ``RateLimited``."""
-        address = client_address(self.request.META)
-        rules = rules_for(path, "POST")
-        (verdict,) = decide([Request(rules, path, address, APPLICATION, "", (sent.fields,))])
-        self.request.quota = verdict.quota  # type: ignore[attr-defined]
-        if verdict.refusal is not None:
-            raise verdict.refusal
 
     def _handler(self, request: HttpRequest) -> Callable[[Sent], HttpResponse]:
         app_id = self.kwargs.get("app_id")
@@ -136,7 +126,6 @@ class ResendVerificationPage(PageView):
         return page("resend_verification")
 
     def take(self, sent: Sent) -> HttpResponse:
-        self.count_as("/verificationEmailRequest", sent)
         try:
             mail.request_verification(sent.fields.get("email"))
         except _BAD_ADDRESS as error:
@@ -174,7 +163,6 @@ class ResetPasswordPage(PageView):
         return see_other("password_changed")
 
     def _ask(self, sent: Sent) -> HttpResponse:
-        self.count_as("/requestPasswordReset", sent)
         try:
             mail.request_password_reset(sent.fields.get("email"))
         except _BAD_ADDRESS as error:
@@ -201,6 +189,12 @@ class ChoosePasswordPage(PageView):
         return _password_form(sent)
 
 
+_PASSWORD_ERRORS = {PasswordMissing.code: "Enter a new password."}
+_ADDRESS_ERRORS = {
+    EmailMissing.code: "Enter your e-mail address.",
+    InvalidEmailAddress.code: "Enter an e-mail address such as name@example.org.",
+    EmailNotFound.code: "There is no account with this e-mail address.",
+}
 _BAD_ADDRESS = (EmailMissing, InvalidEmailAddress, EmailNotFound)
 
 
@@ -214,7 +208,6 @@ def _password_form(sent: Sent, error: ServiceError | None = None) -> HttpRespons
     token = sent.text("token")
     holder = mailed.account_of_reset(token)
     settings = service_settings
-    messages = {PasswordMissing: "Enter a new password."}
     return page(
         "choose_password",
         status=200 if error is None else 400,
@@ -222,16 +215,12 @@ def _password_form(sent: Sent, error: ServiceError | None = None) -> HttpRespons
         username=holder.username,
         action=address_of("request_password_reset"),
         hint=settings.PASSWORD_MESSAGE if settings.PASSWORD_PATTERN else "",
-        error=error and messages.get(type(error), error.message),
+        error=error and _PASSWORD_ERRORS.get(error.code, error.message),
     )
 
 
 def _address_refused(name: str, sent: Sent, error: ServiceError) -> HttpResponse:
-    texts: dict[type[ServiceError], str] = {
-        EmailMissing: "Enter your e-mail address.",
-        EmailNotFound: "There is no account with this e-mail address.",
-    }
-    message = texts.get(type(error), "Enter an e-mail address such as name@example.org.")
+    message = _ADDRESS_ERRORS.get(error.code, error.message)
     return page(name, status=400, error=message, email=sent.text("email")[:256])
 
 
@@ -264,6 +253,13 @@ def _failed(error: Exception, request: HttpRequest) -> HttpResponse:
     """An error as JSON for scripts, as a page for people."""
     if page_forms.wants_json(request):
         return error_response(error, request)
+    try:
+        return _error_page(error, request)
+    except Exception as fault:  # a deployment's own templates may be broken
+        return error_response(fault, request)
+
+
+def _error_page(error: Exception, request: HttpRequest) -> HttpResponse:
     if isinstance(error, InvalidLink):
         verifying = request.path_info.endswith("/verify_email")
         return page("invalid_verification_link" if verifying else "invalid_reset_link", status=404)
