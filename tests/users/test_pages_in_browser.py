@@ -1,0 +1,170 @@
+"""The pages in a real browser: what a person does with the links."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, sync_playwright
+
+from objects.users.models import MailToken
+from tests.people import log_in, sign_up
+from tests.post import Postbox
+from tests.rest import CLIENT, Api
+
+_CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+pytestmark = [
+    pytest.mark.skipif(_CHROMIUM is None, reason="there is no Chromium on this machine"),
+    pytest.mark.django_db(transaction=True),
+]
+NEW = "another good one"
+RULES = {
+    "VERIFY_EMAIL": True,
+    "PASSWORD_PATTERN": ".{12}",
+    "PASSWORD_MESSAGE": "At least 12 characters.",
+}
+
+
+@pytest.fixture(scope="module")
+def chromium(django_db_setup: None) -> Iterator[Any]:
+    sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
+        # Playwright keeps an event loop in this thread; Django would refuse the database for it.
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+        browser = playwright.chromium.launch(executable_path=_CHROMIUM, args=sandbox)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(chromium: Any, live_server: Any, settings: Any) -> Iterator[Page]:
+    settings.SERVICE = {**settings.SERVICE, "PUBLIC_URL": live_server.url, **RULES}
+    # No script takes part, and whatever the page's policy keeps out is an error.
+    context = chromium.new_context(java_script_enabled=False, base_url=live_server.url)
+    page = context.new_page()
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text))
+    yield page
+    context.close()
+    assert [text for text in complaints if "Failed to load resource" not in text] == []
+
+
+@pytest.fixture
+def ann(page: Page, postbox: Postbox) -> Any:
+    return sign_up("ann", email="ann@example.org", password="a first good one")
+
+
+def look(page: Page, name: str) -> None:
+    """Keep a picture of the page, in the folder that PAGE_PICTURES names."""
+    folder = os.environ.get("PAGE_PICTURES")
+    if folder:
+        page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
+
+
+def heading(page: Page) -> str:
+    return page.get_by_role("heading", level=1).inner_text()
+
+
+def test_from_the_letter_to_signing_in_with_a_new_password(page, ann, postbox):
+    Api(CLIENT).post("/requestPasswordReset", {"email": "ann@example.org"})
+    page.goto(postbox.last_link())
+    look(page, "choose_password")
+    assert heading(page) == "Choose a new password"
+    assert page.get_by_label("Account").input_value() == "ann"
+
+    page.get_by_label("New password", exact=True).fill("short")
+    page.get_by_label("New password, once more").fill("short")
+    page.get_by_role("button", name="Save the password").click()
+    look(page, "choose_password_error")
+    alert = page.get_by_role("alert")
+    assert "At least 12 characters." in alert.inner_text()
+    assert page.locator(":focus").get_attribute("class") == "errors"
+    assert "Error" in page.title()
+    assert "token" not in page.url
+
+    alert.get_by_role("link").click()
+    page.keyboard.type(NEW)
+    page.keyboard.press("Tab")
+    page.keyboard.type(NEW)
+    page.keyboard.press("Enter")
+    look(page, "password_changed")
+    assert heading(page) == "Your password is changed"
+    assert log_in("ann", NEW).status == 200
+    assert log_in("ann", "a first good one").status == 404
+    page.reload()
+    assert heading(page) == "Your password is changed"
+
+
+def test_from_an_old_link_to_a_new_one(page, ann, postbox):
+    Api(CLIENT).post("/requestPasswordReset", {"email": "ann@example.org"})
+    MailToken.objects.update(expires_at="2020-01-01T00:00:00Z")
+    page.goto(postbox.last_link())
+    look(page, "invalid_reset_link")
+    assert heading(page) == "This link doesn't work any more"
+    page.get_by_role("link", name="Get a new link").click()
+    look(page, "request_reset")
+
+    page.get_by_label("E-mail address").fill("ann")
+    page.get_by_role("button").click()
+    look(page, "request_reset_error")
+    assert "name@example.org" in page.get_by_role("alert").inner_text()
+    assert page.get_by_label("E-mail address").input_value() == "ann"
+
+    page.get_by_label("E-mail address").fill("ann@example.org")
+    page.get_by_role("button").click()
+    look(page, "reset_mail_sent")
+    assert heading(page) == "Look at your mail"
+    page.goto(postbox.last_link())
+    assert heading(page) == "Choose a new password"
+
+
+def test_an_address_is_verified_by_the_button(page, ann, postbox):
+    page.goto(postbox.last_link())
+    look(page, "verify_email")
+    assert "ann@example.org" in page.get_by_role("main").inner_text()
+    assert ann.get("/users/me").json["emailVerified"] is False
+    page.get_by_role("button", name="Yes, this is my address").click()
+    look(page, "email_verified")
+    assert heading(page) == "Your address is confirmed"
+    assert ann.get("/users/me").json["emailVerified"] is True
+
+    page.goto(postbox.last_link())
+    look(page, "invalid_verification_link")
+    assert "confirmed already" in page.get_by_role("main").inner_text()
+
+
+def test_another_verification_is_sent_from_a_link_that_is_too_old(page, ann, postbox):
+    MailToken.objects.update(expires_at="2020-01-01T00:00:00Z")
+    page.goto(postbox.last_link())
+    page.get_by_label("E-mail address").fill("ann@example.org")
+    page.get_by_role("button", name="Send me a new link").click()
+    look(page, "verification_mail_sent")
+    assert heading(page) == "Look at your mail"
+    page.goto(postbox.last_link())
+    page.get_by_role("button").click()
+    assert heading(page) == "Your address is confirmed"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_fit_a_narrow_screen_in_both_schemes(page, ann, postbox, scheme):
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": 320, "height": 640})
+    page.goto(postbox.last_link())
+    look(page, f"narrow_{scheme}")
+    main = page.get_by_role("main").bounding_box()
+    assert main is not None
+    assert main["width"] <= 320
+    colour = page.locator("body").evaluate("node => getComputedStyle(node).backgroundColor")
+    assert colour == {"light": "rgb(243, 244, 246)", "dark": "rgb(20, 23, 26)"}[scheme]
+
+
+def test_a_page_that_isn_t_there_is_a_page_too(page):
+    page.goto("/api/apps/test-app/nothing")
+    look(page, "error")
+    assert heading(page) == "There is no such page"
