@@ -84,13 +84,6 @@ def set_up(user_id: str, data: Mapping[str, Json]) -> list[str]:
     return codes
 
 
-def demand(user_id: str, auth_data: Mapping[str, Json] | None) -> None:
-    """At a login: nothing for users without a second factor, else ``check`` of ``mfa.token``."""
-    if is_set_up(user_id):
-        given = (auth_data or {}).get("mfa")
-        check(user_id, given.get("token") if isinstance(given, Mapping) else given)
-
-
 def check(user_id: str, token: Json) -> None:
     """Use a token or a recovery code; an error if it isn't the user's, or was used before."""
     if token is None:

@@ -105,6 +105,17 @@ def test_a_wallet_is_linked_to_a_user_who_has_signed_up(client, our_issuer):
     assert again.json["objectId"] == user.user_id
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_proof_that_counts_once_outlives_a_class_that_changes_meanwhile(our_issuer, other):
+    client = Api(CLIENT)
+    user = as_user("alice", client.post("/users", {"username": "alice", "password": PASSWORD}))
+    proof = signed_challenge(client)
+    other.do("PUT", "/schemas/_User", {"fields": {"later": {"type": "String"}}})
+    assert user.put(f"/users/{user.user_id}", {"authData": proof}).status == 200
+    again = client.post("/users", {"authData": signed_challenge(client)})
+    assert again.json["objectId"] == user.user_id
+
+
 @pytest.mark.parametrize(
     "asked",
     [

@@ -178,17 +178,6 @@ def test_nobody_without_a_second_factor_passes_a_check(user):
     assert refused(user, "x" * 30)
 
 
-def test_a_login_asks_only_those_who_have_one(user):
-    second_factor.demand(user, None)
-    set_up(user)
-    for data in (None, {}, {"mfa": None}, {"mfa": {}}, {"google": {"id": "1"}}):
-        with pytest.raises(SecondFactorMissing):
-            second_factor.demand(user, data)
-    with pytest.raises(InvalidSecondFactor):
-        second_factor.demand(user, {"mfa": "000000000"})
-    second_factor.demand(user, {"mfa": {"token": token(1)}})
-
-
 def test_a_recovery_code_counts_once(user):
     codes = set_up(user)
     for code in codes:
