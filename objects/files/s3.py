@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from boto3.s3.transfer import TransferConfig
+from botocore.config import Config
 from botocore.exceptions import ClientError
 from storages.backends.s3 import S3Storage
 
@@ -21,6 +22,15 @@ class ObjectStorage(S3Storage):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
+        if self.endpoint_url:
+            # Servers other than Amazon's know buckets by path, and not all know its checksums.
+            self.client_config = self.client_config.merge(
+                Config(
+                    s3={"addressing_style": "path"},
+                    request_checksum_calculation="when_required",
+                    response_checksum_validation="when_required",
+                )
+            )
         self.transfer_config = TransferConfig(use_threads=False)
 
     def read_range(self, key: str, start: int, length: int) -> Iterator[bytes] | None:

@@ -17,7 +17,7 @@ from backend.api.renderers import Answer, render
 from backend.api.views import Call, MethodNotAllowed, ServiceView
 from backend.conf import service_settings
 from backend.errors import FileSaveFailed, InvalidFileName, OperationForbidden, ServiceError
-from backend.principal import APPLICATION, Principal
+from backend.principal import APPLICATION, Authority, Principal
 from objects.core.values import Json
 from objects.files import service
 from objects.files.naming import check_name
@@ -119,6 +119,9 @@ class StoredFileView(ServiceView):
                 gate.enter(request, "GET", client_address(request.META), APPLICATION, "")
             else:
                 principal = _admitted(request, credentials, "GET")
+                if principal.authority is Authority.APPLICATION:
+                    # As everywhere, a session counts with a client key only.
+                    principal = None
             link = _link(parsers.read_query(request))
             record = service.open_file(principal, kwargs["name"], link)
             response = file_answer(record, request.method, request.META)

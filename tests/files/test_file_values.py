@@ -1,4 +1,7 @@
-"""File values in objects: their url is the service's to say."""
+"""File values in objects: their url is the service's to say.
+
+Parse Server's advisory x4qj-2f4q-r4rx (requests to addresses of a client's choice) is why.
+"""
 
 from __future__ import annotations
 
