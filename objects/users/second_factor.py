@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import hashlib
 import hmac
 import secrets
@@ -29,7 +30,12 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from backend.errors import InternalError, InvalidSecondFactor, SecondFactorMissing
+from backend.errors import (
+    InternalError,
+    InvalidSecondFactor,
+    SecondFactorMissing,
+    ServiceUnavailable,
+)
 from objects.core.values import Json
 from objects.users import short_lived
 from objects.users.models import RecoveryCode, SecondFactor
@@ -100,7 +106,9 @@ def check(user_id: str, token: Json) -> None:
         used = _use_step(user_id, text)
     if not used:
         raise InvalidSecondFactor()
-    short_lived.forget(_guesses(user_id))
+    # A recovery code counts without Redis too; wrong tokens go on being counted then.
+    with contextlib.suppress(ServiceUnavailable):
+        short_lived.forget(_guesses(user_id))
 
 
 def remove(user_id: str) -> None:

@@ -9,7 +9,12 @@ from datetime import UTC, datetime
 import pytest
 import time_machine
 
-from backend.errors import InternalError, InvalidSecondFactor, SecondFactorMissing
+from backend.errors import (
+    InternalError,
+    InvalidSecondFactor,
+    SecondFactorMissing,
+    ServiceUnavailable,
+)
 from objects.users import second_factor
 from objects.users.models import RecoveryCode, SecondFactor, User
 from tests.threads import at_once
@@ -273,6 +278,15 @@ def test_guesses_at_one_user_are_not_anothers(user):
         with pytest.raises(InvalidSecondFactor):
             second_factor.check(other, token(5))
     second_factor.check(user, token(1))
+
+
+def test_without_redis_only_recovery_codes_count(user, settings):
+    codes = set_up(user)
+    settings.REDIS_URL = "unix:///nowhere/redis.sock"
+    with pytest.raises(ServiceUnavailable):
+        second_factor.check(user, token(1))
+    second_factor.check(user, codes[0])
+    assert refused(user, codes[0])
 
 
 # -- At once ------------------------------------------------------------------------------------

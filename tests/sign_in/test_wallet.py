@@ -9,7 +9,7 @@ import pytest
 import time_machine
 from django.core.exceptions import ImproperlyConfigured
 
-from backend.errors import IncorrectType, ObjectNotFound, OtherCause
+from backend.errors import IncorrectType, ObjectNotFound, OtherCause, ServiceUnavailable
 from objects.users import adapters
 from objects.users.adapters import siwe
 from tests.sign_in.accounts import ALICE, BOB, challenge, refused, sign, verify
@@ -71,6 +71,15 @@ def test_other_providers_have_no_challenge(sign_in_by, issuer):
     sign_in_by(google={"clientIds": ["a"], "issuer": issuer.url})
     with pytest.raises(OtherCause, match="Nothing to challenge"):
         adapters.challenge("google", {})
+
+
+def test_without_redis_wallets_wait(settings):
+    text = challenge()["message"]
+    settings.REDIS_URL = "unix:///nowhere/redis.sock"
+    for action in (challenge, lambda: verify(text)):
+        with pytest.raises(ServiceUnavailable) as caught:
+            action()
+        assert caught.value.status == 503
 
 
 # -- Keys ---------------------------------------------------------------------------------------
