@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.people import sign_up
-from tests.rest import CLIENT, MASTER, Api
+from tests.rest import CLIENT, MASTER, Api, Reply
 from tests.threads import at_once
 
 PHONE = "11111111-aaaa-bbbb-cccc-222222222222"
@@ -369,3 +370,28 @@ def test_one_of_those_that_claim_a_token_at_once_has_it():
     assert all(status in (200, 201, 404) for status in statuses), statuses
     owners = [one for one in stored(master).values() if one.get("deviceToken") == TOKEN]
     assert len(owners) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_objects_that_become_one_at_once_are_one():
+    client, master = Api(CLIENT), Api(MASTER)
+    both = {"deviceType": "ios", "installationId": PHONE, "deviceToken": TOKEN}
+
+    def actions() -> list[Callable[[], Reply]]:
+        phone = f"/installations/{register(client, installationId=PHONE, channels=['news'])}"
+        tokens = f"/installations/{register(client, deviceToken=TOKEN)}"
+        return [
+            lambda: client.post("/installations", both),
+            lambda: client.put(phone, {"deviceToken": TOKEN}),
+            lambda: client.put(tokens, {"installationId": PHONE}),
+            lambda: client.post("/installations", {"deviceType": "ios", "deviceToken": TOKEN}),
+        ]
+
+    for _ in range(5):
+        master.delete("/purge/_Installation")
+        replies = at_once(actions())
+        # Who comes too late finds another object, or was one of two that had to be repeated.
+        assert {reply.json.get("code", 0) for reply in replies} <= {0, 101, 251}
+        (found,) = stored(master).values()
+        assert (found["installationId"], found["deviceToken"]) == (PHONE, TOKEN)
+        assert found["channels"] == ["news"]
