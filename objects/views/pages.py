@@ -191,9 +191,9 @@ class ChoosePasswordPage(PageView):
 
 _PASSWORD_ERRORS = {PasswordMissing.code: "Enter a new password."}
 _ADDRESS_ERRORS = {
-    EmailMissing.code: "Enter your e-mail address.",
-    InvalidEmailAddress.code: "Enter an e-mail address such as name@example.org.",
-    EmailNotFound.code: "There is no account with this e-mail address.",
+    EmailMissing.code: "Enter your email address.",
+    InvalidEmailAddress.code: "Enter an email address such as name@example.org.",
+    EmailNotFound.code: "There is no account with this email address.",
 }
 _BAD_ADDRESS = (EmailMissing, InvalidEmailAddress, EmailNotFound)
 
@@ -214,6 +214,7 @@ def _password_form(sent: Sent, error: ServiceError | None = None) -> HttpRespons
         token=token,
         username=holder.username,
         action=address_of("request_password_reset"),
+        ends_sessions=settings.REVOKE_SESSIONS_ON_PASSWORD_CHANGE,
         hint=settings.PASSWORD_MESSAGE if settings.PASSWORD_PATTERN else "",
         error=error and _PASSWORD_ERRORS.get(error.code, error.message),
     )

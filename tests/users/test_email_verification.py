@@ -44,7 +44,7 @@ def is_verified(user) -> bool:
 def test_a_new_user_gets_a_link_and_is_not_verified(ann, postbox):
     (letter,) = postbox.letters
     assert letter.to == ["ann@example.org"]
-    assert letter.subject == "Confirm your e-mail address for localhost"
+    assert letter.subject == "Confirm your email address for localhost"
     assert f"http://localhost:8000/api{VERIFY}?token=" in letter.body
     assert "for 7 days" in letter.body
     assert not is_verified(ann)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from threading import Event
 from urllib.parse import urlencode
 
 import pytest
-from celery.signals import before_task_publish
+from celery.contrib.testing.worker import start_worker
+from celery.signals import before_task_publish, task_success
 from django.core import mail
 from django.core.mail.backends.locmem import EmailBackend
 from django.db import connection
@@ -379,3 +381,19 @@ def test_a_form_is_as_good_as_json(client, ann, postbox):
     assert reply.status == 303
     assert reply.headers["Location"] == "/api/apps/test-app/password_changed"
     assert log_in("ann", NEW).status == 200
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_worker_sends_the_letter(client, transactional_db):
+    sign_up("ann", email="ann@example.org")
+    done = Event()
+
+    def note(sender, **kwargs):
+        done.set()
+
+    task_success.connect(note)
+    with start_worker(app, perform_ping_check=False, loglevel="warning"):
+        assert client.post("/requestPasswordReset", {"email": "ann@example.org"}).json == {}
+        assert done.wait(30)
+    task_success.disconnect(note)
+    assert [letter.to for letter in mail.outbox] == [["ann@example.org"]]
