@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -14,6 +15,8 @@ from typing import Any
 
 import httpx
 import pytest
+
+from backend.embedded.children import before_exec
 
 FOLDER = Path(__file__).resolve().parent
 
@@ -48,7 +51,9 @@ def running_node(chain_id: int = 31337) -> Iterator[Node]:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
     command = [program, "--host", "127.0.0.1", "--port", str(port), "--chain-id", str(chain_id)]
-    process = subprocess.Popen([*command, "--silent"], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [*command, "--silent"], stdout=subprocess.DEVNULL, preexec_fn=before_exec(signal.SIGTERM)
+    )
     try:
         node = Node(f"http://127.0.0.1:{port}", chain_id)
         _wait_for(node, process)
