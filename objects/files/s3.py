@@ -21,16 +21,15 @@ class ObjectStorage(S3Storage):
     """``STORAGES["files"]`` with ``FILE_STORAGE=s3``."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        if self.endpoint_url:
+        if options.get("endpoint_url"):
             # Servers other than Amazon's know buckets by path, and not all know its checksums.
-            self.client_config = self.client_config.merge(
-                Config(
-                    s3={"addressing_style": "path"},
-                    request_checksum_calculation="when_required",
-                    response_checksum_validation="when_required",
-                )
+            options["client_config"] = Config(
+                s3={"addressing_style": "path"},
+                signature_version="s3v4",
+                request_checksum_calculation="when_required",
+                response_checksum_validation="when_required",
             )
+        super().__init__(**options)
         self.transfer_config = TransferConfig(use_threads=False)
 
     def read_range(self, key: str, start: int, length: int) -> Iterator[bytes] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from time import time
 from urllib.parse import quote, urlsplit
 
@@ -15,9 +16,8 @@ from backend.conf import service_settings
 EXPIRES = "expires"
 SIGNATURE = "signature"
 
-_FILE = re.compile(
-    r'\{"url": "((?:[^"\\]|\\.)*)", "name": "([0-9a-f]{32}_[^"\\]*)", "__type": "File"\}'
-)
+_FILE = re.compile(r'\{"url": "([^"\\]*)", "name": "([0-9a-f]{32}_[^"\\]*)", "__type": "File"\}')
+_NEEDS_NO_QUOTES = re.compile(r"[A-Za-z0-9_.~-]*")
 _MOMENT = re.compile(r"[0-9]{1,12}")
 
 
@@ -40,8 +40,13 @@ class Link:
 def file_url(name: str) -> str:
     """The address of a file, which is all that everybody's files need."""
     settings = service_settings
-    place = f"{settings.PUBLIC_URL}{settings.MOUNT_PATH}/files"
-    return f"{place}/{quote(settings.APP_ID, safe='')}/{quote(name, safe='')}"
+    place = _place(settings.PUBLIC_URL, settings.MOUNT_PATH, settings.APP_ID)
+    return place + (name if _NEEDS_NO_QUOTES.fullmatch(name) else quote(name, safe=""))
+
+
+@lru_cache(maxsize=4)
+def _place(public_url: str, mount_path: str, app_id: str) -> str:
+    return f"{public_url}{mount_path}/files/{quote(app_id, safe='')}/"
 
 
 def signed_url(name: str) -> SignedUrl:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import logging
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,12 +13,12 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from objects.files.models import StoredFile
+from tests.files.test_file_settings import read
 from tests.files.uploads import file_path, kept, send, stored, upload
 from tests.rest import MASTER
 
 pytestmark = pytest.mark.django_db
 
-ROOT = Path(__file__).resolve().parents[2]
 ACCESS = {"aws_access_key_id": "key", "aws_secret_access_key": "secret", "region_name": "eu-west-1"}
 BIG = bytes(n % 253 for n in range(1024)) * 1024 * 9
 
@@ -51,31 +49,17 @@ def bucket(endpoint: str) -> Iterator[Any]:
 def empty_storage(settings: Any, tmp_path: Path, endpoint: str, bucket: Any) -> None:
     """The settings as the environment would make them."""
     settings.DATA_DIR = tmp_path
-    read = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "from backend import file_settings; from pathlib import Path;"
-            "import json; print(json.dumps(file_settings.storage(Path('/nowhere'))))",
-        ],
-        cwd=ROOT,
-        env=os.environ
-        | {
-            "FILE_STORAGE": "s3",
-            "FILE_S3_BUCKET": "files",
-            "FILE_S3_ENDPOINT": endpoint,
-            "FILE_S3_REGION": "eu-west-1",
-            "FILE_S3_ACCESS_KEY": "key",
-            "FILE_S3_SECRET_KEY": "secret",
-            "FILE_S3_PREFIX": "uploads",
-        },
-        capture_output=True,
-        text=True,
-        check=True,
+    done = read(
+        "file_settings.storage(Path('/nowhere'))",
+        FILE_STORAGE="s3",
+        FILE_S3_BUCKET="files",
+        FILE_S3_ENDPOINT=endpoint,
+        FILE_S3_REGION="eu-west-1",
+        FILE_S3_ACCESS_KEY="key",
+        FILE_S3_SECRET_KEY="secret",
+        FILE_S3_PREFIX="uploads",
     )
-    import json
-
-    settings.STORAGES = {**settings.STORAGES, "files": json.loads(read.stdout)}
+    settings.STORAGES = {**settings.STORAGES, "files": json.loads(done.stdout)}
 
 
 def keys(bucket: Any) -> list[str]:
