@@ -233,9 +233,15 @@ def _set_up_second_factor(change: Change) -> None:
         return
     data = change.kept["second_factor"]
     if data is None:
-        second_factor.remove(change.object_id)
-        return
+        data = {}
     if not isinstance(data, dict):
         raise InvalidJSON("authData.mfa: expected an object")
-    recovery = second_factor.set_up(change.object_id, data)
-    change.shown["authDataResponse"] = {MFA: {"recovery": ", ".join(recovery)}}
+    if "secret" in data:
+        recovery = second_factor.set_up(change.object_id, data)
+        change.shown["authDataResponse"] = {MFA: {"recovery": ", ".join(recovery)}}
+    elif change.principal.may_write_as_master or not second_factor.is_set_up(change.object_id):
+        second_factor.remove(change.object_id)
+    else:
+        # A session alone doesn't take it off: it is what a stolen session can't get past.
+        second_factor.check(change.object_id, data.get("old"))
+        second_factor.remove(change.object_id)

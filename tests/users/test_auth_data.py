@@ -212,3 +212,15 @@ def test_the_master_key_takes_a_second_factor_off(client, master):
     reply = master.put(f"/users/{ann.user_id}", {"authData": {"mfa": None}})
     assert reply.status == 200
     assert enter(client).status == 200
+
+
+def test_a_session_alone_doesn_t_take_a_second_factor_off(client):
+    ann, recovery = with_second_factor("ann")
+    path = f"/users/{ann.user_id}"
+    for data in (None, {}, {"old": None}):
+        assert ann.put(path, {"authData": {"mfa": data}}).error == (400, -1)
+    assert ann.put(path, {"authData": {"mfa": {"old": "000000"}}}).error == (400, 141)
+    assert enter(client).error == (400, -1)
+    assert ann.put(path, {"authData": {"mfa": {"old": recovery[0]}}}).status == 200
+    assert enter(client).status == 200
+    assert ann.put(path, {"authData": {"mfa": None}}).status == 200
