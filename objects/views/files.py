@@ -14,7 +14,7 @@ from backend.api.context import client_address
 from backend.api.exceptions import error_response
 from backend.api.permissions import Requires, check_route
 from backend.api.renderers import Answer, render
-from backend.api.views import Call, MethodNotAllowed, ServiceView
+from backend.api.views import Call, MethodNotAllowed, ServiceView, read_call
 from backend.conf import service_settings
 from backend.errors import FileSaveFailed, InvalidFileName, OperationForbidden, ServiceError
 from backend.principal import APPLICATION, Authority, Principal
@@ -35,24 +35,26 @@ class FileView(ServiceView):
     """A name: upload a file under it (POST), remove the file that has it (DELETE).
 
     As with Parse, a request that names its application in a header has the file as its body, or a
-    form with the file; any other is JSON, with credentials and the file in base64.
+    form with the file; any other is JSON, with credentials and the file in base64. Items of a batch
+    can do neither: storage takes no part in transactions.
     """
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        if request.method != "POST":
+        handlers = {"POST": self._uploaded, "DELETE": self._removed}
+        handler = handlers.get(request.method or "")
+        if handler is None:
             return super().dispatch(request, *args, **kwargs)
         try:
-            response = render(self._uploaded(request, kwargs["name"]))
+            response = render(handler(request, kwargs["name"]))
         except Exception as error:
             response = error_response(error, request)
         return gate.stamped(response, request)
 
-    def delete(self, call: Call, name: str) -> Answer:
-        service.delete(call.principal, name)
-        return Answer({})
-
     def _methods(self) -> tuple[str, ...]:
         return ("POST", "DELETE")
+
+    def _removed(self, request: HttpRequest, name: str) -> Answer:
+        return _deleted(read_call(request).principal, name)
 
     def _uploaded(self, request: HttpRequest, name: str) -> Answer:
         credentials = authentication.from_headers(request.META)
@@ -76,8 +78,7 @@ class FileView(ServiceView):
             media_type, method = fields.get("_ContentType"), fields.get("_method", "POST")
             credentials = authentication.take_from_body(fields, Credentials())
             if method == "DELETE":
-                principal = _admitted(request, credentials, "DELETE", fields)
-                return self.answer(Call(principal, "DELETE", {}, fields, "-"), name=name)
+                return _deleted(_admitted(request, credentials, "DELETE", fields), name)
             if method != "POST":
                 raise MethodNotAllowed(str(method)[:10], self._methods())
             principal = _admitted(request, credentials, "POST", fields)
@@ -183,6 +184,12 @@ def _check_may_upload(principal: Principal, name: str) -> None:
     check_route(Requires.CLIENT_KEY, principal)
     service.check_may_upload(principal)
     check_name(name)
+
+
+def _deleted(principal: Principal, name: str) -> Answer:
+    check_route(Requires.CLIENT_KEY, principal)
+    service.delete(principal, name)
+    return Answer({})
 
 
 def _stored(

@@ -231,11 +231,18 @@ def test_the_application_id_alone_is_not_enough():
     assert upload("a.png", headers=APPLICATION).error == (403, 262)
 
 
-def test_a_batch_uploads_nothing(master):
-    reply = master.post(
-        "/batch", {"requests": [{"method": "POST", "path": "/api/files/a.txt", "body": {}}]}
-    )
-    assert reply.json[0]["error"]["code"] == 108
+@pytest.mark.parametrize("together", [True, False])
+def test_a_batch_uploads_and_removes_nothing(master, together):
+    name = stored("a.png")
+    for item in (
+        {"method": "POST", "path": "/api/files/a.txt", "body": {}},
+        {"method": "DELETE", "path": f"/api/files/{name}"},
+        {"method": "GET", "path": f"/api/files/test-app/{name}"},
+    ):
+        reply = master.post("/batch", {"requests": [item], "transaction": together})
+        error = reply.json if together else reply.json[0]["error"]
+        assert error["code"] == 108
+    assert kept() == {name}
 
 
 def test_other_methods_are_405():
