@@ -32,6 +32,9 @@ from objects.views.users import (
 )
 
 urlpatterns = [
+    # The JavaScript SDK asks for users here as well.
+    path("classes/_User/<str:object_id>", UserView.as_view(), {"class_name": "_User"}),
+    path("classes/_User", UsersView.as_view(), {"class_name": "_User"}),
     path("classes/<str:class_name>/<str:object_id>", ObjectView.as_view()),
     path("classes/<str:class_name>", ObjectsView.as_view()),
     path("users/me", MeView.as_view()),

@@ -2,8 +2,21 @@
 'use strict';
 
 const assert = require('node:assert/strict');
+const { createHmac } = require('node:crypto');
 const { Parse, fails, main } = require('./runner');
 const { PASSWORD, as, master, seed } = require('./accounts');
+
+/** What an authenticator shows, so many steps of 30 seconds from now. */
+function oneTimePassword(secret, steps) {
+  const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
+  const bits = [...secret].map((c) => letters.indexOf(c).toString(2).padStart(5, '0')).join('');
+  const key = Buffer.from(bits.match(/.{8}/g).map((byte) => parseInt(byte, 2)));
+  const counter = Buffer.alloc(8);
+  counter.writeBigUInt64BE(BigInt(Math.floor(Date.now() / 30_000) + steps));
+  const digest = createHmac('sha1', key).update(counter).digest();
+  const number = digest.readUInt32BE(digest[19] & 15) & 0x7fffffff;
+  return String(number % 1_000_000).padStart(6, '0');
+}
 
 const checks = {
   async 'signing up gives a session and a current user'() {
@@ -146,6 +159,40 @@ const checks = {
     await fails(Parse.User.me(ann.getSessionToken()), Parse.Error.INVALID_SESSION_TOKEN);
     await fails(Parse.User.logIn('ann', PASSWORD), Parse.Error.OBJECT_NOT_FOUND);
     await new Parse.User({ username: 'ann', password: PASSWORD }).signUp();
+  },
+
+  async 'a second factor is set up and asked for'({ ann }) {
+    const secret = 'JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP';
+    const user = await Parse.User.become(ann.getSessionToken());
+    user.set('authData', { mfa: { secret, token: oneTimePassword(secret, -1) } });
+    await user.save();
+    const recovery = user.get('authDataResponse').mfa.recovery.split(', ');
+    assert.equal(recovery.length, 2);
+    assert.deepEqual((await user.fetch()).get('authData'), { mfa: { status: 'enabled' } });
+    await Parse.User.logOut();
+    await fails(Parse.User.logIn('ann', PASSWORD), Parse.Error.OTHER_CAUSE);
+    const logIn = (token) =>
+      Parse.User.logInWithAdditionalAuth('ann', PASSWORD, { mfa: { token } });
+    await fails(logIn('000000'), Parse.Error.SCRIPT_FAILED);
+    const next = oneTimePassword(secret, 0);
+    assert.equal((await logIn(next)).id, ann.id);
+    await fails(logIn(next), Parse.Error.SCRIPT_FAILED);
+    assert.equal((await logIn(recovery[0])).id, ann.id);
+    await fails(logIn(recovery[0]), Parse.Error.SCRIPT_FAILED);
+  },
+
+  async 'fields of the account are removed and queried'({ ann, bob }) {
+    const user = await Parse.User.become(ann.getSessionToken());
+    user.unset('email');
+    await user.save({ friend: Parse.User.createWithoutData(bob.id), tags: ['a'] });
+    assert.equal((await user.fetch()).getEmail(), undefined);
+    user.addUnique('tags', 'b');
+    await user.save();
+    const query = () => new Parse.Query(Parse.User).equalTo('tags', 'b');
+    assert.equal((await query().include('friend').first()).id, ann.id);
+    assert.equal(await query().count(as(bob)), 0);
+    await bob.save({ email: 'ANN@example.org' }, as(bob));
+    await fails(user.save({ email: 'ann@example.org' }), Parse.Error.EMAIL_TAKEN);
   },
 
   async 'the master key acts as anybody'({ ann }) {

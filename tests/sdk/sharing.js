@@ -149,6 +149,22 @@ const checks = {
     assert.deepEqual(texts(found), ['bob s']);
   },
 
+  async 'many objects at once are written as the user'({ ann, bob }) {
+    const acl = new Parse.ACL(ann);
+    const made = Array.from({ length: 25 }, (_, n) => new Note({ text: `n${n}`, ACL: acl }));
+    await Parse.Object.saveAll(made, as(ann));
+    assert.equal(await new Parse.Query(Note).count(as(ann)), 25);
+    assert.equal(await new Parse.Query(Note).count(as(bob)), 0);
+    made.forEach((one) => one.set('text', 'changed'));
+    await assert.rejects(Parse.Object.saveAll(made, as(bob)));
+    await fails(Parse.Object.fetchAll(made, as(bob)), Parse.Error.OBJECT_NOT_FOUND);
+    const one = Parse.User.createWithoutData(ann.id).set('colour', 'red');
+    await Parse.Object.saveAll([made[0], one], as(ann));
+    assert.equal((await ann.fetch(as(ann))).get('colour'), 'red');
+    await Parse.Object.destroyAll(made, as(ann));
+    assert.equal(await new Parse.Query(Note).count(master), 0);
+  },
+
   async 'users save files and objects that have them'({ ann }) {
     const bytes = Buffer.from('a picture of words');
     const base64 = bytes.toString('base64');
