@@ -52,4 +52,12 @@ def deployment(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
                 id="backend.W004",
             )
         )
+    if settings.EMAIL_BACKEND == "django.core.mail.backends.console.EmailBackend":
+        found.append(
+            Warning(
+                "Mail is printed, not sent: nobody can reset a password or verify an address.",
+                hint="Set EMAIL_URL to your mail server.",
+                id="backend.W005",
+            )
+        )
     return found
