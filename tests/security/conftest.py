@@ -1,3 +1,22 @@
-"""Callers of the REST face."""
+"""Callers of the REST face, and the ways on which their requests come."""
+
+from __future__ import annotations
+
+import pytest
 
 from tests.callers import *  # noqa: F403
+from tests.policy.transports import TRANSPORTS, Send
+from tests.rest import Api
+
+
+@pytest.fixture(params=TRANSPORTS, ids=[one.__name__ for one in TRANSPORTS])
+def send(request) -> Send:
+    """One of the ways on which a request can come."""
+    found: Send = request.param
+    return found
+
+
+@pytest.fixture
+def game(master: Api) -> str:
+    """An object with a secret."""
+    return master.make("Game", name="chess", secret={"word": "s"}, score=1)
