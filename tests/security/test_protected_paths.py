@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import struct
+import time
+from base64 import b32decode
+
 import pytest
+
+from tests.people import PASSWORD, sign_up
+
+
+def one_time_password(secret):
+    """RFC 6238, for this moment."""
+    counter = struct.pack(">Q", int(time.time()) // 30)
+    digest = hmac.digest(b32decode(secret), counter, hashlib.sha1)
+    start = digest[-1] & 15
+    return f"{int.from_bytes(digest[start : start + 4], 'big') % 2**31 % 10**6:06}"
 
 
 def protect(master, *fields, class_name="Game"):
@@ -67,3 +83,70 @@ def test_an_error_names_no_class_or_field_that_the_caller_did_not_name(master, c
         text = str(send(client, "GET", path, {"where": {"secre": 1}}).json)
         assert "Plans" not in text
         assert "word" not in text
+
+
+@pytest.mark.parametrize("path", ["/sessions/me", "/sessions", "/classes/_Session"])
+def test_a_session_shows_no_protected_field_of_its_class(master, client, send, path):
+    """g4v2-qx3q-4p64: /sessions/me ignored the protected fields of _Session."""
+    ann = sign_up("ann")
+    protect(master, "createdWith", "expiresAt", class_name="_Session")
+    shown = send(ann, "GET", path, None).json
+    (session,) = shown.get("results", [shown])
+    assert session["user"]["objectId"] == ann.user_id
+    assert not {"createdWith", "expiresAt"} & set(session)
+    if path == "/sessions/me":
+        return
+    assert not {"createdWith", "expiresAt"} & set(
+        send(ann, "GET", f"{path}/{session['objectId']}", None).json
+    )
+    begun = send(ann, "POST", path, {}).json
+    assert begun["sessionToken"].startswith("r:")
+    assert not {"createdWith", "expiresAt"} & set(begun)
+
+
+def test_signing_in_tells_no_second_factor_and_nothing_of_others(master, client, send):
+    """wp76-gg32-8258, 75v4-m273-5j49, 37mj-c2wf-cx96: raw accounts in the answers to log-ins."""
+    ann = sign_up("ann", email="ann@example.org")
+    secret = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
+    body = {"authData": {"mfa": {"secret": secret, "token": one_time_password(secret)}}}
+    reply = ann.put(f"/users/{ann.user_id}", body)
+    assert reply.status == 200
+    recovery = reply.json["authDataResponse"]["mfa"]["recovery"].split(", ")
+    permissions = {"create": {"*": True}, "protectedFields": {"*": ["email"]}}
+    given = {"username": "ann", "password": PASSWORD}
+    with_code = {**given, "authData": {"mfa": {"token": recovery[0]}}}
+    answers = [
+        send(ann, "GET", "/users/me", None),
+        send(ann, "GET", f"/users/{ann.user_id}", None),
+        send(ann, "GET", "/users", None),
+        send(client, "POST", "/login", with_code),
+        send(client, "POST", "/login", given),
+        send(client, "POST", "/verifyPassword", given),
+        send(master, "POST", "/loginAs", {"userId": ann.user_id}),
+        send(master, "GET", "/users", None),
+    ]
+    # Also where clients may not even get their own account.
+    master.put("/schemas/_User", {"classLevelPermissions": permissions})
+    with_code["authData"]["mfa"]["token"] = recovery[1]
+    answers += [
+        send(client, "POST", "/login", with_code),
+        send(client, "POST", "/verifyPassword", given),
+    ]
+    # A password is not checked inside of a transaction, which could undo the guess.
+    assert [answer.status < 300 for answer in answers].count(True) >= 5
+    for answer in answers:
+        told = str(answer.json)
+        assert secret not in told
+        assert not any(code in told for code in recovery)
+        assert "argon2" not in told
+        assert PASSWORD not in told
+
+
+def test_a_stranger_learns_nothing_of_an_account_by_signing_in_to_another(master, client, send):
+    """wp76-gg32-8258: fields that are protected from others are the owner's alone."""
+    ann = sign_up("ann", email="ann@example.org", ACL={"*": {"read": True}})
+    bob = sign_up("bob", email="bob@example.org")
+    shown = send(bob, "GET", f"/users/{ann.user_id}", None).json
+    assert "email" not in shown
+    assert "sessionToken" not in shown
+    assert send(bob, "GET", "/users/me", None).json["email"] == "bob@example.org"

@@ -1,0 +1,88 @@
+"""Theme 8 of the advisories on Parse Server: nobody finds out who has an account here."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.people import PASSWORD, sign_up
+from tests.policy.transports import directly
+from tests.security.hashing import Counting
+
+UNKNOWN = {"username": "nobody", "password": PASSWORD}
+
+
+@pytest.fixture
+def ann(client):
+    return sign_up("ann", email="ann@example.org")
+
+
+@pytest.mark.parametrize("route", ["/login", "/verifyPassword"])
+def test_an_unknown_user_is_answered_like_a_wrong_password(master, client, ann, send, route):
+    """mmpq-5hcv-hf2v: and so is a closed account."""
+    sign_up("bob")
+    closed = master.get("/users", where={"username": "bob"}).json["results"][0]["objectId"]
+    master.put(f"/users/{closed}", {"ACL": {}})
+    wrong = send(client, "POST", route, {"username": "ann", "password": "wrong"})
+    for given in (
+        UNKNOWN,
+        {"username": "bob", "password": PASSWORD},
+        {"email": "nobody@example.org", "password": PASSWORD},
+        {"email": "ann@example.org", "password": "wrong"},
+        {"username": "ann", "email": "nobody@example.org", "password": PASSWORD},
+    ):
+        reply = send(client, "POST", route, given)
+        assert (reply.status, reply.json) == (wrong.status, wrong.json), given
+
+
+@pytest.mark.parametrize("route", ["/login", "/verifyPassword"])
+def test_an_unknown_user_costs_the_same_work(client, ann, settings, route):
+    """mmpq-5hcv-hf2v: the answer came at once when there was no password to check."""
+    settings.PASSWORD_HASHERS = ["tests.security.hashing.Counting"]
+    work = []
+    for given in (
+        {"username": "ann", "password": PASSWORD},
+        {"username": "ann", "password": "wrong"},
+        UNKNOWN,
+        {"email": "nobody@example.org", "password": "wrong"},
+        {"username": "ann", "email": "nobody@example.org", "password": "wrong"},
+    ):
+        before = Counting.verified
+        directly(client, "POST", route, given)
+        work.append(Counting.verified - before)
+    assert work == [1] * 5
+
+
+def test_ids_of_accounts_are_answered_alike_whether_there_is_one_or_not(client, ann, send):
+    bob = sign_up("bob")
+    for caller in (client, bob):
+        for method, body in (("GET", None), ("PUT", {"nick": "x"}), ("DELETE", None)):
+            known = send(caller, method, f"/users/{ann.user_id}", body)
+            unknown = send(caller, method, "/users/nobody0001", body)
+            texts = [
+                reply.json["error"].replace(object_id, "ID")
+                for reply, object_id in ((known, ann.user_id), (unknown, "nobody0001"))
+            ]
+            assert (known.status, known.json["code"]) == (unknown.status, unknown.json["code"])
+            assert texts[0] == texts[1]
+
+
+def test_lists_and_questions_tell_of_nobody_else(client, ann, send):
+    bob = sign_up("bob")
+    for caller, own in ((client, []), (bob, ["bob"])):
+        found = send(caller, "GET", "/users", {"count": 1}).json
+        assert [one["username"] for one in found["results"]] == own
+        assert found["count"] == len(own)
+        for where in ({"username": "ann"}, {"username": {"$regex": "^a"}}):
+            found = send(caller, "GET", "/users", {"where": where, "count": 1}).json
+            assert found == {"results": [], "count": 0}
+        for email in ("ann@example.org", "nobody@example.org"):
+            reply = send(caller, "GET", "/users", {"where": {"email": email}})
+            assert reply.json["code"] == 119
+
+
+@pytest.mark.parametrize("route", ["/requestPasswordReset", "/verificationEmailRequest"])
+def test_letters_are_asked_for_without_an_answer_who_gets_one(client, ann, send, route):
+    """w54v-hf9p-8856, h29g-q5c2-9h4f: whether an address is known here, and verified."""
+    known = send(client, "POST", route, {"email": "ann@example.org"})
+    unknown = send(client, "POST", route, {"email": "nobody@example.org"})
+    assert (known.status, known.json) == (unknown.status, unknown.json)
