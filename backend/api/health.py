@@ -24,6 +24,7 @@ from backend.logs import get_logger
 _PATIENCE = 2  # seconds
 _WORKER_SILENCE = 20
 _BEAT_SILENCE = 60
+_MOST_BYTES = 4096
 
 log = get_logger("ready")
 _encode = msgspec.json.encode
@@ -46,7 +47,7 @@ def ready(request: HttpRequest) -> HttpResponse:
 
 
 def _answer(request: HttpRequest, status: int, body: bytes) -> HttpResponse:
-    if request.method not in ("GET", "HEAD"):
+    if not _is_get(request):
         refusal = _encode({"code": 108, "error": f"method {request.method} is not allowed here"})
         answer = HttpResponse(refusal, status=405, content_type="application/json")
         answer.headers["Allow"] = "GET, HEAD"
@@ -54,6 +55,20 @@ def _answer(request: HttpRequest, status: int, body: bytes) -> HttpResponse:
     answer = HttpResponse(body, status=status, content_type="application/json")
     answer.headers["Cache-Control"] = "no-store"
     return answer
+
+
+class _Sent(msgspec.Struct):
+    method: str = msgspec.field(default="", name="_method")
+
+
+def _is_get(request: HttpRequest) -> bool:
+    """Whether this is a ``GET``, also as SDKs send it: a ``POST`` with the method in its body."""
+    if request.method != "POST":
+        return request.method in ("GET", "HEAD")
+    try:
+        return msgspec.json.decode(request.read(_MOST_BYTES), type=_Sent).method == "GET"
+    except (msgspec.DecodeError, OSError):
+        return False
 
 
 def _state(name: str, check: Callable[[], str]) -> str:

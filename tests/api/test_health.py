@@ -41,8 +41,19 @@ def test_health_needs_no_header_and_no_dependency(browser: Client, django_assert
 
 
 @pytest.mark.django_db
-def test_health_refuses_other_methods_in_the_service_s_form(browser: Client):
-    response = browser.post("/health")
+@pytest.mark.parametrize("path", ["/health", "/api/health"])
+def test_health_answers_the_post_that_sdks_send(browser: Client, path: str):
+    body = {"_method": "GET", "_ApplicationId": "test-app", "_InstallationId": "x"}
+    response = browser.post(path, body, content_type="application/json")
+    assert (response.status_code, response.json()) == (200, {"status": "ok"})
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "body", [b"", b"{}", b"[", b"[]", b'{"_method": 5}', b'{"_method": "PUT"}', b" " * 5000]
+)
+def test_health_refuses_other_methods_in_the_service_s_form(browser: Client, body: bytes):
+    response = browser.post("/health", body, content_type="application/json")
     assert response.status_code == 405
     assert response["Allow"] == "GET, HEAD"
     assert response.json()["code"] == 108

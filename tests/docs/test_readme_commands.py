@@ -41,6 +41,7 @@ def paste(script: str, url: str, folder: Path) -> list[dict[str, object]]:
 
 
 @pytest.mark.django_db
+@pytest.mark.xdist_group("web")
 def test_users_sign_up_log_in_and_out(other, tmp_path):
     other.call("DELETE", "/purge/_User")
     signed_up, me, changed, found, logged_out, ended = paste(commands("Users"), other.url, tmp_path)

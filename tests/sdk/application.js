@@ -275,6 +275,10 @@ const checks = {
     await fails(new Parse.Schema('Thing').get(), Parse.Error.INVALID_CLASS_NAME);
   },
 
+  async 'the health of the service'() {
+    assert.equal((await Parse.getServerHealth()).status, 'ok');
+  },
+
   async 'error codes'({ games }) {
     await fails(new Parse.Query(Game).get('missing000'), Parse.Error.OBJECT_NOT_FOUND);
     await fails(new Parse.Object('Unheard', { a: 1 }).save(), Parse.Error.OPERATION_FORBIDDEN);

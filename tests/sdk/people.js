@@ -30,6 +30,9 @@ const checks = {
     const again = await Parse.User.currentAsync();
     assert.equal(again.get('colour'), 'red');
     assert.equal((await user.fetch()).getEmail(), 'carl@example.org');
+    await user.fetchWithInclude(['friend']);
+    await Parse.Object.fetchAll([user]);
+    assert.ok(user.getSessionToken());
     const own = new Parse.ACL(user);
     assert.ok(user.getACL().equals(own));
   },
@@ -231,6 +234,11 @@ const checks = {
       ['installationId', 'deviceToken', 'channels', 'badge'].map((name) => stored[0].get(name)),
       [installation.installationId, 'abc', ['news'], 1]);
     await fails(new Parse.Query(Parse.Installation).find(), Parse.Error.OPERATION_FORBIDDEN);
+    // Removed by the operator, it registers anew.
+    await new Parse.Schema('_Installation').purge();
+    await installation.save({ badge: 2 });
+    assert.notEqual(installation.id, stored[0].id);
+    assert.equal(await new Parse.Query(Parse.Installation).count(master), 1);
   },
 
   async 'a password reset is asked for, whoever has the address'() {
