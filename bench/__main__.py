@@ -7,7 +7,7 @@ import contextlib
 import sys
 
 from backend.embedded.errors import StartError
-from bench import generator, profiling, report, scale, servers
+from bench import generator, profiling, report, roles, scale, servers
 from bench.failure import BenchFailure
 from bench.measure import Options, load, measure, say
 from bench.workloads import WORKLOADS
@@ -35,6 +35,14 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, help="threads a worker of ours")
     parser.add_argument("--generator", choices=("wrk", "autocannon"), help="what makes the load")
     parser.add_argument("--proxy", action="store_true", help="measure behind Caddy as well")
+    parser.add_argument(
+        "--roles",
+        type=int,
+        nargs="?",
+        const=1_000,
+        metavar="REQUESTS",
+        help="what a member of 300 roles costs, by this many requests each (%(const)s)",
+    )
     parser.add_argument("--profile", action="store_true", help="where the time of a request goes")
     parser.add_argument(
         "--scale",
@@ -68,7 +76,9 @@ def main() -> None:
         if arguments.peer or arguments.peer_only:
             running.append(stack.enter_context(servers.peer(engines, arguments.workers)))
         facts = report.conditions(engines, running, options)
-        if arguments.scale:
+        if arguments.roles:
+            text, contents = roles.compare(engines, running[0], arguments.roles)
+        elif arguments.scale:
             text, contents = scale.compare(engines, running[0], arguments.scale, options)
         else:
             targets = [(target, load(target, engines, arguments.objects)) for target in running]
