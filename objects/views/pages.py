@@ -28,6 +28,7 @@ from backend.errors import (
     CommandUnavailable,
     EmailMissing,
     EmailNotFound,
+    InternalError,
     InvalidApplicationId,
     InvalidEmailAddress,
     InvalidLink,
@@ -246,8 +247,11 @@ _TITLES: dict[type[ServiceError], tuple[str, str]] = {
     ObjectTooLarge: ("That is too much", "The form holds more than it may."),
     InvalidApplicationId: ("There is no such page", "Check the address, or follow the link again."),
     CommandUnavailable: ("There is no such page", "Check the address, or follow the link again."),
+    InternalError: (
+        "Something went wrong",
+        "Try again. If it goes wrong again, tell us the number below.",
+    ),
 }
-_FAULT = ("Something went wrong", "Try again. If it goes wrong again, tell us the number below.")
 
 
 def _failed(error: Exception, request: HttpRequest) -> HttpResponse:
@@ -268,7 +272,7 @@ def _error_page(error: Exception, request: HttpRequest) -> HttpResponse:
     shown = as_service_error(error, request_id)
     status = 404 if isinstance(shown, InvalidApplicationId) else shown.status
     found = (text for kind, text in _TITLES.items() if isinstance(shown, kind))
-    title, text = next(found, _FAULT)
+    title, text = next(found, ("That isn't possible", shown.message))
     response = page("error", status, title=title, text=text, request_id=request_id)
     for name, value in getattr(error, "headers", {}).items():
         response.headers[name] = value

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from django.test import override_settings
 
@@ -9,6 +14,7 @@ from backend import mail_settings
 from backend.checks import deployment
 from backend.environment import BadSetting
 
+ROOT = Path(__file__).resolve().parents[2]
 PUBLIC = "https://api.example.org"
 SMTP = "django.core.mail.backends.smtp.EmailBackend"
 CONSOLE = "django.core.mail.backends.console.EmailBackend"
@@ -100,3 +106,33 @@ def test_a_folder_of_templates_is_found_from_the_project(monkeypatch, tmp_path):
     (tmp_path / "mine").mkdir()
     monkeypatch.setenv("TEMPLATES_DIR", "mine")
     assert mail_settings.template_folders(tmp_path) == [tmp_path / "mine"]
+
+
+WITHOUT_BROKER = """
+import django
+django.setup()
+from backend.errors import ServiceUnavailable
+from objects.users import mail
+try:
+    mail.request_password_reset("ann@example.org")
+except ServiceUnavailable:
+    print("refused")
+"""
+
+
+def test_without_redis_who_asks_for_mail_is_told_to_come_back():
+    environment = {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "backend.settings",
+        "REDIS_URL": "redis://127.0.0.1:1/0",
+    }
+    ran = subprocess.run(
+        [sys.executable, "-c", WITHOUT_BROKER],
+        env=environment,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ran.stdout == "refused\n", ran.stderr
