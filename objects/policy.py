@@ -89,6 +89,15 @@ def missing_class(class_name: str) -> OperationForbidden:
     )
 
 
+def check_chosen_id(principal: Principal, class_name: str) -> None:
+    """Raise ``OperationForbidden`` if the caller may not choose the id of a new object.
+
+    Access lists and memberships trust the ids of users and roles, also of those that are gone.
+    """
+    if class_name in ("_User", "_Role") and not principal.may_write_as_master:
+        raise OperationForbidden(f"Clients aren't allowed to choose an objectId of {class_name}.")
+
+
 def check_class(
     principal: Principal, table: ClassTable, action: Action, *, creating: bool = False
 ) -> Query:

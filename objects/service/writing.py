@@ -30,6 +30,7 @@ from objects.core.values import Json
 from objects.core.write_parsing import parse_write
 from objects.policy import (
     Scope,
+    check_chosen_id,
     check_class,
     check_missing_class,
     fields_hidden_somewhere,
@@ -76,7 +77,8 @@ def create(
     ``DuplicateValue`` and what ``parse_write`` raises; nothing is stored then.
     """
     fields = dict(body)
-    if service_settings.ALLOW_CUSTOM_OBJECT_ID and "objectId" in fields:
+    if _chooses_id(fields):
+        check_chosen_id(principal, class_name)
         object_id = check_object_id(fields.pop("objectId"))
     elif object_id is not None:
         check_object_id(object_id)
@@ -85,6 +87,10 @@ def create(
     if rules is not None:
         return _create_by_rules(rules, principal, class_name, fields, object_id)
     return _create_one(principal, class_name, parse_write(fields, creating=True), object_id)
+
+
+def _chooses_id(body: Mapping[str, Json]) -> bool:
+    return service_settings.ALLOW_CUSTOM_OBJECT_ID and "objectId" in body
 
 
 def _create_one(principal: Principal, class_name: str, write: Write, object_id: str) -> Created:
@@ -148,7 +154,7 @@ def create_many(
     """
     outcomes: list[Created | ServiceError] = []
     together: list[Write] = []
-    if rules_of(class_name) is not None:
+    if rules_of(class_name) is not None or any(map(_chooses_id, bodies)):
         return [_outcome(partial(create, principal, class_name, body)) for body in bodies]
     for body in bodies:
         try:

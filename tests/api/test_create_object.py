@@ -124,6 +124,12 @@ def test_names_of_the_service_are_refused(master, name):
 def test_a_custom_id_is_taken_where_the_setting_allows_it(master, settings):
     settings.SERVICE = {**settings.SERVICE, "ALLOW_CUSTOM_OBJECT_ID": True}
     assert master.make("Game", objectId="my-id", score=1) == "my-id"
+    requests = [
+        {"method": "POST", "path": "/api/classes/Game", "body": {"objectId": name}}
+        for name in ("one", "two")
+    ]
+    answers = master.post("/batch", {"requests": requests}).json
+    assert [one["success"]["objectId"] for one in answers] == ["one", "two"]
     assert master.post("/classes/Game", {"objectId": "my-id"}).error == (400, 137)
     assert master.post("/classes/Game", {"objectId": "role:Admin"}).error == (400, 104)
 

@@ -22,7 +22,7 @@ def people(master: Api, reader: Api, client: Api, settings) -> dict[str, Api]:
     settings.SERVICE = {**before, "ALLOW_CUSTOM_OBJECT_ID": True}
     for name, user_id in (("owner", OWNER_ID), ("member", MEMBER_ID), ("stranger", STRANGER_ID)):
         body = {"username": name, "password": PASSWORD, "objectId": user_id}
-        users[name] = as_user(name, client.post("/users", body))
+        users[name] = as_user(name, master.post("/users", body))
     settings.SERVICE = before
     inner = make_role(master, "Inner", [users["member"]])
     middle = make_role(master, "Middle", roles=[inner])

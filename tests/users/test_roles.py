@@ -172,7 +172,24 @@ def test_an_id_that_reads_like_a_role_is_no_users_id(master, client, settings, o
     settings.SERVICE = {**settings.SERVICE, "ALLOW_CUSTOM_OBJECT_ID": True}
     body = {"username": "ann", "password": PASSWORD, "objectId": object_id}
     for path in ("/users", "/classes/_User"):
-        assert client.post(path, body).error == (400, 104)
+        assert master.post(path, body).error == (400, 104)
+        assert client.post(path, body).status == 400
+    assert master.get("/users").json == {"results": []}
+
+
+def test_nobody_takes_the_id_of_a_member_who_is_gone(master, client, settings):
+    ann = sign_up("ann")
+    secret = secret_of("Team", master)
+    make_role(master, "Team", [ann])
+    assert ann.delete(f"/users/{ann.user_id}").status == 200
+    settings.SERVICE = {**settings.SERVICE, "ALLOW_CUSTOM_OBJECT_ID": True}
+    body = {"username": "eve", "password": PASSWORD, "objectId": ann.user_id}
+    requests = [{"method": "POST", "path": "/api/users", "body": body}] * 2
+    for path in ("/users", "/classes/_User"):
+        assert client.post(path, body).error == (400, 119)
+    answers = client.post("/batch", {"requests": requests}).json
+    assert [answer["error"]["code"] for answer in answers] == [119, 119]
+    assert client.get(f"/classes/Secret/{secret}").status == 404
     assert master.get("/users").json == {"results": []}
 
 
