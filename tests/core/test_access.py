@@ -21,6 +21,7 @@ from objects.core.access import (
 )
 from objects.core.class_permissions import (
     ACTIONS,
+    NOBODY,
     PUBLIC,
     default_permissions,
     parse_permissions,
@@ -226,6 +227,45 @@ def test_groups_that_the_class_says_nothing_about_hide_and_show_nothing():
 def test_mail_addresses_of_users_are_hidden_by_default():
     assert protected_fields(default_permissions("_User"), ["*", "authenticated"]) == {"email"}
     assert protected_fields(default_permissions("Game"), ["*"]) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("wire", "hidden"),
+    [
+        ({"find": {"*": True}}, {"email"}),
+        ({"protectedFields": {}}, {"email"}),
+        ({"protectedFields": {"role:Admin": []}}, {"email"}),
+        ({"protectedFields": {"*": []}}, set()),
+        ({"protectedFields": {"*": ["phone"]}}, {"phone"}),
+    ],
+)
+def test_what_a_class_hides_by_itself_stays_hidden_until_the_group_is_named(wire, hidden):
+    rules = parse_permissions(wire, [], ["email", "phone"], default_permissions("_User"))
+    assert protected_fields(rules, ["*"]) == hidden
+    assert protected_fields(rules, ["*", "role:Admin"]) == (
+        set() if "role:Admin" in str(wire) else hidden
+    )
+    again = parse_permissions(rules.to_wire(), [], ["email", "phone"], default_permissions("_User"))
+    assert again == rules
+
+
+def test_permissions_forget_the_fields_that_a_class_loses():
+    rules = permissions(
+        find={"pointerFields": ["owner"]},
+        readUserFields=["owner"],
+        protectedFields={"*": ["a", "owner"], "userField:owner": [], "owner": ["a"]},
+    ).without_fields(["owner"])
+    assert rules.rules["find"] == NOBODY
+    assert rules.read_user_fields == ()
+    assert rules.protected_fields == {"*": {"a"}, "owner": {"a"}}
+
+
+def test_roles_are_made_by_the_master_key_by_default():
+    rules = default_permissions("_Role")
+    for action in ("create", "addField"):
+        assert decide(rules, action, ["*", "alice"], True) == Denied()
+    for action in ("find", "get", "count", "update", "delete"):
+        assert decide(rules, action, ["*"], False) == Allowed()
 
 
 def test_a_class_may_have_an_access_list_for_new_objects():

@@ -9,6 +9,7 @@ import pytest
 from tests.policy.tables import (
     ACTIONS,
     LOGIN,
+    MEMBER_ID,
     MISSING,
     NAMES,
     NO,
@@ -186,3 +187,49 @@ def test_new_objects_get_the_access_list_of_their_class(people, docs, acl, of_ow
         own = {"name": "made", "ACL": {"*": {"read": True}}}
         made = send(people[maker], "POST", "/classes/Doc", own).json["objectId"]
         assert told(people["client"].get(f"/classes/Doc/{made}")) == YES
+
+
+GROWING = {
+    "a value": {"fresh": 1},
+    "a part": {"fresh.part": 1},
+    "Increment": {"fresh": {"__op": "Increment", "amount": 1}},
+    "Add": {"fresh": {"__op": "Add", "objects": [1]}},
+    "AddUnique": {"fresh": {"__op": "AddUnique", "objects": [1]}},
+    "AddRelation": {"fresh": {"__op": "AddRelation", "objects": [user(OWNER)]}},
+    "SetOnInsert": {"fresh": {"__op": "SetOnInsert", "amount": 1}},
+    "among others": {"name": "x", "fresh": [1]},
+}
+
+
+@pytest.mark.parametrize("body", GROWING.values(), ids=GROWING)
+def test_whatever_makes_a_field_needs_the_right_to_add_one(people, docs, body):
+    permit("Doc", **PUBLIC | {"addField": {}})
+    for send in TRANSPORTS:
+        for name in ("owner", "member", "stranger", "client", "reader"):
+            for method, path in (("POST", "/classes/Doc"), ("PUT", f"/classes/Doc/{docs['own']}")):
+                assert told(send(people[name], method, path, body)) == NO, (send, name, method)
+    schema = people["master"].get("/schemas/Doc").json
+    assert "fresh" not in schema["fields"]
+    assert len(people["master"].results("Doc")) == len(docs)
+
+
+def test_creates_side_by_side_in_a_batch_have_the_rights_of_each(people, docs):
+    path = "/api/classes/Doc"
+    requests = [
+        {"method": "POST", "path": path, "body": {"name": name}} for name in ("a", "b", "c")
+    ]
+    grown = [*requests, {"method": "POST", "path": path, "body": {"name": "d", "fresh": 1}}]
+    permit("Doc", **PUBLIC | {"create": {"role:Team": True}, "addField": {}})
+    for name in ("owner", "stranger", "client", "reader"):
+        answers = people[name].post("/batch", {"requests": requests}).json
+        assert [answer["error"]["code"] for answer in answers] == [119] * 3
+        reply = people[name].post("/batch", {"requests": requests, "transaction": True})
+        assert told(reply) == NO
+    reply = people["member"].post("/batch", {"requests": grown, "transaction": True})
+    assert told(reply) == NO
+    assert len(people["master"].results("Doc")) == len(docs)
+    permit("Doc", **PUBLIC, ACL={"currentUser": {"read": True}})
+    answers = people["member"].post("/batch", {"requests": requests}).json
+    for answer in answers:
+        made = people["master"].get(f"/classes/Doc/{answer['success']['objectId']}").json
+        assert made["ACL"] == {MEMBER_ID: {"read": True}}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 from backend.principal import MASTER
@@ -17,7 +19,7 @@ from tests.policy.tables import (
     STRANGER_ID,
     YES,
 )
-from tests.policy.transports import TRANSPORTS
+from tests.policy.transports import TRANSPORTS, batched, directly
 from tests.policy.world import permit, pointer, told
 
 # -- Users ----------------------------------------------------------------------------------------
@@ -77,14 +79,15 @@ def test_address_and_proofs_of_a_user_are_shown_to_the_user_and_the_master_key(
         {"order": "-authData.anonymous.id"},
     ],
 )
-def test_nobody_asks_by_address_or_proof_but_the_master_key(account, send, route, params):
-    for name in sorted(NOT_MASTERS):
+def test_nobody_asks_by_address_or_proof_but_the_master_key(account, route, params):
+    inner = {"user": {"$inQuery": {"className": "_User", **params, "limit": 1}}}
+    for send, name in product(TRANSPORTS, sorted(NOT_MASTERS)):
         assert told(send(account[name], "GET", route, params)) == NO
         counted = {**params, "count": 1, "limit": 0}
         assert told(send(account[name], "GET", route, counted)) == NO
+        if name != "client":
+            assert told(send(account[name], "GET", "/sessions", {"where": inner})) == NO
     assert account["master"].get(route, **params).status == 200
-    inner = {"user": {"$inQuery": {"className": "_User", **params, "limit": 1}}}
-    assert told(send(account["owner"], "GET", "/sessions", {"where": inner})) == NO
 
 
 @pytest.mark.parametrize("word", ["_hashed_password", "_auth_data_google", "_email_verify_token"])
@@ -139,10 +142,41 @@ def test_an_account_is_changed_by_its_user_whatever_its_list_says(account, send,
         {"createdAt": {"__type": "Date", "iso": "2020-01-01T00:00:00Z"}},
     ],
 )
-def test_a_user_says_nothing_of_themselves_that_has_to_be_proven(account, send, route, body):
+def test_a_user_says_nothing_of_themselves_that_has_to_be_proven(account, route, body):
     before = account["master"].get(f"/users/{OWNER_ID}").json
-    assert send(account["owner"], "PUT", f"{route}/{OWNER_ID}", body).status == 400
+    for send in TRANSPORTS:
+        assert send(account["owner"], "PUT", f"{route}/{OWNER_ID}", body).status == 400, send
     assert account["master"].get(f"/users/{OWNER_ID}").json == before
+
+
+def test_permissions_of_the_class_of_users_count_on_its_own_routes(people, send):
+    new = {"username": "new", "password": PASSWORD}
+    owner, client = people["owner"], people["client"]
+    permit("_User", find={"*": True})
+    for route in ROUTES:
+        assert told(send(client, "POST", route, new)) == NO
+        assert told(send(owner, "GET", f"{route}/{OWNER_ID}", None)) == NO
+        assert told(send(owner, "PUT", f"{route}/{OWNER_ID}", {"nick": "x"})) == NO
+        assert told(send(owner, "DELETE", f"{route}/{OWNER_ID}", None)) == NO
+        assert told(send(owner, "GET", route, None)) == YES
+    assert told(send(owner, "GET", "/users/me", None)) == NO
+    # Who has an account can still sign in to it.
+    assert log_in("owner").status == 200
+    people["master"].post("/users", new)
+    assert log_in("new").status == 200
+
+
+@pytest.mark.parametrize("class_name", ["_Join:users:_Role", "_Join:roles:_Role", "_SCHEMA"])
+def test_what_is_no_class_is_no_class_in_sub_queries_either(people, send, class_name):
+    query = {"className": class_name, "where": {}}
+    for where in (
+        {"to": {"$inQuery": query}},
+        {"to": {"$notInQuery": query}},
+        {"to": {"$select": {"query": query, "key": "relatedId"}}},
+        {"$relatedTo": {"object": pointer(class_name, "abcdefghij"), "key": "users"}},
+    ):
+        reply = send(people["owner"], "GET", "/users", {"where": where})
+        assert reply.json["code"] in (102, 103, 106, 107, 111, 119), reply.json
 
 
 # -- Sessions -------------------------------------------------------------------------------------
@@ -229,7 +263,7 @@ def test_the_services_own_classes_are_closed_whatever_their_permissions(people, 
         ("GET", f"/aggregate/{class_name}", {"distinct": "name"}),
         ("GET", f"/schemas/{class_name}", None),
     ]
-    for send in TRANSPORTS:
+    for send in (directly, batched):
         for name in ("owner", "client"):
             for request in requests:
                 reply = send(people[name], *request)
