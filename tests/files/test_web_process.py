@@ -27,6 +27,16 @@ def empty_storage() -> None:
     """The other process has a storage of its own."""
 
 
+@pytest.fixture(scope="module", autouse=True)
+def nothing_left(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """The other process commits what it stores; tests after these begin without it."""
+    yield
+    from objects.files.models import StoredFile
+
+    with django_db_blocker.unblock():
+        StoredFile.objects.all().delete()
+
+
 def request(
     other: OtherProcess, method: str, path: str, body: Any = None, **headers: str
 ) -> tuple[http.client.HTTPResponse, bytes]:
