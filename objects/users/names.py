@@ -9,8 +9,8 @@ from backend.errors import IncorrectType, InvalidEmailAddress, InvalidRoleName, 
 from objects.core.names import is_role_name
 
 _MOST_CHARACTERS = 256
-# The reference's own rule: something, an @, something; nothing that would end a header line.
-_EMAIL = re.compile(r"[^\s@][^\s]*@[^\s@]+\Z")
+# Something, one @, something; nothing that a mail server may read as a second address or a line.
+_EMAIL = re.compile(r"[^\s@,;<>]+@[^\s@,;<>]+\Z")
 
 
 def name_key(name: str) -> str:

@@ -36,6 +36,8 @@ def test_the_generic_route_signs_up_as_well(client):
         ({"username": "ann", "password": {"$ne": 1}}, (400, 201)),
         ({"username": "ann", "password": PASSWORD, "email": "nowhere"}, (400, 125)),
         ({"username": "ann", "password": PASSWORD, "email": ["a@b.org"]}, (400, 125)),
+        ({"username": "ann", "password": PASSWORD, "email": "a@b.org,c@d.org"}, (400, 125)),
+        ({"username": "ann", "password": PASSWORD, "email": "Ann <a@b.org>"}, (400, 125)),
         ({"username": "ann", "password": PASSWORD, "email": "a@b.org\nBcc: c@d.org"}, (400, 125)),
         ({"username": "ann", "password": PASSWORD, "emailVerified": True}, (400, 119)),
         (
