@@ -120,13 +120,7 @@ def _check_verified(account: _Account) -> None:
 
 def log_in(principal: Principal, given: Mapping[str, Any]) -> Wire:
     """Sign in with a password, and a second factor if the user has one."""
-    account = check_password(principal, given)
-    data = given.get("authData")
-    if data is not None and not isinstance(data, dict):
-        raise InvalidJSON("authData: expected an object of providers")
-    _check_second_factor(account.user_id, data)
-    # Only now: guesses at the second factor count as well.
-    passwords.forget_guesses(account.user_id)
+    account = _proven(principal, given)
     with transaction.atomic():
         _lock(account.user_id)
         # Who changes the password at this moment ends all sessions, this one too.
@@ -141,10 +135,22 @@ _STILL = (
 
 
 def verify_password(principal: Principal, given: Mapping[str, Any]) -> Wire:
-    """The user whom the password is right for, without a session."""
+    """The user whom the password is right for, without a session.
+
+    A second factor is asked for as at a log-in: the answer shows the account.
+    """
+    return account_of(_proven(principal, given).user_id)
+
+
+def _proven(principal: Principal, given: Mapping[str, Any]) -> _Account:
     account = check_password(principal, given)
+    data = given.get("authData")
+    if data is not None and not isinstance(data, dict):
+        raise InvalidJSON("authData: expected an object of providers")
+    _check_second_factor(account.user_id, data)
+    # Only now: guesses at the second factor count as well.
     passwords.forget_guesses(account.user_id)
-    return account_of(account.user_id)
+    return account
 
 
 def _check_second_factor(user_id: str, auth_data: Mapping[str, Any] | None) -> None:

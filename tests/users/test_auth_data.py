@@ -224,3 +224,11 @@ def test_a_session_alone_doesn_t_take_a_second_factor_off(client):
     assert ann.put(path, {"authData": {"mfa": {"old": recovery[0]}}}).status == 200
     assert enter(client).status == 200
     assert ann.put(path, {"authData": {"mfa": None}}).status == 200
+
+
+def test_a_password_alone_doesn_t_show_an_account_with_a_second_factor(client):
+    ann, recovery = with_second_factor("ann")
+    body = {"username": "ann", "password": PASSWORD}
+    assert client.post("/verifyPassword", body).error == (400, -1)
+    body["authData"] = {"mfa": {"token": recovery[0]}}
+    assert client.post("/verifyPassword", body).json["objectId"] == ann.user_id
