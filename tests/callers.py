@@ -10,7 +10,15 @@ import pytest
 from tests.other_process import OtherProcess, other_process
 from tests.rest import APPLICATION, CLIENT, MASTER, READ_ONLY, Api
 
-__all__ = ["application", "client", "fresh_registry", "master", "other", "reader"]
+__all__ = [
+    "application",
+    "client",
+    "emptied",
+    "fresh_registry",
+    "master",
+    "other",
+    "reader",
+]
 
 
 @pytest.fixture(autouse=True)
@@ -52,3 +60,13 @@ def other(django_db_setup: None, django_db_blocker: Any) -> Iterator[OtherProces
     """Another process of the service, on the same database; it sees what is committed."""
     with django_db_blocker.unblock(), other_process() as process:
         yield process
+
+
+@pytest.fixture(scope="module")
+def emptied(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """For modules whose other process stores things: nothing of it is left for other tests."""
+    yield
+    from django.core.management import call_command
+
+    with django_db_blocker.unblock():
+        call_command("flush", verbosity=0, interactive=False, reset_sequences=False)

@@ -1,5 +1,5 @@
 """A running service, for the commands that documents show."""
 
-from tests.callers import fresh_registry, other
+from tests.callers import emptied, fresh_registry, other
 
-__all__ = ["fresh_registry", "other"]
+__all__ = ["emptied", "fresh_registry", "other"]

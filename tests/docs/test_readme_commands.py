@@ -40,6 +40,7 @@ def paste(script: str, url: str, folder: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in done.stdout.splitlines() if line]
 
 
+@pytest.mark.usefixtures("emptied")
 @pytest.mark.django_db
 @pytest.mark.xdist_group("web")
 def test_users_sign_up_log_in_and_out(other, tmp_path):

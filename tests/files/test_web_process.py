@@ -16,7 +16,11 @@ import pytest
 from tests.other_process import OtherProcess
 from tests.rest import MASTER
 
-pytestmark = [pytest.mark.django_db, pytest.mark.xdist_group("web")]
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.usefixtures("emptied"),
+    pytest.mark.xdist_group("web"),
+]
 
 PIECE = b"0123456789abcdef" * 4096
 SIZE = 20 * 1024 * 1024
@@ -25,16 +29,6 @@ SIZE = 20 * 1024 * 1024
 @pytest.fixture(autouse=True)
 def empty_storage() -> None:
     """The other process has a storage of its own."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def nothing_left(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
-    """The other process commits what it stores; tests after these begin without it."""
-    yield
-    from objects.files.models import StoredFile
-
-    with django_db_blocker.unblock():
-        StoredFile.objects.all().delete()
 
 
 def request(

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.callers import fresh_registry, other
+from tests.callers import emptied, fresh_registry, other
 
-__all__ = ["fresh_registry", "node", "other"]
+__all__ = ["emptied", "fresh_registry", "node", "other"]
 
 FOLDER = Path(__file__).resolve().parent
 

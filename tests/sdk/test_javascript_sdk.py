@@ -12,7 +12,11 @@ import pytest
 from tests.other_process import OtherProcess
 from tests.sdk.conftest import FOLDER
 
-pytestmark = [pytest.mark.django_db, pytest.mark.xdist_group("sdk")]
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.usefixtures("emptied"),
+    pytest.mark.xdist_group("sdk"),
+]
 SOURCES = ("application.js", "people.js", "sharing.js")
 CHECKS = [
     (source, check)
