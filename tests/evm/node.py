@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
 import shutil
 import signal
 import socket
@@ -83,14 +85,25 @@ def _program() -> str:
     npm = shutil.which("npm")
     if npm is None:
         pytest.skip("npm not found: the tests of contract wallets need Node.js 20 or later.")
-    wanted = FOLDER / "package.json"
-    installed = FOLDER / "node_modules" / ".package-lock.json"  # npm writes it last
-    if not installed.exists() or installed.stat().st_mtime < wanted.stat().st_mtime:
-        command = [npm, "install", "--no-package-lock", "--no-audit", "--no-fund"]
-        done = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, check=False)
-        if done.returncode:
-            pytest.fail(f"npm install failed in tests/evm:\n{done.stderr}", pytrace=False)
-        installed.touch()
-    found = sorted(FOLDER.glob("node_modules/@foundry-rs/anvil-*/bin/anvil*"))
-    assert found, "npm has no anvil for this machine"
-    return str(found[0])
+    with open(FOLDER / "package.json") as wanted:
+        # Several processes of one test run may come here at once.
+        fcntl.flock(wanted, fcntl.LOCK_EX)
+        found = _installed()
+        if found is None:
+            command = [npm, "install", "--no-package-lock", "--ignore-scripts", "--no-audit"]
+            done = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, check=False)
+            found = _installed()
+            if found is None:
+                pytest.fail(f"npm has not installed anvil:\n{done.stderr}", pytrace=False)
+    return found
+
+
+def _installed() -> str | None:
+    versions = set(
+        json.loads((FOLDER / "package.json").read_text())["optionalDependencies"].values()
+    )
+    for program in FOLDER.glob("node_modules/@foundry-rs/anvil-*/bin/anvil"):
+        package = json.loads((program.parents[1] / "package.json").read_text())
+        if package["version"] in versions:
+            return str(program)
+    return None
