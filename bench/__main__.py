@@ -77,6 +77,10 @@ def main() -> None:
             running.append(stack.enter_context(servers.peer(engines, arguments.workers)))
         facts = report.conditions(engines, running, options)
         if arguments.roles:
+            facts |= {
+                "load": "one request after the other, keep-alive",
+                "rounds": f"{arguments.roles} requests each, medians",
+            }
             text, contents = roles.compare(engines, running[0], arguments.roles)
         elif arguments.scale:
             text, contents = scale.compare(engines, running[0], arguments.scale, options)
