@@ -12,7 +12,6 @@ the caller, who knows what the constraint means.
 
 from __future__ import annotations
 
-import select
 import threading
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
@@ -65,8 +64,6 @@ class _Session:
         self._pgconn = raw.pgconn
         self._prepared: dict[bytes, bytes] = {}
         self._made = 0
-        self._poll = select.poll()
-        self._poll.register(raw.fileno(), select.POLLIN)
         # psycopg's own loop over rows and columns, in C; five times as fast as one here.
         self._transformer = Transformer(raw)
 
@@ -74,8 +71,9 @@ class _Session:
         """Whether the server has not hung up, without asking it.
 
         An idle connection has nothing to read; when it has, it is the server's farewell (or a
-        notice, which is read away). Looking costs two microseconds and makes a repetition of
-        statements unnecessary, which would be unsafe for writes.
+        notice, which is read away). Looking is one system call, during which this thread keeps
+        the interpreter, and makes a repetition of statements unnecessary, which would be unsafe
+        for writes.
         """
         try:
             self._pgconn.consume_input()

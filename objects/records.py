@@ -84,3 +84,8 @@ class Record:
         fields: dict[str, Any] = _decode(self._data)
         obj.update(fields)
         return obj
+
+
+def wire_object(found: Record | dict[str, Json]) -> dict[str, Json]:
+    """What the door gives for one object, decoded whatever it is."""
+    return found.object() if isinstance(found, Record) else found

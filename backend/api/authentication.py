@@ -138,13 +138,12 @@ def authenticate(credentials: Credentials, address: str, *, with_session: bool =
     """The principal that these credentials prove.
 
     ``address`` is the caller's IP address; without ``with_session`` the session token isn't looked
-    at. Raises ``InvalidApplicationId``, ``InvalidMasterKey``
-    (whatever else is right), ``InvalidClientKey`` when a client key is given and none is valid,
-    ``InvalidSessionToken``. Without any key the principal is the application alone, which only
-    some routes accept.
+    at. Raises ``InvalidApplicationId``, ``InvalidMasterKey`` (whatever else is right),
+    ``InvalidClientKey`` when a client key is given and none is valid, ``InvalidSessionToken``.
+    Without any key the principal is the application alone, which only some routes accept.
     """
     settings = service_settings
-    if not _same(credentials.application_id, settings.APP_ID):
+    if not is_same_key(credentials.application_id, settings.APP_ID):
         raise InvalidApplicationId
     if credentials.master_key is not None:
         return _master(credentials.master_key, address)
@@ -155,7 +154,7 @@ def authenticate(credentials: Credentials, address: str, *, with_session: bool =
     )
     principal = CLIENT
     # All of them are compared, whichever fits: the time must not tell which one did.
-    matches = [_same(given, expected) for given, expected in keys]
+    matches = [is_same_key(given, expected) for given, expected in keys]
     if not any(matches):
         if any(given is not None for given, _ in keys):
             raise InvalidClientKey
@@ -176,14 +175,19 @@ def authenticate(credentials: Credentials, address: str, *, with_session: bool =
 
 
 def _master(key: str, address: str) -> Principal:
-    is_master = _same(key, service_settings.MASTER_KEY)
-    is_reader = _same(key, service_settings.READ_ONLY_MASTER_KEY)
+    is_master = is_same_key(key, service_settings.MASTER_KEY)
+    is_reader = is_same_key(key, service_settings.READ_ONLY_MASTER_KEY)
     if not (is_master or is_reader) or not _may_be_master(address):
         raise InvalidMasterKey
     return MASTER if is_master else READ_ONLY_MASTER
 
 
-def _same(given: str | None, expected: str) -> bool:
+def is_application(app_id: str) -> bool:
+    """Whether this is the id of the application that is served here."""
+    return is_same_key(app_id, service_settings.APP_ID)
+
+
+def is_same_key(given: str | None, expected: str) -> bool:
     """Whether a key is the configured one, in constant time; an unset key is never given."""
     if given is None or not expected:
         return False

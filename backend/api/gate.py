@@ -1,20 +1,20 @@
 """Rate limits over HTTP: every request passes here, and every item of a batch.
 
-``enter`` is called by whoever has read a request's credentials, before anything is done for it;
-``stamped`` by whoever answers it. A view with a ``dispatch`` of its own that doesn't use
-``read_call`` has to call both. What can't be read at all (no JSON, too large) isn't counted, for
-nothing can be tried by it.
+``admitted`` is called by whoever has read a request's credentials, before anything is done for it
+(``enter`` where none are asked for), and ``stamped`` by whoever answers it. A view with a
+``dispatch`` of its own that doesn't use ``read_call`` has to call both. What can't be read at all
+(no JSON, too large) isn't counted, for nothing can be tried by it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from hmac import compare_digest
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
-from backend.api.authentication import Credentials
+from backend.api.authentication import Credentials, authenticate, is_same_key
+from backend.api.context import client_address
 from backend.conf import service_settings
 from backend.errors import ServiceError
 from backend.limits import FREE, Request, decide, rules_for
@@ -40,7 +40,29 @@ def key_name(credentials: Credentials) -> str:
 
 def _is_right(name: str, given: str) -> bool:
     expected = getattr(service_settings, name.upper().replace("REST_KEY", "REST_API_KEY"))
-    return bool(expected) and compare_digest(given.encode("utf-8", "replace"), expected.encode())
+    return is_same_key(given, expected)
+
+
+def admitted(
+    request: HttpRequest,
+    credentials: Credentials,
+    method: str,
+    *given: Mapping[str, Any],
+    with_session: bool = True,
+) -> tuple[Principal, str, str]:
+    """The caller, the caller's address and the name of the key, counted.
+
+    Raises what ``authenticate`` and ``enter`` raise. Who guesses keys or tokens is counted too.
+    """
+    address = client_address(request.META)
+    try:
+        principal = authenticate(credentials, address, with_session=with_session)
+    except ServiceError:
+        enter(request, method, address, None, "", *given)
+        raise
+    key = key_name(credentials)
+    enter(request, method, address, principal, key, *given)
+    return principal, address, key
 
 
 def enter(

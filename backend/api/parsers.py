@@ -20,6 +20,7 @@ _MEDIA_TYPES = frozenset(
     {"", "application/json", "text/plain", "application/x-www-form-urlencoded"}
 )
 _MAX_PARAMETERS = 100
+_BODY = "request body"  # as errors call it
 
 _decode = msgspec.json.Decoder().decode
 
@@ -30,34 +31,48 @@ def read_body(request: HttpRequest) -> JsonObject:
     Raises ``ObjectTooLarge`` before reading, ``CommandUnavailable`` (415) for another media type,
     ``InvalidJSON`` for anything that isn't a JSON object in UTF-8.
     """
-    meta = request.META
+    length = body_length(request, service_settings.MAX_BODY_SIZE, _BODY)
+    if not length:
+        return {}
+    kind = media_type(request.META)
+    if kind not in _MEDIA_TYPES and not kind.endswith("+json"):
+        raise CommandUnavailable(
+            "The request body must be JSON (Content-Type: application/json).", status=415
+        )
+    return decode_object(read_bytes(request, length, _BODY))
+
+
+def body_length(request: HttpRequest, most: int, what: str) -> int:
+    """The announced length of the body, 0 without one.
+
+    Raises ``ObjectTooLarge`` for more than ``most`` bytes, and ``InvalidJSON``.
+    """
     try:
-        length = int(meta.get("CONTENT_LENGTH") or 0)
+        length = int(request.META.get("CONTENT_LENGTH") or 0)
     except ValueError:
         raise InvalidJSON("Content-Length: expected a number") from None
-    if length <= 0:
-        return {}
-    if length > service_settings.MAX_BODY_SIZE:
-        raise ObjectTooLarge(
-            f"The request body is larger than {service_settings.MAX_BODY_SIZE} bytes."
-        )
-    media_type = meta.get("CONTENT_TYPE", "")
-    if media_type != "application/json":
-        media_type = media_type.partition(";")[0].strip().lower()
-        if media_type not in _MEDIA_TYPES and not media_type.endswith("+json"):
-            raise CommandUnavailable(
-                "The request body must be JSON (Content-Type: application/json).", status=415
-            )
+    if length > most:
+        raise ObjectTooLarge(f"The {what} is larger than {most} bytes.")
+    return max(length, 0)
+
+
+def read_bytes(request: HttpRequest, length: int, what: str) -> bytes:
+    """So many bytes of the body; ``InvalidJSON`` if the client breaks off."""
     try:
-        raw = request.read(length)
+        return bytes(request.read(length))
     except (UnreadablePostError, OSError):
-        raise InvalidJSON("The request body ended early.") from None
-    return decode_object(raw)
+        raise InvalidJSON(f"The {what} ended early.") from None
+
+
+def media_type(meta: Mapping[str, Any]) -> str:
+    """The media type that a request says its body has, without parameters, in small letters."""
+    given: str = meta.get("CONTENT_TYPE") or ""
+    return given if given == "application/json" else given.partition(";")[0].strip().lower()
 
 
 def decode_object(raw: bytes | str) -> JsonObject:
     """A JSON object from text; raises ``InvalidJSON``."""
-    value = decode_json(raw, "request body")
+    value = decode_json(raw, _BODY)
     if type(value) is not dict:
         raise InvalidJSON("The request body must be a JSON object.")
     return value

@@ -19,11 +19,10 @@ from django.http import HttpRequest, HttpResponse
 from rest_framework.views import APIView
 
 from backend.api import authentication, gate, parsers
-from backend.api.context import client_address
 from backend.api.exceptions import error_response
 from backend.api.permissions import Requires, check_route
 from backend.api.renderers import Answer, render
-from backend.errors import CommandUnavailable, InvalidJSON, ServiceError
+from backend.errors import CommandUnavailable, InvalidJSON
 from backend.principal import Principal
 
 METHODS = ("GET", "POST", "PUT", "DELETE")
@@ -104,15 +103,9 @@ def read_call(request: HttpRequest, *, with_session: bool = True) -> Call:
             params = {**params, **body}
     elif method == "HEAD":
         method = "GET"
-    address = client_address(request.META)
-    try:
-        principal = authentication.authenticate(credentials, address, with_session=with_session)
-    except ServiceError:
-        # Also who guesses keys or tokens is counted.
-        gate.enter(request, method, address, None, "", params, body)
-        raise
-    key = gate.key_name(credentials)
-    gate.enter(request, method, address, principal, key, params, body)
+    principal, address, key = gate.admitted(
+        request, credentials, method, params, body, with_session=with_session
+    )
     return Call(principal, method, params, body, getattr(request, "id", "-"), address, key)
 
 

@@ -15,7 +15,6 @@ key are only counted by rules that say so.
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -31,6 +30,7 @@ from backend.errors import RateLimited, ServiceError, ServiceUnavailable
 from backend.limit_rules import Book, Rule, read
 from backend.limits.counting import PAUSE, Bucket, Count, Counter
 from backend.principal import Principal
+from objects.users.names import name_key
 
 __all__ = ["FREE", "Quota", "Request", "TooManyRequests", "Verdict", "decide", "rules_for"]
 
@@ -192,8 +192,7 @@ def _accounts(given: tuple[Mapping[str, Any], ...]) -> set[str]:
 
 def _folded(name: str) -> str:
     """One spelling for all of a name that may mean the same account."""
-    short = unicodedata.normalize("NFKC", name[:_LONGEST_NAME]).casefold()
-    return unicodedata.normalize("NFKC", short).strip()
+    return name_key(name[:_LONGEST_NAME]).strip()
 
 
 @lru_cache(maxsize=4096)

@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any, Final, TypeAlias, cast
 
 from .expressions import Call, Document, Expression, Field, Items, Literal, format_parts
-from .values import Json, canonical_number, date, equal, kind, number_key
+from .values import Json, canonical_number, date, equal, kind, number_key, wire_time
 
 
 class _Missing:
@@ -178,7 +178,7 @@ def _date_of(ms: Decimal) -> Json:
     if not _FIRST_MS <= whole <= _LAST_MS:
         return None
     moment = _EPOCH + timedelta(milliseconds=int(whole))
-    return cast(Json, date(moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")))
+    return cast(Json, date(wire_time(moment)))
 
 
 def _add(values: Sequence[Value]) -> Json:

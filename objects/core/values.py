@@ -352,6 +352,12 @@ def normalise_date(iso: object, place: Place = "") -> str:
     return f"{moment.year:04d}{moment.strftime('-%m-%dT%H:%M:%S')}.{milliseconds}Z"
 
 
+def wire_time(moment: datetime) -> str:
+    """A moment with a time zone as objects spell it: ISO 8601 in UTC, milliseconds."""
+    text = moment.astimezone(UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")
+
+
 def date(iso: str) -> dict[str, Json]:
     """A Date value of an ISO text in canonical form."""
     return {"__type": "Date", "iso": iso}

@@ -29,7 +29,7 @@ from objects.policy import (
     hides_by_object,
     readable,
 )
-from objects.records import Record
+from objects.records import Record, wire_object
 from objects.service.current import with_current_classes
 from objects.tables import ClassTable
 
@@ -50,7 +50,7 @@ class Found:
 
     def objects(self) -> list[Wire]:
         """The results as wire objects, whatever they are."""
-        return [item.object() if isinstance(item, Record) else item for item in self.results]
+        return [wire_object(item) for item in self.results]
 
 
 def find(principal: Principal, class_name: str, options: FindOptions) -> Found:

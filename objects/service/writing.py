@@ -312,12 +312,18 @@ def _create_by_rules(
 def _change_instead(rules: Rules, attempt: Change, class_name: str) -> Created:
     assert attempt.instead is not None
     object_id, created_at = (str(attempt.instead[name]) for name in ("objectId", "createdAt"))
+    done = _carry_out(rules, attempt, class_name, object_id)
+    shown = {"updatedAt": done.updated_at, **done.fields}
+    return Created(object_id, created_at, shown, is_new=False)
+
+
+def _carry_out(rules: Rules, attempt: Change, class_name: str, object_id: str) -> Updated:
+    """Change this object as the rules want it by now."""
     write = parse_write(attempt.fields, creating=False)
     done = _update(attempt.principal, class_name, object_id, write)
     with _refusals(class_name):
         rules.updated(attempt)
-    shown = {"updatedAt": done.updated_at, **done.fields, **attempt.shown}
-    return Created(object_id, created_at, shown, is_new=False)
+    return Updated(done.updated_at, {**done.fields, **attempt.shown})
 
 
 def _update_by_rules(
@@ -333,12 +339,8 @@ def _update_by_rules(
             rules.beginning(attempt)
             attempt.before = _locked(principal, class_name, object_id, "update")
             rules.updating(attempt)
-            write = parse_write(attempt.fields, creating=False)
             changed = attempt.before if attempt.instead is None else attempt.instead
-            done = _update(principal, class_name, str(changed["objectId"]), write)
-            with _refusals(class_name):
-                rules.updated(attempt)
-        return Updated(done.updated_at, {**done.fields, **attempt.shown})
+            return _carry_out(rules, attempt, class_name, str(changed["objectId"]))
 
     return with_current_classes(updated)
 

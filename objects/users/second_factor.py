@@ -49,11 +49,13 @@ _RECOVERY_LENGTH = 30
 _MOST_GUESSES = 10
 _GUESSES_COUNT_FOR = timedelta(hours=1)
 _ALPHABET = string.ascii_letters + string.digits
+ENABLED: Mapping[str, Json] = {"status": "enabled"}
+_DISABLED: Mapping[str, Json] = {"status": "disabled"}
 
 
 def status(user_id: str) -> dict[str, Json]:
     """What the owner may see of it: ``{"status": "enabled"}`` or ``disabled``."""
-    return {"status": "enabled" if is_set_up(user_id) else "disabled"}
+    return dict(ENABLED if is_set_up(user_id) else _DISABLED)
 
 
 def is_set_up(user_id: str) -> bool:

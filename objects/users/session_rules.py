@@ -6,7 +6,7 @@ from __future__ import annotations
 from backend.errors import InvalidKeyName, InvalidSessionToken
 from objects import registry
 from objects.core.names import shown
-from objects.core.values import pointer
+from objects.core.values import date, pointer, wire_time
 from objects.policy import fields_hidden_somewhere
 from objects.rules import Change, Rules
 from objects.users import sessions
@@ -34,8 +34,7 @@ class SessionRules(Rules):
         if not isinstance(owner, dict) or owner.get("className") != "_User":
             raise InvalidSessionToken("Session token required.")
         user_id = str(owner.get("objectId"))
-        expires = sessions.expiry().isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        fields.setdefault("expiresAt", {"__type": "Date", "iso": expires})
+        fields.setdefault("expiresAt", date(wire_time(sessions.expiry())))
         fields["createdWith"] = sessions.created_with("create", None)
         fields.setdefault("ACL", {user_id: {"read": True, "write": True}})
         if principal.installation_id is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -18,20 +18,11 @@ import msgspec
 from backend.conf import service_settings
 from backend.errors import InvalidSessionToken
 from objects.core.names import new_object_id
-from objects.core.values import Json
+from objects.core.values import Json, wire_time
 from objects.database import fetch
 from objects.users import roles
 
 _TOKEN = re.compile(r"r:[0-9a-f]{32}\Z")
-
-
-@dataclass(frozen=True)
-class Begun:
-    """A new session. ``token`` is shown once, to the user."""
-
-    session_id: str
-    token: str = field(repr=False)
-    expires_at: datetime
 
 
 @dataclass(frozen=True)
@@ -66,33 +57,36 @@ def created_with(action: str, provider: str | None) -> dict[str, Json]:
 
 def begin(
     user_id: str, *, action: str, provider: str | None = None, installation_id: str | None = None
-) -> Begun:
-    """Begin a session; on an installation it takes the place of the user's former one."""
+) -> str:
+    """Begin a session; its token, to be shown to the user once.
+
+    On an installation it takes the place of the user's former one.
+    """
     if installation_id is not None:
         fetch(
             'DELETE FROM objects_session WHERE "user" = %s AND installation_id = %s',
             (user_id, installation_id),
             prepare=True,
         )
-    begun = Begun(new_object_id(), new_token(), expiry())
+    token = new_token()
     fetch(
         "INSERT INTO objects_session (object_id, created_at, updated_at, read_acl, write_acl,"
         ' data, "user", installation_id, expires_at, created_with, token_hash)'
         " SELECT %s, t.now, t.now, %s, %s, '{}'::jsonb, %s, %s, %s, %s::jsonb, decode(%s, 'hex')"
         " FROM (SELECT date_trunc('milliseconds', statement_timestamp()) AS now) t",
         (
-            begun.session_id,
+            new_object_id(),
             [user_id],
             [user_id],
             user_id,
             installation_id,
-            begun.expires_at.isoformat(timespec="milliseconds"),
+            wire_time(expiry()),
             msgspec.json.encode(created_with(action, provider)).decode(),
-            token_hash(begun.token),
+            token_hash(token),
         ),
         prepare=True,
     )
-    return begun
+    return token
 
 
 def authenticate(token: str) -> Proven:
@@ -125,7 +119,7 @@ def _check_expiry(session_id: str, seconds_left: float) -> None:
         fetch(
             "UPDATE objects_session SET expires_at = GREATEST(expires_at, %s),"
             " updated_at = date_trunc('milliseconds', statement_timestamp()) WHERE object_id = %s",
-            (expiry().isoformat(timespec="milliseconds"), session_id),
+            (wire_time(expiry()), session_id),
             prepare=True,
         )
 

@@ -32,7 +32,7 @@ from backend.principal import MASTER, Authority, Principal
 from objects import service
 from objects.core.values import Json
 from objects.database import fetch
-from objects.records import Record
+from objects.records import wire_object
 from objects.users import adapters, identities, passwords, second_factor, sessions
 from objects.users.names import name_key
 from objects.users.user_rules import MFA, verified
@@ -48,14 +48,13 @@ class _Account:
 
     user_id: str
     email_verified: bool
-    has_email: bool
     is_closed: bool
     encoded: str | None
     password_changed_at: str | None
 
 
 _ACCOUNT = """
-SELECT u.object_id, COALESCE(u.email_verified, false), u.email IS NOT NULL,
+SELECT u.object_id, COALESCE(u.email_verified, false),
        COALESCE(cardinality(u.read_acl) = 0 AND cardinality(u.write_acl) = 0, false),
        p.encoded, p.changed_at::text
 FROM objects_user u LEFT JOIN objects_password p ON p.user_id = u.object_id
@@ -68,15 +67,8 @@ def _find(username: str | None, email: str | None) -> _Account | None:
     rows = fetch(_ACCOUNT, (name, name, address, address), prepare=False)
     if not rows:
         return None
-    user_id, verified_, has_email, closed, encoded, changed = rows[0]
-    return _Account(
-        user_id,
-        verified_ == "t",
-        has_email == "t",
-        closed == "t",
-        encoded,
-        changed,
-    )
+    user_id, is_verified, is_closed, encoded, changed_at = rows[0]
+    return _Account(user_id, is_verified == "t", is_closed == "t", encoded, changed_at)
 
 
 def check_password(principal: Principal, given: Mapping[str, Any]) -> _Account:
@@ -96,11 +88,8 @@ def check_password(principal: Principal, given: Mapping[str, Any]) -> _Account:
     account = _find(username or None, email or None)
     if account is not None:
         passwords.claim_guess(account.user_id)
-    encoded = None if account is None else account.encoded
-    if (
-        not passwords.is_right(None if account is None else account.user_id, str(password), encoded)
-        or account is None
-    ):
+    user_id, encoded = (account.user_id, account.encoded) if account else (None, None)
+    if not passwords.is_right(user_id, str(password), encoded) or account is None:
         raise ObjectNotFound(_WRONG)
     if account.is_closed and not principal.is_master:
         raise ObjectNotFound(_WRONG)
@@ -205,13 +194,13 @@ def _begin(principal: Principal, user_id: str, provider: str) -> Wire:
         raise OperationForbidden("read-only masterKey isn't allowed to begin a session.")
     with transaction.atomic():
         _lock(user_id)
-        begun = sessions.begin(
+        token = sessions.begin(
             user_id,
             action="login",
             provider=provider,
             installation_id=principal.installation_id,
         )
-    return {**account_of(user_id), "sessionToken": begun.token}
+    return {**account_of(user_id), "sessionToken": token}
 
 
 def _lock(user_id: str) -> None:
@@ -224,8 +213,7 @@ def _lock(user_id: str) -> None:
 
 def account_of(user_id: str) -> Wire:
     """A user's object as its owner sees it."""
-    found = service.get(MASTER, "_User", user_id)
-    user = found.object() if isinstance(found, Record) else found
+    user = wire_object(service.get(MASTER, "_User", user_id))
     return owners_view(Principal(Authority.CLIENT, user_id=user_id), user)
 
 
@@ -234,15 +222,13 @@ def owners_view(principal: Principal, user: Wire) -> Wire:
     user_id = user.get("objectId")
     if user_id != principal.user_id or principal.user_id is None:
         return user
-    if second_factor.is_set_up(principal.user_id):
+    factor = second_factor.status(principal.user_id)
+    if factor == second_factor.ENABLED:
         data = user.get("authData")
-        user = {**user, "authData": {**(data if isinstance(data, dict) else {}), MFA: _ENABLED}}
+        user = {**user, "authData": {**(data if isinstance(data, dict) else {}), MFA: factor}}
     if principal.session_token is not None:
         user = {**user, "sessionToken": principal.session_token}
     return user
-
-
-_ENABLED: dict[str, Json] = {"status": "enabled"}
 
 
 def log_out(principal: Principal) -> None:

@@ -52,7 +52,7 @@ class UserRules(Rules):
         fields = change.fields
         if change.kept["identities"]:
             fields["authData"] = {
-                name: dict(one.data) | {"id": one.id}
+                name: one.to_wire()
                 for name, one in change.kept["identities"].items()
                 if one is not None
             }
@@ -80,7 +80,7 @@ class UserRules(Rules):
                 action="signup",
                 provider=provider,
                 installation_id=change.principal.installation_id,
-            ).token
+            )
 
     # -- Changing ---------------------------------------------------------------------------------
 
@@ -97,7 +97,7 @@ class UserRules(Rules):
             for name, one in change.kept["identities"].items():
                 linked.pop(name, None)
                 if one is not None:
-                    linked[name] = dict(one.data) | {"id": one.id}
+                    linked[name] = one.to_wire()
             fields["authData"] = linked
         given = fields.get("ACL")
         if isinstance(given, dict) and not change.principal.may_write_as_master:
@@ -130,7 +130,7 @@ class UserRules(Rules):
                 action="login",
                 provider="password",
                 installation_id=change.principal.installation_id,
-            ).token
+            )
 
     # -- Removing ---------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ done and the answer is the first error.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import groupby
 from random import uniform
 from time import sleep
@@ -87,15 +88,7 @@ class _Item:
         if self.refusal is not None:
             raise self.refusal
         # Every run gets a body of its own: a repeated transaction begins from the same one.
-        call = Call(
-            self.call.principal,
-            self.call.method,
-            self.call.params,
-            dict(self.call.body),
-            self.call.request_id,
-            self.call.address,
-            self.call.key,
-        )
+        call = replace(self.call, body=dict(self.call.body))
         return {"success": self._view.answer(call, **self._names).body}
 
     @property
@@ -181,9 +174,7 @@ def _item(call: Call, request: object, place: str) -> _Item:
     params: dict[str, Any] = dict(query_parameters(query)) if query else {}
     if method.upper() == "GET":
         params.update(body)
-    item = Call(
-        call.principal, method.upper(), params, body, call.request_id, call.address, call.key
-    )
+    item = replace(call, method=method.upper(), params=params, body=body)
     return _Item(place, bare[len(mount) :], item, view_class(), names)
 
 

@@ -23,14 +23,7 @@ class ObjectsView(ServiceView):
 
     def post(self, call: Call, class_name: str) -> Answer:
         created = service.create(call.principal, class_name, call.body)
-        if not created.is_new:
-            return Answer(created_body(created))
-        location = f"{service_settings.PUBLIC_URL}{service_settings.MOUNT_PATH}"
-        return Answer(
-            created_body(created),
-            status=201,
-            headers={"Location": f"{location}/classes/{class_name}/{created.object_id}"},
-        )
+        return created_answer(created, f"/classes/{class_name}")
 
 
 class ObjectView(ServiceView):
@@ -60,8 +53,18 @@ def found_body(found: Found) -> msgspec.Raw:
     return msgspec.Raw(f'{{"results":[{items}]{count}{name}}}'.encode())
 
 
+def created_answer(created: Created, path: str) -> Answer:
+    """The answer to a create, below whose ``path`` the object is found from now on."""
+    if not created.is_new:
+        return Answer(created_body(created))
+    base = f"{service_settings.PUBLIC_URL}{service_settings.MOUNT_PATH}{path}"
+    return Answer(
+        created_body(created), status=201, headers={"Location": f"{base}/{created.object_id}"}
+    )
+
+
 def created_body(created: Created) -> Wire:
-    """The answer to a create."""
+    """What a create is answered with."""
     return {"objectId": created.object_id, "createdAt": created.created_at, **created.fields}
 
 

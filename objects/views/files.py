@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from hmac import compare_digest
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -16,9 +15,9 @@ from backend.api.permissions import Requires, check_route
 from backend.api.renderers import Answer, render
 from backend.api.views import Call, MethodNotAllowed, ServiceView, read_call
 from backend.conf import service_settings
-from backend.errors import FileSaveFailed, InvalidFileName, OperationForbidden, ServiceError
+from backend.errors import FileSaveFailed, InvalidFileName, OperationForbidden
 from backend.principal import APPLICATION, Authority, Principal
-from objects.core.values import Json
+from objects.core.values import Json, wire_time
 from objects.files import service
 from objects.files.naming import check_name
 from objects.files.receiving import Upload
@@ -60,12 +59,12 @@ class FileView(ServiceView):
         credentials = authentication.from_headers(request.META)
         if credentials.application_id is None:
             return self._from_json(request, name)
-        principal = _admitted(request, credentials)
+        principal, _, _ = gate.admitted(request, credentials, "POST")
         _check_may_upload(principal, name)
         media_type = request.META.get("CONTENT_TYPE", "")
         notes: Json = _notes_in_headers(request.META)
         with Upload(service_settings.MAX_UPLOAD_SIZE) as upload:
-            if media_type.partition(";")[0].strip().lower() == "multipart/form-data":
+            if parsers.media_type(request.META) == "multipart/form-data":
                 media_type, said = receive_form(request, upload)
                 notes = said if said is not None else notes
             else:
@@ -78,10 +77,11 @@ class FileView(ServiceView):
             media_type, method = fields.get("_ContentType"), fields.get("_method", "POST")
             credentials = authentication.take_from_body(fields, Credentials())
             if method == "DELETE":
-                return _deleted(_admitted(request, credentials, "DELETE", fields), name)
+                principal, _, _ = gate.admitted(request, credentials, "DELETE", fields)
+                return _deleted(principal, name)
             if method != "POST":
                 raise MethodNotAllowed(str(method)[:10], self._methods())
-            principal = _admitted(request, credentials, "POST", fields)
+            principal, _, _ = gate.admitted(request, credentials, "POST", fields)
             _check_may_upload(principal, name)
             if media_type is not None and not isinstance(media_type, str):
                 raise FileSaveFailed("Invalid file upload. _ContentType: expected a string.")
@@ -115,11 +115,11 @@ class StoredFileView(ServiceView):
         try:
             _check_application(kwargs["app_id"])
             credentials = authentication.from_headers(request.META)
-            principal = None
+            principal: Principal | None = None
             if credentials.application_id is None:
                 gate.enter(request, "GET", client_address(request.META), APPLICATION, "")
             else:
-                principal = _admitted(request, credentials, "GET")
+                principal, _, _ = gate.admitted(request, credentials, "GET")
                 if principal.authority is Authority.APPLICATION:
                     # As everywhere, a session counts with a client key only.
                     principal = None
@@ -145,39 +145,18 @@ class FileMetadataView(ServiceView):
             "url": service.address(record) if signed is None else signed.url,
             "size": record.size,
             "contentType": record.content_type,
-            "createdAt": _wire(record.created_at),
+            "createdAt": wire_time(record.created_at),
             "metadata": record.metadata,
             "tags": record.tags,
         }
         if signed is not None:
-            body["expiresAt"] = _wire(signed.expires_at)
+            body["expiresAt"] = wire_time(signed.expires_at)
         return Answer(body)
 
 
-def _wire(moment: Any) -> str:
-    return f"{moment.strftime('%Y-%m-%dT%H:%M:%S')}.{moment.microsecond // 1000:03d}Z"
-
-
 def _check_application(app_id: str) -> None:
-    if not compare_digest(app_id.encode(), service_settings.APP_ID.encode()):
+    if not authentication.is_application(app_id):
         raise OperationForbidden("Invalid application ID.", status=403)
-
-
-def _admitted(
-    request: HttpRequest,
-    credentials: Credentials,
-    method: str = "POST",
-    given: Mapping[str, Any] | None = None,
-) -> Principal:
-    """The caller, counted, whoever it is; the views' own bodies are read after this."""
-    address = client_address(request.META)
-    try:
-        principal = authentication.authenticate(credentials, address)
-    except ServiceError:
-        gate.enter(request, method, address, None, "", given or {})
-        raise
-    gate.enter(request, method, address, principal, gate.key_name(credentials), given or {})
-    return principal
 
 
 def _check_may_upload(principal: Principal, name: str) -> None:

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
 
-from django.http import HttpRequest, UnreadablePostError
+from django.http import HttpRequest
 
 from backend.api import parsers
-from backend.errors import CommandUnavailable, InvalidJSON, ObjectTooLarge
+from backend.errors import CommandUnavailable, InvalidJSON
 
 _MOST_BYTES = 64 * 1024
 _MOST_FIELDS = 20
+_FORM = "form"  # as errors call it
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ def wants_json(request: HttpRequest) -> bool:
         return True
     accepted = meta.get("HTTP_ACCEPT", "")
     asks_for_json = "application/json" in accepted and "text/html" not in accepted
-    return asks_for_json or _media_type(request) == "application/json"
+    return asks_for_json or parsers.media_type(request.META) == "application/json"
 
 
 def read(request: HttpRequest) -> Sent:
@@ -44,32 +45,13 @@ def read(request: HttpRequest) -> Sent:
     as_json = wants_json(request)
     if request.method != "POST":
         return Sent(dict(parsers.read_query(request)), as_json)
-    raw = _body(request)
-    media_type = _media_type(request)
+    raw = parsers.read_bytes(request, parsers.body_length(request, _MOST_BYTES, _FORM), _FORM)
+    media_type = parsers.media_type(request.META)
     if media_type == "application/json":
         return Sent(parsers.decode_object(raw) if raw else {}, as_json)
     if media_type not in ("", "application/x-www-form-urlencoded"):
         raise CommandUnavailable("A form or JSON was expected.", status=415)
     return Sent(_form(raw), as_json)
-
-
-def _media_type(request: HttpRequest) -> str:
-    return str(request.META.get("CONTENT_TYPE", "")).partition(";")[0].strip().lower()
-
-
-def _body(request: HttpRequest) -> bytes:
-    try:
-        length = int(request.META.get("CONTENT_LENGTH") or 0)
-    except ValueError:
-        raise InvalidJSON("Content-Length: expected a number") from None
-    if length > _MOST_BYTES:
-        raise ObjectTooLarge(f"The form is larger than {_MOST_BYTES} bytes.")
-    if length <= 0:
-        return b""
-    try:
-        return bytes(request.read(length))
-    except (UnreadablePostError, OSError):
-        raise InvalidJSON("The form ended early.") from None
 
 
 def _form(raw: bytes) -> dict[str, Any]:

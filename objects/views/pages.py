@@ -12,13 +12,13 @@ deployments with pages of their own.
 from __future__ import annotations
 
 from collections.abc import Callable
-from hmac import compare_digest
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.views import View
 
 from backend.api import gate
+from backend.api.authentication import is_application
 from backend.api.context import client_address
 from backend.api.exceptions import as_service_error, error_response
 from backend.api.renderers import json_response
@@ -82,7 +82,7 @@ class PageView(View):
 
     def _handler(self, request: HttpRequest) -> Callable[[Sent], HttpResponse]:
         app_id = self.kwargs.get("app_id")
-        if app_id is not None and not _is_ours(app_id):
+        if app_id is not None and not is_application(app_id):
             raise InvalidApplicationId
         method = "GET" if request.method == "HEAD" else request.method or ""
         names = {"GET": "show", "POST": "take"}
@@ -90,10 +90,6 @@ class PageView(View):
         if handler is None:
             raise MethodNotAllowed(method, tuple(m for m in names if hasattr(self, names[m])))
         return handler
-
-
-def _is_ours(app_id: str) -> bool:
-    return compare_digest(app_id.encode(), service_settings.APP_ID.encode())
 
 
 # -- Verifying an address -------------------------------------------------------------------------
@@ -185,7 +181,7 @@ class ChoosePasswordPage(PageView):
     """The same form under Parse's other name for it, with the application in ``id``."""
 
     def show(self, sent: Sent) -> HttpResponse:
-        if not _is_ours(sent.text("id")):
+        if not is_application(sent.text("id")):
             raise InvalidApplicationId
         return _password_form(sent)
 

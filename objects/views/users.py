@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 from backend.api.permissions import Requires
 from backend.api.renderers import Answer
 from backend.api.views import Call, ServiceView
-from backend.conf import service_settings
 from backend.errors import AccountAlreadyLinked, InvalidSessionToken
+from backend.principal import Principal
 from objects import service
 from objects.core.find_options import parse_get_options
 from objects.includes import Wire
-from objects.records import Record
+from objects.records import wire_object
 from objects.users import signing_in
-from objects.views.classes import ObjectsView, ObjectView, created_body, find_limits
+from objects.views.classes import ObjectsView, ObjectView, created_answer, find_limits
 
 
 class UsersView(ObjectsView):
@@ -33,12 +34,7 @@ class UsersView(ObjectsView):
             if known is None:
                 raise
             return Answer(known)
-        base = f"{service_settings.PUBLIC_URL}{service_settings.MOUNT_PATH}"
-        return Answer(
-            created_body(created),
-            status=201,
-            headers={"Location": f"{base}/users/{created.object_id}"},
-        )
+        return created_answer(created, "/users")
 
 
 class UserView(ObjectView):
@@ -47,30 +43,28 @@ class UserView(ObjectView):
     def get(self, call: Call, class_name: str, object_id: str) -> Answer:
         if object_id != call.principal.user_id:
             return super().get(call, class_name, object_id)
-        options = parse_get_options(call.params, find_limits())
-        found = service.get(call.principal, class_name, object_id, options)
-        return Answer(signing_in.owners_view(call.principal, _wire(found)))
+        return _own_account(call, object_id)
 
 
 class MeView(ServiceView):
     """The user of the session."""
 
     def get(self, call: Call) -> Answer:
-        principal = call.principal
-        if principal.user_id is None:
+        if call.principal.user_id is None:
             raise InvalidSessionToken("Invalid session token")
-        options = parse_get_options(call.params, find_limits())
-        found = service.get(principal, "_User", principal.user_id, options)
-        return Answer(signing_in.owners_view(principal, _wire(found)))
+        return _own_account(call, call.principal.user_id)
 
 
-def _wire(found: Record | Wire) -> Wire:
-    return found.object() if isinstance(found, Record) else found
+def _own_account(call: Call, user_id: str) -> Answer:
+    options = parse_get_options(call.params, find_limits())
+    found = wire_object(service.get(call.principal, "_User", user_id, options))
+    return Answer(signing_in.owners_view(call.principal, found))
 
 
-class _Named(ServiceView):
-    """What ``GET`` and ``POST`` both answer, with parameters or a body."""
+class LoginView(ServiceView):
+    """Sign in, by ``GET`` or ``POST``. A session token that comes along doesn't matter."""
 
+    proves: ClassVar[Callable[[Principal, Mapping[str, Any]], Wire]] = signing_in.log_in
     with_session = False
     # Undone, a wrong guess would not have been counted.
     in_transaction = False
@@ -79,24 +73,13 @@ class _Named(ServiceView):
         return self.post(call)
 
     def post(self, call: Call) -> Answer:
-        return Answer(self.signed_in(call, {**call.params, **call.body}))
-
-    def signed_in(self, call: Call, given: dict[str, Any]) -> Wire:
-        raise NotImplementedError
+        return Answer(type(self).proves(call.principal, {**call.params, **call.body}))
 
 
-class LoginView(_Named):
-    """Sign in. A session token that comes along doesn't matter."""
-
-    def signed_in(self, call: Call, given: dict[str, Any]) -> Wire:
-        return signing_in.log_in(call.principal, given)
-
-
-class VerifyPasswordView(_Named):
+class VerifyPasswordView(LoginView):
     """Whether a password is right, without a session."""
 
-    def signed_in(self, call: Call, given: dict[str, Any]) -> Wire:
-        return signing_in.verify_password(call.principal, given)
+    proves = signing_in.verify_password
 
 
 class LoginAsView(ServiceView):
@@ -139,7 +122,7 @@ class OwnSessionView(ServiceView):
         principal = call.principal
         if principal.session_id is None:
             raise InvalidSessionToken("Session token required.")
-        found = _wire(service.get(principal, "_Session", principal.session_id))
+        found = wire_object(service.get(principal, "_Session", principal.session_id))
         return Answer({**found, "sessionToken": principal.session_token})
 
     def put(self, call: Call) -> Answer:

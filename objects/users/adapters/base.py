@@ -34,6 +34,10 @@ class ProviderIdentity:
     id: str
     data: dict[str, Json] = field(default_factory=dict)
 
+    def to_wire(self) -> dict[str, Json]:
+        """What the user's ``authData`` says of it."""
+        return {**self.data, "id": self.id}
+
 
 class Unproven(Exception):
     """The proof doesn't hold. The text says why, for the log; it must not repeat the proof."""
