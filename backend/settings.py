@@ -12,7 +12,15 @@ import os
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from backend import addresses, environment, file_settings, logs, mail_settings, provider_settings
+from backend import (
+    addresses,
+    admin_settings,
+    environment,
+    file_settings,
+    logs,
+    mail_settings,
+    provider_settings,
+)
 from backend.conf import DEFAULTS
 from backend.embedded.folder import DataFolder
 from backend.environment import BadSetting
@@ -239,7 +247,8 @@ if _service["FILE_CLEAN_UP"]:
 # -- Applications -------------------------------------------------------------------------------
 
 INSTALLED_APPS = [
-    "django.contrib.admin",
+    "unfold.apps.BasicAppConfig",
+    "backend.admin_config.OwnAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -274,7 +283,8 @@ MIDDLEWARE = [
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": mail_settings.template_folders(BASE_DIR),
+        # Before the applications': the admin's frame takes the place of unfold's.
+        "DIRS": [*mail_settings.template_folders(BASE_DIR), BASE_DIR / "backend" / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -295,6 +305,11 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("MinimumLengthValidator", "CommonPasswordValidator", "NumericPasswordValidator")
 ]
+
+# -- The admin ----------------------------------------------------------------------------------
+
+ENVIRONMENT = admin_settings.environment_name(PUBLIC_URL)
+UNFOLD = admin_settings.unfold(str(_service["APP_NAME"]))
 
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"

@@ -16,6 +16,7 @@ from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
 from django.utils.html import format_html
 
+from backend.admin_base import ReadOnlyModelAdmin
 from objects import registry
 from objects.files import admin as _files  # noqa: F401 (registers)
 from objects.models import GENERIC_TABLE, ObjectClass
@@ -27,8 +28,12 @@ _SIZE = f"COALESCE(pg_total_relation_size({_TABLE}), 0)"
 
 
 @admin.register(ObjectClass)
-class ObjectClassAdmin(admin.ModelAdmin):
+class ObjectClassAdmin(ReadOnlyModelAdmin):
     """The list of classes with their sizes, and the schema of each."""
+
+    section = "Data"
+    icon = "database"
+    position = 10
 
     list_display = ("name", "field_count", "objects", "size", "updated_at")
     search_fields = ("name",)
@@ -37,15 +42,6 @@ class ObjectClassAdmin(admin.ModelAdmin):
 
     def get_fields(self, request: HttpRequest, obj: ObjectClass | None = None) -> Any:
         return self.fields_shown
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: ObjectClass | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: ObjectClass | None = None) -> bool:
-        return False
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ObjectClass]:
         places = [json.dumps(registry.model_tables()), f"{GENERIC_TABLE}_"]

@@ -8,17 +8,21 @@ from django.contrib import admin
 from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
 
+from backend.admin_base import ReadOnlyModelAdmin
 from objects.files.models import StoredFile
 
 
 @admin.register(StoredFile)
-class StoredFileAdmin(admin.ModelAdmin):
+class StoredFileAdmin(ReadOnlyModelAdmin):
     """The list of stored files, and what is known about each."""
+
+    section = "Data"
+    icon = "folder_open"
+    position = 20
 
     list_display = ("name", "shown_size", "content_type", "is_private", "owner_id", "created_at")
     search_fields = ("name__startswith", "owner_id__exact")
     date_hierarchy = None
-    show_full_result_count = False
     fields_shown = (
         *("name", "shown_size", "content_type", "sha256", "metadata", "tags"),
         *("owner_id", "is_private", "read_acl", "created_at"),
@@ -27,15 +31,6 @@ class StoredFileAdmin(admin.ModelAdmin):
 
     def get_fields(self, request: HttpRequest, obj: StoredFile | None = None) -> Any:
         return self.fields_shown
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: StoredFile | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: StoredFile | None = None) -> bool:
-        return False
 
     @admin.display(description="size", ordering="size")
     def shown_size(self, file: StoredFile) -> str:

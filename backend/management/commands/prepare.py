@@ -1,4 +1,4 @@
-"""``manage.py prepare``: bring the database up to date and make the first staff user.
+"""``manage.py prepare``: bring the database up to date, make staff groups and a first staff user.
 
 It may be run at every start and by several machines at once. With ``--json`` it says on standard
 output how to log in to the admin.
@@ -19,13 +19,14 @@ from django.core.management.base import BaseCommand
 from django.db import connection
 
 from backend.embedded.folder import private_file
+from backend.staff import make_groups
 
 _LOCK = 7_316_504_801  # any number that nothing else locks
 _NAME = "admin"
 
 
 class Command(BaseCommand):
-    help = "Migrates, and makes the first staff user if there is none."
+    help = "Migrates, keeps the staff groups, makes the first staff user if there is none."
     requires_system_checks = ["settings"]  # those that say what a wrong setting would break later
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -36,6 +37,7 @@ class Command(BaseCommand):
             cursor.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
             try:
                 self._migrate(options["verbosity"])
+                make_groups()
                 login = first_staff_user(settings.DATA_DIR)
             finally:
                 cursor.execute("SELECT pg_advisory_unlock(%s)", [_LOCK])

@@ -1,0 +1,75 @@
+"""Staff groups, and as whom the admin asks for them."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import AnonymousUser, Group, User
+from django.core.exceptions import PermissionDenied
+from django.core.management import call_command
+
+from backend.principal import MASTER, READ_ONLY_MASTER
+from backend.staff import ADMINISTRATORS, EDITORS, VIEWERS, make_groups, principal_for
+from tests.admin.staff import logged_in, staff_user
+
+pytestmark = pytest.mark.django_db
+
+READ = "objects.view_storedobject"
+WRITE = "objects.change_storedobject"
+SCHEMA = "objects.change_objectclass"
+
+
+def test_prepare_makes_the_groups_and_may_do_so_again():
+    call_command("prepare", verbosity=0)
+    call_command("prepare", verbosity=0)
+    assert set(Group.objects.values_list("name", flat=True)) >= {VIEWERS, EDITORS, ADMINISTRATORS}
+
+
+@pytest.mark.parametrize(
+    ("group", "allowed", "refused"),
+    [
+        (VIEWERS, [READ, "objects.view_user"], [WRITE, "objects.delete_session", SCHEMA]),
+        (EDITORS, [READ, WRITE, "objects.delete_storedfile", "objects.add_user"], [SCHEMA]),
+        (ADMINISTRATORS, [READ, WRITE, SCHEMA], ["auth.change_user", "auth.add_group"]),
+    ],
+)
+def test_what_the_members_of_each_group_may_do(group, allowed, refused):
+    user = staff_user(group)
+    assert [name for name in allowed if not user.has_perm(name)] == []
+    assert [name for name in refused if user.has_perm(name)] == []
+
+
+def test_what_somebody_gave_a_group_besides_is_taken_back():
+    staff_user(VIEWERS)
+    viewers, editors = (Group.objects.get(name=name) for name in (VIEWERS, EDITORS))
+    viewers.permissions.set(editors.permissions.all())
+    make_groups()
+    assert not viewers.permissions.filter(codename="change_storedobject").exists()
+
+
+def test_who_may_write_asks_with_the_master_key_and_others_with_the_read_only_one():
+    assert principal_for(staff_user(VIEWERS)) is READ_ONLY_MASTER
+    editor = staff_user(EDITORS)
+    assert principal_for(editor) is MASTER
+    assert principal_for(editor, SCHEMA) is READ_ONLY_MASTER
+    assert principal_for(staff_user(ADMINISTRATORS), SCHEMA) is MASTER
+    assert principal_for(User.objects.create_user("bare", is_staff=True)) is READ_ONLY_MASTER
+
+
+def test_others_than_active_staff_are_refused():
+    retired = User.objects.create_superuser("retired", is_active=False)
+    for user in (AnonymousUser(), User.objects.create_user("customer"), retired):
+        with pytest.raises(PermissionDenied):
+            principal_for(user)
+
+
+def test_the_sidebar_holds_what_one_may_see():
+    page = logged_in(VIEWERS).get("/admin/").text
+    assert "/admin/objects/objectclass/" in page
+    assert "/admin/auth/user/" not in page
+    assert "/admin/auth/user/" in logged_in().get("/admin/").text
+
+
+def test_the_badge_names_the_deployment(settings):
+    client = logged_in()
+    settings.ENVIRONMENT = "production <eu>"
+    assert "production &lt;eu&gt;" in client.get("/admin/").text
