@@ -1,0 +1,1 @@
+"""Events that apps report (``/events``), kept for a while and counted."""

@@ -1,0 +1,1 @@
+"""Parameters that an app reads when it starts (``/config``)."""
