@@ -8,6 +8,7 @@ from backend.api.health import health
 from objects.views.aggregate import AggregateView
 from objects.views.batch import BatchView
 from objects.views.classes import ObjectsView, ObjectView
+from objects.views.config import ConfigView
 from objects.views.files import FileMetadataView, FileView, NamelessFileView, StoredFileView
 from objects.views.mail import RequestPasswordResetView, VerificationEmailRequestView
 from objects.views.pages import (
@@ -66,6 +67,7 @@ urlpatterns = [
     path("files", NamelessFileView.as_view()),
     path("health", health),
     path("batch", BatchView.as_view()),
+    path("config", ConfigView.as_view()),
     path("schemas", SchemasView.as_view()),
     path("schemas/<str:class_name>", SchemaView.as_view()),
     path("purge/<str:class_name>", PurgeView.as_view()),

@@ -136,6 +136,7 @@ def _strike_mentioned(since: datetime | None) -> None:
 def _places() -> Iterator[tuple[str, str]]:
     """Every table that may mention a file, and its row as text."""
     yield "objects_class", "o.definition::text"
+    yield "objects_config", "o.params::text"
     for table in registry.all_classes():
         yield table.relation, "o.data::text" if table.is_partition else "to_jsonb(o)::text"
 

@@ -1,0 +1,168 @@
+"""The door to the parameters of the app: who may see them, who may change them, what they may be.
+
+Everybody with a client key reads those that aren't for the master key alone; the master key reads
+and changes all of them. A save changes the parameters that it names and leaves the others. Saves
+wait for each other, so two at the same moment are one after the other and neither is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import msgspec
+from django.db import transaction
+
+from backend.errors import (
+    CommandUnavailable,
+    InvalidJSON,
+    InvalidKeyName,
+    MasterKeyRequired,
+    ObjectTooLarge,
+    OperationForbidden,
+)
+from backend.principal import Principal
+from objects.core.names import PROHIBITED_KEYS, check_field_name, shown
+from objects.core.values import Json, normalise
+from objects.database import fetch
+
+# All of it goes to every client that asks.
+MOST_PARAMS: Final = 1000
+MOST_BYTES: Final = 1024 * 1024
+
+_ROW: Final = 1
+_DELETE: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Parameters by name in wire form, and the names of those for the master key alone."""
+
+    params: Mapping[str, Json]
+    master_key_only: frozenset[str] = frozenset()
+
+    def shown_to(self, principal: Principal) -> Config:
+        """What of it this caller may see."""
+        if principal.is_master:
+            return self
+        hidden = self.master_key_only
+        return Config({name: value for name, value in self.params.items() if name not in hidden})
+
+    def wire(self) -> dict[str, Json]:
+        """``{"params": {…}, "masterKeyOnly": {name: true}}``, as ``/config`` answers."""
+        return {
+            "params": dict(self.params),
+            "masterKeyOnly": dict.fromkeys(sorted(self.master_key_only), True),
+        }
+
+
+def read(principal: Principal) -> Config:
+    """The parameters that the caller may see."""
+    return _stored(locked=False).shown_to(principal)
+
+
+def save(principal: Principal, body: Mapping[str, Any]) -> None:
+    """Set, and remove (``{"__op": "Delete"}``), the parameters that the body names.
+
+    ``body`` is ``{"params": {…}, "masterKeyOnly": {name: bool}}``; a parameter that is set and not
+    named there is for everybody from now on, as Parse's SDKs say. Raises ``MasterKeyRequired``,
+    ``OperationForbidden`` (the read-only master key), ``InvalidKeyName``, ``InvalidJSON``,
+    ``CommandUnavailable`` (another operator), ``ObjectTooLarge`` and what ``values.normalise``
+    raises; nothing is changed then. Every save goes through here.
+    """
+    _check_may_save(principal)
+    given = _params(body.get("params"))
+    hidden = _flags(body.get("masterKeyOnly"), given)
+    with transaction.atomic():
+        before = _stored(locked=True)
+        _store(_changed(before, given, hidden))
+
+
+def _check_may_save(principal: Principal) -> None:
+    if not principal.is_master:
+        raise MasterKeyRequired
+    if not principal.may_write_as_master:
+        raise OperationForbidden("read-only masterKey isn't allowed to update the config.")
+
+
+def _params(given: object) -> dict[str, Any]:
+    """The values by name, checked; ``_DELETE`` for those to be removed."""
+    if given is None:
+        return {}
+    if not isinstance(given, dict):
+        raise InvalidJSON("params: expected an object")
+    return {_name(name): _value(name, value) for name, value in given.items()}
+
+
+def _name(name: str) -> str:
+    if name in PROHIBITED_KEYS:
+        raise InvalidKeyName(f'Prohibited keyword in request data: {{"key":"{name}"}}.')
+    return check_field_name(name, "params")
+
+
+def _value(name: str, value: object) -> Any:
+    if isinstance(value, dict) and "__op" in value:
+        if value["__op"] != "Delete":
+            raise CommandUnavailable(
+                f"params.{shown(name)}: The {shown(value['__op'])} operator is not supported here."
+            )
+        return _DELETE
+    # A parameter is no field of a class, so it can't be a Relation.
+    return normalise(value, ("params", name), depth=1)
+
+
+def _flags(given: object, params: Mapping[str, Any]) -> frozenset[str]:
+    if given is None:
+        return frozenset()
+    if not isinstance(given, dict):
+        raise InvalidJSON("masterKeyOnly: expected an object")
+    for name, flag in given.items():
+        if flag is not None and type(flag) is not bool:
+            raise InvalidJSON(f"masterKeyOnly.{shown(name)}: expected true or false")
+        if flag and name not in params:
+            # Passed over, a secret would stay visible and nobody know.
+            raise InvalidJSON(f"masterKeyOnly.{shown(name)}: params doesn't set it")
+    return frozenset(name for name, flag in given.items() if flag)
+
+
+def _changed(before: Config, given: Mapping[str, Any], hidden: frozenset[str]) -> Config:
+    params = {**before.params, **given}
+    params = {name: value for name, value in params.items() if value is not _DELETE}
+    if len(params) > MOST_PARAMS:
+        raise ObjectTooLarge(f"params: the config has at most {MOST_PARAMS} parameters")
+    named = before.master_key_only - given.keys() | hidden
+    return Config(params, named & params.keys())
+
+
+def _stored(*, locked: bool) -> Config:
+    """What is stored. ``locked`` for the transaction, also if nothing is stored yet."""
+    if locked:
+        fetch(
+            "INSERT INTO objects_config (id, params, master_key_only, updated_at)"
+            f" VALUES ({_ROW}, '{{}}', '[]', now()) ON CONFLICT DO NOTHING",
+            (),
+            prepare=False,
+        )
+    rows = fetch(
+        f"SELECT params::text, master_key_only::text FROM objects_config WHERE id = {_ROW}"
+        + (" FOR UPDATE" if locked else ""),
+        (),
+        prepare=not locked,
+    )
+    if not rows:
+        return Config({})
+    params, names = (msgspec.json.decode(text) for text in rows[0])
+    return Config(cast("dict[str, Json]", params), frozenset(names))
+
+
+def _store(config: Config) -> None:
+    params = msgspec.json.encode(config.params)
+    if len(params) > MOST_BYTES:
+        raise ObjectTooLarge(f"params: the config is larger than {MOST_BYTES} bytes")
+    fetch(
+        "UPDATE objects_config SET params = %s::jsonb, master_key_only = %s::jsonb,"
+        f" updated_at = now() WHERE id = {_ROW}",
+        (params.decode(), msgspec.json.encode(sorted(config.master_key_only)).decode()),
+        prepare=False,
+    )

@@ -1,0 +1,18 @@
+"""``/config``: the parameters of the app."""
+
+from __future__ import annotations
+
+from backend.api.renderers import Answer
+from backend.api.views import Call, ServiceView
+from objects.app_config import service
+
+
+class ConfigView(ServiceView):
+    """Read the parameters; change some, for the master key."""
+
+    def get(self, call: Call) -> Answer:
+        return Answer(service.read(call.principal).wire())
+
+    def put(self, call: Call) -> Answer:
+        service.save(call.principal, call.body)
+        return Answer({"result": True})
