@@ -1,4 +1,5 @@
-"""Structured logs: one line for one event, JSON or readable, on standard error.
+"""Structured logs: one line for one event, JSON or readable, on standard error. The latest are
+kept in Redis as well (``log_store``).
 
 Everything that is logged, by structlog or by the standard library (Django, Celery, granian,
 daphne), carries the request id of the work it belongs to and passes ``mask``, so that no key, no
@@ -20,7 +21,7 @@ import msgspec
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from backend import log_lines
+from backend import log_lines, log_store
 
 MASK = "***"
 _STANDARD_ERROR = 2
@@ -117,11 +118,13 @@ _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 
 def _json(logger: WrappedLogger, method: str, event: EventDict) -> bytes:
-    return _encode(event)
+    record = _encode(event)
+    log_store.keep(record)
+    return record
 
 
 def _json_text(logger: WrappedLogger, method: str, event: EventDict) -> str:
-    return _encode(event).decode()
+    return _json(logger, method, event).decode()
 
 
 class _Console:
@@ -134,6 +137,8 @@ class _Console:
         )
 
     def text(self, logger: WrappedLogger, method: str, event: EventDict) -> str:
+        if log_store.is_on():
+            log_store.keep(_encode(event))
         return self._render(logger, method, event)
 
     def line(self, logger: WrappedLogger, method: str, event: EventDict) -> bytes:
@@ -243,22 +248,22 @@ def request_line(request_id: str, method: str, path: str, status: int, ms: float
         log = get_logger("request")
         log.info("request", method=method, path=path, status=status, ms=ms)
         return
-    log_lines.write_soon(
-        _encode(
-            {
-                "logger": "request",
-                "method": method,
-                "path": path,
-                "status": status,
-                "ms": ms,
-                "event": "request",
-                "request_id": request_id,
-                "process": _process,
-                "level": "info",
-                "timestamp": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
-            }
-        )
+    record = _encode(
+        {
+            "logger": "request",
+            "method": method,
+            "path": path,
+            "status": status,
+            "ms": ms,
+            "event": "request",
+            "request_id": request_id,
+            "process": _process,
+            "level": "info",
+            "timestamp": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
+        }
     )
+    log_lines.write_soon(record)
+    log_store.keep(record)
 
 
 def get_logger(name: str) -> Any:

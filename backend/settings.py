@@ -17,6 +17,7 @@ from backend import (
     admin_settings,
     environment,
     file_settings,
+    log_store,
     logs,
     mail_settings,
     provider_settings,
@@ -330,6 +331,8 @@ LOG_LEVEL = environment.choice(
 )
 LOG_FORMAT = environment.choice("LOG_FORMAT", "json", ("json", "console"))
 LOGGING_CONFIG = None
+LOG_KEEP = environment.whole("LOG_KEEP", 20_000, most=1_000_000)
 logs.configure(LOG_LEVEL, LOG_FORMAT, PROCESS)
+log_store.configure(REDIS_URL, LOG_KEEP)
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backend.settings")
