@@ -17,6 +17,8 @@ from celery import Celery, signals
 from celery.platforms import SecurityWarning
 from structlog.contextvars import bind_contextvars, clear_contextvars, get_contextvars
 
+from backend.current import Current, begin
+
 # Started by root on a bare machine, everything but the engines runs as root; JSON is all we accept.
 warnings.filterwarnings("ignore", category=SecurityWarning)
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backend.settings")
@@ -65,6 +67,7 @@ def _bind_request_id(task_id: str, task: Any, **kwargs: Any) -> None:
     bind_contextvars(task=task.name, task_id=task_id)
     if request_id:
         bind_contextvars(request_id=request_id)
+    begin(Current(request_id or task_id))
 
 
 @signals.task_postrun.connect

@@ -12,8 +12,8 @@ from typing import Any
 
 from backend.errors import ServiceError
 from backend.principal import Principal
-from objects import registry, store
-from objects.core.query import FindOptions, Path
+from objects import registry, store, triggers
+from objects.core.query import FindOptions, Path, all_of
 from objects.core.values import Json, is_pointer
 from objects.policy import Scope, hidden_fields, hides_by_object, readable
 from objects.tables import ClassTable
@@ -80,14 +80,17 @@ def _fetch(principal: Principal, class_name: str, ids: set[str]) -> Mapping[str,
         return {}
     try:
         condition = readable(principal, table, "get")
+        condition = all_of(condition, triggers.narrowing(principal, class_name))
     except ServiceError:
         # To a caller without rights on the class its objects are just not there.
         return {}
     records = store.by_ids(table, ids, condition, Scope(principal))
     objects = visible(principal, table, [record.object() for record in records])
+    if triggers.has(class_name, "after_find"):
+        objects = triggers.after_find(principal, class_name, objects)
     return {
-        record.object_id: {"__type": "Object", "className": class_name, **obj}
-        for record, obj in zip(records, objects, strict=True)
+        str(obj.get("objectId")): {"__type": "Object", "className": class_name, **obj}
+        for obj in objects
     }
 
 

@@ -22,7 +22,7 @@ from backend.errors import (
     SessionMissing,
 )
 from backend.principal import Principal
-from objects import registry
+from objects import registry, triggers
 from objects.core.access import (
     Allowed,
     AllowedThrough,
@@ -296,7 +296,8 @@ class Scope:
             if table is None:
                 check_missing_class(self._principal, class_name)
                 return None
-            known = table, readable(self._principal, table, "find")
+            condition = readable(self._principal, table, "find")
+            known = table, all_of(condition, triggers.narrowing(self._principal, class_name))
             self._tables[class_name] = known
         return known
 

@@ -59,7 +59,6 @@ _BODY_REMARKS = (
     "_MaintenanceKey",
     "_noBody",
     "_ContentType",
-    "_context",
 )
 
 

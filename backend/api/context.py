@@ -17,6 +17,7 @@ from django.http import HttpRequest, HttpResponseBase
 from structlog.contextvars import bind_contextvars, clear_contextvars
 
 from backend.conf import service_settings
+from backend.current import Current, as_current
 from backend.logs import request_line
 from backend.randomness import random_bytes
 
@@ -42,7 +43,8 @@ class RequestContext:
         request.id = request_id  # type: ignore[attr-defined]
         clear_contextvars()
         bind_contextvars(request_id=request_id)
-        response = self.get_response(request)
+        with as_current(Current(request_id, meta=request.META)):
+            response = self.get_response(request)
         response.headers[HEADER] = request_id
         request_line(
             request_id,

@@ -22,6 +22,8 @@ from backend.api import authentication, gate, parsers
 from backend.api.exceptions import error_response
 from backend.api.permissions import Requires, check_route
 from backend.api.renderers import Answer, render
+from backend.conf import service_settings
+from backend.current import current
 from backend.errors import CommandUnavailable, InvalidJSON
 from backend.principal import Principal
 
@@ -94,6 +96,7 @@ def read_call(request: HttpRequest, *, with_session: bool = True) -> Call:
     method = request.method or ""
     body = parsers.read_body(request)
     params: Mapping[str, Any] = parsers.read_query(request)
+    context = _context(request, body)
     credentials = authentication.from_headers(request.META)
     if body:
         if method == "POST" and "_method" in body:
@@ -106,6 +109,10 @@ def read_call(request: HttpRequest, *, with_session: bool = True) -> Call:
     principal, address, key = gate.admitted(
         request, credentials, method, params, body, with_session=with_session
     )
+    now = current()
+    now.address = address
+    if context is not None:
+        now.context = context
     return Call(principal, method, params, body, getattr(request, "id", "-"), address, key)
 
 
@@ -113,6 +120,36 @@ def _override(method: object) -> str:
     if not isinstance(method, str) or method.upper() not in METHODS:
         raise InvalidJSON("_method: expected one of GET, POST, PUT, DELETE")
     return method.upper()
+
+
+def _context(request: HttpRequest, body: dict[str, Any]) -> dict[str, Any] | None:
+    """What the client tells triggers, from the header or from the body; None if it says nothing.
+
+    Raises ``InvalidJSON`` for anything but an object.
+    """
+    said: Any = body.pop("_context", None) if body else None
+    if said is None:
+        text = _context_header(request.META)
+        if text is None:
+            return None
+        # WSGI hands over bytes as if they were Latin-1.
+        said = text.encode("latin-1", "replace")
+    if isinstance(said, str | bytes):
+        raw = said.encode() if isinstance(said, str) else said
+        try:
+            said = parsers.decode_json(raw, "context")
+        except InvalidJSON:
+            said = None
+    if not isinstance(said, dict):
+        raise InvalidJSON("Invalid object for context.")
+    return said
+
+
+def _context_header(meta: Mapping[str, Any]) -> str | None:
+    found = meta.get("HTTP_X_SVC_CLOUD_CONTEXT")
+    if found is None and service_settings.PARSE_HEADERS:
+        found = meta.get("HTTP_X_PARSE_CLOUD_CONTEXT")
+    return found
 
 
 class UnknownRoute(ServiceView):

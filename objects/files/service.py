@@ -26,7 +26,7 @@ from backend.logs import get_logger
 from backend.principal import EVERYBODY, Principal
 from objects.core.access import parse_acl
 from objects.core.values import Json, normalise
-from objects.files import records, storage
+from objects.files import file_triggers, records, storage
 from objects.files.naming import check_name, is_stored_name, new_stored_name
 from objects.files.receiving import Upload
 from objects.files.records import FileRecord
@@ -120,6 +120,7 @@ def upload(
         owner_id=principal.user_id,
         readers=notes.readers,
     )
+    record = file_triggers.before_save(principal, record)
     # The row first: bytes that no row knows of would never be found again.
     records.add(record)
     try:
@@ -130,6 +131,7 @@ def upload(
             storage.delete(record.name)
             records.remove(record.name)
         raise FileSaveFailed(f"Could not store file: {name}.") from error
+    file_triggers.done("after_save", principal, record)
     return record
 
 
@@ -144,12 +146,12 @@ def open_file(principal: Principal | None, name: str, link: Link | None) -> File
     record = records.find(name) if is_stored_name(name) else None
     if record is None:
         raise missing()
-    if record.readers is None or (principal is not None and _may_read(principal, record)):
-        return record
-    if link is None or not is_genuine(name, link):
-        raise missing()
-    if has_expired(link):
-        raise OperationForbidden("The link to this file has expired.", status=403)
+    if record.readers is not None and not (principal is not None and _may_read(principal, record)):
+        if link is None or not is_genuine(name, link):
+            raise missing()
+        if has_expired(link):
+            raise OperationForbidden("The link to this file has expired.", status=403)
+    file_triggers.before_reading(principal, record)
     return record
 
 
@@ -177,9 +179,12 @@ def delete(principal: Principal, name: str) -> None:
         raise MasterKeyRequired
     if not principal.may_write_as_master:
         raise OperationForbidden("read-only masterKey isn't allowed to delete a file.")
-    if not is_stored_name(name) or records.find(name) is None:
+    record = records.find(name) if is_stored_name(name) else None
+    if record is None:
         raise FileDeleteFailed("Could not delete file.")
+    file_triggers.before_delete(principal, record)
     remove(name)
+    file_triggers.done("after_delete", principal, record)
 
 
 def remove(name: str) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from backend.errors import MasterKeyRequired, ObjectNotFound
 from backend.principal import Principal
-from objects import registry, store
+from objects import registry, store, triggers
 from objects.core.names import is_object_id
 from objects.core.pipeline import Aggregation
 from objects.core.query import (
@@ -79,8 +79,13 @@ def _find(principal: Principal, class_name: str, options: FindOptions) -> Found:
             if table is None:
                 return Found([], 0 if options.count else None, redirected)
     check_question(principal, table, options.where, options.order)
-    count = _count(principal, table, options.where) if options.count else None
     condition = readable(principal, table, "find")
+    # What triggers ask for isn't the caller's question; they may ask for anything.
+    options, given = triggers.before_find(principal, table.class_name, options)
+    if given is not None:
+        count = len(given) if options.count else None
+        return Found(_after_find(principal, table, given), count, redirected)
+    count = _count(principal, table, options.where) if options.count else None
     if options.limit == 0:
         return Found([], count, redirected)
     records = store.find(
@@ -91,7 +96,21 @@ def _find(principal: Principal, class_name: str, options: FindOptions) -> Found:
         limit=options.limit,
         skip=options.skip,
     )
-    return Found(_shaped(principal, table, records, options), count, redirected)
+    found = _after_find(principal, table, _shaped(principal, table, records, options))
+    return Found(found, count, redirected)
+
+
+def _after_find(
+    principal: Principal,
+    table: ClassTable,
+    found: list[Record] | list[Wire],
+    *,
+    is_get: bool = False,
+) -> list[Record] | list[Wire]:
+    if not triggers.has(table.class_name, "after_find"):
+        return found
+    objects = [wire_object(item) for item in found]
+    return triggers.after_find(principal, table.class_name, objects, is_get=is_get)
 
 
 _BY_AGE = (OrderKey(("createdAt",)),)
@@ -121,12 +140,18 @@ def _get(
     if table is None:
         raise ObjectNotFound
     condition = readable(principal, table, "get")
-    record = None
-    if is_object_id(object_id):
-        record = store.get(table, object_id, condition, Scope(principal))
-    if record is None:
+    options, given = triggers.before_find(principal, class_name, options, is_get=True)
+    found: list[Record] | list[Wire] = given or []
+    if given is None and is_object_id(object_id):
+        where = all_of(options.where, condition)
+        record = store.get(table, object_id, where, Scope(principal))
+        if record is not None:
+            found = _shaped(principal, table, [record], options)
+    if found:
+        found = _after_find(principal, table, found, is_get=True)
+    if not found:
         raise ObjectNotFound
-    return _shaped(principal, table, [record], options)[0]
+    return found[0]
 
 
 def count(principal: Principal, class_name: str, where: Query) -> int:
@@ -137,7 +162,9 @@ def count(principal: Principal, class_name: str, where: Query) -> int:
         if table is None:
             return 0
         check_question(principal, table, where)
-        return _count(principal, table, where)
+        asked = FindOptions(where=where, limit=0, count=True)
+        options, given = triggers.before_find(principal, class_name, asked)
+        return len(given) if given is not None else _count(principal, table, options.where)
 
     return with_current_classes(counted)
 

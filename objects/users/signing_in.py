@@ -29,10 +29,11 @@ from backend.errors import (
     UsernameMissing,
 )
 from backend.principal import MASTER, Authority, Principal
-from objects import service
+from objects import service, triggers
 from objects.core.values import Json
 from objects.database import fetch
 from objects.records import wire_object
+from objects.triggers import Event, Occasion
 from objects.users import adapters, identities, passwords, second_factor, sessions
 from objects.users.names import name_key
 from objects.users.user_rules import MFA, verified
@@ -194,13 +195,23 @@ def _begin(principal: Principal, user_id: str, provider: str) -> Wire:
         raise OperationForbidden("read-only masterKey isn't allowed to begin a session.")
     with transaction.atomic():
         _lock(user_id)
+        if triggers.has("_User", "before_login"):
+            triggers.run(_occasion("before_login", principal, user_id))
         token = sessions.begin(
             user_id,
             action="login",
             provider=provider,
             installation_id=principal.installation_id,
         )
+        if triggers.has("_User", "after_login"):
+            triggers.run_after_commit(_occasion("after_login", principal, user_id))
     return {**account_of(user_id), "sessionToken": token}
+
+
+def _occasion(event: Event, principal: Principal, user_id: str) -> Occasion:
+    # Whoever signs in acts for themselves, not for a session that came along.
+    caller = principal if principal.is_master else Principal(principal.authority, user_id=user_id)
+    return Occasion(event, "_User", caller, object=account_of(user_id))
 
 
 def _lock(user_id: str) -> None:
@@ -233,8 +244,14 @@ def owners_view(principal: Principal, user: Wire) -> Wire:
 
 def log_out(principal: Principal) -> None:
     """End the caller's session, if there is one."""
-    if principal.session_id is not None:
-        sessions.end(principal.session_id)
+    if principal.session_id is None:
+        return
+    session: Wire | None = None
+    if triggers.has("_Session", "after_logout"):
+        session = wire_object(service.get(MASTER, "_Session", principal.session_id))
+    sessions.end(principal.session_id)
+    if session is not None:
+        triggers.run_after_commit(Occasion("after_logout", "_Session", principal, object=session))
 
 
 def upgrade_session(principal: Principal) -> Wire:

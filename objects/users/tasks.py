@@ -11,7 +11,14 @@ from typing import Any
 
 from celery import Task, shared_task
 
+from backend.errors import ServiceError
 from backend.logs import get_logger
+from backend.principal import MASTER
+from objects import service, triggers
+from objects.analytics.upkeep import remove_old_events
+from objects.records import wire_object
+from objects.replays.store import remove_expired_answers
+from objects.triggers import Occasion
 from objects.users import accounts, letters, mail_tokens, upkeep
 
 log = get_logger("mail")
@@ -35,6 +42,8 @@ def mail_link(
     if not letters.is_one_mailbox(found.address):
         log.warning("no mail is sent to an address that isn't one mailbox", user=found.user_id)
         return
+    if purpose == mail_tokens.RESET and _is_refused(found.user_id):
+        return
     token = mail_tokens.issue(found.user_id, purpose, found.address)
     if token is None:
         return
@@ -44,6 +53,22 @@ def mail_link(
         log.warning("mail not sent", error=failure, attempt=attempt + 1)
         pause = min(_FIRST_PAUSE * 3**attempt, _LONGEST_PAUSE)
         raise self.retry(exc=MailNotSent(failure), countdown=pause)
+
+
+def _is_refused(user_id: str) -> bool:
+    """Whether a trigger keeps the user from a new password.
+
+    Here and not while the request is answered, whose answer must not tell who has an account.
+    """
+    if not triggers.has("_User", "before_password_reset"):
+        return False
+    user = wire_object(service.get(MASTER, "_User", user_id))
+    try:
+        triggers.run(Occasion("before_password_reset", "_User", MASTER, object=user))
+    except ServiceError as error:
+        log.info("a trigger refused a password reset", user=user_id, error=error.message)
+        return True
+    return False
 
 
 def _failure(address: str, purpose: str, token: str) -> str | None:
@@ -60,7 +85,7 @@ def _failure(address: str, purpose: str, token: str) -> str | None:
 
 @shared_task(name="objects.remove_expired", ignore_result=True)
 def remove_expired() -> None:
-    """Remove sessions and mailed tokens that nobody can use any more."""
-    removed = upkeep.remove_expired()
+    """Remove what nobody can use any more: sessions, mailed tokens, kept answers, old events."""
+    removed = upkeep.remove_expired() + remove_expired_answers() + remove_old_events()
     if removed:
-        log.info("expired sessions and tokens removed", rows=removed)
+        log.info("expired rows removed", rows=removed)

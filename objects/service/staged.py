@@ -1,0 +1,268 @@
+"""Writes in stages: to classes that have rules or triggers.
+
+Each is one transaction, with the object locked from its reading to its writing, so that what rules
+and triggers are shown is what they change. The order is always the same:
+
+- the caller's right to do this at all;
+- triggers before, which may change the write or refuse it;
+- the class's rules, which have the last word;
+- the write itself, and the rules and triggers that belong to it;
+- when all is committed, the triggers after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from typing import Any
+
+from django.db import transaction
+from psycopg.errors import IntegrityError
+
+from backend.errors import ObjectNotFound
+from backend.principal import MASTER, Principal
+from objects import registry, store, triggers, writes
+from objects.constraints import refusal
+from objects.core.class_permissions import Action
+from objects.core.operations import apply, fit
+from objects.core.query import Everything
+from objects.core.schema import with_defaults
+from objects.core.values import Json, equal
+from objects.core.write_parsing import parse_write
+from objects.policy import Scope, writable
+from objects.rules import Change, Rules, rules_of
+from objects.service import storing
+from objects.service.current import with_current_classes
+from objects.service.storing import Created, Updated
+from objects.tables import ClassTable
+from objects.triggers import Event, Occasion
+
+Wire = dict[str, Json]
+
+_SAVING: tuple[Event, ...] = ("before_save", "saved", "after_save")
+_DELETING: tuple[Event, ...] = ("before_delete", "deleted", "after_delete")
+_PLAIN = Rules()
+# What the service alone sets; a trigger's changes of it mean nothing.
+_ITS_OWN = frozenset({"objectId", "createdAt", "updatedAt", "__type", "className"})
+
+
+def concerns_saving(class_name: str) -> bool:
+    """Whether a create or update of objects of the class has stages."""
+    return rules_of(class_name) is not None or triggers.has(class_name, *_SAVING)
+
+
+def concerns_deleting(class_name: str) -> bool:
+    """Whether a delete of objects of the class has stages."""
+    return rules_of(class_name) is not None or triggers.has(class_name, *_DELETING)
+
+
+def create(
+    principal: Principal, class_name: str, fields: dict[str, Any], object_id: str
+) -> Created:
+    """Store a new object; another one may be changed instead, if the rules choose one."""
+    rules = rules_of(class_name) or _PLAIN
+    change = Change(principal, object_id, fields, creating=True)
+    with_current_classes(lambda: storing.check_may_create(principal, class_name))
+    is_prepared = _prepare_early(rules, change, class_name)
+
+    def created() -> Created:
+        attempt = change.anew()
+        with transaction.atomic():
+            trusted = _before_save(attempt, class_name)
+            if not is_prepared:
+                rules.preparing(attempt)
+            rules.beginning(attempt)
+            rules.creating(attempt)
+            if attempt.instead is not None:
+                object_id, created_at = (
+                    str(attempt.instead[name]) for name in ("objectId", "createdAt")
+                )
+                done = _carry_out(rules, attempt, class_name, object_id, trusted)
+                shown = {"updatedAt": done.updated_at, **done.fields}
+                return Created(object_id, created_at, shown, is_new=False)
+            write = parse_write(attempt.fields, creating=True)
+            new = storing.create(principal, class_name, write, attempt.object_id, trusted)
+            with _refusals(class_name):
+                rules.created(attempt)
+            _saved(attempt, class_name, new.object_id, None)
+        return Created(new.object_id, new.created_at, {**new.fields, **attempt.shown})
+
+    return with_current_classes(created)
+
+
+def update(
+    principal: Principal, class_name: str, object_id: str, fields: dict[str, Any]
+) -> Updated:
+    """Change an object; another one if the rules say so."""
+    rules = rules_of(class_name) or _PLAIN
+    change = Change(principal, object_id, fields)
+
+    def check_rights() -> None:
+        table = storing.table_for_writing(principal, class_name, object_id)
+        writable(principal, table, "update", object_id)
+
+    with_current_classes(check_rights)
+    is_prepared = _prepare_early(rules, change, class_name)
+
+    def updated() -> Updated:
+        attempt = change.anew()
+        with transaction.atomic():
+            rules.beginning(attempt)
+            attempt.before = _locked(principal, class_name, object_id, "update")
+            trusted = _before_save(attempt, class_name)
+            if not is_prepared:
+                rules.preparing(attempt)
+            rules.updating(attempt)
+            changed = attempt.before if attempt.instead is None else attempt.instead
+            return _carry_out(rules, attempt, class_name, str(changed["objectId"]), trusted)
+
+    return with_current_classes(updated)
+
+
+def _prepare_early(rules: Rules, change: Change, class_name: str) -> bool:
+    """Do what takes long before the transaction; not if triggers may change what it is about."""
+    if triggers.has(class_name, "before_save"):
+        return False
+    rules.preparing(change)
+    return True
+
+
+def _carry_out(
+    rules: Rules, attempt: Change, class_name: str, object_id: str, trusted: frozenset[str]
+) -> Updated:
+    """Change this object as the rules want it by now."""
+    write = parse_write(attempt.fields, creating=False)
+    done = storing.update(attempt.principal, class_name, object_id, write, trusted)
+    with _refusals(class_name):
+        rules.updated(attempt)
+    _saved(attempt, class_name, object_id, attempt.instead or attempt.before)
+    return Updated(done.updated_at, {**done.fields, **attempt.shown})
+
+
+def delete(principal: Principal, class_name: str, object_id: str) -> None:
+    """Remove an object."""
+    rules = rules_of(class_name) or _PLAIN
+
+    def deleted() -> None:
+        change = Change(principal, object_id, {})
+        with transaction.atomic():
+            change.before = _locked(principal, class_name, object_id, "delete")
+            if triggers.has(class_name, "before_delete"):
+                occasion = _deletion("before_delete", change, class_name)
+                triggers.run(occasion)
+            rules.deleting(change)
+            if not writes.delete(_table(class_name), object_id, Everything(), Scope(principal)):
+                # A trigger was faster.
+                raise ObjectNotFound
+            rules.deleted(change)
+            triggers.run(_deletion("deleted", change, class_name))
+            triggers.run_after_commit(_deletion("after_delete", change, class_name))
+
+    with_current_classes(deleted)
+
+
+def _deletion(event: Event, change: Change, class_name: str) -> Occasion:
+    return Occasion(event, class_name, change.principal, object=deepcopy(change.before))
+
+
+# -- Triggers around a save -----------------------------------------------------------------------
+
+
+def _before_save(attempt: Change, class_name: str) -> frozenset[str]:
+    """Let triggers see and change what will be stored; the names of the fields they changed."""
+    if not triggers.has(class_name, "before_save"):
+        return frozenset()
+    # Proofs of other services aren't JSON by now, and nobody's business.
+    proofs = {name: attempt.fields[name] for name in ("authData",) if name in attempt.fields}
+    fields = {name: value for name, value in attempt.fields.items() if name not in proofs}
+    table = registry.find(class_name)
+    given = _outcome(table, fields, attempt)
+    occasion = Occasion(
+        "before_save",
+        class_name,
+        attempt.principal,
+        object=deepcopy(given),
+        original=deepcopy(attempt.before),
+    )
+    wanted = triggers.run(occasion).object or {}
+    changed: Wire = {
+        name: value
+        for name, value in wanted.items()
+        if name not in _ITS_OWN and not (name in given and equal(given[name], value))
+    }
+    removed = given.keys() - wanted.keys() - _ITS_OWN
+    touched = changed.keys() | removed
+    kept = {name: value for name, value in fields.items() if name.partition(".")[0] not in touched}
+    deletions: Wire = {name: {"__op": "Delete"} for name in removed}
+    attempt.fields = {**kept, **proofs, **changed, **deletions}
+    told: Wire = {name: value for name, value in changed.items() if name != "password"}
+    told |= deletions
+    attempt.shown |= told if table is None else storing.shown_to(attempt.principal, table, told)
+    return frozenset(touched)
+
+
+def _outcome(table: ClassTable | None, fields: Wire, attempt: Change) -> Wire:
+    """The object as this write would make it."""
+    write = parse_write(fields, creating=attempt.creating)
+    if table is not None:
+        write, _ = fit(write, table.schema)
+    outcome = apply(write, attempt.before or {})
+    if attempt.creating and table is not None:
+        outcome = {**with_defaults(table.schema, outcome)}
+    return outcome
+
+
+def _saved(attempt: Change, class_name: str, object_id: str, original: Wire | None) -> None:
+    """Tell triggers what is stored by now."""
+    if not triggers.has(class_name, "saved", "after_save"):
+        return
+    record = store.get(_table(class_name), object_id, Everything(), Scope(MASTER))
+    if record is None:
+        return  # a trigger inside of this transaction has removed it
+
+    def occasion(event: Event) -> Occasion:
+        return Occasion(
+            event,
+            class_name,
+            attempt.principal,
+            object=record.object(),
+            original=deepcopy(original),
+        )
+
+    triggers.run(occasion("saved"))
+    triggers.run_after_commit(occasion("after_save"))
+
+
+# -- What rules stand on --------------------------------------------------------------------------
+
+
+def _table(class_name: str) -> ClassTable:
+    table = registry.find(class_name)
+    if table is None:
+        raise store.StaleClass((class_name,))
+    return table
+
+
+def _locked(
+    principal: Principal, class_name: str, object_id: str, action: Action
+) -> dict[str, Json]:
+    """The object, locked for the transaction; ``ObjectNotFound`` if the caller can't do this."""
+    table = storing.table_for_writing(principal, class_name, object_id)
+    condition = writable(principal, table, action, object_id)
+    record = writes.lock(table, object_id, condition, Scope(principal))
+    if record is None:
+        raise ObjectNotFound
+    return record.object()
+
+
+@contextmanager
+def _refusals(class_name: str) -> Iterator[None]:
+    """Tell a client what it means when a statement of the rules violates a constraint."""
+    try:
+        yield
+    except IntegrityError as error:
+        refused = refusal(_table(class_name), error)
+        if refused is None:
+            raise
+        raise refused from None

@@ -1,0 +1,191 @@
+"""Single writes as a class's definition and permissions have them: what ``writing`` and ``staged``
+stand on. Nothing here knows rules or triggers, or asks twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from django.db import transaction
+
+from backend.errors import ObjectNotFound
+from backend.principal import Principal
+from objects import registry, writes
+from objects.core.access import Acl, default_acl
+from objects.core.names import is_object_id, new_object_id
+from objects.core.operations import Write, apply, echo, fit
+from objects.core.query import Query, all_of
+from objects.core.schema import check_not_emptied, check_required, with_defaults
+from objects.core.values import Json
+from objects.policy import (
+    Scope,
+    check_class,
+    check_missing_class,
+    fields_hidden_somewhere,
+    writable,
+)
+from objects.service.growing import add_fields, check_may_create_class, create_class
+from objects.tables import ClassTable
+from objects.writes import Written
+
+_NO_FIELDS: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """A new object: its id, its time, and the fields that the service has computed for it."""
+
+    object_id: str
+    created_at: str
+    fields: dict[str, Json] = field(default_factory=dict)
+    is_new: bool = True
+    """Not so if the rules of the class chose to change an object that was there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Updated:
+    """A changed object: the time of the change, and the results of update operators."""
+
+    updated_at: str
+    fields: dict[str, Json] = field(default_factory=dict)
+
+
+class NotTogether(Exception):
+    """Objects that one statement can't store."""
+
+
+def check_may_create(principal: Principal, class_name: str) -> None:
+    """Raise what keeps the caller from creating objects of the class, or the class itself."""
+    table = registry.find(class_name)
+    if table is None:
+        check_may_create_class(principal, class_name)
+    else:
+        check_class(principal, table, "create")
+
+
+def create(
+    principal: Principal,
+    class_name: str,
+    write: Write,
+    object_id: str,
+    trusted: frozenset[str] = _NO_FIELDS,
+) -> Created:
+    """Store a new object. Fields in ``trusted`` may be new to the class whoever the caller is."""
+    table = registry.find(class_name)
+    if table is None:
+        check_may_create_class(principal, class_name)
+        with transaction.atomic():
+            create_class(class_name)
+            return create(principal, class_name, write, object_id, trusted)
+    check_class(principal, table, "create")
+    fitted, new_fields = fit(write, table.schema)
+    if new_fields:
+        if new_fields.keys() - trusted:
+            check_class(principal, table, "addField", creating=True)
+        with transaction.atomic():
+            table, fitted = add_fields(class_name, write)
+            return _insert(principal, table, fitted, object_id)
+    return _insert(principal, table, fitted, object_id)
+
+
+@dataclass(frozen=True, slots=True)
+class _New:
+    """An object that is ready to be stored, and what the answer will show of it."""
+
+    object_id: str
+    fields: dict[str, Json]
+    acl: Acl
+    shown: dict[str, Json]
+
+
+def _new_object(principal: Principal, table: ClassTable, write: Write, object_id: str) -> _New:
+    given = apply(write, {})
+    given.pop("ACL", None)
+    fields = with_defaults(table.schema, given)
+    check_required(table.schema, fields)
+    acl = write.acl
+    if acl is None:
+        acl = default_acl(table.schema.permissions, principal.user_id)
+    defaults = {name: value for name, value in fields.items() if given.get(name) is not value}
+    shown = shown_to(principal, table, {**echo(write, fields), **defaults})
+    return _New(object_id, fields, acl, shown)
+
+
+def _insert(principal: Principal, table: ClassTable, write: Write, object_id: str) -> Created:
+    new = _new_object(principal, table, write, object_id)
+    created_at = writes.create(table, object_id, new.fields, new.acl, write.relations)
+    return Created(object_id, created_at, new.shown)
+
+
+def create_together(
+    principal: Principal, class_name: str, together: Sequence[Write]
+) -> list[Created]:
+    """Store new objects by one statement. Raises ``NotTogether`` if that can't be done."""
+    table = registry.find(class_name)
+    if table is None:
+        raise NotTogether
+    check_class(principal, table, "create")
+    new = []
+    for write in together:
+        fitted, new_fields = fit(write, table.schema)
+        if new_fields or fitted.relations:
+            raise NotTogether
+        new.append(_new_object(principal, table, fitted, new_object_id()))
+    created_at = writes.create_many(table, [(one.object_id, one.fields, one.acl) for one in new])
+    return [Created(one.object_id, created_at, one.shown) for one in new]
+
+
+def update(
+    principal: Principal,
+    class_name: str,
+    object_id: str,
+    write: Write,
+    trusted: frozenset[str] = _NO_FIELDS,
+) -> Updated:
+    """Change an object. Fields in ``trusted`` may be new to the class whoever the caller is."""
+    table = table_for_writing(principal, class_name, object_id)
+    condition = writable(principal, table, "update", object_id)
+    fitted, new_fields = fit(write, table.schema)
+    if new_fields:
+        if new_fields.keys() - trusted:
+            condition = all_of(condition, check_class(principal, table, "addField"))
+        with transaction.atomic():
+            table, fitted = add_fields(class_name, write)
+            return _change(principal, table, object_id, fitted, condition)
+    return _change(principal, table, object_id, fitted, condition)
+
+
+def _change(
+    principal: Principal, table: ClassTable, object_id: str, write: Write, condition: Query
+) -> Updated:
+    check_not_emptied(table.schema, write.emptied)
+    written: Written | None = writes.update(table, object_id, write, condition, Scope(principal))
+    if written is None:
+        raise ObjectNotFound
+    return Updated(written.timestamp, shown_to(principal, table, written.echo))
+
+
+def delete(principal: Principal, class_name: str, object_id: str) -> None:
+    """Remove an object."""
+    table = table_for_writing(principal, class_name, object_id)
+    condition = writable(principal, table, "delete", object_id)
+    if not writes.delete(table, object_id, condition, Scope(principal)):
+        raise ObjectNotFound
+
+
+def table_for_writing(principal: Principal, class_name: str, object_id: str) -> ClassTable:
+    """The class of an object that is to be changed. Raises ``ObjectNotFound``."""
+    table = registry.find(class_name)
+    if table is None:
+        check_missing_class(principal, class_name)
+        raise ObjectNotFound
+    if not is_object_id(object_id):
+        raise ObjectNotFound
+    return table
+
+
+def shown_to(principal: Principal, table: ClassTable, fields: dict[str, Json]) -> dict[str, Json]:
+    """The answer to a write, without what the caller may not see."""
+    hidden = fields_hidden_somewhere(principal, table) if fields else _NO_FIELDS
+    return {name: value for name, value in fields.items() if name not in hidden}

@@ -1,0 +1,223 @@
+"""What a deployment's own code does around the operations on objects.
+
+The door calls in here; who is called is registered by the layer above (``functions``: Python
+functions and webhooks). A handler is given an ``Occasion`` and may change it where the event says
+so, or raise a ``ServiceError``. Handlers of events before an operation, and of ``saved`` and
+``deleted``, run inside of the operation's transaction: what they raise undoes all of it. Those of
+the other events after one run when it is committed, and nothing that they do can undo it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Final, Literal, TypeAlias
+
+from django.db import transaction
+
+from backend.errors import OperationForbidden, ServiceError
+from backend.logs import get_logger
+from backend.principal import Principal
+from objects.core.query import Everything, FindOptions, Query
+from objects.core.values import Json
+
+Wire: TypeAlias = dict[str, Json]
+
+Event: TypeAlias = Literal[
+    "before_save",  # may change ``object``
+    "saved",  # inside of the transaction
+    "after_save",
+    "before_delete",
+    "deleted",  # inside of the transaction
+    "after_delete",
+    "before_find",  # may change ``query``, or give ``objects`` instead of asking the database
+    "after_find",  # may change ``objects``
+    "before_login",
+    "after_login",
+    "after_logout",
+    "before_password_reset",
+]
+
+EVERY_CLASS: Final = "*"
+FILE: Final = "@File"
+CONFIG: Final = "@Config"
+"""What has triggers like a class, and is none."""
+
+# Of these only sign-out is anybody's business (reference section 5).
+_WITHOUT_TRIGGERS: Final = frozenset(
+    {
+        *("_Session", "_JobStatus", "_PushStatus", "_Hooks", "_GlobalConfig"),
+        *("_GraphQLConfig", "_JobSchedule", "_Audience", "_Idempotency"),
+    }
+)
+_OF_USERS: Final = frozenset({"before_login", "after_login", "before_password_reset"})
+_OF_SESSIONS: Final = frozenset({"after_logout"})
+
+log = get_logger("triggers")
+
+
+@dataclass
+class Occasion:
+    """One moment at which handlers run.
+
+    ``object`` is the object as it will be (before) or is (after), ``original`` what it was, None
+    for a new one. Objects are in wire form, with their access list as ``ACL``.
+    """
+
+    event: Event
+    class_name: str
+    principal: Principal
+    object: Wire | None = None
+    original: Wire | None = None
+    query: FindOptions | None = None
+    objects: list[Wire] | None = None
+    is_get: bool = False
+    is_count: bool = False
+
+
+Handler: TypeAlias = Callable[[Occasion], None]
+Source: TypeAlias = Callable[[str], Mapping[Event, tuple[Handler, ...]]]
+"""Says for a class which handlers each event has."""
+
+_handlers: dict[tuple[Event, str], list[Handler]] = {}
+_sources: list[Source] = []
+
+
+def register(event: Event, class_name: str, handler: Handler) -> None:
+    """Call the handler at this event of the class; ``*`` stands for every class of objects.
+
+    Raises ``ValueError`` if the class has no such event.
+    """
+    check_event(event, class_name)
+    _handlers.setdefault((event, class_name), []).append(handler)
+    _registered.cache_clear()
+
+
+def unregister(event: Event, class_name: str, handler: Handler) -> None:
+    """Undo a ``register``."""
+    _handlers[event, class_name].remove(handler)
+    _registered.cache_clear()
+
+
+def add_source(source: Source) -> None:
+    """Ask this as well for the handlers of a class. It is asked at every operation."""
+    _sources.append(source)
+
+
+def check_event(event: Event, class_name: str) -> None:
+    """Raise ``ValueError`` if a class can't have triggers of this kind."""
+    if event in _OF_SESSIONS:
+        fits = class_name == "_Session"
+    elif event in _OF_USERS:
+        fits = class_name == "_User"
+    elif class_name == CONFIG:
+        fits = event in ("before_save", "after_save")
+    elif class_name == FILE:
+        fits = event not in ("saved", "deleted")
+    else:
+        fits = class_name not in _WITHOUT_TRIGGERS
+    if not fits:
+        raise ValueError(f"{class_name} has no trigger {event}")
+
+
+@lru_cache(maxsize=4096)
+def _registered(class_name: str) -> Mapping[Event, tuple[Handler, ...]]:
+    names = [class_name]
+    if not class_name.startswith("@") and class_name not in _WITHOUT_TRIGGERS:
+        names.append(EVERY_CLASS)
+    found: dict[Event, tuple[Handler, ...]] = {}
+    for name in names:
+        for (event, registered), handlers in _handlers.items():
+            if registered == name and handlers:
+                found[event] = (*found.get(event, ()), *handlers)
+    return found
+
+
+def handlers(event: Event, class_name: str) -> tuple[Handler, ...]:
+    """Who is called, in order: first those of the class, then those of every class."""
+    found = _registered(class_name).get(event, ())
+    for source in _sources:
+        found += source(class_name).get(event, ())
+    return found
+
+
+def has(class_name: str, *events: Event) -> bool:
+    """Whether anybody is called at one of these events. Costs next to nothing."""
+    registered = _registered(class_name)
+    if registered and not registered.keys().isdisjoint(events):
+        return True
+    return any(not source(class_name).keys().isdisjoint(events) for source in _sources)
+
+
+def run(occasion: Occasion) -> Occasion:
+    """Call the handlers of an event, one after the other; the occasion as they left it."""
+    for handler in handlers(occasion.event, occasion.class_name):
+        handler(occasion)
+    return occasion
+
+
+def run_after_commit(occasion: Occasion) -> None:
+    """Call the handlers when the transaction under way is committed; now, if there is none."""
+    if has(occasion.class_name, occasion.event):
+        transaction.on_commit(partial(_run_afterwards, occasion))
+
+
+def _run_afterwards(occasion: Occasion) -> None:
+    for handler in handlers(occasion.event, occasion.class_name):
+        try:
+            handler(occasion)
+        except ServiceError as error:
+            # Too late to refuse.
+            log.warning(
+                "trigger refused what is done",
+                event=occasion.event,
+                class_name=occasion.class_name,
+                error=error.message,
+            )
+        except Exception as error:
+            log.error(
+                "trigger failed",
+                event=occasion.event,
+                class_name=occasion.class_name,
+                exc_info=error,
+            )
+
+
+# -- Finding --------------------------------------------------------------------------------------
+
+
+def before_find(
+    principal: Principal, class_name: str, options: FindOptions, *, is_get: bool = False
+) -> tuple[FindOptions, list[Wire] | None]:
+    """What is asked in the end, and the objects if the handlers have given them themselves."""
+    if not has(class_name, "before_find"):
+        return options, None
+    occasion = Occasion(
+        "before_find",
+        class_name,
+        principal,
+        query=options,
+        is_get=is_get,
+        is_count=options.count and options.limit == 0,
+    )
+    run(occasion)
+    return occasion.query or options, occasion.objects
+
+
+def after_find(
+    principal: Principal, class_name: str, objects: Iterable[Wire], *, is_get: bool = False
+) -> list[Wire]:
+    """What was found, as the handlers want it."""
+    occasion = Occasion("after_find", class_name, principal, objects=list(objects), is_get=is_get)
+    return run(occasion).objects or []
+
+
+def narrowing(principal: Principal, class_name: str) -> Query:
+    """What the handlers before a find add for objects that are reached by other ways: sub-queries,
+    includes. Giving objects instead counts as finding none."""
+    asked = FindOptions(where=Everything(), limit=1)
+    options, objects = before_find(principal, class_name, asked)
+    if objects is not None:
+        raise OperationForbidden(f"Objects of {class_name} can only be asked for by themselves.")
+    return options.where
