@@ -28,6 +28,7 @@ DEFAULTS: dict[str, Any] = {
     "MOUNT_PATH": "/api",
     "PUBLIC_URL": "http://localhost:8000",
     "PARSE_HEADERS": True,
+    "API_DOCS": True,
     "MAX_BODY_SIZE": 20 * 1024 * 1024,
     "MAX_UPLOAD_SIZE": 20 * 1024 * 1024,
     # Queries
@@ -101,6 +102,7 @@ class ServiceSettings:
     MOUNT_PATH: str
     PUBLIC_URL: str
     PARSE_HEADERS: bool
+    API_DOCS: bool
     MAX_BODY_SIZE: int
     MAX_UPLOAD_SIZE: int
     DEFAULT_LIMIT: int

@@ -5,12 +5,15 @@ from __future__ import annotations
 from django.urls import path
 
 from backend.api.health import health
+from backend.api.openapi.service_routes import contribute_service
+from backend.api.openapi.views import DocsPage, DocumentView
 from objects.views.aggregate import AggregateView
 from objects.views.batch import BatchView
 from objects.views.classes import ObjectsView, ObjectView
 from objects.views.config import ConfigView
 from objects.views.files import FileMetadataView, FileView, NamelessFileView, StoredFileView
 from objects.views.mail import RequestPasswordResetView, VerificationEmailRequestView
+from objects.views.openapi import contribute_objects
 from objects.views.pages import (
     ChoosePasswordPage,
     NoticePage,
@@ -66,6 +69,8 @@ urlpatterns = [
     path("files/<str:name>", FileView.as_view()),
     path("files", NamelessFileView.as_view()),
     path("health", health),
+    path("openapi.json", DocumentView.as_view()),
+    path("docs", DocsPage.as_view()),
     path("batch", BatchView.as_view()),
     path("config", ConfigView.as_view()),
     path("schemas", SchemasView.as_view()),
@@ -73,3 +78,6 @@ urlpatterns = [
     path("purge/<str:class_name>", PurgeView.as_view()),
     path("aggregate/<str:class_name>", AggregateView.as_view()),
 ]
+
+contribute_service()
+contribute_objects()

@@ -1,0 +1,71 @@
+"""The routes that belong to no app: health, and the document itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from backend.api.openapi.operations import Operation, answer
+from backend.api.openapi.sources import Names, Offer, Part, contribute
+from backend.conf import service_settings
+from backend.principal import Principal
+
+_TAG = "Service"
+_OK: dict[str, Any] = {
+    "type": "object",
+    "properties": {"status": {"const": "ok"}},
+    "required": ["status"],
+}
+
+
+def contribute_service() -> None:
+    """Describe the routes of ``backend.api``."""
+    contribute(_routes)
+
+
+def _routes(principal: Principal) -> Offer:
+    with_page = service_settings.API_DOCS
+    return Offer(with_page, lambda names: _part(names, with_page))
+
+
+def _part(names: Names, with_page: bool) -> Part:
+    part = Part(
+        {
+            "/health": {
+                "get": Operation(
+                    "health",
+                    _TAG,
+                    "Whether the service answers",
+                    {"200": answer("It does.", _OK)},
+                    requires=None,
+                    refuses=False,
+                )
+            },
+            "/openapi.json": {
+                "get": Operation(
+                    "openapi",
+                    _TAG,
+                    "This document, as the caller may know it",
+                    {
+                        "200": answer("The document.", {"type": "object"}, ETag="ETag"),
+                        "304": {"description": "It is what you have."},
+                    },
+                )
+            },
+        }
+    )
+    if with_page:
+        part.paths["/docs"] = {
+            "get": Operation(
+                "docs",
+                _TAG,
+                "A page to read this document and try requests",
+                {
+                    "200": {
+                        "description": "The page.",
+                        "content": {"text/html": {"schema": {"type": "string"}}},
+                    }
+                },
+                requires=None,
+            )
+        }
+    return part

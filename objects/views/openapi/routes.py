@@ -1,0 +1,254 @@
+"""Objects of any class, batches, aggregation, parameters of the app, and classes themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from backend.api.openapi import Operation, answer, body, parameter, ref
+from backend.api.openapi.operations import json_text, query
+from backend.api.permissions import Requires
+from objects.views.openapi.classes import (
+    OBJECT_FIELDS,
+    Forms,
+    Paths,
+    Words,
+    results_of,
+    routes,
+)
+
+Json = dict[str, Any]
+
+_MASTER = Requires.MASTER_KEY
+_OBJECT: Json = {"type": "object"}
+_TIME: Json = {"type": "string", "format": "date-time"}
+_FLAGS: Json = {"type": "object", "additionalProperties": {"type": "boolean"}}
+
+SCHEMAS: dict[str, Json] = {
+    "EmptyAnswer": {"type": "object", "maxProperties": 0},
+    "CreatedAnswer": {
+        "type": "object",
+        "description": "Beside these, fields that the service has computed.",
+        "properties": {"objectId": {"type": "string"}, "createdAt": _TIME},
+        "required": ["objectId", "createdAt"],
+    },
+    "UpdatedAnswer": {
+        "type": "object",
+        "description": "Beside this, the results of operators.",
+        "properties": {"updatedAt": _TIME},
+        "required": ["updatedAt"],
+    },
+    "AnyObject": {
+        "type": "object",
+        "description": "An object of any class: its fields are beside these.",
+        "properties": {**OBJECT_FIELDS, "ACL": ref("AccessList")},
+        "required": [*OBJECT_FIELDS],
+    },
+    "AnyResults": results_of(ref("AnyObject")),
+    "AnyFields": {
+        "type": "object",
+        "description": "Fields by name: values, typed values, operators.",
+        "properties": {"ACL": ref("AccessList")},
+    },
+    "BatchItem": {
+        "type": "object",
+        "properties": {
+            "method": {"enum": ["GET", "POST", "PUT", "DELETE"]},
+            "path": {
+                "type": "string",
+                "description": "With the mount path: `/api/classes/Note`.",
+            },
+            "body": _OBJECT,
+        },
+        "required": ["method", "path"],
+    },
+    "BatchForm": {
+        "type": "object",
+        "properties": {
+            "requests": {"type": "array", "items": ref("BatchItem")},
+            "transaction": {
+                "type": "boolean",
+                "default": False,
+                "description": "All or nothing.",
+            },
+        },
+        "required": ["requests"],
+    },
+    "BatchAnswer": {
+        "type": "object",
+        "properties": {"success": {}, "error": ref("ErrorAnswer")},
+        "minProperties": 1,
+        "maxProperties": 1,
+    },
+    "ConfigParameters": {
+        "type": "object",
+        "properties": {"params": _OBJECT, "masterKeyOnly": _FLAGS},
+        "required": ["params"],
+    },
+    "ClassPermissions": {
+        "type": "object",
+        "description": "Who may do what: `find`, `get`, `count`, `create`, `update`, `delete`,"
+        " `addField`, `readUserFields`, `writeUserFields`, `protectedFields`, `ACL`.",
+    },
+    "ClassField": {
+        "type": "object",
+        "properties": {
+            "type": {
+                "enum": [
+                    *("String", "Number", "Boolean", "Object", "Array", "Date", "Pointer"),
+                    *("GeoPoint", "Bytes", "File", "Polygon", "Relation", "ACL"),
+                ]
+            },
+            "targetClass": {"type": "string"},
+            "required": {"type": "boolean"},
+            "defaultValue": {},
+            "unique": {"type": "boolean"},
+            "__op": {"const": "Delete", "description": "Removes the field."},
+        },
+    },
+    "ClassSchema": {
+        "type": "object",
+        "properties": {
+            "className": {"type": "string"},
+            "fields": {"type": "object", "additionalProperties": ref("ClassField")},
+            "classLevelPermissions": ref("ClassPermissions"),
+            "indexes": {"type": "object", "additionalProperties": _OBJECT},
+        },
+    },
+    "ClassSchemas": {
+        "type": "object",
+        "properties": {"results": {"type": "array", "items": ref("ClassSchema")}},
+        "required": ["results"],
+    },
+    "AggregateResults": {
+        "type": "object",
+        "properties": {"results": {"type": "array", "items": {}}},
+        "required": ["results"],
+    },
+}
+
+_OBJECTS = Words(
+    "Objects",
+    "an object",
+    "objects",
+    {
+        "find": "listObjects",
+        "create": "addObject",
+        "get": "readObject",
+        "update": "changeObject",
+        "delete": "removeObject",
+    },
+)
+_ANY = Forms("AnyObject", "AnyFields", "AnyFields", "AnyResults", "PointerValue")
+
+
+def any_objects() -> Paths:
+    """``/classes/{className}``."""
+    return routes(
+        "/classes/{className}", _ANY, _OBJECTS, ("find", "create", "get", "update", "delete")
+    )
+
+
+def others() -> Paths:
+    """``/batch``, ``/config``, ``/schemas``, ``/purge``, ``/aggregate``."""
+    schema = answer("The class.", ref("ClassSchema"))
+    done = {"200": answer("It is done.", ref("EmptyAnswer"))}
+    return {
+        "/batch": {
+            "post": Operation(
+                "batch",
+                "Batch",
+                "Several requests in one, in order",
+                {
+                    "200": answer(
+                        "One answer for each request.",
+                        {"type": "array", "items": ref("BatchAnswer")},
+                    )
+                },
+                body=body(ref("BatchForm")),
+            )
+        },
+        "/config": {
+            "get": Operation(
+                "readConfig",
+                "Config",
+                "The parameters of the app",
+                {"200": answer("The parameters.", ref("ConfigParameters"))},
+            ),
+            "put": Operation(
+                "changeConfig",
+                "Config",
+                "Set and remove parameters of the app",
+                {
+                    "200": answer(
+                        "They are saved.",
+                        {"type": "object", "properties": {"result": {"const": True}}},
+                    )
+                },
+                requires=_MASTER,
+                body=body(ref("ConfigParameters")),
+            ),
+        },
+        "/schemas": {
+            "get": Operation(
+                "listClasses",
+                "Classes",
+                "All classes",
+                {"200": answer("The classes.", ref("ClassSchemas"))},
+                requires=_MASTER,
+            ),
+            "post": Operation(
+                "addNamedClass",
+                "Classes",
+                "Create the class that the body names",
+                {"200": schema},
+                requires=_MASTER,
+                body=body(ref("ClassSchema")),
+            ),
+        },
+        "/schemas/{className}": {
+            "get": Operation("readClass", "Classes", "A class", {"200": schema}, requires=_MASTER),
+            "post": Operation(
+                "addClass",
+                "Classes",
+                "Create a class",
+                {"200": schema},
+                requires=_MASTER,
+                body=body(ref("ClassSchema"), required=False),
+            ),
+            "put": Operation(
+                "changeClass",
+                "Classes",
+                "Change fields, permissions and indexes of a class",
+                {"200": schema},
+                requires=_MASTER,
+                body=body(ref("ClassSchema")),
+            ),
+            "delete": Operation(
+                "removeClass", "Classes", "Remove an empty class", done, requires=_MASTER
+            ),
+        },
+        "/purge/{className}": {
+            "delete": Operation(
+                "purgeClass", "Classes", "Remove all objects of a class", done, requires=_MASTER
+            )
+        },
+        "/aggregate/{className}": {
+            "get": Operation(
+                "aggregate",
+                "Objects",
+                "Run a pipeline, or list the distinct values of a field",
+                {"200": answer("The outcome.", ref("AggregateResults"))},
+                requires=_MASTER,
+                parameters=(
+                    query(
+                        "pipeline",
+                        json_text({"type": "array", "items": {"type": "object"}}),
+                        'Stages as JSON: `[{"$group": {"_id": "$city", "n": {"$sum": 1}}}]`.',
+                    ),
+                    query("distinct", {"type": "string"}, "The field whose values to list."),
+                    parameter("where"),
+                ),
+                description="Stages can also be parameters themselves: `$match`, `$group`, …",
+            )
+        },
+    }

@@ -1,0 +1,57 @@
+"""The classes as a caller may know them.
+
+A class is visible to whoever may do something in it; of its fields those are that the caller may
+see of every object. A name that isn't here is one of which the caller must not learn whether
+there is such a class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from backend.errors import ServiceError
+from backend.principal import Principal
+from objects import registry
+from objects.core.class_permissions import ACTIONS, Action
+from objects.core.query import Nothing
+from objects.core.schema import FieldType
+from objects.policy import check_class, fields_hidden_somewhere
+from objects.tables import ClassTable
+
+
+@dataclass(frozen=True, slots=True)
+class VisibleClass:
+    """A class as one caller may know it. ``version`` is new whenever the class has changed."""
+
+    name: str
+    version: int
+    fields: Mapping[str, FieldType]
+    actions: frozenset[Action]
+    hidden: frozenset[str]
+
+
+def visible_classes(principal: Principal) -> list[VisibleClass]:
+    """The classes in which the caller may do something, by name; all of them for a master key."""
+    found = []
+    for table in registry.all_classes():
+        actions = frozenset(ACTIONS) if principal.is_master else _actions(principal, table)
+        if actions - {"addField"}:
+            hidden = fields_hidden_somewhere(principal, table)
+            fields = table.schema.fields
+            if hidden:
+                fields = {name: one for name, one in fields.items() if name not in hidden}
+            found.append(VisibleClass(table.class_name, table.version, fields, actions, hidden))
+    return found
+
+
+def _actions(principal: Principal, table: ClassTable) -> frozenset[Action]:
+    return frozenset(action for action in ACTIONS if _may(principal, table, action))
+
+
+def _may(principal: Principal, table: ClassTable, action: Action) -> bool:
+    try:
+        condition = check_class(principal, table, action, creating=action == "addField")
+    except ServiceError:
+        return False
+    return not isinstance(condition, Nothing)
