@@ -82,6 +82,13 @@ DEFAULTS: dict[str, Any] = {
     "FILE_URL_VALIDITY": 3600,
     "FILE_URL_DOMAINS": (),
     "FILE_CLEAN_UP": False,
+    # Analytics: days, and how many events at most
+    "EVENT_RETENTION": 90,
+    "EVENT_LIMIT": 1_000_000,
+    # Requests that are sent again, in seconds
+    "IDEMPOTENCY": "replay",
+    "IDEMPOTENCY_PATHS": (".*",),
+    "IDEMPOTENCY_TTL": 86_400,
     # The database, in milliseconds
     "STATEMENT_TIMEOUT": 30_000,
     "LOCK_TIMEOUT": 5_000,
@@ -144,6 +151,11 @@ class ServiceSettings:
     FILE_URL_VALIDITY: int
     FILE_URL_DOMAINS: tuple[str, ...]
     FILE_CLEAN_UP: bool
+    EVENT_RETENTION: int
+    EVENT_LIMIT: int
+    IDEMPOTENCY: str
+    IDEMPOTENCY_PATHS: tuple[str, ...]
+    IDEMPOTENCY_TTL: int
     STATEMENT_TIMEOUT: int
     LOCK_TIMEOUT: int
 

@@ -39,6 +39,8 @@ ServiceError
 ├── ValidationFailed        142   400  a required field is missing
 ├── FileDeleteFailed        153   400
 ├── InvalidValue            162   400
+├── DuplicateRequest        159   400  a request id that was used before
+├── InvalidEventName        160   400
 ├── UsernameMissing         200   400
 ├── PasswordMissing         201   400
 ├── UsernameTaken           202   400
@@ -236,6 +238,17 @@ class InvalidValue(ServiceError):
 
 class UsernameMissing(ServiceError):
     code = 200
+
+
+class DuplicateRequest(ServiceError):
+    code = 159
+
+    def __init__(self, message: str = "Duplicate request") -> None:
+        super().__init__(message)
+
+
+class InvalidEventName(ServiceError):
+    code = 160
 
 
 class PasswordMissing(ServiceError):

@@ -21,6 +21,7 @@ from backend import (
     logs,
     mail_settings,
     provider_settings,
+    request_settings,
 )
 from backend.conf import DEFAULTS
 from backend.embedded.folder import DataFolder
@@ -101,6 +102,7 @@ _service |= {
 }
 _service |= file_settings.service_values()
 _service |= mail_settings.service_values(PUBLIC_URL)
+_service |= request_settings.service_values()
 for _name in (
     "MAX_BODY_SIZE",
     "MAX_UPLOAD_SIZE",
@@ -162,6 +164,7 @@ CORS_EXPOSE_HEADERS = [
     "location",
     "x-request-id",
     "retry-after",
+    "idempotent-replayed",
     *(f"ratelimit-{name}" for name in ("limit", "remaining", "reset")),
 ]
 CORS_ALLOW_METHODS = ["GET", "POST", "PUT", "DELETE", "OPTIONS"]

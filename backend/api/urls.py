@@ -7,10 +7,12 @@ from django.urls import path
 from backend.api.health import health
 from backend.api.openapi.service_routes import contribute_service
 from backend.api.openapi.views import DocsPage, DocumentView
+from backend.api.server_info import ServerInfoView
 from objects.views.aggregate import AggregateView
 from objects.views.batch import BatchView
 from objects.views.classes import ObjectsView, ObjectView
 from objects.views.config import ConfigView
+from objects.views.events import EventsView, EventView
 from objects.views.files import FileMetadataView, FileView, NamelessFileView, StoredFileView
 from objects.views.mail import RequestPasswordResetView, VerificationEmailRequestView
 from objects.views.openapi import contribute_objects
@@ -73,6 +75,9 @@ urlpatterns = [
     path("docs", DocsPage.as_view()),
     path("batch", BatchView.as_view()),
     path("config", ConfigView.as_view()),
+    path("events/<str:name>", EventView.as_view()),
+    path("events", EventsView.as_view()),
+    path("serverInfo", ServerInfoView.as_view()),
     path("schemas", SchemasView.as_view()),
     path("schemas/<str:class_name>", SchemaView.as_view()),
     path("purge/<str:class_name>", PurgeView.as_view()),

@@ -18,8 +18,9 @@ from typing import Any, ClassVar
 from django.http import HttpRequest, HttpResponse
 from rest_framework.views import APIView
 
-from backend.api import authentication, gate, parsers
+from backend.api import authentication, gate, idempotency, parsers
 from backend.api.exceptions import error_response
+from backend.api.idempotency import Keeping
 from backend.api.permissions import Requires, check_route
 from backend.api.renderers import Answer, render
 from backend.conf import service_settings
@@ -66,12 +67,24 @@ class ServiceView(APIView):
     """Whether a session token that comes along has to be a valid one."""
     in_transaction: ClassVar[bool] = True
     """Whether it may be part of a batch that is undone as a whole."""
+    keeping: ClassVar[Keeping] = Keeping.IN_TRANSACTION
+    """How its answers are kept for requests with an id that are sent again."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         try:
-            response = render(
-                self.answer(read_call(request, with_session=self.with_session), **kwargs)
-            )
+            call = read_call(request, with_session=self.with_session)
+            given = idempotency.request_id(request.META)
+            if given is None:
+                answer = self.answer(call, **kwargs)
+            else:
+                answer = idempotency.answer(
+                    given,
+                    call,
+                    request.path_info[len(service_settings.MOUNT_PATH) :],
+                    self.keeping_of(call),
+                    lambda call: self.answer(call, **kwargs),
+                )
+            response = render(answer)
         except Exception as error:
             response = error_response(error, request)
         return gate.stamped(response, request)
@@ -85,6 +98,10 @@ class ServiceView(APIView):
         if handler is None:
             raise MethodNotAllowed(call.method, self._methods())
         return handler(call, **kwargs)
+
+    def keeping_of(self, call: Call) -> Keeping:
+        """As ``keeping``, for a route where it depends on the call."""
+        return self.keeping
 
     def _methods(self) -> tuple[str, ...]:
         return tuple(method for method in METHODS if hasattr(self, method.lower()))

@@ -21,12 +21,8 @@ import string
 import time
 from collections.abc import Mapping
 from datetime import timedelta
-from functools import lru_cache
 
-from cryptography.fernet import Fernet, InvalidToken, MultiFernet
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from django.conf import settings
+from cryptography.fernet import InvalidToken
 from django.db import transaction
 from django.utils import timezone
 
@@ -37,6 +33,7 @@ from backend.errors import (
     ServiceUnavailable,
 )
 from objects.core.values import Json
+from objects.encryption import cipher
 from objects.users import short_lived
 from objects.users.models import RecoveryCode, SecondFactor
 
@@ -48,6 +45,7 @@ _RECOVERY_CODES = 2
 _RECOVERY_LENGTH = 30
 _MOST_GUESSES = 10
 _GUESSES_COUNT_FOR = timedelta(hours=1)
+_PURPOSE = "objects.users.second_factor"
 _ALPHABET = string.ascii_letters + string.digits
 ENABLED: Mapping[str, Json] = {"status": "enabled"}
 _DISABLED: Mapping[str, Json] = {"status": "disabled"}
@@ -180,23 +178,12 @@ def _hash(code: str) -> bytes:
 
 
 def _encrypt(secret: bytes) -> str:
-    return _cipher().encrypt(secret).decode()
+    return cipher(_PURPOSE).encrypt(secret).decode()
 
 
 def _decrypt(kept: str) -> bytes:
     try:
-        return _cipher().decrypt(kept)
+        return cipher(_PURPOSE).decrypt(kept)
     except InvalidToken:
         # SECRET_KEY is another than when the factor was set up. Recovery codes still work.
         raise InternalError("The second factor can't be read.") from None
-
-
-def _cipher() -> MultiFernet:
-    keys = (settings.SECRET_KEY, *getattr(settings, "SECRET_KEY_FALLBACKS", ()))
-    return MultiFernet([_fernet(key) for key in keys])
-
-
-@lru_cache(maxsize=8)
-def _fernet(key: str) -> Fernet:
-    derive = HKDF(SHA256(), length=32, salt=None, info=b"objects.users.second_factor")
-    return Fernet(base64.urlsafe_b64encode(derive.derive(key.encode())))

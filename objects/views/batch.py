@@ -19,6 +19,7 @@ from django.db import transaction
 
 from backend.api.exceptions import as_service_error
 from backend.api.gate import enter_items, enter_together
+from backend.api.idempotency import Keeping
 from backend.api.parsers import query_parameters
 from backend.api.renderers import Answer
 from backend.api.routing import resolve
@@ -37,6 +38,11 @@ _PAUSE = 0.01  # seconds
 
 class BatchView(ServiceView):
     """Run the requests of a batch."""
+
+    def keeping_of(self, call: Call) -> Keeping:
+        # Items that fail must not undo the others.
+        is_whole = call.body.get("transaction") is True
+        return Keeping.IN_TRANSACTION if is_whole else Keeping.AFTERWARDS
 
     def post(self, call: Call) -> Answer:
         items = _items(call)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from backend.api.idempotency import Keeping
 from backend.api.permissions import Requires
 from backend.api.renderers import Answer
 from backend.api.views import Call, ServiceView
@@ -13,6 +14,8 @@ class SchemasView(ServiceView):
     """All classes: list them, create one that the body names."""
 
     requires = Requires.MASTER_KEY
+    # Inside of a transaction, building an index would stop all writes to the class.
+    keeping = Keeping.AFTERWARDS
 
     def get(self, call: Call) -> Answer:
         return Answer({"results": classes.all_schemas(call.principal)})
@@ -26,6 +29,7 @@ class SchemaView(ServiceView):
     """One class: show, create, change, remove it."""
 
     requires = Requires.MASTER_KEY
+    keeping = Keeping.AFTERWARDS
 
     def get(self, call: Call, class_name: str) -> Answer:
         return Answer(classes.schema(call.principal, class_name))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
+from backend.api.idempotency import Keeping
 from backend.api.permissions import Requires
 from backend.api.renderers import Answer
 from backend.api.views import Call, ServiceView
@@ -68,6 +69,8 @@ class LoginView(ServiceView):
     with_session = False
     # Undone, a wrong guess would not have been counted.
     in_transaction = False
+    # A session may have ended since; another one does no harm.
+    keeping = Keeping.NOT
 
     def get(self, call: Call) -> Answer:
         return self.post(call)

@@ -1,0 +1,148 @@
+"""The door to events: whoever has a client key reports them, the master key counts them.
+
+An event is a name, a time and a few texts by which it can be told apart (``dimensions``). Events
+are kept one by one for ``EVENT_RETENTION`` days, ``EVENT_LIMIT`` of them at most (``upkeep``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import msgspec
+
+from backend.errors import (
+    IncorrectType,
+    InvalidEventName,
+    InvalidJSON,
+    InvalidQuery,
+    MasterKeyRequired,
+    OperationForbidden,
+)
+from backend.principal import Principal
+from objects.core.names import is_storable_text, shown
+from objects.core.values import Json, normalise_date, wire_time
+from objects.database import fetch
+
+MOST_DIMENSIONS: Final = 8
+LONGEST_NAME: Final = 128  # characters, also of a dimension
+LONGEST_VALUE: Final = 256
+MOST_COUNTS: Final = 10_000
+
+_ASKED: Final = frozenset({"since", "until", "dimension"})
+_USUAL_SPAN: Final = timedelta(days=30)
+_LONGEST_SPAN: Final = timedelta(days=366)
+
+
+def record(principal: Principal, name: str, body: Mapping[str, Any]) -> None:
+    """Keep one event. ``body`` is ``{"at"?: Date, "dimensions"?: {text: text}}``.
+
+    What else SDKs send with it is passed over. Raises ``InvalidEventName``, ``InvalidJSON``,
+    ``IncorrectType``, and ``OperationForbidden`` for the read-only master key.
+    """
+    if principal.is_master and not principal.may_write_as_master:
+        raise OperationForbidden("read-only masterKey isn't allowed to report events.")
+    _check_name(name)
+    at = _time(body.get("at"))
+    dimensions = _dimensions(body.get("dimensions"))
+    fetch(
+        "INSERT INTO objects_event (name, dimensions, at, received_at)"
+        " VALUES (%s, %s::jsonb, coalesce(%s::timestamptz, now()), now())",
+        (name, msgspec.json.encode(dimensions).decode(), at),
+        prepare=True,
+    )
+
+
+def counts(principal: Principal, name: str | None, asked: Mapping[str, Any]) -> list[Wire]:
+    """How many events there were on each day (UTC), newest day first, then the most frequent.
+
+    Of one name or, for None, of each: ``{"day", "name", "count"}``. With ``dimension`` also by its
+    ``value``, null for events without it. ``since`` and ``until`` (ISO 8601, until excluded) are
+    the last 30 days unless they are given, and at most 366 days apart. At most ``MOST_COUNTS``
+    come back. Raises ``MasterKeyRequired``, ``InvalidQuery``.
+    """
+    if not principal.is_master:
+        raise MasterKeyRequired
+    for parameter in asked.keys() - _ASKED:
+        raise InvalidQuery(f"Invalid parameter for query: {shown(parameter)}")
+    since, until = _span(asked.get("since"), asked.get("until"))
+    dimension = asked.get("dimension")
+    if dimension is not None and not isinstance(dimension, str):
+        raise InvalidQuery("dimension: expected the name of a dimension")
+    rows = fetch(
+        "SELECT to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day, name,"
+        " CASE WHEN %s::text IS NOT NULL THEN dimensions ->> %s::text END AS value, count(*)"
+        " FROM objects_event WHERE at >= %s::timestamptz AND at < %s::timestamptz"
+        " AND (%s::text IS NULL OR name = %s::text)"
+        f" GROUP BY 1, 2, 3 ORDER BY 1 DESC, 4 DESC, 2, 3 LIMIT {MOST_COUNTS}",
+        (dimension, dimension, since, until, name, name),
+        prepare=False,
+    )
+    return [
+        {
+            "day": day,
+            "name": found,
+            **({} if dimension is None else {"value": value}),
+            "count": int(number),
+        }
+        for day, found, value, number in rows
+    ]
+
+
+Wire = dict[str, Json]
+
+
+def _check_name(name: str) -> None:
+    if not name.strip() or len(name) > LONGEST_NAME or not _is_plain(name):
+        raise InvalidEventName(
+            f"Invalid event name: {shown(name)}. It has 1 to {LONGEST_NAME} printable characters."
+        )
+
+
+def _is_plain(text: str) -> bool:
+    return text.isprintable() and is_storable_text(text)
+
+
+def _time(given: object) -> str | None:
+    if given is None:
+        return None
+    if isinstance(given, dict) and given.get("__type") == "Date":
+        given = given.get("iso")
+    return normalise_date(given, "at")
+
+
+def _dimensions(given: object) -> dict[str, str]:
+    if given is None:
+        return {}
+    if not isinstance(given, dict):
+        raise InvalidJSON("dimensions: expected an object")
+    if len(given) > MOST_DIMENSIONS:
+        raise InvalidJSON(f"dimensions: an event has at most {MOST_DIMENSIONS} of them")
+    for name, value in given.items():
+        if not name or len(name) > LONGEST_NAME or not _is_plain(name):
+            raise InvalidJSON(
+                f"dimensions: a name has 1 to {LONGEST_NAME} printable characters: {shown(name)}"
+            )
+        if not isinstance(value, str) or not is_storable_text(value):
+            raise IncorrectType(f"dimensions.{shown(name)}: expected text")
+        if len(value) > LONGEST_VALUE:
+            raise InvalidJSON(f"dimensions.{shown(name)}: longer than {LONGEST_VALUE} characters")
+    return given
+
+
+def _span(since: object, until: object) -> tuple[str, str]:
+    end = _moment(until, "until") or datetime.now(UTC) + timedelta(days=1)
+    begin = _moment(since, "since") or end - _USUAL_SPAN
+    if not timedelta(0) <= end - begin <= _LONGEST_SPAN:
+        raise InvalidQuery(f"since, until: expected up to {_LONGEST_SPAN.days} days, in this order")
+    return wire_time(begin), wire_time(end)
+
+
+def _moment(given: object, place: str) -> datetime | None:
+    if given is None:
+        return None
+    try:
+        return datetime.fromisoformat(normalise_date(given, place))
+    except IncorrectType as error:
+        raise InvalidQuery(error.message) from None

@@ -1,0 +1,191 @@
+"""Carrying out a request once for each id that its sender gives it, and keeping the answer.
+
+Two requests with one id at the same moment wait for each other under an advisory lock of
+PostgreSQL, which a process that dies gives back at once: no id stays blocked. There are two ways:
+
+``in_transaction``  the work and the answer are one transaction, so both are there or neither
+``afterwards``      the answer is kept when the work is done; if the process dies between the two,
+                    a repeated request is carried out again
+
+Answers are encrypted: those to a sign-up hold a session token. They count for ``IDEMPOTENCY_TTL``
+seconds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from random import uniform
+from time import sleep
+from typing import Final
+
+import msgspec
+import psycopg
+from cryptography.fernet import InvalidToken
+from django.db import transaction
+
+from backend.conf import service_settings
+from backend.errors import DuplicateRequest, ServiceError, Timeout, TransactionConflict
+from objects.database import fetch
+from objects.encryption import cipher, secret_keys
+
+MOST_BYTES: Final = 256 * 1024
+"""Of an answer's body. Of a larger one only is kept that it was given."""
+
+_PURPOSE: Final = "objects.replays.answer"
+# A transaction that lost to another one is worth repeating; the other one is through by then.
+_ATTEMPTS: Final = 5
+_PAUSE: Final = 0.01  # seconds
+# One statement removes no more, so that nobody waits long for the locks of its rows.
+_AT_ONCE: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Identified:
+    """A request with an id: what finds its answer, and what tells it from other requests.
+
+    ``fingerprints`` are one for each secret key, the present one first.
+    """
+
+    key: str
+    fingerprints: tuple[str, ...]
+
+
+class Answered(msgspec.Struct, frozen=True):
+    """An answer as it was sent."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class StillRunning(DuplicateRequest):
+    """The first request isn't answered yet."""
+
+    def __init__(self) -> None:
+        super().__init__("The first request with this id is still being carried out; try again.")
+        self.headers = {"Retry-After": "1"}
+
+
+def identify(caller: Sequence[str], request_id: str, request: bytes) -> Identified:
+    """The request ``request`` (all that it asks) that this caller sends under this id.
+
+    What it asks may hold a password, so the fingerprint can't be guessed at without a secret key.
+    """
+    whole = msgspec.json.encode([*caller, request_id])
+    return Identified(
+        hashlib.sha256(whole).hexdigest(),
+        tuple(hmac.digest(key.encode(), request, "sha256").hex() for key in secret_keys()),
+    )
+
+
+def in_transaction(request: Identified, carry_out: Callable[[], Answered]) -> tuple[Answered, bool]:
+    """The answer, and whether it is a former one. What ``carry_out`` raises undoes all of it, and
+    nothing is kept."""
+    for attempt in range(_ATTEMPTS):
+        try:
+            with transaction.atomic():
+                _lock("pg_advisory_xact_lock", request)
+                return _once(request, carry_out)
+        except TransactionConflict:
+            if attempt == _ATTEMPTS - 1:
+                raise
+            sleep(uniform(0, _PAUSE * 2**attempt))
+    raise AssertionError("unreachable")
+
+
+def afterwards(request: Identified, carry_out: Callable[[], Answered]) -> tuple[Answered, bool]:
+    """The answer, and whether it is a former one. Nothing is kept of what ``carry_out`` raises."""
+    with _locked(request):
+        return _once(request, carry_out)
+
+
+def _once(request: Identified, carry_out: Callable[[], Answered]) -> tuple[Answered, bool]:
+    former = _find(request)
+    if former is not None:
+        return former, True
+    answered = carry_out()
+    _keep(request, answered)
+    return answered, False
+
+
+def _lock(function: str, request: Identified) -> None:
+    try:
+        fetch(f"SELECT {function}(hashtextextended(%s, 0))", (request.key,), prepare=True)
+    except Timeout:
+        raise StillRunning from None
+
+
+@contextmanager
+def _locked(request: Identified) -> Iterator[None]:
+    _lock("pg_advisory_lock", request)
+    try:
+        yield
+    finally:
+        try:
+            _lock("pg_advisory_unlock", request)
+        except (ServiceError, psycopg.Error):
+            # The lock ends with the connection, at the latest.
+            if not transaction.get_connection().in_atomic_block:
+                transaction.get_connection().close()
+
+
+def _find(request: Identified) -> Answered | None:
+    rows = fetch(
+        "SELECT fingerprint, answer FROM objects_kept_answer"
+        " WHERE key = %s AND expires_at > statement_timestamp()",
+        (request.key,),
+        prepare=True,
+    )
+    if not rows:
+        return None
+    if service_settings.IDEMPOTENCY == "refuse":
+        raise DuplicateRequest
+    fingerprint, answer = rows[0]
+    if not any(hmac.compare_digest(fingerprint, one) for one in request.fingerprints):
+        raise DuplicateRequest("This request id was used for another request.")
+    if answer is None:
+        raise DuplicateRequest("The request was carried out, but its answer wasn't kept.")
+    return _opened(answer)
+
+
+def _opened(answer: str) -> Answered:
+    try:
+        return msgspec.json.decode(cipher(_PURPOSE).decrypt(answer), type=Answered)
+    except InvalidToken:
+        raise DuplicateRequest(
+            "The request was carried out, but its answer can't be read any more."
+        ) from None
+
+
+def _keep(request: Identified, answered: Answered) -> None:
+    sealed = None
+    if service_settings.IDEMPOTENCY == "replay" and len(answered.body) <= MOST_BYTES:
+        sealed = cipher(_PURPOSE).encrypt(msgspec.json.encode(answered)).decode()
+    fetch(
+        "INSERT INTO objects_kept_answer (key, fingerprint, answer, expires_at)"
+        " VALUES (%s, %s, %s, statement_timestamp() + make_interval(secs => %s))"
+        " ON CONFLICT (key) DO UPDATE SET fingerprint = excluded.fingerprint,"
+        " answer = excluded.answer, expires_at = excluded.expires_at",
+        (request.key, request.fingerprints[0], sealed, service_settings.IDEMPOTENCY_TTL),
+        prepare=True,
+    )
+
+
+def remove_expired_answers() -> int:
+    """Remove the answers that count no longer; how many that were. It may run twice at once."""
+    removed = 0
+    while True:
+        rows = fetch(
+            "DELETE FROM objects_kept_answer WHERE key = ANY (SELECT key FROM objects_kept_answer"
+            " WHERE expires_at < statement_timestamp() LIMIT %s FOR UPDATE SKIP LOCKED)"
+            " RETURNING 1",
+            (_AT_ONCE,),
+            prepare=False,
+        )
+        removed += len(rows)
+        if len(rows) < _AT_ONCE:
+            return removed
