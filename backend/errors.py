@@ -21,7 +21,8 @@ ServiceError
 ├── IncorrectType           111   400
 ├── ObjectTooLarge          116   413
 ├── OperationForbidden      119   400
-│   └── MasterKeyRequired   119   403
+│   ├── MasterKeyRequired   119   403
+│   └── UnderMaintenance    119   400  the system is read-only for everybody
 ├── InvalidNestedKey        121   400
 ├── InvalidFileName         122   400
 ├── InvalidACL              123   400
@@ -38,9 +39,9 @@ ServiceError
 │   └── InvalidSecondFactor 141   400  as Parse reports what an adapter refuses
 ├── ValidationFailed        142   400  a required field is missing
 ├── FileDeleteFailed        153   400
-├── InvalidValue            162   400
 ├── DuplicateRequest        159   400  a request id that was used before
 ├── InvalidEventName        160   400
+├── InvalidValue            162   400
 ├── UsernameMissing         200   400
 ├── PasswordMissing         201   400
 ├── UsernameTaken           202   400
@@ -167,6 +168,13 @@ class MasterKeyRequired(OperationForbidden):
         super().__init__(message)
 
 
+class UnderMaintenance(OperationForbidden):
+    def __init__(
+        self, message: str = "System is currently in read-only mode for maintenance."
+    ) -> None:
+        super().__init__(message)
+
+
 class InvalidNestedKey(ServiceError):
     code = 121
 
@@ -232,14 +240,6 @@ class FileDeleteFailed(ServiceError):
     code = 153
 
 
-class InvalidValue(ServiceError):
-    code = 162
-
-
-class UsernameMissing(ServiceError):
-    code = 200
-
-
 class DuplicateRequest(ServiceError):
     code = 159
 
@@ -249,6 +249,14 @@ class DuplicateRequest(ServiceError):
 
 class InvalidEventName(ServiceError):
     code = 160
+
+
+class InvalidValue(ServiceError):
+    code = 162
+
+
+class UsernameMissing(ServiceError):
+    code = 200
 
 
 class PasswordMissing(ServiceError):

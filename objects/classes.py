@@ -1,6 +1,7 @@
 """The door to classes themselves: their schemas, permissions and indexes, and emptying them.
 
-All of it is for the master key; the read-only one may look.
+All of it is for the master key; the read-only one may look. In maintenance mode nothing is changed
+(``UnderMaintenance``), but an index whose building has begun is built.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from backend.errors import (
     ServiceError,
 )
 from backend.principal import Principal
-from objects import indexes, registry
+from objects import indexes, maintenance, registry
 from objects.core.names import check_class_name
 from objects.core.schema import IndexDeclaration
 from objects.core.schema_changes import SchemaChange, change_schema, new_schema
@@ -42,11 +43,12 @@ def schema(principal: Principal, class_name: str) -> Wire:
     return _existing(registry.find(class_name), class_name).schema.to_wire()
 
 
+@maintenance.comes_first
 def create(principal: Principal, class_name: str, body: Json) -> Wire:
     """Make a class. Raises ``InvalidClassName`` (taken, not a name) and what the body deserves."""
     _check_master(principal, "create")
     wanted = new_schema(class_name, body)
-    with transaction.atomic():
+    with maintenance.writing():
         table = registry.create(wanted)
         # The table is empty and nobody else sees it yet: the indexes need no time.
         for index in wanted.index_declarations.values():
@@ -54,6 +56,7 @@ def create(principal: Principal, class_name: str, body: Json) -> Wire:
     return table.schema.to_wire()
 
 
+@maintenance.comes_first
 def change(principal: Principal, class_name: str, body: Json) -> Wire:
     """Change fields, permissions or indexes of a class; what isn't named stays.
 
@@ -62,7 +65,7 @@ def change(principal: Principal, class_name: str, body: Json) -> Wire:
     and ``DuplicateValue`` raised, while the rest of the change stays, other indexes included.
     """
     _check_master(principal, "update")
-    with transaction.atomic():
+    with maintenance.writing():
         table = _existing(registry.lock(class_name), class_name)
         changed = change_schema(table.schema, body)
         if changed.removed_fields:
@@ -83,7 +86,8 @@ def change(principal: Principal, class_name: str, body: Json) -> Wire:
 
 
 def _take_back(class_name: str, index: IndexDeclaration) -> None:
-    with transaction.atomic():
+    # The end of a change that was allowed to begin.
+    with maintenance.own_records(), transaction.atomic():
         table = registry.lock(class_name)
         if table is None:
             return
@@ -114,6 +118,7 @@ def _remove_fields(table: ClassTable, changed: SchemaChange) -> None:
     )
 
 
+@maintenance.comes_first
 def delete(principal: Principal, class_name: str) -> None:
     """Remove an empty class. Raises ``InvalidSchemaOperation`` if it has objects.
 
@@ -121,7 +126,7 @@ def delete(principal: Principal, class_name: str) -> None:
     """
     _check_master(principal, "delete")
     check_class_name(class_name)
-    with transaction.atomic():
+    with maintenance.writing():
         table = registry.lock(class_name)
         if table is None:
             return
@@ -135,10 +140,11 @@ def delete(principal: Principal, class_name: str) -> None:
         registry.drop(table)
 
 
+@maintenance.comes_first
 def purge(principal: Principal, class_name: str) -> None:
     """Remove all objects of a class; its schema stays."""
     _check_master(principal, "delete")
-    with transaction.atomic():
+    with maintenance.writing():
         table = _existing(registry.lock(class_name), class_name)
         # What belongs to the rows of a model goes with them, which TRUNCATE would refuse.
         remove = "TRUNCATE" if table.is_partition else "DELETE FROM"

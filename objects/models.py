@@ -102,6 +102,23 @@ class RelationMember(models.Model):
         )
 
 
+class Maintenance(models.Model):
+    """One row while maintenance mode is on, and none otherwise (see ``objects.maintenance``)."""
+
+    id = models.SmallIntegerField(primary_key=True)
+    message = models.TextField()
+    since = models.DateTimeField()
+    chain_paused = models.BooleanField()
+
+    class Meta:
+        db_table = "objects_maintenance"
+        verbose_name = "maintenance mode"
+        verbose_name_plural = "maintenance mode"
+
+    def __str__(self) -> str:
+        return "maintenance mode"
+
+
 # Django looks for an application's models here.
 from objects.analytics import models as analytics  # noqa: E402, F401
 from objects.app_config import models as app_config  # noqa: E402, F401

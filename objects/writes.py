@@ -5,7 +5,9 @@ lock beyond the row's own and can't lose another's change. Any other write reads
 lock and computes the new object with ``operations.apply``; both ways give the same outcome.
 
 As in ``store``, each statement checks that the class is still the one it was made for, and
-satisfies the caller's conditions (the policy's) in the same statement that writes.
+satisfies the caller's conditions (the policy's) in the same statement that writes. In the same way
+it checks that the system isn't read-only (``maintenance``); all of this raises
+``UnderMaintenance`` then.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import msgspec
 from django.db import transaction
 from psycopg.errors import DatabaseError
 
+from objects import maintenance
 from objects.compiler import compile_query
 from objects.constraints import refusal
 from objects.core.access import Acl
@@ -35,7 +38,14 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 _NOW = "date_trunc('milliseconds', statement_timestamp())"
 # An object's time doesn't run backwards when the clock does.
 _TOUCHED = f"GREATEST(t.updated_at, {_NOW})"
-_GUARD = "EXISTS (SELECT FROM objects_class g WHERE g.id = %s AND g.version = %s)"
+
+
+def _guard() -> str:
+    """The condition under which a statement writes. Parameters: the class and its version."""
+    return (
+        "EXISTS (SELECT FROM objects_class g WHERE g.id = %s AND g.version = %s)"
+        f" AND {maintenance.guard()}"
+    )
 
 
 class Written(NamedTuple):
@@ -66,19 +76,16 @@ def create(
     slots = ", ".join(_slot(name) for name in values)
     statement = (
         f"INSERT INTO {table.relation} (created_at, updated_at, {names})"
-        f" SELECT {_NOW}, {_NOW}, {slots} WHERE {_GUARD}"
+        f" SELECT {_NOW}, {_NOW}, {slots} WHERE {_guard()}"
         f" RETURNING {timestamp_text('created_at')}"
     )
     params = (*values.values(), table.class_id, table.version)
     if not relations:
-        rows = _write(table, statement, params)
-    else:
-        with transaction.atomic():
-            rows = _write(table, statement, params)
-            _change_relations(table, object_id, relations)
-    if not rows:
-        raise StaleClass((table.class_name,))
-    return wire_timestamp(rows[0][0])
+        return _insert(table, statement, params)
+    with transaction.atomic():
+        created_at = _insert(table, statement, params)
+        _change_relations(table, object_id, relations)
+    return created_at
 
 
 def create_many(table: ClassTable, objects: Sequence[tuple[str, Mapping[str, Json], Acl]]) -> str:
@@ -91,12 +98,12 @@ def create_many(table: ClassTable, objects: Sequence[tuple[str, Mapping[str, Jso
     types |= {"class_id": "bigint"} | {one.name: one.type for one in table.columns.values()}
     names = list(rows_of_values[0])
     columns = ", ".join(f"v.c{n}::{types[name]}" for n, name in enumerate(names))
-    rows = _write(
+    return _insert(
         table,
         f"INSERT INTO {table.relation} (created_at, updated_at, {', '.join(names)})"
         f" SELECT {_NOW}, {_NOW}, {columns}"
         f" FROM unnest({', '.join('%s::text[]' for _ in names)})"
-        f" AS v({', '.join(f'c{n}' for n in range(len(names)))}) WHERE {_GUARD}"
+        f" AS v({', '.join(f'c{n}' for n in range(len(names)))}) WHERE {_guard()}"
         f" RETURNING {timestamp_text('created_at')}",
         (
             *([as_text(values[name]) for values in rows_of_values] for name in names),
@@ -104,8 +111,12 @@ def create_many(table: ClassTable, objects: Sequence[tuple[str, Mapping[str, Jso
             table.version,
         ),
     )
+
+
+def _insert(table: ClassTable, statement: str, params: Sequence[Any]) -> str:
+    rows = _write(table, statement, params)
     if not rows:
-        raise StaleClass((table.class_name,))
+        raise _refusal(table)
     return wire_timestamp(rows[0][0])
 
 
@@ -152,12 +163,12 @@ def lock(table: ClassTable, object_id: str, where: Query, scope: Scope) -> Recor
     condition = compile_query(where, table, "t", scope)
     rows = fetch(
         f"SELECT {object_columns(table, 't')} FROM {table.relation} t"
-        f" WHERE t.object_id = %s AND {condition.text} AND {_GUARD} FOR UPDATE OF t",
+        f" WHERE t.object_id = %s AND {condition.text} AND {_guard()} FOR UPDATE OF t",
         (object_id, *condition.params, table.class_id, table.version),
         prepare=False,
     )
     if not rows:
-        check_version(table)
+        _check_guard(table)
         return None
     return Record(table, rows[0])
 
@@ -213,7 +224,7 @@ def _update_simple(
     rows = _write(
         table,
         f"UPDATE {table.relation} t SET updated_at = {_TOUCHED}{', ' if clauses else ''}{clauses}"
-        f" WHERE t.object_id = %s AND {condition.text} AND {_GUARD}"
+        f" WHERE t.object_id = %s AND {condition.text} AND {_guard()}"
         f" RETURNING {timestamp_text('t.updated_at')}{returned}",
         (
             *assignments.params,
@@ -226,7 +237,7 @@ def _update_simple(
         ),
     )
     if not rows:
-        check_version(table)
+        _check_guard(table)
         return None
     updated_at, *values = rows[0]
     results = dict(zip(echoed, map(msgspec.json.decode, values), strict=True))
@@ -312,7 +323,7 @@ def delete(table: ClassTable, object_id: str, where: Query, scope: Scope) -> boo
     """Remove the object with this id if it satisfies the constraint; whether there was one."""
     condition = compile_query(where, table, "t", scope)
     statement = (
-        f"DELETE FROM {table.relation} t WHERE t.object_id = %s AND {condition.text} AND {_GUARD}"
+        f"DELETE FROM {table.relation} t WHERE t.object_id = %s AND {condition.text} AND {_guard()}"
         " RETURNING t.object_id"
     )
     params: tuple[Any, ...] = (object_id, *condition.params, table.class_id, table.version)
@@ -325,7 +336,7 @@ def delete(table: ClassTable, object_id: str, where: Query, scope: Scope) -> boo
         params = (*params, table.class_id)
     if fetch(statement, params, prepare=True):
         return True
-    check_version(table)
+    _check_guard(table)
     return False
 
 
@@ -357,15 +368,21 @@ def _change_relations(
             )
 
 
-def check_version(table: ClassTable) -> None:
-    """Raise ``StaleClass`` if the class has changed: nothing matching may then mean that."""
+def _check_guard(table: ClassTable) -> None:
+    """Raise what the guard of a statement has found; nothing matching may then mean that."""
     rows = fetch(
-        "SELECT FROM objects_class WHERE id = %s AND version = %s",
+        "SELECT FROM objects_class WHERE id = %s AND version = %s AND " + maintenance.guard(),
         (table.class_id, table.version),
         prepare=True,
     )
     if not rows:
-        raise StaleClass((table.class_name,))
+        raise _refusal(table)
+
+
+def _refusal(table: ClassTable) -> StaleClass:
+    """The error of a guard that didn't hold; raises ``UnderMaintenance`` if it is that."""
+    maintenance.check()
+    return StaleClass((table.class_name,))
 
 
 def _write(table: ClassTable, statement: str, params: Sequence[Any]) -> list[Row]:

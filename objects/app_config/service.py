@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 import msgspec
-from django.db import transaction
 
 from backend.errors import (
     CommandUnavailable,
@@ -23,6 +22,7 @@ from backend.errors import (
     OperationForbidden,
 )
 from backend.principal import Principal
+from objects import maintenance
 from objects.core.names import PROHIBITED_KEYS, check_field_name, shown
 from objects.core.values import Json, normalise
 from objects.database import fetch
@@ -62,19 +62,20 @@ def read(principal: Principal) -> Config:
     return _stored(locked=False).shown_to(principal)
 
 
+@maintenance.comes_first
 def save(principal: Principal, body: Mapping[str, Any]) -> None:
     """Set, and remove (``{"__op": "Delete"}``), the parameters that the body names.
 
     ``body`` is ``{"params": {…}, "masterKeyOnly": {name: bool}}``; a parameter that is set and not
     named there is for everybody from now on, as Parse's SDKs say. Raises ``MasterKeyRequired``,
     ``OperationForbidden`` (the read-only master key), ``InvalidKeyName``, ``InvalidJSON``,
-    ``CommandUnavailable`` (another operator), ``ObjectTooLarge`` and what ``values.normalise``
-    raises; nothing is changed then. Every save goes through here.
+    ``CommandUnavailable`` (another operator), ``ObjectTooLarge``, ``UnderMaintenance`` and what
+    ``values.normalise`` raises; nothing is changed then. Every save goes through here.
     """
     _check_may_save(principal)
     given = _params(body.get("params"))
     hidden = _flags(body.get("masterKeyOnly"), given)
-    with transaction.atomic():
+    with maintenance.writing():
         before = _stored(locked=True)
         _store(_changed(before, given, hidden))
 

@@ -21,7 +21,7 @@ from psycopg.errors import UndefinedTable
 
 from backend.errors import FileDeleteFailed
 from backend.logs import get_logger
-from objects import registry
+from objects import maintenance, registry
 from objects.database import fetch
 from objects.files import receiving, service
 
@@ -77,8 +77,10 @@ def unused_files(older_than: timedelta = GRACE) -> Iterator[Iterator[Unused]]:
 def remove_unused(older_than: timedelta = GRACE, *, at_once: int = 500) -> Cleaned:
     """Remove the files that nothing refers to, and what broken uploads have left.
 
-    After so many files the search is brought up to date.
+    After so many files the search is brought up to date. Raises ``UnderMaintenance``, also in the
+    middle.
     """
+    maintenance.check()
     begun = datetime.now(UTC)
     files = size = failed = 0
     with unused_files(older_than) as found:

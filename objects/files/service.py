@@ -1,7 +1,8 @@
 """The door to files: everything that happens to them happens here, for a principal.
 
 ``upload``, ``open_file``, ``describe`` and ``delete`` check rights; whoever calls them has only
-decoded a request. The read-only master key reads all and writes nothing.
+decoded a request. The read-only master key reads all and writes nothing. In maintenance mode
+nobody writes anything (``UnderMaintenance``).
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ from backend.errors import (
     MasterKeyRequired,
     ObjectNotFound,
     OperationForbidden,
+    UnderMaintenance,
 )
 from backend.logs import get_logger
 from backend.principal import EVERYBODY, Principal
+from objects import maintenance
 from objects.core.access import parse_acl
 from objects.core.values import Json, normalise
 from objects.files import file_triggers, records, storage
@@ -58,6 +61,7 @@ class Notes:
 
 def check_may_upload(principal: Principal) -> None:
     """Raise what keeps this caller from uploading; for asking before the body is read."""
+    maintenance.check()
     if principal.is_master:
         if not principal.may_write_as_master:
             raise OperationForbidden("read-only masterKey isn't allowed to create a file.")
@@ -122,9 +126,14 @@ def upload(
     )
     record = file_triggers.before_save(principal, record)
     # The row first: bytes that no row knows of would never be found again.
-    records.add(record)
+    with maintenance.writing():
+        records.add(record)
     try:
-        storage.save(record.name, upload.content(record.content_type))
+        with maintenance.writing(elsewhere=True):
+            storage.save(record.name, upload.content(record.content_type))
+    except UnderMaintenance:
+        records.remove(record.name)
+        raise
     except Exception as error:
         log.error("a file can't be stored", name=record.name, exc_info=error)
         with suppress(Exception):
@@ -175,6 +184,7 @@ def describe(principal: Principal, name: str) -> tuple[FileRecord, SignedUrl | N
 def delete(principal: Principal, name: str) -> None:
     """Remove a file. Raises ``MasterKeyRequired``, ``OperationForbidden`` for the read-only master
     key, ``FileDeleteFailed`` when there is no such file or the storage fails."""
+    maintenance.check()
     if not principal.is_master:
         raise MasterKeyRequired
     if not principal.may_write_as_master:
@@ -189,12 +199,13 @@ def delete(principal: Principal, name: str) -> None:
 
 def remove(name: str) -> None:
     """Remove a file, whoever asks. Raises ``FileDeleteFailed`` when the storage fails."""
-    try:
-        storage.delete(name)
-    except Exception as error:
-        log.error("a file can't be deleted", name=name, exc_info=error)
-        raise FileDeleteFailed("Could not delete file.") from error
-    records.remove(name)
+    with maintenance.writing(elsewhere=True):
+        try:
+            storage.delete(name)
+        except Exception as error:
+            log.error("a file can't be deleted", name=name, exc_info=error)
+            raise FileDeleteFailed("Could not delete file.") from error
+        records.remove(name)
 
 
 def missing() -> ObjectNotFound:

@@ -1,9 +1,9 @@
 """The door: everything that one can do to objects.
 
 REST, batch, functions, LiveQuery, the admin and jobs come through here and nowhere else, so that
-each rule holds for all of them. The order inside is fixed: access (class-level permissions,
-pointer permissions, protected fields, ACL), schema, store in one transaction. Callers get plain
-values and ``ServiceError``; they never see SQL, and needn't think of permissions.
+each rule holds for all of them. The order inside is fixed: maintenance mode, access (class-level
+permissions, pointer permissions, protected fields, ACL), schema, store in one transaction. Callers
+get plain values and ``ServiceError``; they never see SQL, and needn't think of permissions.
 
 Classes themselves (schemas, purge) are in ``objects.classes``.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from backend.conf import service_settings
 from backend.errors import ServiceError
 from backend.principal import Principal
-from objects import registry, store
+from objects import maintenance, registry, store
 from objects.core.names import check_class_name
 from objects.core.operations import Write, fit
 from objects.core.schema import empty_schema
@@ -21,7 +21,8 @@ def check_may_create_class(principal: Principal, class_name: str) -> None:
 
 
 def create_class(class_name: str) -> None:
-    """Make a class without fields."""
+    """Make a class without fields. Raises ``UnderMaintenance``."""
+    maintenance.check()
     try:
         registry.create(empty_schema(class_name))
     except ServiceError:
@@ -30,7 +31,11 @@ def create_class(class_name: str) -> None:
 
 
 def add_fields(class_name: str, write: Write) -> tuple[ClassTable, Write]:
-    """Add the fields that a write needs to its class, under the class's lock."""
+    """Add the fields that a write needs to its class, under the class's lock.
+
+    Raises ``UnderMaintenance``.
+    """
+    maintenance.check()
     table = registry.lock(class_name)
     if table is None:
         raise store.StaleClass((class_name,))

@@ -3,6 +3,7 @@
 Each is one transaction, with the object locked from its reading to its writing, so that what rules
 and triggers are shown is what they change. The order is always the same:
 
+- maintenance mode, which refuses all of it;
 - the caller's right to do this at all;
 - triggers before, which may change the write or refuse it;
 - the class's rules, which have the last word;
@@ -22,7 +23,7 @@ from psycopg.errors import IntegrityError
 
 from backend.errors import ObjectNotFound
 from backend.principal import MASTER, Principal
-from objects import registry, store, triggers, writes
+from objects import maintenance, registry, store, triggers, writes
 from objects.constraints import refusal
 from objects.core.class_permissions import Action
 from objects.core.operations import apply, fit
@@ -61,6 +62,7 @@ def create(
     principal: Principal, class_name: str, fields: dict[str, Any], object_id: str
 ) -> Created:
     """Store a new object; another one may be changed instead, if the rules choose one."""
+    maintenance.check()
     rules = rules_of(class_name) or _PLAIN
     change = Change(principal, object_id, fields, creating=True)
     with_current_classes(lambda: storing.check_may_create(principal, class_name))
@@ -95,6 +97,7 @@ def update(
     principal: Principal, class_name: str, object_id: str, fields: dict[str, Any]
 ) -> Updated:
     """Change an object; another one if the rules say so."""
+    maintenance.check()
     rules = rules_of(class_name) or _PLAIN
     change = Change(principal, object_id, fields)
 
@@ -142,6 +145,7 @@ def _carry_out(
 
 def delete(principal: Principal, class_name: str, object_id: str) -> None:
     """Remove an object."""
+    maintenance.check()
     rules = rules_of(class_name) or _PLAIN
 
     def deleted() -> None:

@@ -1,4 +1,7 @@
-"""Writing objects: create, update, delete."""
+"""Writing objects: create, update, delete.
+
+In maintenance mode all of them raise ``UnderMaintenance``, before anything else.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from django.db import transaction
 from backend.conf import service_settings
 from backend.errors import ServiceError
 from backend.principal import Principal
+from objects import maintenance
 from objects.core.names import check_object_id, new_object_id
 from objects.core.operations import Write
 from objects.core.values import Json
@@ -21,6 +25,7 @@ from objects.service.current import with_current_classes
 from objects.service.storing import Created, NotTogether, Updated
 
 
+@maintenance.comes_first
 def create(
     principal: Principal,
     class_name: str,
@@ -57,6 +62,7 @@ def _chooses_id(body: Mapping[str, Json]) -> bool:
     return service_settings.ALLOW_CUSTOM_OBJECT_ID and "objectId" in body
 
 
+@maintenance.comes_first
 def create_many(
     principal: Principal, class_name: str, bodies: Sequence[Mapping[str, Json]]
 ) -> list[Created | ServiceError]:
@@ -73,11 +79,10 @@ def create_many(
     for body in bodies:
         try:
             write = parse_write(dict(body), creating=True)
-        except ServiceError as error:
+        except ServiceError:
             outcomes += _create_together(principal, class_name, together)
             together = []
-            _raise_in_transaction(error)
-            outcomes.append(error)
+            outcomes.append(_outcome(partial(create, principal, class_name, body)))
         else:
             together.append((body, write))
     return outcomes + _create_together(principal, class_name, together)
@@ -90,13 +95,9 @@ def _outcome(action: Callable[[], Created]) -> Created | ServiceError:
     try:
         return action()
     except ServiceError as error:
-        _raise_in_transaction(error)
+        if transaction.get_connection().in_atomic_block:
+            raise
         return error
-
-
-def _raise_in_transaction(error: ServiceError) -> None:
-    if transaction.get_connection().in_atomic_block:
-        raise error
 
 
 def _create_together(
@@ -114,6 +115,7 @@ def _create_together(
     return [_outcome(partial(create, principal, class_name, body)) for body, _ in together]
 
 
+@maintenance.comes_first
 def update(
     principal: Principal, class_name: str, object_id: str, body: Mapping[str, Json]
 ) -> Updated:
@@ -133,6 +135,7 @@ def update(
     return with_current_classes(updated)
 
 
+@maintenance.comes_first
 def delete(principal: Principal, class_name: str, object_id: str) -> None:
     """Remove an object. Raises ``ObjectNotFound`` also when the caller may not write it."""
 

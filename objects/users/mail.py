@@ -14,6 +14,7 @@ from kombu.exceptions import OperationalError
 from backend.conf import service_settings
 from backend.errors import EmailMissing, EmailNotFound, InvalidEmailAddress, ServiceUnavailable
 from backend.logs import get_logger
+from objects import maintenance
 from objects.users import accounts, mail_tokens, tasks
 from objects.users.names import check_email
 
@@ -41,9 +42,10 @@ def forget_tokens(user_id: str) -> None:
 def request_password_reset(email: object) -> None:
     """Mail a link for a new password to whoever has this address.
 
-    Raises ``EmailMissing``, ``InvalidEmailAddress``, and ``EmailNotFound`` where the deployment
-    wants unknown addresses to be told.
+    Raises ``UnderMaintenance``, ``EmailMissing``, ``InvalidEmailAddress``, and ``EmailNotFound``
+    where the deployment wants unknown addresses to be told.
     """
+    maintenance.check()
     address = _address(email)
     if not service_settings.RESET_SUCCESS_ON_UNKNOWN_EMAIL and not accounts.reached_by(
         mail_tokens.RESET, address=address
@@ -55,8 +57,9 @@ def request_password_reset(email: object) -> None:
 def request_verification(email: object) -> None:
     """Mail a link for verification to whoever has this address and hasn't verified it.
 
-    Raises ``EmailMissing`` and ``InvalidEmailAddress``.
+    Raises ``UnderMaintenance``, ``EmailMissing`` and ``InvalidEmailAddress``.
     """
+    maintenance.check()
     address = _address(email)
     if service_settings.VERIFY_EMAIL:
         transaction.on_commit(lambda: _start(mail_tokens.VERIFY, address=address))

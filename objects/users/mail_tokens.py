@@ -13,10 +13,9 @@ import re
 import secrets
 from dataclasses import dataclass
 
-from django.db import transaction
-
 from backend.conf import service_settings
 from backend.errors import InvalidLink
+from objects import maintenance
 from objects.database import fetch
 from objects.users.models import MailToken
 
@@ -45,9 +44,12 @@ def validity(purpose: str) -> int:
 
 
 def issue(user_id: str, purpose: str, address: str) -> str | None:
-    """A new token in place of the user's former one; None if the user is gone."""
+    """A new token in place of the user's former one; None if the user is gone.
+
+    Raises ``UnderMaintenance``.
+    """
     token = secrets.token_urlsafe(_BYTES)
-    with transaction.atomic():
+    with maintenance.writing():
         if not _lock(user_id):
             return None
         forget(user_id, purpose)

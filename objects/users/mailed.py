@@ -5,11 +5,9 @@ The token in the link is the proof; no session or cookie takes part.
 
 from __future__ import annotations
 
-from django.db import transaction
-
 from backend.conf import service_settings
 from backend.principal import MASTER
-from objects import service
+from objects import maintenance, service
 from objects.users import mail_tokens, passwords
 from objects.users.mail_tokens import RESET, VERIFY, Holder, holder_of
 
@@ -27,8 +25,8 @@ def account_of_reset(token: object) -> Holder:
 
 
 def verify_email(token: object) -> None:
-    """Use a link up: its user has the address. Raises ``InvalidLink``."""
-    with transaction.atomic():
+    """Use a link up: its user has the address. Raises ``InvalidLink``, ``UnderMaintenance``."""
+    with maintenance.writing():
         holder = mail_tokens.use(token, VERIFY)
         service.update(MASTER, "_User", holder.user_id, {"emailVerified": True})
 
@@ -37,12 +35,13 @@ def set_password(token: object, password: object) -> None:
     """Use a link up: its user has this password, and every other link is worthless.
 
     Raises ``InvalidLink``, and ``PasswordMissing`` or ``ValidationFailed`` for a password that
-    isn't allowed; the link stays good then.
+    isn't allowed, or ``UnderMaintenance``; the link stays good then.
     """
+    maintenance.check()
     # Not looked at for whoever has no link: passwords are slow to encode.
     holder_of(token, RESET)
     checked = passwords.check_form(password)
-    with transaction.atomic():
+    with maintenance.writing():
         holder = mail_tokens.use(token, RESET)
         changes: dict[str, bool | str] = {"password": checked}
         if service_settings.VERIFY_EMAIL and holder.by_email:

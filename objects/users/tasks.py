@@ -11,7 +11,7 @@ from typing import Any
 
 from celery import Task, shared_task
 
-from backend.errors import ServiceError
+from backend.errors import ServiceError, UnderMaintenance
 from backend.logs import get_logger
 from backend.principal import MASTER
 from objects import service, triggers
@@ -44,10 +44,14 @@ def mail_link(
         return
     if purpose == mail_tokens.RESET and _is_refused(found.user_id):
         return
-    token = mail_tokens.issue(found.user_id, purpose, found.address)
-    if token is None:
-        return
-    failure = _failure(found.address, purpose, token)
+    try:
+        token = mail_tokens.issue(found.user_id, purpose, found.address)
+    except UnderMaintenance as refused:
+        failure: str | None = type(refused).__name__
+    else:
+        if token is None:
+            return
+        failure = _failure(found.address, purpose, token)
     if failure is not None:
         attempt = self.request.retries
         log.warning("mail not sent", error=failure, attempt=attempt + 1)

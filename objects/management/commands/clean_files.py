@@ -9,6 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.template.defaultfilters import filesizeformat
 
+from backend.errors import UnderMaintenance
 from objects.files.cleaning import GRACE, SHORTEST_GRACE, remove_unused, unused_files
 
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
@@ -32,7 +33,10 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         age = GRACE if options["older_than"] is None else _age(options["older_than"])
         if options["delete"]:
-            done = remove_unused(age)
+            try:
+                done = remove_unused(age)
+            except UnderMaintenance as refused:
+                raise CommandError(refused.message) from None
             self.stderr.write(f"{_count(done.files)} removed, {_size(done.bytes)}")
             if done.failed:
                 raise CommandError(f"{_count(done.failed)} couldn't be removed; the log says why")
