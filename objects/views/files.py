@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
-from backend.api import authentication, gate, parsers
+from backend.api import authentication, gate, idempotency, parsers
 from backend.api.authentication import Credentials
 from backend.api.context import client_address
 from backend.api.exceptions import error_response
+from backend.api.idempotency import Keeping
 from backend.api.permissions import Requires, check_route
 from backend.api.renderers import Answer, render
 from backend.api.views import Call, MethodNotAllowed, ServiceView, read_call
@@ -53,7 +54,8 @@ class FileView(ServiceView):
         return ("POST", "DELETE")
 
     def _removed(self, request: HttpRequest, name: str) -> Answer:
-        return _deleted(read_call(request).principal, name)
+        call = read_call(request)
+        return _once(request, call, lambda: _deleted(call.principal, name))
 
     def _uploaded(self, request: HttpRequest, name: str) -> Answer:
         credentials = authentication.from_headers(request.META)
@@ -69,7 +71,7 @@ class FileView(ServiceView):
                 notes = said if said is not None else notes
             else:
                 receive_raw(request, upload)
-            return _stored(principal, name, upload, media_type, notes)
+            return _stored_once(request, principal, name, upload, media_type, notes)
 
     def _from_json(self, request: HttpRequest, name: str) -> Answer:
         with json_upload(request) as body:
@@ -78,7 +80,8 @@ class FileView(ServiceView):
             credentials = authentication.take_from_body(fields, Credentials())
             if method == "DELETE":
                 principal, _, _ = gate.admitted(request, credentials, "DELETE", fields)
-                return _deleted(principal, name)
+                call = Call(principal, "DELETE", {}, {}, "-")
+                return _once(request, call, lambda: _deleted(principal, name))
             if method != "POST":
                 raise MethodNotAllowed(str(method)[:10], self._methods())
             principal, _, _ = gate.admitted(request, credentials, "POST", fields)
@@ -87,7 +90,8 @@ class FileView(ServiceView):
                 raise FileSaveFailed("Invalid file upload. _ContentType: expected a string.")
             with Upload(service_settings.MAX_UPLOAD_SIZE) as upload:
                 body.receive(upload)
-                return _stored(principal, name, upload, media_type, fields.get("fileData"))
+                notes: Json = fields.get("fileData")
+                return _stored_once(request, principal, name, upload, media_type, notes)
 
 
 class NamelessFileView(ServiceView):
@@ -165,10 +169,40 @@ def _check_may_upload(principal: Principal, name: str) -> None:
     check_name(name)
 
 
+def _once(
+    request: HttpRequest, call: Call, carry_out: Callable[[], Answer], content: str = ""
+) -> Answer:
+    """Carry it out, or answer as before if the request is sent again; ``content`` says what with.
+
+    Storage takes no part in transactions.
+    """
+    given = idempotency.request_id(request.META)
+    if given is None:
+        return carry_out()
+    path = request.path_info[len(service_settings.MOUNT_PATH) :]
+    return idempotency.answer(
+        given, call, path, Keeping.AFTERWARDS, lambda _: carry_out(), content=content
+    )
+
+
 def _deleted(principal: Principal, name: str) -> Answer:
     check_route(Requires.CLIENT_KEY, principal)
     service.delete(principal, name)
     return Answer({})
+
+
+def _stored_once(
+    request: HttpRequest,
+    principal: Principal,
+    name: str,
+    upload: Upload,
+    media_type: str | None,
+    notes: Json,
+) -> Answer:
+    call = Call(principal, "POST", {}, {"type": media_type, "notes": notes}, "-")
+    return _once(
+        request, call, lambda: _stored(principal, name, upload, media_type, notes), upload.sha256
+    )
 
 
 def _stored(
