@@ -6,6 +6,7 @@ from typing import Any
 
 from backend.api.openapi.operations import Operation, answer
 from backend.api.openapi.sources import Names, Offer, Part, contribute
+from backend.api.permissions import Requires
 from backend.conf import service_settings
 from backend.principal import Principal
 
@@ -14,6 +15,15 @@ _OK: dict[str, Any] = {
     "type": "object",
     "properties": {"status": {"const": "ok"}},
     "required": ["status"],
+}
+_INFO: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "features": {"type": "object"},
+        "parseServerVersion": {"type": "string"},
+        "serviceVersion": {"type": "string"},
+    },
+    "required": ["features", "parseServerVersion", "serviceVersion"],
 }
 
 
@@ -38,6 +48,15 @@ def _part(names: Names, with_page: bool) -> Part:
                     {"200": answer("It does.", _OK)},
                     requires=None,
                     refuses=False,
+                )
+            },
+            "/serverInfo": {
+                "get": Operation(
+                    "serverInfo",
+                    _TAG,
+                    "Versions and features, for dashboards",
+                    {"200": answer("What there is.", _INFO)},
+                    requires=Requires.MASTER_KEY,
                 )
             },
             "/openapi.json": {

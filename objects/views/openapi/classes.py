@@ -131,7 +131,8 @@ def words_of(class_name: str) -> Words:
     """The words for the routes below ``/classes``."""
     verbs = ("find", "create", "get", "update", "delete")
     ids = {verb: f"{verb}{class_name[:1].upper()}{class_name[1:]}" for verb in verbs}
-    return Words(class_name, f"an object of {class_name}", f"objects of {class_name}", ids)
+    tag = "Users" if class_name == "_User" else class_name.lstrip("_")
+    return Words(tag, f"an object of {class_name}", f"objects of {class_name}", ids)
 
 
 CREATED = {"201": answer("The new object.", ref("CreatedAnswer"), Location="Location")}

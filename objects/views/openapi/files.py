@@ -15,7 +15,8 @@ _FILES, _PAGES = "Files", "Pages"
 _TEXT: Json = {"type": "string"}
 _BYTES: Json = {"type": "string", "format": "binary"}
 _HTML: Json = {"text/html": {"schema": _TEXT}}
-_ANY_TYPE: Json = {"*/*": {"schema": _BYTES}}
+# Of any type; generators of clients know this one.
+_ANY_TYPE: Json = {"application/octet-stream": {"schema": _BYTES}, "*/*": {"schema": _BYTES}}
 
 SCHEMAS: dict[str, Json] = {
     "StoredFile": {

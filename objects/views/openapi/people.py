@@ -46,7 +46,7 @@ def _ids(one: str, many: str) -> dict[str, str]:
 
 
 # The classes that have routes of their own, beside those below `/classes`.
-_ROUTES = {
+ROUTES = {
     "_User": ("/users", Words(_USERS, "a user", "users", _ids("User", "Users"))),
     "_Session": (
         "/sessions",
@@ -112,8 +112,8 @@ def describe(classes: ClassSchemas, visible: list[VisibleClass]) -> Paths:
     _complete(classes, visible)
     paths: Paths = {}
     for one in visible:
-        if one.name in _ROUTES:
-            path, words = _ROUTES[one.name]
+        if one.name in ROUTES:
+            path, words = ROUTES[one.name]
             found = routes(path, classes.forms[one.name], words, one.actions)
             if one.name == "_User":
                 alias = routes(

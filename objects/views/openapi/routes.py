@@ -119,6 +119,36 @@ SCHEMAS: dict[str, Json] = {
         "properties": {"results": {"type": "array", "items": ref("ClassSchema")}},
         "required": ["results"],
     },
+    "EventForm": {
+        "type": "object",
+        "properties": {
+            "at": ref("DateValue"),
+            "dimensions": {
+                "type": "object",
+                "additionalProperties": {"type": "string", "maxLength": 256},
+                "maxProperties": 8,
+            },
+        },
+    },
+    "EventCounts": {
+        "type": "object",
+        "properties": {
+            "results": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "day": {"type": "string", "format": "date"},
+                        "name": {"type": "string"},
+                        "count": {"type": "integer"},
+                        "value": {"type": ["string", "null"]},
+                    },
+                    "required": ["day", "name", "count"],
+                },
+            }
+        },
+        "required": ["results"],
+    },
     "AggregateResults": {
         "type": "object",
         "properties": {"results": {"type": "array", "items": {}}},
@@ -146,6 +176,46 @@ def any_objects() -> Paths:
     return routes(
         "/classes/{className}", _ANY, _OBJECTS, ("find", "create", "get", "update", "delete")
     )
+
+
+def events() -> Paths:
+    """``/events``."""
+    span: Json = {"type": "string", "format": "date-time"}
+    asked = (
+        query("since", span, "From when on; 30 days before `until` unless it is given."),
+        query("until", span, "Until when; now unless it is given."),
+        query("dimension", {"type": "string"}, "Count by the values of this dimension, too."),
+    )
+    counts = {"200": answer("Counts by day.", ref("EventCounts"))}
+    return {
+        "/events/{name}": {
+            "post": Operation(
+                "reportEvent",
+                "Events",
+                "Report an event",
+                {"200": answer("It is kept.", ref("EmptyAnswer"))},
+                body=body(ref("EventForm"), required=False),
+            ),
+            "get": Operation(
+                "countEvents",
+                "Events",
+                "How many events of a name there were",
+                counts,
+                requires=_MASTER,
+                parameters=asked,
+            ),
+        },
+        "/events": {
+            "get": Operation(
+                "countAllEvents",
+                "Events",
+                "How many events there were",
+                counts,
+                requires=_MASTER,
+                parameters=asked,
+            )
+        },
+    }
 
 
 def others() -> Paths:
@@ -181,7 +251,7 @@ def others() -> Paths:
                 {
                     "200": answer(
                         "They are saved.",
-                        {"type": "object", "properties": {"result": {"const": True}}},
+                        {"type": "object", "properties": {"result": {"type": "boolean"}}},
                     )
                 },
                 requires=_MASTER,

@@ -38,7 +38,7 @@ def _part(visible: list[VisibleClass], names: Names) -> Part:
     classes = ClassSchemas(described, names)
     own: Paths = {}
     for one in visible:
-        if one.name != "_User":  # has routes with rules of their own
+        if one.name not in people.ROUTES:
             own |= class_routes(
                 f"/classes/{one.name}", classes.forms[one.name], words_of(one.name), one.actions
             )
@@ -46,6 +46,7 @@ def _part(visible: list[VisibleClass], names: Names) -> Part:
         **people.describe(classes, visible),
         **files.files(),
         **routes.others(),
+        **routes.events(),
         **routes.any_objects(),
         **own,
         **files.pages(),

@@ -1,0 +1,50 @@
+"""Whoever has the document already is told so, and a change of a class makes another one."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.people import sign_up
+
+pytestmark = pytest.mark.django_db
+
+
+def asked(caller, etag):
+    return caller.call("GET", "/openapi.json", headers={"If-None-Match": etag})
+
+
+def test_the_same_document_isn_t_sent_again(master, client):
+    master.make("Project", name="a")
+    first = client.get("/openapi.json")
+    again = asked(client, first.headers["ETag"])
+    assert (again.status, again.json) == (304, None)
+    assert again.headers["ETag"] == first.headers["ETag"]
+    assert asked(client, f'"other", W/{first.headers["ETag"]}').status == 304
+    assert asked(client, '"other"').status == 200
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"fields": {"stars": {"type": "Number"}}},
+        {"classLevelPermissions": {"get": {"*": True}}},
+        {"fields": {"name": {"__op": "Delete"}}},
+    ],
+)
+def test_a_change_of_a_class_makes_another_document(master, client, change):
+    master.make("Project", name="a")
+    etag = client.get("/openapi.json").headers["ETag"]
+    assert master.put("/schemas/Project", change).status == 200
+    assert asked(client, etag).status == 200
+
+
+def test_callers_with_the_same_rights_have_the_same_document(master, client):
+    master.make("Project", name="a")
+    ann, ben = sign_up("ann"), sign_up("ben")
+    assert ann.get("/openapi.json").headers["ETag"] == ben.get("/openapi.json").headers["ETag"]
+    assert asked(client, ann.get("/openapi.json").headers["ETag"]).status == 200
+    assert asked(client, master.get("/openapi.json").headers["ETag"]).status == 200
+
+
+def test_caches_keep_it_for_one_caller_alone(client):
+    assert client.get("/openapi.json").headers["Cache-Control"] == "private, no-cache"
