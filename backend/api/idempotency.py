@@ -25,6 +25,7 @@ from backend.errors import (
     ServiceUnavailable,
     Timeout,
     TransactionConflict,
+    UnderMaintenance,
 )
 from objects.replays import store
 from objects.replays.store import Answered, Identified
@@ -39,7 +40,10 @@ _HEADER, _ALIAS = "HTTP_X_SVC_REQUEST_ID", "HTTP_X_PARSE_REQUEST_ID"
 _WRITES = frozenset({"POST", "PUT", "DELETE"})
 _WELL_FORMED = re.compile(r"[!-~]{1,128}", re.ASCII).fullmatch
 # What says itself that it is worth another try.
-_PASSING = (InternalError, RateLimited, ServiceUnavailable, Timeout, TransactionConflict)
+_PASSING = (
+    *(InternalError, RateLimited, ServiceUnavailable, Timeout, TransactionConflict),
+    UnderMaintenance,
+)
 
 
 class Keeping(Enum):

@@ -21,6 +21,7 @@ from backend.errors import (
     OperationForbidden,
 )
 from backend.principal import Principal
+from objects import maintenance
 from objects.core.names import is_storable_text, shown
 from objects.core.values import Json, normalise_date, wire_time
 from objects.database import fetch
@@ -35,23 +36,25 @@ _USUAL_SPAN: Final = timedelta(days=30)
 _LONGEST_SPAN: Final = timedelta(days=366)
 
 
+@maintenance.comes_first
 def record(principal: Principal, name: str, body: Mapping[str, Any]) -> None:
     """Keep one event. ``body`` is ``{"at"?: Date, "dimensions"?: {text: text}}``.
 
-    What else SDKs send with it is passed over. Raises ``InvalidEventName``, ``InvalidJSON``,
-    ``IncorrectType``, and ``OperationForbidden`` for the read-only master key.
+    What else SDKs send with it is passed over. Raises ``UnderMaintenance``, ``InvalidEventName``,
+    ``InvalidJSON``, ``IncorrectType``, and ``OperationForbidden`` for the read-only master key.
     """
     if principal.is_master and not principal.may_write_as_master:
         raise OperationForbidden("read-only masterKey isn't allowed to report events.")
     _check_name(name)
     at = _time(body.get("at"))
     dimensions = _dimensions(body.get("dimensions"))
-    fetch(
-        "INSERT INTO objects_event (name, dimensions, at, received_at)"
-        " VALUES (%s, %s::jsonb, coalesce(%s::timestamptz, now()), now())",
-        (name, msgspec.json.encode(dimensions).decode(), at),
-        prepare=True,
-    )
+    with maintenance.writing():
+        fetch(
+            "INSERT INTO objects_event (name, dimensions, at, received_at)"
+            " VALUES (%s, %s::jsonb, coalesce(%s::timestamptz, now()), now())",
+            (name, msgspec.json.encode(dimensions).decode(), at),
+            prepare=True,
+        )
 
 
 def counts(principal: Principal, name: str | None, asked: Mapping[str, Any]) -> list[Wire]:

@@ -6,15 +6,22 @@ import http.client
 import json
 import ssl
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from django.db import transaction
 
-from backend.errors import DuplicateValue, ObjectNotFound, ServiceError
+from backend.errors import (
+    DuplicateValue,
+    ObjectNotFound,
+    OperationForbidden,
+    ServiceError,
+    UnderMaintenance,
+)
 from backend.principal import MASTER
-from objects import registry, service
+from objects import maintenance, registry, service
 from objects.core.values import Json
 
 
@@ -44,16 +51,28 @@ class Destination(Protocol):
 
 
 class Door:
-    """The door, as the master key. A batch is one transaction while nothing is refused."""
+    """The door, as the master key. A batch is one transaction while nothing is refused.
 
-    def __init__(self, class_name: str) -> None:
+    Raises ``UnderMaintenance``, unless ``during_maintenance`` says to store nevertheless.
+    """
+
+    def __init__(self, class_name: str, *, during_maintenance: bool = False) -> None:
         self._class_name = class_name
+        self._during_maintenance = during_maintenance
 
     def store(self, objects: Sequence[NewObject], stop: bool) -> list[str | None]:
+        allowed = maintenance.own_records if self._during_maintenance else nullcontext
+        with allowed():
+            return self._store(objects, stop)
+
+    def _store(self, objects: Sequence[NewObject], stop: bool) -> list[str | None]:
         try:
             with transaction.atomic():
                 for obj in objects:
                     self._create(obj)
+        except UnderMaintenance:
+            registry.forget(self._class_name)
+            raise
         except ServiceError:
             # What the transaction has added to the class is gone with it.
             registry.forget(self._class_name)
@@ -67,6 +86,8 @@ class Door:
         try:
             with transaction.atomic():
                 self._create(obj)
+        except UnderMaintenance:
+            raise
         except DuplicateValue as error:
             # Stored by the run before this one, which ended before it could note that.
             return None if obj.chosen and self._is_stored(obj.object_id) else str(error)
@@ -106,6 +127,9 @@ class Rest:
     def store(self, objects: Sequence[NewObject], stop: bool) -> list[str | None]:
         answer = self._batch(objects, transaction=stop)
         if isinstance(answer, list):
+            if all(_is_forbidden(part) for part in answer):
+                # No right to the class, or maintenance mode: it isn't about the rows.
+                raise Unreachable(f"the instance refuses all: {_error(answer[0]['error'])}")
             return [None if "success" in part else _error(part.get("error")) for part in answer]
         if not stop:
             raise Unreachable(f"the instance refuses the batch: {_error(answer)}")
@@ -148,6 +172,11 @@ def _each(
         if stop and answers[-1] is not None:
             break
     return answers
+
+
+def _is_forbidden(part: Any) -> bool:
+    error = part.get("error")
+    return isinstance(error, dict) and error.get("code") == OperationForbidden.code
 
 
 def _error(answer: Any) -> str:

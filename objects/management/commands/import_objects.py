@@ -13,7 +13,7 @@ import click
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from backend.conf import service_settings
-from backend.errors import ServiceError
+from backend.errors import ServiceError, UnderMaintenance
 from objects import registry
 from objects.core.names import check_class_name
 from objects.exchange import checkpoint as checkpoints
@@ -98,6 +98,11 @@ class Command(BaseCommand):
             "--check", action="store_true", help="read and convert all of it, store nothing"
         )
         parser.add_argument(
+            "--during-maintenance",
+            action="store_true",
+            help="store although maintenance mode is on",
+        )
+        parser.add_argument(
             "--rest",
             metavar="URL",
             help="store over REST at this address (with the mount path) instead of in this "
@@ -107,6 +112,11 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             self._import(options)
+        except UnderMaintenance as error:
+            raise CommandError(
+                f"{error.message} --resume goes on when maintenance mode is off,"
+                " --during-maintenance stores nevertheless"
+            ) from None
         except (UnusableFile, Unreachable, ServiceError) as error:
             raise CommandError(str(error)) from error
         except OSError as error:
@@ -194,7 +204,9 @@ def _checkpoint(
 
 def _destination(class_name: str, options: Mapping[str, Any]) -> Destination:
     if not options["rest"]:
-        return Door(class_name)
+        return Door(class_name, during_maintenance=options["during_maintenance"])
+    if options["during_maintenance"]:
+        raise CommandError("--during-maintenance: only for this instance's own database")
     headers = {"X-Parse-Application-Id": service_settings.APP_ID}
     if service_settings.MASTER_KEY:
         headers["X-Parse-Master-Key"] = service_settings.MASTER_KEY
