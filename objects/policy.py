@@ -7,7 +7,7 @@ never fetched.
 
 Read ``check_class`` for class-level permissions and pointer permissions, ``readable`` and
 ``writable`` for the object's ACL on top of them, ``hidden_fields`` and ``check_question`` for
-protected fields.
+protected fields. The first three tell their reasons to whoever hands them a list (``told``).
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ from objects.core.query import (
     order_fields,
     walk,
 )
+from objects.core.reasons import Reason, Rule
 from objects.core.values import Json, pointer
 from objects.tables import ClassTable
 
@@ -99,7 +100,12 @@ def check_chosen_id(principal: Principal, class_name: str) -> None:
 
 
 def check_class(
-    principal: Principal, table: ClassTable, action: Action, *, creating: bool = False
+    principal: Principal,
+    table: ClassTable,
+    action: Action,
+    *,
+    creating: bool = False,
+    told: list[Reason] | None = None,
 ) -> Query:
     """What class-level permissions say: an error, or the condition that objects have to meet.
 
@@ -108,17 +114,20 @@ def check_class(
     """
     if principal.is_master:
         if action in _READ_ACTIONS or principal.may_write_as_master:
+            _tell(told, "master key", action, True)
             return Everything()
+        _tell(told, "read-only master key", action, False)
         raise OperationForbidden(
             f"read-only masterKey isn't allowed to perform the {action} operation."
         )
     class_name = table.class_name
     if class_name in MASTER_ONLY_CLASSES:
+        _tell(told, "class of the service", action, False)
         raise OperationForbidden(
             f"Clients aren't allowed to perform the {action} operation on the {class_name}"
             " collection."
         )
-    own = _own(principal, class_name, action)
+    own = _own(principal, class_name, action, told)
     decision = decide(
         table.schema.permissions,
         action,
@@ -127,23 +136,44 @@ def check_class(
         creating=creating,
     )
     if isinstance(decision, Allowed):
+        _tell(told, "class permissions", action, True, decision.because)
         return own
     if isinstance(decision, AllowedThrough):
-        return all_of(own, _names_user(principal, decision.pointer_fields))
+        named = _names_user(principal, decision.pointer_fields)
+        _tell(told, "pointer permissions", action, None, *decision.pointer_fields, condition=named)
+        return all_of(own, named)
     if isinstance(decision, NeedsAuthentication):
+        _tell(told, "class permissions", action, False, "requiresAuthentication")
         raise ObjectNotFound("Permission denied, user needs to be authenticated.")
+    _tell(told, "class permissions", action, False)
     raise OperationForbidden(f"Permission denied for action {action} on class {class_name}.")
 
 
-def _own(principal: Principal, class_name: str, action: Action) -> Query:
+def _tell(
+    told: list[Reason] | None,
+    rule: Rule,
+    action: Action,
+    allows: bool | None,
+    *because: str,
+    condition: Query | None = None,
+) -> None:
+    if told is not None:
+        told.append(Reason(rule, action, allows, because, condition))
+
+
+def _own(principal: Principal, class_name: str, action: Action, told: list[Reason] | None) -> Query:
     """The condition that the classes of people add for everybody but the master key."""
     if class_name == "_Session":
         # Users see, change and end their own sessions, whatever an access list says.
         if principal.user_id is None:
+            _tell(told, "sessions", action, False)
             raise InvalidSessionToken("Session token required.")
         if action != "create":
-            return Equals(("user",), pointer("_User", principal.user_id))
+            own = Equals(("user",), pointer("_User", principal.user_id))
+            _tell(told, "sessions", action, None, condition=own)
+            return own
     elif class_name == "_Installation" and action in ("find", "count", "delete"):
+        _tell(told, "installations", action, False)
         raise OperationForbidden(
             f"Clients aren't allowed to perform the {action} operation on the installation"
             " collection."
@@ -152,10 +182,18 @@ def _own(principal: Principal, class_name: str, action: Action) -> Query:
 
 
 def _check_owner(
-    principal: Principal, class_name: str, action: Action, object_id: str | None
+    principal: Principal,
+    class_name: str,
+    action: Action,
+    object_id: str | None,
+    told: list[Reason] | None,
 ) -> None:
     """An account is its user's own: no access list lets others change it (reference 1.2)."""
-    if class_name == "_User" and object_id != principal.user_id:
+    if class_name != "_User":
+        return
+    is_own = object_id == principal.user_id
+    _tell(told, "own account", action, is_own)
+    if not is_own:
         if action == "delete":
             raise SessionMissing("Insufficient auth to delete user")
         raise SessionMissing(f"Cannot modify user {shown(object_id)}.")
@@ -169,21 +207,34 @@ def _names_user(principal: Principal, fields: Iterable[str]) -> Query:
     return parts[0] if len(parts) == 1 else AnyOf(parts)
 
 
-def readable(principal: Principal, table: ClassTable, action: Action) -> Query:
+def readable(
+    principal: Principal, table: ClassTable, action: Action, *, told: list[Reason] | None = None
+) -> Query:
     """The condition under which the caller may read an object of the class."""
-    condition = check_class(principal, table, action)
-    return condition if principal.is_master else all_of(condition, ReadableBy(principal.acl_ids))
+    condition = check_class(principal, table, action, told=told)
+    if principal.is_master:
+        return condition
+    listed = ReadableBy(principal.acl_ids)
+    _tell(told, "access list", action, None, condition=listed)
+    return all_of(condition, listed)
 
 
 def writable(
-    principal: Principal, table: ClassTable, action: Action, object_id: str | None = None
+    principal: Principal,
+    table: ClassTable,
+    action: Action,
+    object_id: str | None = None,
+    *,
+    told: list[Reason] | None = None,
 ) -> Query:
     """The condition under which the caller may change or delete this object of the class."""
-    condition = check_class(principal, table, action)
+    condition = check_class(principal, table, action, told=told)
     if principal.is_master:
         return condition
-    _check_owner(principal, table.class_name, action, object_id)
-    return all_of(condition, WritableBy(principal.acl_ids))
+    _check_owner(principal, table.class_name, action, object_id, told)
+    listed = WritableBy(principal.acl_ids)
+    _tell(told, "access list", action, None, condition=listed)
+    return all_of(condition, listed)
 
 
 # -- Protected fields ---------------------------------------------------------------------------
@@ -196,22 +247,34 @@ def hidden_fields(
 
     For an object, ``userField:F`` groups count too, when its field F names the caller.
     """
-    permissions = table.schema.permissions
     if principal.is_master or (obj is not None and _is_own_account(principal, table, obj)):
         return frozenset()
-    always = _OWNERS_FIELDS.get(table.class_name, _NO_FIELDS)
+    always = always_hidden(table)
+    permissions = table.schema.permissions
     if not permissions.protected_fields:
         return always
+    return always | protected_fields(permissions, protection_groups(principal, table, obj))
+
+
+def always_hidden(table: ClassTable) -> frozenset[str]:
+    """The fields that only the owner and the master key see, whatever permissions say."""
+    return _OWNERS_FIELDS.get(table.class_name, _NO_FIELDS)
+
+
+def protection_groups(
+    principal: Principal, table: ClassTable, obj: dict[str, Json] | None = None
+) -> set[str]:
+    """The groups of ``protectedFields`` that the caller is in, for any object or for this one."""
     groups = set(principal.acl_ids)
     if principal.user_id is not None:
         groups.add("authenticated")
         if obj is not None:
             user = pointer("_User", principal.user_id)
-            for name in protecting_user_fields(permissions):
+            for name in protecting_user_fields(table.schema.permissions):
                 value = obj.get(name)
                 if value == user or (isinstance(value, list) and user in value):
                     groups.add(f"userField:{name}")
-    return always | protected_fields(permissions, groups)
+    return groups
 
 
 def _is_own_account(principal: Principal, table: ClassTable, obj: dict[str, Json]) -> bool:

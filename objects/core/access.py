@@ -12,7 +12,7 @@ may, and which fields are hidden from whom.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from backend.errors import InvalidACL
@@ -103,7 +103,9 @@ def default_acl(permissions: ClassPermissions, user_id: str | None) -> Acl:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """The caller may."""
+    """The caller may. ``because`` is the entry that says so: an id, ``requiresAuthentication``."""
+
+    because: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,8 @@ class Denied:
 
 Decision: TypeAlias = Allowed | AllowedThrough | NeedsAuthentication | Denied
 
-_ALLOWED: Final = Allowed()
+_EVERYBODY_MAY: Final = Allowed(EVERYBODY)
+_LOGGED_IN_MAY: Final = Allowed("requiresAuthentication")
 _NEEDS_AUTHENTICATION: Final = NeedsAuthentication()
 _DENIED: Final = Denied()
 
@@ -146,10 +149,13 @@ def decide(
     ``creating`` is for ``addField``: a new object can't be reached through its own fields.
     """
     rule = permissions.rules.get(action, NOBODY)
-    if EVERYBODY in rule.entities or any(entity in rule.entities for entity in principal_ids):
-        return _ALLOWED
+    if EVERYBODY in rule.entities:
+        return _EVERYBODY_MAY
+    for entity in principal_ids:
+        if entity in rule.entities:
+            return Allowed(entity)
     if rule.requires_authentication:
-        return _ALLOWED if is_authenticated else _NEEDS_AUTHENTICATION
+        return _LOGGED_IN_MAY if is_authenticated else _NEEDS_AUTHENTICATION
     if action == "create" or creating:
         return _DENIED
     user_fields = (

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from objects import registry
 from objects.database import fetch
+from objects.tables import ClassTable
 
 _MOST_USERS = 10_000
 
@@ -32,14 +33,57 @@ def held_by(user_id: str, version: str) -> frozenset[str]:
     kept = _kept.get(user_id)
     if kept is not None and kept[0] == version:
         return kept[1]
-    table = registry.find("_Role")
-    assert table is not None, "the class _Role is offered by this application"
+    table = _table()
     rows = fetch(_HELD, (table.class_id, user_id, table.class_id), prepare=True)
     names = frozenset(row[0] for row in rows)
     if len(_kept) >= _MOST_USERS:
         _kept.clear()
     _kept[user_id] = (version, names)
     return names
+
+
+_STEPS = """
+WITH RECURSIVE held (id, through) AS (
+    SELECT m.owning_id, NULL::text COLLATE "C" FROM objects_relation m
+    WHERE m.class_id = %s AND m.key = 'users' AND m.related_id = %s
+    UNION
+    SELECT m.owning_id, h.id FROM held h
+    JOIN objects_relation m ON m.class_id = %s AND m.key = 'roles' AND m.related_id = h.id
+)
+SELECT h.id, h.through, r.name FROM held h LEFT JOIN objects_role r ON r.object_id = h.id
+"""
+
+
+def paths(user_id: str) -> dict[str, tuple[str, ...]]:
+    """The roles that a user holds now, each with the shortest way to it.
+
+    The way begins with a role that names the user and ends with the role itself; each one on it
+    is in the ``roles`` of the next. Reads the database anew.
+    """
+    table = _table()
+    steps = fetch(_STEPS, (table.class_id, user_id, table.class_id), prepare=False)
+    names = {role_id: name for role_id, _, name in steps}
+    next_ones: dict[str | None, list[str]] = {}
+    for role_id, through, _ in sorted(steps, key=lambda step: step[2] or ""):
+        next_ones.setdefault(through, []).append(role_id)
+    ways: dict[str, tuple[str, ...]] = {role_id: (role_id,) for role_id in next_ones.get(None, ())}
+    reached = list(ways)
+    for role_id in reached:
+        for further in next_ones.get(role_id, ()):
+            if further not in ways:
+                ways[further] = (*ways[role_id], further)
+                reached.append(further)
+    return {
+        names[role_id]: tuple(names[one] or one for one in way)
+        for role_id, way in ways.items()
+        if names[role_id] is not None
+    }
+
+
+def _table() -> ClassTable:
+    table = registry.find("_Role")
+    assert table is not None, "the class _Role is offered by this application"
+    return table
 
 
 def changed() -> None:

@@ -1,0 +1,75 @@
+"""``manage.py explain_access CLASS ACTION``: why a caller may, or may not, do something.
+
+    manage.py explain_access Note get --object 9MHBHENufv --user 8unWXgEmMo
+    manage.py explain_access Note create
+    manage.py explain_access Note update --object 9MHBHENufv --read-only
+
+Without ``--user``, ``--master`` or ``--read-only`` the caller is a client that isn't logged in.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from backend.errors import ServiceError
+from backend.principal import CLIENT, MASTER, READ_ONLY_MASTER, Principal
+from objects import service
+from objects.core.class_permissions import ACTIONS
+from objects.explaining import Explanation, caller, explain
+from objects.reason_texts import describe
+
+_SIGNS = {"yes": "+", "no": "-", "depends": "?"}
+_ANSWERS = {
+    "yes": "Yes, the caller may.",
+    "no": "No, the caller may not.",
+    "depends": "The caller may with those objects that meet the conditions marked with ?.",
+}
+
+
+class Command(BaseCommand):
+    help = "Says why a caller may, or may not, do something with a class or an object."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("class_name", metavar="CLASS")
+        parser.add_argument("action", metavar="ACTION", choices=ACTIONS, help=", ".join(ACTIONS))
+        parser.add_argument("--object", metavar="ID", help="an object of the class")
+        who = parser.add_mutually_exclusive_group()
+        who.add_argument("--user", metavar="ID", help="a user who is logged in")
+        who.add_argument("--master", action="store_true", help="the master key")
+        who.add_argument("--read-only", action="store_true", help="the read-only master key")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        principal = _principal(options)
+        found = explain(principal, options["class_name"], options["action"], options["object"])
+        self.stdout.write(f"Caller: {describe(principal)}")
+        for line in _lines(found):
+            self.stdout.write(line)
+
+
+def _principal(options: dict[str, Any]) -> Principal:
+    if options["master"]:
+        return MASTER
+    if options["read_only"]:
+        return READ_ONLY_MASTER
+    user_id = options["user"]
+    if user_id is None:
+        return CLIENT
+    try:
+        service.get(MASTER, "_User", user_id)
+    except ServiceError:
+        raise CommandError(f"There is no user with the id {user_id}.") from None
+    return caller(user_id)
+
+
+def _lines(found: Explanation) -> list[str]:
+    lines = [_ANSWERS[found.verdict], f"Decided by: {found.decided.rule}"]
+    if found.error is not None:
+        lines.append(f"Error: {found.error.code} {found.error.message}")
+    for step in found.steps:
+        lines.append(f"  {_SIGNS[step.verdict]} {step.rule}: {step.text}")
+        lines.extend(f"      {detail}" for detail in step.details)
+    lines.extend(f"  hidden: {one.name} (by {', '.join(one.groups)})" for one in found.hidden)
+    return lines
