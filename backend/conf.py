@@ -89,6 +89,9 @@ DEFAULTS: dict[str, Any] = {
     "IDEMPOTENCY": "replay",
     "IDEMPOTENCY_PATHS": (".*",),
     "IDEMPOTENCY_TTL": 86_400,
+    # Server functions: modules with functions, triggers and jobs; the time for a call, in seconds
+    "CLOUD_MODULES": (),
+    "FUNCTION_TIME_LIMIT": 30.0,
     # The database, in milliseconds
     "STATEMENT_TIMEOUT": 30_000,
     "LOCK_TIMEOUT": 5_000,
@@ -156,6 +159,8 @@ class ServiceSettings:
     IDEMPOTENCY: str
     IDEMPOTENCY_PATHS: tuple[str, ...]
     IDEMPOTENCY_TTL: int
+    CLOUD_MODULES: tuple[str, ...]
+    FUNCTION_TIME_LIMIT: float
     STATEMENT_TIMEOUT: int
     LOCK_TIMEOUT: int
 

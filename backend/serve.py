@@ -78,12 +78,24 @@ def beat() -> None:
     app.start(["--quiet", "beat"])
 
 
+def limit_memory() -> None:
+    """Let code that asks for too much memory fail by itself, before the machine has none left."""
+    import resource
+
+    from django.conf import settings
+
+    if settings.MEMORY_LIMIT:
+        size = settings.MEMORY_LIMIT * 1024 * 1024
+        resource.setrlimit(resource.RLIMIT_DATA, (size, resource.RLIM_INFINITY))
+
+
 def main() -> None:
     roles = {"web": web, "realtime": realtime, "worker": worker, "beat": beat}
     role = sys.argv[1] if len(sys.argv) > 1 else os.environ.get("PROCESS", "")
     if role not in roles:
         raise SystemExit(f"usage: python -m backend.serve {'|'.join(roles)}")
     os.environ |= {"PROCESS": role, "DJANGO_SETTINGS_MODULE": "backend.settings"}
+    limit_memory()
     roles[role]()
 
 

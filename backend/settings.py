@@ -138,7 +138,11 @@ _service["LOCKOUT_THRESHOLD"] = environment.whole("LOCKOUT_THRESHOLD", 0, most=9
 _service["LOCKOUT_DURATION"] = environment.whole("LOCKOUT_DURATION", 15, least=1, most=99_999)
 _service["PASSWORD_PATTERN"] = environment.pattern("PASSWORD_PATTERN")
 _service["PASSWORD_MESSAGE"] = environment.text("PASSWORD_MESSAGE", DEFAULTS["PASSWORD_MESSAGE"])
+_service["CLOUD_MODULES"] = environment.words("CLOUD_MODULES")
+_service["FUNCTION_TIME_LIMIT"] = environment.whole("FUNCTION_TIME_LIMIT", 30, most=3600)
 SERVICE = _service
+# Megabytes of memory that a process of web, realtime or worker may hold; 0 is no limit.
+MEMORY_LIMIT = environment.whole("MEMORY_LIMIT", 2048)
 
 ROOT_URLCONF = "backend.urls"
 WSGI_APPLICATION = "backend.wsgi.application"

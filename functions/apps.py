@@ -1,7 +1,29 @@
-"""The application functions."""
+"""The application of server functions: finds what a deployment has written."""
+
+from __future__ import annotations
+
+from importlib import import_module
 
 from django.apps import AppConfig
+from django.core.exceptions import ImproperlyConfigured
+from django.utils.module_loading import autodiscover_modules
+
+from backend.conf import service_settings
 
 
 class FunctionsConfig(AppConfig):
     name = "functions"
+
+    def ready(self) -> None:
+        import_module("functions.library")
+        # A ``functions.py`` in any installed app, and the modules that the deployment names.
+        autodiscover_modules("functions")
+        for module in service_settings.CLOUD_MODULES:
+            try:
+                import_module(module)
+            except ModuleNotFoundError as error:
+                if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+                    raise
+                raise ImproperlyConfigured(
+                    f"CLOUD_MODULES names {module}, and there is no such module."
+                ) from None

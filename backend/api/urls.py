@@ -8,6 +8,7 @@ from backend.api.health import health
 from backend.api.openapi.service_routes import contribute_service
 from backend.api.openapi.views import DocsPage, DocumentView
 from backend.api.server_info import ServerInfoView
+from functions.views.functions import FunctionView
 from objects.views.aggregate import AggregateView
 from objects.views.batch import BatchView
 from objects.views.classes import ObjectsView, ObjectView
@@ -43,6 +44,7 @@ urlpatterns = [
     path("classes/_User", UsersView.as_view(), {"class_name": "_User"}),
     path("classes/<str:class_name>/<str:object_id>", ObjectView.as_view()),
     path("classes/<str:class_name>", ObjectsView.as_view()),
+    path("functions/<str:name>", FunctionView.as_view()),
     path("users/me", MeView.as_view()),
     path("users/<str:object_id>", UserView.as_view(), {"class_name": "_User"}),
     path("users", UsersView.as_view(), {"class_name": "_User"}),

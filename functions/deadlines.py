@@ -1,0 +1,109 @@
+"""Time limits for code that runs in a thread.
+
+One thread of the process watches all deadlines. When one passes, it cancels the statement that the
+thread waits for in PostgreSQL, and has ``TimeIsUp`` raised in the thread at the next Python
+instruction. Code that waits inside of C code otherwise (``time.sleep``, a socket without a timeout)
+is stopped when that returns.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import heapq
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import count
+from time import monotonic
+from typing import Any
+
+_raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
+_raise_in.argtypes = (ctypes.c_ulong, ctypes.py_object)
+
+
+class TimeIsUp(BaseException):
+    """Not an ``Exception``: code that catches those is stopped too."""
+
+
+class _Deadline:
+    __slots__ = ("connection", "in_use", "is_over", "moment", "thread", "was_raised")
+
+    def __init__(self, moment: float, connection: Any) -> None:
+        self.moment = moment
+        self.thread = threading.get_ident()
+        self.connection = connection
+        self.is_over = False
+        self.was_raised = False
+        # Held while the thread's statement is cancelled: not the one of a later request.
+        self.in_use = threading.Lock()
+
+
+class _Watch:
+    """The watching thread and what it waits for."""
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.waiting: list[tuple[float, int, _Deadline]] = []
+        self.numbers = count()
+        self.thread: threading.Thread | None = None
+
+    def add(self, deadline: _Deadline) -> None:
+        with self.changed:
+            if self.thread is None or not self.thread.is_alive():
+                # Not before it is needed, and again after a fork.
+                self.thread = threading.Thread(target=self.run, name="deadlines", daemon=True)
+                self.thread.start()
+            heapq.heappush(self.waiting, (deadline.moment, next(self.numbers), deadline))
+            if self.waiting[0][2] is deadline:
+                self.changed.notify()
+
+    def run(self) -> None:
+        while True:
+            with self.changed:
+                while self.waiting and self.waiting[0][2].is_over:
+                    heapq.heappop(self.waiting)
+                now = monotonic()
+                if not self.waiting:
+                    self.changed.wait()
+                    continue
+                moment, _, deadline = self.waiting[0]
+                if moment > now:
+                    self.changed.wait(moment - now)
+                    continue
+                heapq.heappop(self.waiting)
+            self.enforce(deadline)
+
+    def enforce(self, deadline: _Deadline) -> None:
+        with deadline.in_use:
+            if deadline.is_over:
+                return
+            deadline.was_raised = True
+            _raise_in(deadline.thread, TimeIsUp)
+            if deadline.connection is not None:
+                # If it waits for the database, it goes on, and notices.
+                with suppress(Exception):
+                    deadline.connection.cancel_safe(timeout=2.0)
+
+
+_watch = _Watch()
+
+
+@contextmanager
+def time_limit(seconds: float, connection: Any = None) -> Iterator[None]:
+    """Raise ``TimeIsUp`` in this thread after so many seconds; 0 means never.
+
+    ``connection`` is the psycopg connection that the thread uses, if it has one.
+    """
+    if seconds <= 0:
+        yield
+        return
+    deadline = _Deadline(monotonic() + seconds, connection)
+    _watch.add(deadline)
+    try:
+        yield
+    finally:
+        with deadline.in_use:
+            deadline.is_over = True
+            if deadline.was_raised:
+                # Not delivered yet, maybe: it mustn't hit what comes next.
+                _raise_in(deadline.thread, None)
