@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, cast
 
 import msgspec
 
@@ -22,10 +22,11 @@ from backend.errors import (
     OperationForbidden,
 )
 from backend.principal import Principal
-from objects import maintenance
+from objects import maintenance, triggers
 from objects.core.names import PROHIBITED_KEYS, check_field_name, shown
 from objects.core.values import Json, normalise
 from objects.database import fetch
+from objects.triggers import CONFIG, Occasion
 
 # All of it goes to every client that asks.
 MOST_PARAMS: Final = 1000
@@ -70,14 +71,18 @@ def save(principal: Principal, body: Mapping[str, Any]) -> None:
     named there is for everybody from now on, as Parse's SDKs say. Raises ``MasterKeyRequired``,
     ``OperationForbidden`` (the read-only master key), ``InvalidKeyName``, ``InvalidJSON``,
     ``CommandUnavailable`` (another operator), ``ObjectTooLarge``, ``UnderMaintenance`` and what
-    ``values.normalise`` raises; nothing is changed then. Every save goes through here.
+    ``values.normalise`` raises, and what a trigger of ``@Config`` raises; nothing is changed then.
+    Every save goes through here. Triggers see all parameters by name, as they will be and as they
+    were; the one before the save may change them.
     """
     _check_may_save(principal)
     given = _params(body.get("params"))
     hidden = _flags(body.get("masterKeyOnly"), given)
     with maintenance.writing():
         before = _stored(locked=True)
-        _store(_changed(before, given, hidden))
+        after = _as_triggers_want(principal, before, _changed(before, given, hidden))
+        _store(after)
+        triggers.run_after_commit(_occasion("after_save", principal, before, after))
 
 
 def _check_may_save(principal: Principal) -> None:
@@ -134,6 +139,21 @@ def _changed(before: Config, given: Mapping[str, Any], hidden: frozenset[str]) -
         raise ObjectTooLarge(f"params: the config has at most {MOST_PARAMS} parameters")
     named = before.master_key_only - given.keys() | hidden
     return Config(params, named & params.keys())
+
+
+def _as_triggers_want(principal: Principal, before: Config, after: Config) -> Config:
+    if not triggers.has(CONFIG, "before_save"):
+        return after
+    said = triggers.run(_occasion("before_save", principal, before, after)).object
+    return _changed(Config({}, after.master_key_only), _params(said), after.master_key_only)
+
+
+def _occasion(
+    event: Literal["before_save", "after_save"], principal: Principal, before: Config, after: Config
+) -> Occasion:
+    return Occasion(
+        event, CONFIG, principal, object=dict(after.params), original=dict(before.params)
+    )
 
 
 def _stored(*, locked: bool) -> Config:

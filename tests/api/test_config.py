@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import pytest
 
+from backend.errors import ScriptFailed
+from objects import triggers
+from objects.files.cleaning import unused_files
+from objects.files.models import StoredFile
 from tests.people import make_role, sign_up
 from tests.rest import CLIENT, MASTER, Api
 from tests.threads import at_once
@@ -146,6 +151,64 @@ def test_a_batch_reads_and_saves_the_config(master):
     assert second["success"]["params"] == {"a": 1}
     assert third["error"]["code"] == 105
     assert master.post("/batch", {"requests": requests, "transaction": True}).status == 400
+
+
+@pytest.fixture
+def trigger():
+    """Registers handlers for the time of a test."""
+    registered = []
+
+    def register(event, handler):
+        triggers.register(event, triggers.CONFIG, handler)
+        registered.append((event, triggers.CONFIG, handler))
+
+    yield register
+    for one in registered:
+        triggers.unregister(*one)
+
+
+def test_a_trigger_before_the_save_changes_or_refuses_it(master, client, trigger):
+    save(master, {"a": 1, "secret": 1}, {"secret": True})
+    seen = []
+
+    def check(occasion):
+        seen.append((dict(occasion.object), dict(occasion.original)))
+        if occasion.object.get("a") == "bad":
+            raise ScriptFailed("a can't be that")
+        occasion.object["stamped"] = 1.0
+        occasion.object.pop("gone", None)
+
+    trigger("before_save", check)
+    assert save(master, {"a": 2, "gone": 1}).status == 200
+    assert seen == [({"a": 2, "gone": 1, "secret": 1}, {"a": 1, "secret": 1})]
+    assert params(client) == {"a": 2, "stamped": 1}
+    assert master.get("/config").json["masterKeyOnly"] == {"secret": True}
+    assert save(master, {"a": "bad", "b": 1}).error == (400, 141)
+    assert params(client) == {"a": 2, "stamped": 1}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_trigger_after_the_save_sees_what_was_saved(trigger):
+    master = Api(MASTER)
+    save(master, {"a": 1})
+    seen = []
+    trigger("after_save", lambda occasion: seen.append((occasion.object, occasion.original)))
+    save(master, {"b": 2})
+    assert save(master, {"a b": 2}).status == 400
+    assert seen == [({"a": 1, "b": 2}, {"a": 1})]
+
+
+def test_a_file_that_a_parameter_names_is_in_use(master):
+    names = []
+    for _ in range(2):
+        body = {"base64": "aGVsbG8=", "_ContentType": "text/plain", "_ApplicationId": "test-app"}
+        made = Api({}).post("/files/a.txt", {**body, "_MasterKey": "test-master-key"})
+        names.append(made.json["name"])
+    StoredFile.objects.update(created_at=datetime.now(UTC) - timedelta(days=2))
+    assert save(master, {"logo": {"__type": "File", "name": names[0]}}).status == 200
+    assert params(master)["logo"]["url"].endswith(names[0])
+    with unused_files() as found:
+        assert [one.name for one in found] == names[1:]
 
 
 @pytest.mark.django_db(transaction=True)
