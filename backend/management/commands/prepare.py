@@ -21,7 +21,7 @@ from django.db import connection
 from backend.embedded.folder import private_file
 from backend.staff import make_groups
 
-_LOCK = 7_316_504_801  # any number that nothing else locks
+LOCK = 7_316_504_801  # any number that nothing else locks
 _NAME = "admin"
 
 
@@ -34,13 +34,13 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
+            cursor.execute("SELECT pg_advisory_lock(%s)", [LOCK])
             try:
                 self._migrate(options["verbosity"])
                 make_groups()
                 login = first_staff_user(settings.DATA_DIR)
             finally:
-                cursor.execute("SELECT pg_advisory_unlock(%s)", [_LOCK])
+                cursor.execute("SELECT pg_advisory_unlock(%s)", [LOCK])
         if options["json"]:
             self.stdout.write(json.dumps(login))
         elif login["password"]:

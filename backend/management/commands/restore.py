@@ -1,0 +1,68 @@
+"""``manage.py restore FILE``: make this instance what an archive says, all of it or nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from backend.backup.problems import BackupError
+from backend.backup.restoring import Restored, restore
+from backend.management.commands.backup import described
+
+
+class Command(BaseCommand):
+    help = (
+        "Restore an archive that backup has written into this instance, which has to be a fresh "
+        "one. Everything is checked before anything is touched."
+    )
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("file", metavar="FILE", type=Path)
+        parser.add_argument(
+            "--overwrite", action="store_true", help="give up what the instance has"
+        )
+        parser.add_argument(
+            "--without-keys",
+            action="store_true",
+            help="keep this instance's own keys; stored secrets are brought under its SECRET_KEY",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            done = restore(
+                options["file"],
+                overwrite=options["overwrite"],
+                with_keys=not options["without_keys"],
+            )
+        except BackupError as error:
+            raise CommandError(str(error)) from error
+        except OSError as error:
+            raise CommandError(
+                f"{error.filename or options['file']}: {error.strerror}. The instance is as before."
+            ) from error
+        self.stdout.write(f"Restored: {described(done.manifest)}")
+        for line in _left_to_do(done):
+            self.stdout.write(line)
+
+
+def _left_to_do(done: Restored) -> list[str]:
+    said = []
+    if done.keys:
+        said.append("The archive's keys are this instance's now.")
+    if done.given_keys:
+        names = ", ".join(done.given_keys)
+        said.append(f"The environment has other keys, which win; change them there: {names}.")
+    if done.unreadable:
+        said.append(
+            f"{done.unreadable} second factors can't be read: set SECRET_KEY_FALLBACKS to the "
+            "SECRET_KEY that the archive was made with. Their owners' recovery codes work."
+        )
+    if done.manifest.missing_files:
+        said.append(f"{done.manifest.missing_files} files were missing in the archive already.")
+    if done.files_left:
+        said.append(f"{done.files_left} files of before couldn't be removed; the log names them.")
+    said.append("Restart the service now, if it runs.")
+    return said

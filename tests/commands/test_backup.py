@@ -1,0 +1,372 @@
+"""``manage.py backup`` and ``restore``: an instance becomes a file, and the file an instance."""
+
+from __future__ import annotations
+
+import base64
+import json
+import stat
+import tarfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from tests.commands.instances import FIRST_KEYS, OTHER_KEYS, Instance, new_database
+
+pytestmark = [pytest.mark.process, pytest.mark.xdist_group("backup")]
+
+PICTURE = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 5000
+NOTE = b"a text file \\ with a backslash"
+MFA_SECRET = base64.b32encode(b"twenty bytes for MFA").decode()
+
+
+@dataclass
+class Known:
+    """What the first instance has been given, and its archives."""
+
+    instance: Instance
+    archive: Path
+    bare: Path
+    token: str
+    ann: str
+    note: str
+    files: dict[str, bytes]
+
+
+def one_time_password(offset: int = 0) -> str:
+    from objects.users.second_factor import STEP, one_time_password
+
+    step = int(time.time()) // STEP + offset
+    return one_time_password(base64.b32decode(MFA_SECRET), step)
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: Any) -> Iterator[Known]:
+    """An instance with something of everything, backed up with its keys and without."""
+    folder = tmp_path_factory.mktemp("first")
+    with new_database("first") as url:
+        instance = Instance(folder / "data", url)
+        instance.has_keys(FIRST_KEYS)
+        instance.do("prepare")
+        with instance.web():
+            known = fill(instance)
+        instance.run(
+            "from django.contrib.auth.models import User\n"
+            "from django_celery_beat.models import IntervalSchedule, PeriodicTask\n"
+            "User.objects.create_user('staff', password='staff password', is_staff=True)\n"
+            "every = IntervalSchedule.objects.create(every=7, period='days')\n"
+            "PeriodicTask.objects.create(name='weekly', task='any.task', interval=every)\n"
+        )
+        known.archive = Path(instance.do("backup", folder / "out").strip())
+        known.bare = Path(instance.do("backup", folder / "bare.tar", "--without-keys").strip())
+        yield known
+
+
+def fill(instance: Instance) -> Known:
+    ask = instance.ask
+    ask("POST", "/schemas/Author", {"className": "Author", "fields": {"name": {"type": "String"}}})
+    fields = {
+        "text": {"type": "String"},
+        "stars": {"type": "Number"},
+        "author": {"type": "Pointer", "targetClass": "Author"},
+        "tags": {"type": "Relation", "targetClass": "Author"},
+        "file": {"type": "File"},
+    }
+    indexes = {"by_stars": {"stars": 1}, "one_text": {"fields": {"text": 1}, "unique": True}}
+    ask("POST", "/schemas/Note", {"className": "Note", "fields": fields, "indexes": indexes})
+    signed_up = ask("POST", "/users", {"username": "ann", "password": "correct horse"}, key="rest")
+    bob = ask("POST", "/users", {"username": "bob", "password": "correct horse"}, key="rest")
+    factor = {"authData": {"mfa": {"secret": MFA_SECRET, "token": one_time_password(-1)}}}
+    ask(
+        "PUT",
+        f"/users/{bob['objectId']}",
+        factor,
+        key="rest",
+        X_Svc_Session_Token=bob["sessionToken"],
+    )
+    member = {"__type": "Pointer", "className": "_User", "objectId": signed_up["objectId"]}
+    ask(
+        "POST",
+        "/roles",
+        {
+            "name": "writers",
+            "ACL": {"*": {"read": True}},
+            "users": {"__op": "AddRelation", "objects": [member]},
+        },
+    )
+    files = {
+        ask("POST", f"/files/{name}", content)["name"]: content
+        for name, content in (("picture.png", PICTURE), ("note.txt", NOTE))
+    }
+    author = ask("POST", "/classes/Author", {"name": "Ann"})["objectId"]
+    pointer = {"__type": "Pointer", "className": "Author", "objectId": author}
+    note = ask(
+        "POST",
+        "/classes/Note",
+        {
+            "text": 'hällo \\ "world"',
+            "stars": 5,
+            "author": pointer,
+            "tags": {"__op": "AddRelation", "objects": [pointer]},
+            "file": {"__type": "File", "name": next(iter(files))},
+            "ACL": {"role:writers": {"read": True}},
+        },
+    )["objectId"]
+    token = signed_up["sessionToken"]
+    return Known(instance, Path(), Path(), token, signed_up["objectId"], note, files)
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Iterator[Instance]:
+    """An instance with an empty database and keys of its own."""
+    with new_database("empty") as url:
+        instance = Instance(tmp_path / "data", url)
+        instance.has_keys(OTHER_KEYS)
+        yield instance
+
+
+def check_all(first: Known, restored: Instance) -> None:
+    """Everything that the first instance had works in the other one, for the same people."""
+    ask = restored.ask
+    with restored.web():
+        note = ask("GET", f"/classes/Note/{first.note}?include=author")
+        assert (note["text"], note["author"]["name"]) == ('hällo \\ "world"', "Ann")
+        found = ask("GET", "/classes/Author?where=" + related(first.note))["results"]
+        assert [each["name"] for each in found] == ["Ann"]
+        assert set(ask("GET", "/schemas/Note")["indexes"]) >= {"by_stars", "one_text"}
+        twice = restored.call("POST", "/classes/Note", {"text": note["text"]})
+        assert twice.json["code"] == 137
+        # The session of before, and through it the role; and the password.
+        session = {"key": "rest", "X_Svc_Session_Token": first.token}
+        assert ask("GET", "/users/me", **session)["objectId"] == first.ann
+        assert ask("GET", f"/classes/Note/{first.note}", **session)["stars"] == 5
+        assert restored.call("GET", f"/classes/Note/{first.note}", key="rest").status == 404
+        login = {"username": "ann", "password": "correct horse"}
+        assert ask("POST", "/login", login, key="rest")["objectId"] == first.ann
+        for name, content in first.files.items():
+            got = restored.call("GET", f"/files/{restored.keys['APP_ID']}/{name}")
+            assert (got.status, got.body) == (200, content)
+        # Classes go on growing.
+        made = ask("POST", "/schemas/Later", {"className": "Later"})
+        assert made["className"] == "Later"
+        assert log_in_with_second_factor(restored) == 200
+    assert restored.do("build_indexes", "--check") == ""
+    assert (
+        restored.run(
+            "from django.contrib.auth import authenticate\n"
+            "from django_celery_beat.models import PeriodicTask\n"
+            "print(authenticate(username='staff', password='staff password').is_staff,"
+            " PeriodicTask.objects.get(name='weekly').interval.every)"
+        )
+        == "True 7"
+    )
+
+
+def related(note: str) -> str:
+    owner = {"__type": "Pointer", "className": "Note", "objectId": note}
+    return quote(json.dumps({"$relatedTo": {"object": owner, "key": "tags"}}))
+
+
+def log_in_with_second_factor(instance: Instance) -> int:
+    login = {"username": "bob", "password": "correct horse"}
+    assert instance.call("POST", "/login", login, key="rest").status == 400
+    token = {"authData": {"mfa": {"token": one_time_password()}}}
+    return instance.call("POST", "/login", login | token, key="rest").status
+
+
+def test_an_empty_instance_becomes_the_one_that_was_backed_up(first, empty):
+    empty.do("restore", first.archive)
+    assert empty.keys == FIRST_KEYS
+    assert stat.S_IMODE((empty.data / "keys.env").stat().st_mode) == 0o600
+    check_all(first, empty)
+
+
+def test_an_instance_may_keep_its_own_keys(first, empty):
+    empty.do("prepare")  # as script/server leaves a fresh instance
+    said = empty.do("restore", first.archive, "--without-keys")
+    assert "second factors can't be read" not in said
+    assert empty.keys == OTHER_KEYS
+    check_all(first, empty)
+
+
+def test_without_the_old_secret_key_second_factors_can_t_be_read_until_it_is_a_fallback(
+    first, empty
+):
+    said = empty.do("restore", first.bare)
+    assert "1 second factors can't be read" in said
+    assert empty.keys == OTHER_KEYS
+    empty.has_keys(OTHER_KEYS | {"SECRET_KEY_FALLBACKS": FIRST_KEYS["SECRET_KEY"]})
+    check_all(first, empty)
+
+
+def test_keys_that_the_environment_has_stay_and_are_named(first, empty):
+    said = empty.do("restore", first.archive, MASTER_KEY="of-the-environment", APP_ID="first-app")
+    assert "change them there: MASTER_KEY." in said
+    assert empty.keys == FIRST_KEYS | {
+        "MASTER_KEY": OTHER_KEYS["MASTER_KEY"],
+        "APP_ID": OTHER_KEYS["APP_ID"],
+    }
+
+
+def test_an_instance_with_contents_is_only_given_up_when_told_to(first, empty, tmp_path):
+    empty.do("prepare")
+    with empty.web():
+        empty.ask("POST", "/classes/Mine", {"a": 1})
+        own = empty.ask("POST", "/files/own.txt", b"own")["name"]
+        version = empty.run("from objects import registry; print(registry.find('Mine').version)")
+    said = empty.refused("restore", first.archive)
+    assert "isn't empty" in said
+    assert "objects_file (1)" in said
+    with empty.web():
+        assert len(empty.ask("GET", "/classes/Mine")["results"]) == 1
+    empty.do("restore", first.archive, "--overwrite")
+    check_all(first, empty)
+    stored = {path.name for path in (empty.data / "files").rglob("*") if path.is_file()}
+    assert stored == set(first.files)
+    assert own not in stored
+    newer = empty.run("from objects import registry; print(registry.find('Note').version)")
+    assert int(newer) > int(version)
+
+
+def test_a_process_that_runs_meanwhile_sees_the_restored_classes(first, empty):
+    empty.do("prepare")
+    empty.has_keys(FIRST_KEYS)
+    with empty.web():
+        empty.ask("POST", "/classes/Note", {"other": 1})
+        assert empty.call("GET", "/classes/Note?where={%22stars%22:5}").json["results"] == []
+        empty.do("restore", first.archive, "--overwrite")
+        found = empty.ask("GET", "/classes/Note?where={%22stars%22:{%22$gt%22:4}}")["results"]
+        assert [note["objectId"] for note in found] == [first.note]
+
+
+def test_what_fails_in_the_middle_leaves_the_instance_as_it_was(first, empty, tmp_path):
+    from backend.backup.archive import Archive
+
+    empty.do("prepare")
+    with empty.web():
+        empty.ask("POST", "/classes/Mine", {"a": 1})
+    # One row more than the archive's database really has: found when all of it is in.
+    wrong = tmp_path / "wrong.tar"
+    with Archive(first.archive) as archive:
+        tables = archive.manifest.tables
+    rewrite(first.archive, wrong, tables={**tables, "objects_user": tables["objects_user"] + 1})
+    said = empty.refused("restore", wrong, "--overwrite")
+    assert "it is as before" in said
+    assert 'objects_user" has 2 rows instead of 3' in said
+    with empty.web():
+        assert len(empty.ask("GET", "/classes/Mine")["results"]) == 1
+    assert not [path for path in (empty.data / "files").rglob("*") if path.is_file()]
+    assert empty.keys == OTHER_KEYS
+
+
+def rewrite(archive: Path, to: Path, **changes: Any) -> None:
+    """The same archive with another manifest."""
+    import msgspec
+
+    from backend.backup.archive import MANIFEST, Writer
+
+    with tarfile.open(archive) as old, to.open("w+b") as file:
+        writer = Writer(file)
+        for item in old:
+            content = old.extractfile(item).read()
+            if item.name == MANIFEST:
+                content = msgspec.json.encode(msgspec.json.decode(content) | changes)
+            writer.add(item.name, [content])
+        file.write(bytes(1024))
+
+
+def test_archives_of_a_newer_format_or_release_are_refused(first, empty, tmp_path):
+    newer = tmp_path / "newer.tar"
+    rewrite(first.archive, newer, format=2)
+    assert "has format 2, this release reads 1" in empty.refused("restore", newer)
+    rewrite(first.archive, newer, migrations=["objects.0001_initial", "objects.9999_later"])
+    assert "objects.9999_later. Update first." in empty.refused("restore", newer)
+    rewrite(first.archive, newer, extensions=["nonsense"])
+    assert "CREATE EXTENSION for nonsense first" in empty.refused("restore", newer)
+
+
+def test_an_archive_of_an_older_release_is_brought_up_to_this_one(first, empty, tmp_path):
+    with new_database("older") as url:
+        older = Instance(tmp_path / "older", url)
+        older.has_keys(FIRST_KEYS)
+        older.do("migrate", "objects", "0003")
+        older.do("migrate", "auth")
+        archive = older.do("backup", tmp_path / "older.tar").strip()
+    empty.do("restore", archive)
+    assert "[ ]" not in empty.do("showmigrations")
+
+
+def test_tables_of_somebody_else_are_never_removed(first, empty):
+    empty.run("from django.db import connection as c; c.cursor().execute('CREATE TABLE theirs ()')")
+    for options in ([], ["--overwrite"]):
+        assert "tables that aren't this service's: theirs" in empty.refused(
+            "restore", first.archive, *options
+        )
+
+
+@pytest.mark.parametrize("where", ["database.dump", "files/", "files.ndjson", "keys.json"])
+def test_damage_is_found_before_anything_is_touched(first, empty, tmp_path, where):
+    broken = tmp_path / "broken.tar"
+    content = bytearray(first.archive.read_bytes())
+    with tarfile.open(first.archive) as archive:
+        item = next(item for item in archive if item.name.startswith(where))
+    content[item.offset_data + item.size // 2] ^= 1
+    broken.write_bytes(content)
+    assert "is damaged" in empty.refused("backup", "--verify", broken)
+    assert "is damaged" in empty.refused("restore", broken)
+    assert (
+        empty.run("from django.db import connection as c; print(c.introspection.table_names())")
+        == "[]"
+    )
+
+
+def tables_of(instance: Instance) -> str:
+    return instance.run(
+        "from django.db import connection as c; print(c.introspection.table_names())"
+    )
+
+
+def test_an_archive_that_was_cut_off_is_incomplete(first, empty, tmp_path):
+    broken = tmp_path / "broken.tar"
+    whole = first.archive.read_bytes()
+    for length in (0, 100, len(whole) // 2, len(whole) - 20_000):
+        broken.write_bytes(whole[:length])
+        said = empty.refused("backup", "--verify", broken)
+        assert "no archive" in said or "damaged" in said
+
+
+def test_an_archive_is_for_its_owner_and_never_replaced(first, tmp_path):
+    assert stat.S_IMODE(first.archive.stat().st_mode) == 0o600
+    assert first.archive.name.startswith("first-app-")
+    assert "is whole: " in first.instance.do("backup", "--verify", first.archive)
+    assert "is there already" in first.instance.refused("backup", first.archive)
+    with tarfile.open(first.bare) as archive:
+        assert "keys.json" not in archive.getnames()
+    for key in FIRST_KEYS.values():
+        assert key.encode() not in first.bare.read_bytes().replace(b"first-app", b"")
+
+
+def test_a_file_that_is_gone_from_storage_is_told_and_doesn_t_stop_the_backup(first, tmp_path):
+    name = next(iter(first.files))
+    path = first.instance.data / "files" / name[:2] / name
+    content = path.read_bytes()
+    path.unlink()
+    try:
+        done = first.instance.manage("backup", tmp_path / "less.tar")
+        assert done.returncode == 0
+        assert "1 files are known and not in storage" in done.stderr
+        assert "is whole" in first.instance.do("backup", "--verify", tmp_path / "less.tar")
+        path.write_bytes(b"something else")
+        done = first.instance.manage("backup", tmp_path / "other.tar")
+        assert "1 files have other bytes than when they were uploaded" in done.stderr
+    finally:
+        path.write_bytes(content)
+
+
+def test_an_empty_database_is_nothing_to_back_up(empty, tmp_path):
+    assert "the database is empty" in empty.refused("backup", tmp_path / "a.tar")
+    assert not [*tmp_path.glob("*.tar*")]
