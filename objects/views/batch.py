@@ -9,6 +9,7 @@ done and the answer is the first error.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
 from random import uniform
@@ -40,18 +41,19 @@ class BatchView(ServiceView):
     """Run the requests of a batch."""
 
     def keeping_of(self, call: Call) -> Keeping:
-        # Items that fail must not undo the others.
-        is_whole = call.body.get("transaction") is True
-        return Keeping.IN_TRANSACTION if is_whole else Keeping.AFTERWARDS
+        kinds = {item.keeping for item in _items(call)}
+        return Keeping.IN_TRANSACTION if kinds <= {Keeping.IN_TRANSACTION} else Keeping.AFTERWARDS
 
     def post(self, call: Call) -> Answer:
         items = _items(call)
         requests = [item.request for item in items]
-        if call.body.get("transaction") in (None, False):
+        together = call.body.get("transaction")
+        if together is None or together is False:
             for item, refusal in zip(items, enter_items(requests), strict=True):
                 item.refusal = refusal
-            return Answer([answer for group in _groups(items) for answer in _answers(group)])
-        if call.body["transaction"] is not True:
+            answers = _apart if call.in_transaction else _answers
+            return Answer([answer for group in _groups(items) for answer in answers(group)])
+        if together is not True:
             raise InvalidJSON("transaction: expected true or false")
         _check_together(items)
         enter_together(requests)
@@ -102,6 +104,10 @@ class _Item:
         return self._view.in_transaction
 
     @property
+    def keeping(self) -> Keeping:
+        return self._view.keeping_of(self.call)
+
+    @property
     def creates_in(self) -> str | None:
         """The class in which this request creates an object; None if it does something else."""
         if self.refusal is not None:
@@ -130,6 +136,26 @@ def _answers(group: list[_Item]) -> list[dict[str, Any]]:
         else {"success": created_body(outcome)}
         for outcome in _create(group)
     ]
+
+
+def _apart(group: list[_Item]) -> list[dict[str, Any]]:
+    """As ``_answers`` inside of a transaction: what fails undoes nothing but itself."""
+    if len(group) > 1:
+        # Whatever it is, each by itself will tell.
+        with suppress(Exception), transaction.atomic():
+            return _results(group)
+    return [_answer_apart(item) for item in group]
+
+
+def _answer_apart(item: _Item) -> dict[str, Any]:
+    try:
+        with transaction.atomic():
+            return item.run()
+    except TransactionConflict:
+        # All of it is done again.
+        raise
+    except Exception as error:
+        return {"error": as_service_error(error, item.call.request_id).body()}
 
 
 def _create(group: list[_Item]) -> list[Created | ServiceError]:

@@ -41,10 +41,11 @@ class FileView(ServiceView):
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         handlers = {"POST": self._uploaded, "DELETE": self._removed}
-        handler = handlers.get(request.method or "")
-        if handler is None:
-            return super().dispatch(request, *args, **kwargs)
         try:
+            handler = handlers.get(request.method or "")
+            if handler is None:
+                # The body isn't looked at: it may be a file, whose type says nothing here.
+                raise MethodNotAllowed(request.method or "", self._methods())
             response = render(handler(request, kwargs["name"]))
         except Exception as error:
             response = error_response(error, request)

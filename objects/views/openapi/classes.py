@@ -23,6 +23,7 @@ GET_PARAMETERS = tuple(parameter(name) for name in ("keys", "excludeKeys", "incl
 _TIME: Json = {"type": "string", "format": "date-time"}
 OBJECT_FIELDS: Json = {"objectId": {"type": "string"}, "createdAt": _TIME, "updatedAt": _TIME}
 _ACL = ref("AccessList")
+ACL_CHANGE: Json = {"anyOf": [_ACL, {"type": "null"}, ref("DeleteOperator")]}
 # Of an object that stands in another one's place, by `include`.
 _INCLUDED: Json = {"__type": {"const": "Object"}, "className": {"type": "string"}}
 # What an account has and no answer shows.
@@ -67,11 +68,11 @@ class ClassSchemas:
         }
         required = [n for n, f in one.fields.items() if f.required and f.default is None]
         created = {name: self._create(field) for name, field in one.fields.items()}
-        add[forms.create] = {"type": "object", "properties": {**created, "ACL": _ACL}}
+        add[forms.create] = {"type": "object", "properties": {**created, "ACL": ACL_CHANGE}}
         if required:
             add[forms.create]["required"] = required
         changes = {name: self._update(field) for name, field in one.fields.items()}
-        add[forms.update] = {"type": "object", "properties": {**changes, "ACL": _ACL}}
+        add[forms.update] = {"type": "object", "properties": {**changes, "ACL": ACL_CHANGE}}
         add[forms.results] = results_of(ref(forms.read))
         add[forms.pointer] = values.pointer_schema(one.name)
 
@@ -152,7 +153,11 @@ def routes(path: str, forms: Forms, words: Words, actions: Iterable[str]) -> Pat
             parameters=FIND_PARAMETERS,
         ),
         "create": Operation(
-            ids["create"], tag, f"Create {words.one}", CREATED, body=body(ref(forms.create))
+            ids["create"],
+            tag,
+            f"Create {words.one}",
+            CREATED,
+            body=body(ref(forms.create), required=False),
         ),
         "get": Operation(
             ids["get"],
@@ -162,7 +167,11 @@ def routes(path: str, forms: Forms, words: Words, actions: Iterable[str]) -> Pat
             parameters=GET_PARAMETERS,
         ),
         "update": Operation(
-            ids["update"], tag, f"Change {words.one}", UPDATED, body=body(ref(forms.update))
+            ids["update"],
+            tag,
+            f"Change {words.one}",
+            UPDATED,
+            body=body(ref(forms.update), required=False),
         ),
         "delete": Operation(ids["delete"], tag, f"Delete {words.one}", DONE),
     }

@@ -281,7 +281,7 @@ def _signing_in() -> Paths:
                 _SESSIONS,
                 "Change the session of the request",
                 UPDATED,
-                body=body(ref("SessionUpdate")),
+                body=body(ref("SessionUpdate"), required=False),
             ),
         },
     }

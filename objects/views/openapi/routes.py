@@ -8,6 +8,7 @@ from backend.api.openapi import Operation, answer, body, parameter, ref
 from backend.api.openapi.operations import json_text, query
 from backend.api.permissions import Requires
 from objects.views.openapi.classes import (
+    ACL_CHANGE,
     OBJECT_FIELDS,
     Forms,
     Paths,
@@ -21,7 +22,8 @@ Json = dict[str, Any]
 _MASTER = Requires.MASTER_KEY
 _OBJECT: Json = {"type": "object"}
 _TIME: Json = {"type": "string", "format": "date-time"}
-_FLAGS: Json = {"type": "object", "additionalProperties": {"type": "boolean"}}
+_OBJECT_OR_NULL: Json = {"type": ["object", "null"]}
+_FLAGS: Json = {**_OBJECT_OR_NULL, "additionalProperties": {"type": ["boolean", "null"]}}
 
 SCHEMAS: dict[str, Json] = {
     "EmptyAnswer": {"type": "object", "maxProperties": 0},
@@ -47,7 +49,7 @@ SCHEMAS: dict[str, Json] = {
     "AnyFields": {
         "type": "object",
         "description": "Fields by name: values, typed values, operators.",
-        "properties": {"ACL": ref("AccessList")},
+        "properties": {"ACL": ACL_CHANGE},
     },
     "BatchItem": {
         "type": "object",
@@ -66,7 +68,7 @@ SCHEMAS: dict[str, Json] = {
         "properties": {
             "requests": {"type": "array", "items": ref("BatchItem")},
             "transaction": {
-                "type": "boolean",
+                "type": ["boolean", "null"],
                 "default": False,
                 "description": "All or nothing.",
             },
@@ -81,11 +83,10 @@ SCHEMAS: dict[str, Json] = {
     },
     "ConfigParameters": {
         "type": "object",
-        "properties": {"params": _OBJECT, "masterKeyOnly": _FLAGS},
-        "required": ["params"],
+        "properties": {"params": _OBJECT_OR_NULL, "masterKeyOnly": _FLAGS},
     },
     "ClassPermissions": {
-        "type": "object",
+        **_OBJECT_OR_NULL,
         "description": "Who may do what: `find`, `get`, `count`, `create`, `update`, `delete`,"
         " `addField`, `readUserFields`, `writeUserFields`, `protectedFields`, `ACL`.",
     },
@@ -108,10 +109,10 @@ SCHEMAS: dict[str, Json] = {
     "ClassSchema": {
         "type": "object",
         "properties": {
-            "className": {"type": "string"},
-            "fields": {"type": "object", "additionalProperties": ref("ClassField")},
+            "className": {"type": ["string", "null"]},
+            "fields": {**_OBJECT_OR_NULL, "additionalProperties": ref("ClassField")},
             "classLevelPermissions": ref("ClassPermissions"),
-            "indexes": {"type": "object", "additionalProperties": _OBJECT},
+            "indexes": {**_OBJECT_OR_NULL, "additionalProperties": _OBJECT},
         },
     },
     "ClassSchemas": {
@@ -122,9 +123,9 @@ SCHEMAS: dict[str, Json] = {
     "EventForm": {
         "type": "object",
         "properties": {
-            "at": ref("DateValue"),
+            "at": {"anyOf": [ref("DateValue"), {"type": "null"}]},
             "dimensions": {
-                "type": "object",
+                **_OBJECT_OR_NULL,
                 "additionalProperties": {"type": "string", "maxLength": 256},
                 "maxProperties": 8,
             },
@@ -255,7 +256,7 @@ def others() -> Paths:
                     )
                 },
                 requires=_MASTER,
-                body=body(ref("ConfigParameters")),
+                body=body(ref("ConfigParameters"), required=False),
             ),
         },
         "/schemas": {
@@ -291,7 +292,7 @@ def others() -> Paths:
                 "Change fields, permissions and indexes of a class",
                 {"200": schema},
                 requires=_MASTER,
-                body=body(ref("ClassSchema")),
+                body=body(ref("ClassSchema"), required=False),
             ),
             "delete": Operation(
                 "removeClass", "Classes", "Remove an empty class", done, requires=_MASTER
