@@ -43,7 +43,7 @@ class Page:
     title: str
     section: Section | None
     icon: str
-    permission: str
+    permission: str | None
     position: int
 
 
@@ -55,7 +55,7 @@ def page(
     route: str,
     *,
     name: str,
-    permission: str,
+    permission: str | None,
     title: str = "",
     section: Section | None = None,
     icon: str = "draft",
@@ -63,13 +63,15 @@ def page(
 ) -> Callable[[_View], _View]:
     """Put a view at ``/admin/ROUTE`` under the url name ``admin:NAME``.
 
-    Staff without ``permission`` are refused (403). With a section the page is in the sidebar.
+    Staff without ``permission`` are refused (403); None leaves it to the view, which has to ask
+    for one itself. With a section the page is in the sidebar.
     """
 
     def register(view: _View) -> _View:
         @wraps(view)
         def checked(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-            require(request, permission)
+            if permission is not None:
+                require(request, permission)
             return view(request, *args, **kwargs)
 
         _pages[name] = Page(route, name, checked, title, section, icon, permission, position)
@@ -150,7 +152,9 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
             _entry(title, model_admin.icon, link, model_admin.position)
         )
     for one in _pages.values():
-        if one.section is not None and request.user.has_perm(one.permission):
+        if one.section is None:
+            continue
+        if one.permission is None or request.user.has_perm(one.permission):
             link = reverse(f"admin:{one.name}")
             entries[one.section].append(_entry(one.title, one.icon, link, one.position))
     groups: list[dict[str, Any]] = [

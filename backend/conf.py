@@ -95,6 +95,7 @@ DEFAULTS: dict[str, Any] = {
     # The database, in milliseconds
     "STATEMENT_TIMEOUT": 30_000,
     "LOCK_TIMEOUT": 5_000,
+    "SLOW_QUERY": 500,
 }
 
 
@@ -163,6 +164,7 @@ class ServiceSettings:
     FUNCTION_TIME_LIMIT: float
     STATEMENT_TIMEOUT: int
     LOCK_TIMEOUT: int
+    SLOW_QUERY: int
 
     def __getattr__(self, name: str) -> Any:
         if name not in DEFAULTS:

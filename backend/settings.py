@@ -113,10 +113,10 @@ for _name in (
     "INCLUDE_COUNT",
     "STATEMENT_TIMEOUT",
     "LOCK_TIMEOUT",
+    "SLOW_QUERY",
 ):
-    _service[_name] = environment.whole(
-        _name, DEFAULTS[_name], least=0 if "TIMEOUT" in _name else 1
-    )
+    _least = 0 if "TIMEOUT" in _name or _name == "SLOW_QUERY" else 1
+    _service[_name] = environment.whole(_name, DEFAULTS[_name], least=_least)
 
 _service["RATE_LIMITS"] = environment.text("RATE_LIMITS") or DEFAULTS["RATE_LIMITS"]
 try:

@@ -9,11 +9,13 @@ compares the version of the class that it was made for with the database's, in i
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from time import perf_counter
 from typing import Any
 
 from psycopg.errors import ProgramLimitExceeded
 
 from backend.errors import ObjectTooLarge
+from objects import slow_queries
 from objects.compiler import Sql, compile_query, order_by
 from objects.core.query import (
     AllOf,
@@ -72,6 +74,7 @@ def find(
     # One row of the class joined to the objects: without objects the version still comes back,
     # and a nested loop over one row keeps the order of the inner select. Rows become text outside
     # of it, for PostgreSQL would do that before it sorts, to all that are left out in the end too.
+    begin = perf_counter()
     rows = fetch(
         f"SELECT {guard}, {object_columns(table, 't')} FROM objects_class c LEFT JOIN LATERAL"
         f" (SELECT * FROM {table.relation} t WHERE {condition.text}"
@@ -85,6 +88,7 @@ def find(
         ),
         prepare=_has_one_plan(table, where, order),
     )
+    slow_queries.note(table, where, order, perf_counter() - begin)
     return _records(table, scope, rows)
 
 

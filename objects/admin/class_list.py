@@ -1,24 +1,28 @@
-"""Classes in the admin, to look at.
-
-They are changed through the door (``/schemas``, ``objects.classes``), which keeps tables, indexes
-and definitions together; so the admin's own forms stay closed.
-"""
+"""The list of classes with their sizes, and the form that makes one."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
 from django.db.models import BigIntegerField, QuerySet
 from django.db.models.expressions import RawSQL
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
 from django.template.defaultfilters import filesizeformat
+from django.urls import reverse
 from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
-from backend.admin_base import ReadOnlyModelAdmin
-from objects import registry
-from objects.files import admin as _files  # noqa: F401 (registers)
+from backend.admin_base import ReadOnlyModelAdmin, render
+from backend.errors import ServiceError
+from backend.staff import principal_for
+from objects import classes, registry
+from objects.admin.frame import class_permission
+from objects.core.class_permissions import ACTIONS
+from objects.core.values import Json
 from objects.models import GENERIC_TABLE, ObjectClass
 
 # What PostgreSQL's statistics say, so that the page is quick whatever the classes hold.
@@ -26,48 +30,112 @@ _TABLE = "to_regclass(COALESCE(%s::jsonb ->> objects_class.name, %s || objects_c
 _OBJECTS = f"(SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = {_TABLE})"
 _SIZE = f"COALESCE(pg_total_relation_size({_TABLE}), 0)"
 
+_BEGINNINGS: Final[dict[str, tuple[str, dict[str, Json]]]] = {
+    "users": (
+        "Users who are logged in may do everything",
+        {"requiresAuthentication": True},
+    ),
+    "everybody": ("Everybody may do everything (access lists of objects still hold)", {"*": True}),
+    "nobody": ("Only the master key", {}),
+}
+
 
 @admin.register(ObjectClass)
 class ObjectClassAdmin(ReadOnlyModelAdmin):
-    """The list of classes with their sizes, and the schema of each."""
+    """Classes. What is in one, and what one is, are the pages of the data browser."""
 
     section = "Data"
     icon = "database"
     position = 10
-
-    list_display = ("name", "field_count", "objects", "size", "updated_at")
+    list_display = ("class_link", "field_count", "objects", "size", "updated_at")
+    list_display_links = None
     search_fields = ("name",)
-    readonly_fields = ("name", "objects", "size", "schema", "version", "created_at", "updated_at")
-    fields_shown = readonly_fields
 
-    def get_fields(self, request: HttpRequest, obj: ObjectClass | None = None) -> Any:
-        return self.fields_shown
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.has_perm(class_permission("add")))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ObjectClass]:
-        places = [json.dumps(registry.model_tables()), f"{GENERIC_TABLE}_"]
-        return (
-            super()
-            .get_queryset(request)
-            .annotate(
-                object_estimate=RawSQL(_OBJECTS, places, BigIntegerField()),
-                total_size=RawSQL(_SIZE, places, BigIntegerField()),
-            )
+        return with_statistics(super().get_queryset(request))
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        found = get_object_or_404(ObjectClass, pk=object_id if object_id.isdecimal() else 0)
+        return HttpResponseRedirect(reverse("admin:data_fields", args=(found.name,)))
+
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        error = None
+        name, beginning = request.POST.get("name", "").strip(), request.POST.get("beginning")
+        if request.method == "POST":
+            try:
+                create_class(request, name, beginning or "")
+            except ServiceError as refused:
+                error = refused
+            else:
+                messages.success(request, f"The class {name} is there.")
+                return HttpResponseRedirect(reverse("admin:data_fields", args=(name,)))
+        beginnings = [(key, text) for key, (text, _) in _BEGINNINGS.items()]
+        response = render(
+            request,
+            "admin/data/create_class.html",
+            "Create a class",
+            error=error,
+            name=name,
+            beginning=beginning or "users",
+            beginnings=beginnings,
+        )
+        response.status_code = error.status if error else 200
+        return response
+
+    @admin.display(description="class", ordering="name")
+    def class_link(self, obj: ObjectClass) -> SafeString | str:
+        return format_html(
+            '<a class="sv-strong" href="{}">{}</a>',
+            reverse("admin:data_objects", args=(obj.name,)),
+            obj.name,
         )
 
     @admin.display(description="fields")
-    def field_count(self, obj: ObjectClass) -> int:
-        return len(obj.definition.get("fields", {}))
+    def field_count(self, obj: ObjectClass) -> SafeString:
+        table = registry.find(obj.name)
+        count = len(table.schema.fields) if table else 0
+        return format_html(
+            '<a href="{}">{}</a>', reverse("admin:data_fields", args=(obj.name,)), count
+        )
 
     @admin.display(description="objects (estimate)", ordering="object_estimate")
-    def objects(self, obj: Any) -> int:
-        return int(obj.object_estimate or 0)
+    def objects(self, obj: Any) -> str:
+        return f"{int(obj.object_estimate or 0):,}"
 
     @admin.display(description="size with indexes", ordering="total_size")
     def size(self, obj: Any) -> str:
         return filesizeformat(obj.total_size)
 
-    @admin.display(description="schema")
-    def schema(self, obj: ObjectClass) -> str:
-        table = registry.find(obj.name)
-        wire = table.schema.to_wire() if table is not None else obj.definition
-        return format_html("<pre>{}</pre>", json.dumps(wire, indent=2, ensure_ascii=False))
+
+def with_statistics(queryset: QuerySet[ObjectClass]) -> QuerySet[Any]:
+    """The classes with ``object_estimate`` and ``total_size``, from statistics."""
+    places = [json.dumps(registry.model_tables()), f"{GENERIC_TABLE}_"]
+    return queryset.annotate(
+        object_estimate=RawSQL(_OBJECTS, places, BigIntegerField()),
+        total_size=RawSQL(_SIZE, places, BigIntegerField()),
+    )
+
+
+def estimate(class_id: int) -> int:
+    """About how many objects a class has; 0 where nobody has looked yet."""
+    found = with_statistics(ObjectClass.objects.filter(pk=class_id)).first()
+    return int(found.object_estimate or 0) if found else 0
+
+
+def create_class(request: HttpRequest, name: str, beginning: str) -> None:
+    """Make a class through the door. Raises ``ServiceError``."""
+    _, rule = _BEGINNINGS.get(beginning, _BEGINNINGS["nobody"])
+    rules: dict[str, Json] = {action: dict(rule) for action in ACTIONS}
+    principal = principal_for(request.user, class_permission("add"))
+    classes.create(principal, name, {"classLevelPermissions": rules})

@@ -1,0 +1,221 @@
+"""What the pages of a class have in common: who may see them, and as whom they ask the door.
+
+``@class_page`` puts a view at ``/admin/data/CLASS/…``. It is called with a ``Place``: the class,
+the staff user's permissions, and the principals to read and to write with. POST is refused unless
+the page names the permission that it takes; errors of the door that a view doesn't show in place
+become a page of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, Final, Literal
+
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponseBase, HttpResponseNotAllowed
+from django.template.response import TemplateResponse
+from django.urls import reverse
+
+from backend.admin_base import page, render
+from backend.errors import InvalidClassName, ObjectNotFound, ServiceError
+from backend.principal import CLIENT, READ_ONLY_MASTER, Principal
+from backend.staff import principal_for
+from objects import registry
+from objects.core.names import is_class_name
+from objects.tables import ClassTable
+from objects.users.acting import as_user
+
+StaffAction = Literal["view", "add", "change", "delete"]
+Subject = Literal["objects", "class"]
+
+# The classes of people have models of their own, and so permissions of their own.
+_MODELS: Final = {
+    "_User": "user",
+    "_Session": "session",
+    "_Role": "role",
+    "_Installation": "installation",
+}
+_ACTING: Final = "data_acting"
+PUBLIC: Final = "*"
+"""In place of a user's id: everybody who isn't logged in."""
+
+
+def permission(action: StaffAction, class_name: str) -> str:
+    """The staff permission to do this to objects of the class."""
+    return f"objects.{action}_{_MODELS.get(class_name, 'storedobject')}"
+
+
+def class_permission(action: StaffAction) -> str:
+    """The staff permission to do this to classes themselves."""
+    return f"objects.{action}_objectclass"
+
+
+@dataclass(frozen=True, slots=True)
+class Acting:
+    """A user (or the public) in whose place a staff user looks at data, or also writes."""
+
+    principal: Principal
+    name: str
+    user_id: str
+    writes: bool
+
+
+def acting_of(request: HttpRequest) -> Acting | None:
+    """As whom this staff user has chosen to browse; None is as staff."""
+    chosen = request.session.get(_ACTING)
+    if not isinstance(chosen, dict):
+        return None
+    user_id, writes = str(chosen.get("user")), bool(chosen.get("writes"))
+    if user_id == PUBLIC:
+        return Acting(CLIENT, "everybody who isn't logged in", PUBLIC, writes)
+    try:
+        principal, name = as_user(user_id)
+    except ObjectNotFound:
+        stop_acting(request)
+        return None
+    return Acting(principal, name, user_id, writes)
+
+
+def act(request: HttpRequest, user_id: str, *, writes: bool) -> None:
+    """Browse as this user from now on. Raises ``ObjectNotFound``."""
+    if user_id != PUBLIC:
+        as_user(user_id)
+    request.session[_ACTING] = {"user": user_id, "writes": writes}
+
+
+def stop_acting(request: HttpRequest) -> None:
+    """Browse as staff again."""
+    request.session.pop(_ACTING, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A class as one staff user meets it."""
+
+    request: HttpRequest
+    table: ClassTable
+    acting: Acting | None
+
+    @property
+    def class_name(self) -> str:
+        return self.table.class_name
+
+    def may(self, action: StaffAction, subject: Subject = "objects") -> bool:
+        """Whether the page offers this: staff permissions, and no writing in a user's place
+        unless that was asked for."""
+        if subject == "class":
+            held = self.request.user.has_perm(class_permission(action))
+            return bool(held and (action == "view" or self.acting is None))
+        if not self.request.user.has_perm(permission(action, self.class_name)):
+            return False
+        return action == "view" or self.acting is None or self.acting.writes
+
+    def require(self, action: StaffAction, subject: Subject = "objects") -> None:
+        """Raise ``PermissionDenied`` (403) unless ``may``."""
+        if not self.may(action, subject):
+            raise PermissionDenied
+
+    @property
+    def reader(self) -> Principal:
+        """As whom objects are read: the chosen user, or staff, who see everything."""
+        return self.acting.principal if self.acting else READ_ONLY_MASTER
+
+    def writer(self, action: StaffAction, subject: Subject = "objects") -> Principal:
+        """As whom something is written. Raises ``PermissionDenied`` unless ``may``."""
+        self.require(action, subject)
+        if self.acting is not None and subject == "objects":
+            return self.acting.principal
+        name = class_permission(action) if subject == "class" else None
+        return principal_for(self.request.user, name or permission(action, self.class_name))
+
+    def url(self, name: str, *args: str) -> str:
+        """The address of another page of the class."""
+        return reverse(f"admin:data_{name}", args=(self.class_name, *args))
+
+    def render(self, template: str, title: str, **context: Any) -> TemplateResponse:
+        """A page of the class; ``template`` is a name below ``admin/data``."""
+        may = {action: self.may(action) for action in ("view", "add", "change", "delete")}
+        may_class = {
+            action: self.may(action, "class") for action in ("view", "add", "change", "delete")
+        }
+        frame = {
+            "place": self,
+            "class_name": self.class_name,
+            "schema": self.table.schema,
+            "may": may,
+            "may_class": may_class,
+            "acting": self.acting,
+            "sections": _sections(self),
+        }
+        return render(self.request, f"admin/data/{template}.html", title, **(frame | context))
+
+
+def _sections(place: Place) -> list[tuple[str, str, bool]]:
+    """The tabs of a class: name, address, whether it is the page shown."""
+    tabs = []
+    if place.may("view"):
+        tabs.append(("Objects", place.url("objects")))
+    if place.may("view", "class"):
+        tabs += [
+            ("Fields", place.url("fields")),
+            ("Permissions", place.url("permissions")),
+            ("Indexes", place.url("indexes")),
+        ]
+    path = place.request.path
+    own = {address for _, address in tabs}
+    at = path if path in own else place.url("objects")
+    return [(name, address, address == at) for name, address in tabs]
+
+
+View = Callable[..., HttpResponseBase]
+
+
+def class_page(
+    route: str, name: str, *, subject: Subject = "objects", post: StaffAction | None = None
+) -> Callable[[View], View]:
+    """Put ``view(place, **parts of the route)`` at ``/admin/data/CLASS/ROUTE``.
+
+    Everybody who sees it has the permission to view the subject; POST needs ``post`` besides.
+    """
+
+    def register(view: View) -> View:
+        @page(f"data/<str:class_name>/{route}", name=f"data_{name}", permission=None)
+        @wraps(view)
+        def shown(request: HttpRequest, class_name: str, **parts: str) -> HttpResponseBase:
+            try:
+                place = _place(request, class_name, subject)
+                if request.method == "POST":
+                    if post is None:
+                        return HttpResponseNotAllowed(("GET", "HEAD"))
+                    place.require(post, subject)
+                elif request.method not in ("GET", "HEAD"):
+                    return HttpResponseNotAllowed(("GET", "HEAD", "POST"))
+                return view(place, **parts)
+            except ServiceError as error:
+                return error_page(request, error)
+
+        return shown
+
+    return register
+
+
+def _place(request: HttpRequest, class_name: str, subject: Subject) -> Place:
+    needed = class_permission("view") if subject == "class" else permission("view", class_name)
+    if not request.user.has_perm(needed):
+        raise PermissionDenied
+    table = None
+    if is_class_name(class_name):
+        registry.forget(class_name)
+        table = registry.find(class_name)
+    if table is None:
+        raise InvalidClassName("There is no such class.", status=404)
+    return Place(request, table, acting_of(request))
+
+
+def error_page(request: HttpRequest, error: ServiceError) -> TemplateResponse:
+    """What the door has refused, in the frame of the admin."""
+    response = render(request, "admin/data/error.html", "This didn't work", error=error)
+    response.status_code = error.status
+    return response

@@ -1,0 +1,44 @@
+"""Changing an object only if nobody has changed it since somebody looked at it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from django.db import transaction
+
+from backend.errors import ObjectNotFound
+from backend.principal import Principal
+from objects import writes
+from objects.core.values import Json
+from objects.policy import Scope, writable
+from objects.service import storing
+from objects.service.current import with_current_classes
+from objects.service.storing import Updated
+from objects.service.writing import update
+
+
+def update_unchanged(
+    principal: Principal,
+    class_name: str,
+    object_id: str,
+    body: Mapping[str, Json],
+    updated_at: str,
+) -> Updated | None:
+    """``update``, if the object's ``updatedAt`` is still this; else None, and nothing is changed.
+
+    The object is locked while it is compared, so of two who looked at the same state one gets
+    None. Raises what ``update`` raises.
+    """
+
+    def is_unchanged() -> bool:
+        table = storing.table_for_writing(principal, class_name, object_id)
+        condition = writable(principal, table, "update", object_id)
+        record = writes.lock(table, object_id, condition, Scope(principal))
+        if record is None:
+            raise ObjectNotFound
+        return record.updated_at == updated_at
+
+    with transaction.atomic():
+        if not with_current_classes(is_unchanged):
+            return None
+        return update(principal, class_name, object_id, body)
