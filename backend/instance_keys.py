@@ -11,12 +11,14 @@ from pathlib import Path
 
 from django.conf import settings
 
+from backend import former_keys
 from backend.conf import DEFAULTS, service_settings
 from backend.embedded.keys import MAKERS, read_keys, values_in, write_keys
 
 FALLBACKS = "SECRET_KEY_FALLBACKS"
-NAMES: tuple[str, ...] = (*MAKERS, FALLBACKS)
-"""What a key may be called: those that can be made, and the former secret keys."""
+FORMER = "FORMER_KEYS"
+NAMES: tuple[str, ...] = (*MAKERS, FALLBACKS, FORMER)
+"""What a key may be called: those that can be made, and what keeps former ones."""
 
 
 def present_keys() -> dict[str, str]:
@@ -24,7 +26,8 @@ def present_keys() -> dict[str, str]:
     out."""
     found = {name: str(getattr(service_settings, name)) for name in MAKERS if name in DEFAULTS}
     found["SECRET_KEY"] = settings.SECRET_KEY
-    found[FALLBACKS] = ",".join(getattr(settings, FALLBACKS, ()))
+    found[FALLBACKS] = ",".join(settings.SECRET_KEY_FALLBACKS)
+    found[FORMER] = former_keys.written(service_settings.FORMER_KEYS)
     return {name: value for name, value in found.items() if value}
 
 

@@ -16,6 +16,7 @@ from backend import (
     addresses,
     admin_settings,
     environment,
+    feature_settings,
     file_settings,
     log_store,
     logs,
@@ -141,6 +142,8 @@ _service["PASSWORD_MESSAGE"] = environment.text("PASSWORD_MESSAGE", DEFAULTS["PA
 _service["CLOUD_MODULES"] = environment.words("CLOUD_MODULES")
 _service["FUNCTION_TIME_LIMIT"] = environment.whole("FUNCTION_TIME_LIMIT", 30, most=3600)
 SERVICE = _service
+# What the environment says of feature flags, by its names: on or not, and a percentage or None.
+FEATURE_OVERRIDES = feature_settings.overrides()
 # Megabytes of memory that a process of web, realtime or worker may hold; 0 is no limit.
 MEMORY_LIMIT = environment.whole("MEMORY_LIMIT", 2048)
 

@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -28,16 +28,19 @@ _PATIENCE = 60  # seconds, for a machine that is busy with other things
 class OtherProcess:
     """A running web process; ``call`` sends it one request."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, pid: int) -> None:
         self.port = port
+        self.pid = pid
         self.url = f"http://127.0.0.1:{port}/api"
 
-    def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        """Status and JSON of a request with the master key."""
+    def call(
+        self, method: str, path: str, body: Any = None, more: Mapping[str, str] | None = None
+    ) -> tuple[int, Any]:
+        """Status and JSON of a request with the master key, and with ``more`` headers."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         try:
             raw = None if body is None else json.dumps(body)
-            headers = {**MASTER, "Content-Type": "application/json"}
+            headers = {**MASTER, "Content-Type": "application/json", **(more or {})}
             connection.request(method, f"/api{path}", raw, headers)
             response = connection.getresponse()
             return response.status, json.loads(response.read())
@@ -57,7 +60,7 @@ def other_process() -> Iterator[OtherProcess]:
     port = _free_port()
     environment = {
         **os.environ,
-        "DATABASE_URL": _database_url(),
+        "DATABASE_URL": database_url(),
         "WEB_BIND": f"127.0.0.1:{port}",
         "PUBLIC_URL": f"http://127.0.0.1:{port}",
         "WEB_WORKERS": "1",
@@ -68,13 +71,13 @@ def other_process() -> Iterator[OtherProcess]:
     )
     try:
         _wait_for(process, port)
-        yield OtherProcess(port)
+        yield OtherProcess(port, process.pid)
     finally:
         process.terminate()
         process.wait(_PATIENCE)
 
 
-def _database_url() -> str:
+def database_url() -> str:
     from django.db import connection
 
     given = connection.settings_dict

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from hmac import compare_digest
+from time import time
 from typing import Any
 
 from backend.conf import service_settings
@@ -147,13 +148,13 @@ def authenticate(credentials: Credentials, address: str, *, with_session: bool =
     if credentials.master_key is not None:
         return _master(credentials.master_key, address)
     keys = (
-        (credentials.rest_key, settings.REST_API_KEY),
-        (credentials.javascript_key, settings.JAVASCRIPT_KEY),
-        (credentials.client_key, settings.CLIENT_KEY),
+        (credentials.rest_key, "REST_API_KEY"),
+        (credentials.javascript_key, "JAVASCRIPT_KEY"),
+        (credentials.client_key, "CLIENT_KEY"),
     )
     principal = CLIENT
     # All of them are compared, whichever fits: the time must not tell which one did.
-    matches = [is_same_key(given, expected) for given, expected in keys]
+    matches = [is_key(given, name) for given, name in keys]
     if not any(matches):
         if any(given is not None for given, _ in keys):
             raise InvalidClientKey
@@ -174,8 +175,8 @@ def authenticate(credentials: Credentials, address: str, *, with_session: bool =
 
 
 def _master(key: str, address: str) -> Principal:
-    is_master = is_same_key(key, service_settings.MASTER_KEY)
-    is_reader = is_same_key(key, service_settings.READ_ONLY_MASTER_KEY)
+    is_master = is_key(key, "MASTER_KEY")
+    is_reader = is_key(key, "READ_ONLY_MASTER_KEY")
     if not (is_master or is_reader) or not _may_be_master(address):
         raise InvalidMasterKey
     return MASTER if is_master else READ_ONLY_MASTER
@@ -184,6 +185,17 @@ def _master(key: str, address: str) -> Principal:
 def is_application(app_id: str) -> bool:
     """Whether this is the id of the application that is served here."""
     return is_same_key(app_id, service_settings.APP_ID)
+
+
+def is_key(given: str | None, name: str) -> bool:
+    """Whether this is the key of this setting, or one that it replaced and that still counts."""
+    is_right = is_same_key(given, getattr(service_settings, name))
+    former = service_settings.FORMER_KEYS
+    if former:
+        now = time()
+        for key, until in former.get(name, ()):
+            is_right |= is_same_key(given, key) and now < until
+    return is_right
 
 
 def is_same_key(given: str | None, expected: str) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
-from backend.api.authentication import Credentials, authenticate, is_same_key
+from backend.api.authentication import Credentials, authenticate, is_key
 from backend.api.context import client_address
 from backend.conf import service_settings
 from backend.errors import ServiceError
@@ -39,8 +39,7 @@ def key_name(credentials: Credentials) -> str:
 
 
 def _is_right(name: str, given: str) -> bool:
-    expected = getattr(service_settings, name.upper().replace("REST_KEY", "REST_API_KEY"))
-    return is_same_key(given, expected)
+    return is_key(given, name.upper().replace("REST_KEY", "REST_API_KEY"))
 
 
 def admitted(

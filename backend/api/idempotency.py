@@ -82,8 +82,12 @@ def answer(
         return carry_out(call)
     identified = _identify(given, call, path, content)
     if keeping is Keeping.IN_TRANSACTION:
+        # A transaction may have to be repeated, so each time there is a body to be used up.
         answered, is_former = store.in_transaction(
-            identified, lambda: _answered(carry_out(replace(call, body=dict(call.body))))
+            identified,
+            lambda: _answered(
+                carry_out(replace(call, body=dict(call.body), in_transaction=True)),
+            ),
         )
     else:
         answered, is_former = store.afterwards(

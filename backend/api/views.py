@@ -37,6 +37,7 @@ class Call:
 
     ``params`` are the parameters of the query string as text, or of a body sent with
     ``_method: "GET"`` as JSON values. ``address`` is the client's, ``key`` the name of its API key.
+    ``in_transaction`` says that there is one around all of it.
     """
 
     principal: Principal
@@ -46,6 +47,7 @@ class Call:
     request_id: str
     address: str = ""
     key: str = ""
+    in_transaction: bool = False
 
 
 class MethodNotAllowed(CommandUnavailable):

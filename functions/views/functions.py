@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from backend.api.idempotency import Keeping
 from backend.api.parsers import decoded_parameters
 from backend.api.permissions import Requires
 from backend.api.renderers import Answer
@@ -13,6 +14,8 @@ class FunctionView(ServiceView):
     """Call a server function. The application id is enough: functions decide who may call them."""
 
     requires = Requires.APPLICATION
+    # What a function does outside of the database can't be undone.
+    keeping = Keeping.AFTERWARDS
 
     def post(self, call: Call, name: str) -> Answer:
         params = {**decoded_parameters(call.params), **call.body}

@@ -1,0 +1,38 @@
+"""``getFeatures`` and ``checkFeatureAccess``: what a client and a user may use."""
+
+from __future__ import annotations
+
+from backend.errors import ScriptFailed
+from functions import FunctionRequest, flags
+from functions.features import features_for, has_access
+from functions.registry import function
+
+
+@function("getFeatures")
+def get_features(request: FunctionRequest, clientVersion: str) -> list[str]:
+    """The names of the features that a client of this version can use.
+
+    A client below 2.0.0 gets the legacy list. The version is a semantic one (semver.org).
+    """
+    try:
+        return list(features_for(clientVersion))
+    except ValueError:
+        raise ScriptFailed(
+            "clientVersion: expected a semantic version such as 2.0.0 (MAJOR.MINOR.PATCH)"
+        ) from None
+
+
+@function("checkFeatureAccess")
+def check_feature_access(request: FunctionRequest, feature: str, userId: str) -> dict[str, bool]:
+    """Whether a user has a feature: ``{"hasAccess": bool}``.
+
+    Nobody has one that is off or that isn't known. Those that are on have beta testers
+    (``betaTester`` is true on the user) and the users whom the flag's rollout reaches. An unknown
+    user is error 101.
+    """
+    flag = flags.find(feature)
+    if flag is None or not flag.on:
+        return {"hasAccess": False}
+    user = request.objects.as_master("_User").keys("betaTester").get(userId)
+    tests = user.get("betaTester") is True
+    return {"hasAccess": has_access(flag, userId, is_beta_tester=tests)}

@@ -1,0 +1,36 @@
+"""The tables of server functions."""
+
+from __future__ import annotations
+
+from django.core.validators import MaxValueValidator, RegexValidator
+from django.db import models
+
+
+class FeatureFlag(models.Model):
+    """A switch for one feature (``functions.features``)."""
+
+    name = models.CharField(
+        max_length=64,
+        unique=True,
+        validators=[RegexValidator(r"\A[A-Za-z][A-Za-z0-9_]*\Z", "Letters, digits and _ only.")],
+    )
+    on = models.BooleanField(default=False, help_text="Off: nobody has the feature.")
+    rollout = models.PositiveSmallIntegerField(
+        default=100,
+        validators=[MaxValueValidator(100)],
+        help_text="While it is on: percentage of all users who have it, besides beta testers.",
+    )
+    description = models.TextField(blank=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        db_table = "functions_feature_flag"
+        ordering = ("name",)
+        constraints = (
+            models.CheckConstraint(
+                condition=models.Q(rollout__lte=100), name="functions_feature_flag_rollout"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.name
