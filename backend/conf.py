@@ -22,6 +22,8 @@ DEFAULTS: dict[str, Any] = {
     "CLIENT_KEY": "",
     "MASTER_KEY": "",
     "READ_ONLY_MASTER_KEY": "",
+    # As backend.former_keys reads them
+    "FORMER_KEYS": {},
     "MASTER_KEY_IPS": ("0.0.0.0/0", "::/0"),
     "TRUSTED_PROXIES": (),
     # The HTTP face
@@ -108,6 +110,7 @@ class ServiceSettings:
     CLIENT_KEY: str
     MASTER_KEY: str
     READ_ONLY_MASTER_KEY: str
+    FORMER_KEYS: Mapping[str, Any]
     MASTER_KEY_IPS: tuple[str, ...]
     TRUSTED_PROXIES: tuple[str, ...]
     MOUNT_PATH: str

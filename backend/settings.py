@@ -18,6 +18,7 @@ from backend import (
     environment,
     feature_settings,
     file_settings,
+    former_keys,
     log_store,
     logs,
     mail_settings,
@@ -49,6 +50,10 @@ _service: dict[str, object] = {
 }
 for _name in ("JAVASCRIPT_KEY", "CLIENT_KEY", "READ_ONLY_MASTER_KEY"):
     _service[_name] = environment.text(_name)
+try:
+    _service["FORMER_KEYS"] = former_keys.read(environment.words("FORMER_KEYS"))
+except ValueError as _error:
+    raise BadSetting(f"FORMER_KEYS{_error}.") from None
 
 
 def _networks(name: str) -> tuple[str, ...]:
