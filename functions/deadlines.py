@@ -17,8 +17,7 @@ from itertools import count
 from time import monotonic
 from typing import Any
 
-_raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
-_raise_in.argtypes = (ctypes.c_ulong, ctypes.py_object)
+_set_exception = ctypes.pythonapi.PyThreadState_SetAsyncExc
 
 
 class TimeIsUp(BaseException):
@@ -78,7 +77,7 @@ class _Watch:
             if deadline.is_over:
                 return
             deadline.was_raised = True
-            _raise_in(deadline.thread, TimeIsUp)
+            _set_exception(ctypes.c_ulong(deadline.thread), ctypes.py_object(TimeIsUp))
             if deadline.connection is not None:
                 # If it waits for the database, it goes on, and notices.
                 with suppress(Exception):
@@ -106,4 +105,4 @@ def time_limit(seconds: float, connection: Any = None) -> Iterator[None]:
             deadline.is_over = True
             if deadline.was_raised:
                 # Not delivered yet, maybe: it mustn't hit what comes next.
-                _raise_in(deadline.thread, None)
+                _set_exception(ctypes.c_ulong(deadline.thread), None)

@@ -150,7 +150,10 @@ def of_signature(body: Callable[..., Any]) -> Parameters:
     signature = list(inspect.signature(body).parameters.values())
     if not signature or signature[0].kind not in _POSITIONAL:
         raise TypeError("a function takes the request as its first parameter")
-    hints = get_type_hints(body, include_extras=True)
+    try:
+        hints = get_type_hints(body, include_extras=True)
+    except NameError as error:
+        raise TypeError(f"a type of a parameter isn't known where it is written: {error}") from None
     found: dict[str, Parameter] = {}
     takes_all = False
     for one in signature[1:]:

@@ -171,14 +171,14 @@ def _run_afterwards(occasion: Occasion) -> None:
             # Too late to refuse.
             log.warning(
                 "trigger refused what is done",
-                event=occasion.event,
+                trigger=occasion.event,
                 class_name=occasion.class_name,
                 error=error.message,
             )
         except Exception as error:
             log.error(
                 "trigger failed",
-                event=occasion.event,
+                trigger=occasion.event,
                 class_name=occasion.class_name,
                 exc_info=error,
             )

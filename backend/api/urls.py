@@ -9,6 +9,7 @@ from backend.api.openapi.service_routes import contribute_service
 from backend.api.openapi.views import DocsPage, DocumentView
 from backend.api.server_info import ServerInfoView
 from functions.views.functions import FunctionView
+from functions.views.openapi import contribute_functions
 from objects.views.aggregate import AggregateView
 from objects.views.batch import BatchView
 from objects.views.classes import ObjectsView, ObjectView
@@ -87,4 +88,5 @@ urlpatterns = [
 ]
 
 contribute_service()
+contribute_functions()
 contribute_objects()

@@ -17,6 +17,7 @@ _APPLICATION = {"applicationId": []}
 _CLIENT: Json = {**_APPLICATION, "restApiKey": []}
 _MASTER: Json = {**_APPLICATION, "masterKey": []}
 CLIENT_SECURITY: list[Json] = [_CLIENT, {**_CLIENT, "sessionToken": []}, _MASTER]
+_USER_SECURITY: list[Json] = [{**_CLIENT, "sessionToken": []}, _MASTER]
 _SECURITY: Mapping[Requires | None, list[Json]] = {
     # A client key is what the document says of operations that say nothing themselves.
     Requires.APPLICATION: [_APPLICATION, *CLIENT_SECURITY],
@@ -32,8 +33,9 @@ class Operation:
     """What one method of a route does.
 
     ``answers`` are the successes by status; the errors that every route has are added.
-    ``requires`` None is a route that needs no header at all. ``refuses`` False is an operation
-    that can't fail on what is sent.
+    ``requires`` None is a route that needs no header at all; ``needs_user`` one that asks for a
+    session, or for the master key. ``refuses`` False is an operation that can't fail on what is
+    sent.
     """
 
     id: str
@@ -46,12 +48,15 @@ class Operation:
     body: Json | None = None
     more_errors: Mapping[str, Json] = field(default_factory=dict)
     refuses: bool = True
+    needs_user: bool = False
 
     def to_json(self, operation_id: str, *, shows_master: bool) -> Json:
         """The operation as OpenAPI has it; of one for the master key only that it is there,
         unless ``shows_master``."""
         found: Json = {"operationId": operation_id, "tags": [self.tag]}
-        if self.requires in _SECURITY:
+        if self.needs_user:
+            found["security"] = _USER_SECURITY
+        elif self.requires in _SECURITY:
             found["security"] = _SECURITY[self.requires]
         if self.requires is Requires.MASTER_KEY and not shows_master:
             found["summary"] = "For the master key"

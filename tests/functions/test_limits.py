@@ -1,0 +1,144 @@
+"""What a function may use: time and memory."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from functions import Request, function
+from functions.deadlines import TimeIsUp, time_limit
+from tests.rest import MASTER, Api
+
+
+def test_a_function_that_never_ends_is_stopped(client: Api) -> None:
+    @function(time_limit=0.2)
+    def forever(request: Request) -> None:
+        while True:
+            pass
+
+    reply = client.post("/functions/forever")
+    assert (reply.error, reply.json["error"]) == (
+        (400, 124),
+        "The function forever took longer than 0.2 seconds.",
+    )
+
+
+def test_a_function_that_catches_everything_is_stopped_as_well(client: Api) -> None:
+    @function(time_limit=0.2)
+    def stubborn(request: Request) -> None:
+        while True:
+            try:
+                while True:
+                    pass
+            except Exception:
+                continue
+
+    assert client.post("/functions/stubborn").error == (400, 124)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_function_that_waits_for_the_database_is_stopped(emptied: None) -> None:
+    master = Api(MASTER)
+
+    @function(time_limit=0.3)
+    def waits(request: Request) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_sleep(60)")
+
+    begin = time.monotonic()
+    assert master.post("/functions/waits").error == (400, 124)
+    assert time.monotonic() - begin < 20
+    assert master.post("/classes/Note", {"a": 1}).status == 201
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_a_stopped_transaction_has_written_is_undone(emptied: None) -> None:
+    master = Api(MASTER)
+    master.make("Note", text="first")
+
+    @function(transaction=True, time_limit=0.3)
+    def half(request: Request) -> None:
+        request.objects("Note").create(text="half")
+        while True:
+            pass
+
+    assert master.post("/functions/half").error == (400, 124)
+    assert [one["text"] for one in master.results("Note")] == ["first"]
+
+
+def test_the_setting_is_the_limit_where_a_function_has_none(client: Api, settings: Any) -> None:
+    settings.SERVICE = {**settings.SERVICE, "FUNCTION_TIME_LIMIT": 0.2}
+
+    @function()
+    def forever(request: Request) -> None:
+        while True:
+            pass
+
+    assert client.post("/functions/forever").error == (400, 124)
+
+
+def test_the_limit_of_the_outermost_call_holds_for_what_it_calls(client: Api) -> None:
+    @function(time_limit=60)
+    def inner(request: Request) -> None:
+        while True:
+            pass
+
+    @function(time_limit=0.2)
+    def outer(request: Request) -> Any:
+        return request.call("inner")
+
+    reply = client.post("/functions/outer")
+    assert reply.json["error"] == "The function outer took longer than 0.2 seconds."
+
+
+def test_a_limit_that_is_not_reached_leaves_nothing_behind() -> None:
+    for _ in range(2000):
+        with time_limit(0.002):
+            pass
+    end = time.monotonic() + 0.02
+    while time.monotonic() < end:
+        pass
+
+
+def test_many_threads_are_stopped_each_by_its_own_limit() -> None:
+    stopped: list[float] = []
+
+    def work(seconds: float) -> None:
+        begin = time.monotonic()
+        try:
+            with time_limit(seconds):
+                while True:
+                    pass
+        except TimeIsUp:
+            stopped.append(time.monotonic() - begin - seconds)
+
+    threads = [threading.Thread(target=work, args=(0.05 * n,)) for n in range(1, 7)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=30)
+    assert len(stopped) == 6
+    assert all(late >= 0 for late in stopped)
+
+
+def test_a_limit_that_passes_at_the_very_end_hits_nothing_else() -> None:
+    """The deadline and the end of the body meet, many times over, at slightly different moments."""
+    for step in range(300):
+        done = False
+        try:
+            with time_limit(0.001):
+                end = time.monotonic() + 0.0008 + step % 7 * 0.0001
+                while time.monotonic() < end:
+                    pass
+                done = True
+        except TimeIsUp:
+            pass
+        total = 0
+        for number in range(200):
+            total += number
+        assert total == 19900
+        assert done in (True, False)

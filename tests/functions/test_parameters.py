@@ -1,0 +1,162 @@
+"""The parameters of a function come from its signature and are checked before its body runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+import pytest
+
+from backend.errors import ScriptFailed
+from functions import Meta, Pointer
+from functions.parameters import of_signature
+from functions.values import File
+
+
+def read(body: Any, given: dict[str, Any]) -> dict[str, Any]:
+    return of_signature(body).read(given)
+
+
+def refusal(body: Any, given: dict[str, Any]) -> str:
+    with pytest.raises(ScriptFailed) as caught:
+        read(body, given)
+    assert caught.value.code == 141
+    return caught.value.message
+
+
+def pay(request, amount: Annotated[int, Meta(ge=1, le=100)], note: str = "", to: str | None = None):
+    """Pay somebody."""
+
+
+def test_what_is_missing_is_named_with_what_was_expected() -> None:
+    assert refusal(pay, {}) == "Missing parameter: amount (a whole number)"
+
+
+def test_defaults_stand_in_for_what_is_not_given() -> None:
+    assert read(pay, {"amount": 5}) == {"amount": 5}
+    assert read(pay, {"amount": 5, "note": "x", "to": None}) == {
+        "amount": 5,
+        "note": "x",
+        "to": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"amount": "5"}, "Invalid parameter amount: expected a whole number, got text"),
+        ({"amount": 5.5}, "Invalid parameter amount: expected a whole number, got a number"),
+        ({"amount": True}, "Invalid parameter amount: expected a whole number, got true or false"),
+        ({"amount": None}, "Invalid parameter amount: expected a whole number, got null"),
+        ({"amount": {}}, "Invalid parameter amount: expected a whole number, got an object"),
+        ({"amount": 0}, "Invalid parameter amount: expected a whole number >= 1"),
+        ({"amount": 101}, "Invalid parameter amount: expected a whole number <= 100"),
+        ({"amount": 1, "to": 5}, "Invalid parameter to: expected text or null, got a whole number"),
+        ({"amount": 1, "note": []}, "Invalid parameter note: expected text, got a list"),
+    ],
+)
+def test_what_does_not_fit_is_named_with_what_was_expected(
+    given: dict[str, Any], text: str
+) -> None:
+    assert refusal(pay, given) == text
+
+
+def test_a_place_inside_of_a_parameter_is_named() -> None:
+    def take(request, items: list[dict[str, int]]): ...
+
+    message = refusal(take, {"items": [{"a": 1}, {"a": "x"}]})
+    assert message.startswith("Invalid parameter items: [1][...]: expected a whole number")
+
+
+@dataclass
+class Size:
+    width: int
+    height: int = 1
+
+
+def test_choices_and_dataclasses_are_understood() -> None:
+    def take(request, colour: Literal["red", "blue"], size: Size | None = None): ...
+
+    assert read(take, {"colour": "red"}) == {"colour": "red"}
+    assert "colour" in refusal(take, {"colour": "green"})
+    assert read(take, {"colour": "red", "size": {"width": 2}})["size"] == Size(2, 1)
+    assert refusal(take, {"colour": "red", "size": {"width": "x"}}) == (
+        "Invalid parameter size: width: expected a whole number, got text"
+    )
+
+
+def test_a_type_that_is_not_known_at_the_top_of_its_module_is_a_mistake() -> None:
+    class Local: ...
+
+    def take(request, a: Local): ...
+
+    with pytest.raises(TypeError, match="isn't known where it is written"):
+        of_signature(take)
+
+
+def test_typed_values_are_what_they_are() -> None:
+    def take(request, who: Pointer, what: File | None = None, when: datetime | None = None): ...
+
+    pointer = Pointer("_User", "a")
+    assert read(take, {"who": pointer})["who"] is pointer
+    assert refusal(take, {"who": {"objectId": "a"}}) == (
+        "Invalid parameter who: expected Pointer, got an object"
+    )
+    assert refusal(take, {"who": pointer, "what": pointer}) == (
+        "Invalid parameter what: expected File, got Pointer"
+    )
+
+
+def test_what_the_signature_does_not_name_is_left_out_or_taken_by_its_last_parameter() -> None:
+    def few(request, a: int = 1): ...
+    def all_of_them(request, a: int = 1, **others: Any): ...
+
+    assert read(few, {"b": 2}) == {}
+    assert read(all_of_them, {"a": 3, "b": 2}) == {"a": 3, "b": 2}
+
+
+def test_the_schema_says_types_constraints_defaults_and_descriptions() -> None:
+    def take(
+        request,
+        n: Annotated[int, Meta(ge=1), "How many"],
+        kind: Literal["a", "b"] = "a",
+        who: Pointer | None = None,
+    ): ...
+
+    schema = of_signature(take).schema()
+    assert schema["required"] == ["n"]
+    assert schema["properties"]["n"] == {
+        "type": "integer",
+        "minimum": 1,
+        "description": "How many",
+    }
+    assert schema["properties"]["kind"] == {"enum": ["a", "b"], "default": "a"}
+    assert {"type": "null"} in schema["properties"]["who"]["anyOf"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda: None,
+        lambda *args: None,
+        lambda request, a, /: None,
+        lambda request, *args: None,
+    ],
+)
+def test_signatures_that_cannot_be_called_by_name_are_mistakes(body: Any) -> None:
+    with pytest.raises(TypeError):
+        of_signature(body)
+
+
+def test_types_that_nothing_can_be_converted_to_are_mistakes() -> None:
+    def take(request, who: Pointer | int): ...
+
+    with pytest.raises(TypeError, match="the parameter who can't have this type"):
+        of_signature(take)
+
+
+def test_large_numbers_stay_whole() -> None:
+    def take(request, wei: int): ...
+
+    assert read(take, {"wei": 2**256 - 1}) == {"wei": 2**256 - 1}

@@ -1,0 +1,137 @@
+"""Registering functions, triggers and jobs, and finding the modules that do."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from functions import Request, before_save, function, job
+from functions.registry import AlreadyRegistered, registry
+
+
+def test_two_functions_of_one_name_are_a_mistake_that_names_both() -> None:
+    @function("twice")
+    def first(request: Request) -> None: ...
+
+    with pytest.raises(AlreadyRegistered) as caught:
+
+        @function("twice")
+        def second(request: Request) -> None:
+            return None
+
+    text = str(caught.value)
+    assert "'twice'" in text
+    assert "first:" in text
+    assert "second:" in text
+
+
+def test_two_triggers_of_one_event_and_two_jobs_of_one_name_are_mistakes() -> None:
+    @before_save("Project")
+    def one(request: Any) -> None: ...
+
+    with pytest.raises(AlreadyRegistered, match="before_save of 'Project'"):
+
+        @before_save("Project")
+        def other(request: Any) -> None:
+            return None
+
+    @job("clean")
+    def clean(request: Any) -> None: ...
+
+    with pytest.raises(AlreadyRegistered, match="job 'clean'"):
+
+        @job("clean")
+        def clean_again(request: Any) -> None:
+            return None
+
+
+def test_names_are_those_of_the_functions_unless_others_are_given() -> None:
+    @function()
+    def by_itself(request: Request) -> None:
+        """What it does."""
+
+    assert registry.functions["by_itself"].description == "What it does."
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "1a", "a b", "ä", "x" * 200, "a?b"])
+def test_names_that_no_path_can_have_are_mistakes(name: str) -> None:
+    with pytest.raises(ValueError, match="is no name"):
+
+        @function(name or "-")
+        def body(request: Request) -> None: ...
+
+
+def test_async_functions_are_mistakes() -> None:
+    with pytest.raises(TypeError, match="is async"):
+
+        @function()
+        async def later(request: Request) -> None: ...
+
+
+_START = """
+import django
+django.setup()
+from functions.registry import registry
+print(sorted(registry.functions))
+"""
+
+
+def start(folder: Path, modules: str) -> subprocess.CompletedProcess[str]:
+    """A process of the service with these cloud modules."""
+    environment = {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "backend.settings",
+        "CLOUD_MODULES": modules,
+        "PYTHONPATH": str(folder),
+    }
+    return subprocess.run(
+        [sys.executable, "-c", _START],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+_MODULE = """
+from functions import Request, function
+
+@function()
+def from_a_module(request: Request) -> int:
+    return 1
+"""
+
+
+def test_modules_that_the_deployment_names_are_imported(tmp_path: Path) -> None:
+    (tmp_path / "my_cloud.py").write_text(_MODULE)
+    done = start(tmp_path, "my_cloud")
+    assert done.returncode == 0, done.stderr
+    assert "from_a_module" in done.stdout
+
+
+def test_a_module_that_is_not_there_stops_the_start_and_is_named(tmp_path: Path) -> None:
+    done = start(tmp_path, "nowhere.cloud")
+    assert done.returncode != 0
+    assert "CLOUD_MODULES names nowhere.cloud, and there is no such module." in done.stderr
+
+
+def test_a_mistake_inside_of_a_module_is_shown_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "my_cloud.py").write_text("import not_installed\n")
+    done = start(tmp_path, "my_cloud")
+    assert done.returncode != 0
+    assert "No module named 'not_installed'" in done.stderr
+
+
+def test_two_modules_with_one_name_stop_the_start_and_are_named(tmp_path: Path) -> None:
+    (tmp_path / "one.py").write_text(_MODULE)
+    (tmp_path / "two.py").write_text(_MODULE.replace("return 1", "return 2"))
+    done = start(tmp_path, "one,two")
+    assert done.returncode != 0
+    assert "one.from_a_module" in done.stderr
+    assert "two.from_a_module" in done.stderr
