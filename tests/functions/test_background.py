@@ -1,0 +1,81 @@
+"""Triggers that run in a worker."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from backend.celery import app
+from functions import TriggerRequest, after_save
+from functions.tasks import run_trigger
+from tests.people import make_role, sign_up
+from tests.rest import MASTER, Api
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("emptied")]
+
+
+def queued() -> list[list[Any]]:
+    """The arguments of the background triggers that wait in the broker; they are taken out."""
+    found = []
+    with app.connection_for_read() as connection, connection.SimpleQueue("default") as queue:
+        while True:
+            try:
+                message = queue.get(block=False)
+            except queue.Empty:
+                return found
+            message.ack()
+            if message.headers["task"] == run_trigger.name:
+                found.append(json.loads(message.body)[0])
+
+
+def test_a_background_trigger_is_run_by_a_worker_with_the_same_caller_and_context() -> None:
+    master = Api(MASTER)
+    told: list[Any] = []
+    queued()
+
+    @after_save("Note", background=True)
+    def after(request: TriggerRequest) -> None:
+        told.append(
+            (
+                request.object["text"],
+                request.original and request.original["text"],
+                request.user_id,
+                sorted(request.roles),
+                request.context,
+            )
+        )
+
+    ann = sign_up("ann")
+    make_role(master, "Team", [ann])
+    master.post("/schemas/Note", {"fields": {"text": {"type": "String"}}})
+    reply = ann.call(
+        "POST", "/classes/Note", {"text": "a"}, headers={"X-Svc-Cloud-Context": '{"n": 1}'}
+    )
+    assert reply.status == 201
+    assert told == []
+    (arguments,) = queued()
+    assert ann.token not in json.dumps(arguments)
+    run_trigger.run(*arguments)
+    assert told == [("a", None, ann.user_id, ["Team"], {"n": 1})]
+
+
+def test_of_a_transaction_that_is_undone_nothing_is_queued() -> None:
+    master = Api(MASTER)
+    queued()
+
+    @after_save("Note", background=True)
+    def after(request: TriggerRequest) -> None: ...
+
+    items = [
+        {"method": "POST", "path": "/api/classes/Note", "body": {"text": "a"}},
+        {"method": "POST", "path": "/api/classes/Note", "body": {"no good": "a"}},
+    ]
+    assert master.post("/batch", {"requests": items, "transaction": True}).error == (400, 105)
+    assert queued() == []
+
+
+def test_a_trigger_that_is_not_there_any_more_is_left_out() -> None:
+    said = {"authority": "master", "roles": [], "user_id": None}
+    run_trigger.run("after_save", "Gone", "Gone", said, {"a": 1}, None, {})
