@@ -20,6 +20,13 @@ from typing import Any
 _set_exception = ctypes.pythonapi.PyThreadState_SetAsyncExc
 
 
+def raise_in(thread: int, error: type[BaseException] | None) -> None:
+    """Have this raised in a thread at its next Python instruction; None takes back what wasn't
+    raised yet."""
+    given = None if error is None else ctypes.py_object(error)
+    _set_exception(ctypes.c_ulong(thread), given)
+
+
 class TimeIsUp(BaseException):
     """Not an ``Exception``: code that catches those is stopped too."""
 
@@ -77,7 +84,7 @@ class _Watch:
             if deadline.is_over:
                 return
             deadline.was_raised = True
-            _set_exception(ctypes.c_ulong(deadline.thread), ctypes.py_object(TimeIsUp))
+            raise_in(deadline.thread, TimeIsUp)
             if deadline.connection is not None:
                 # If it waits for the database, it goes on, and notices.
                 with suppress(Exception):
@@ -105,4 +112,4 @@ def time_limit(seconds: float, connection: Any = None) -> Iterator[None]:
             deadline.is_over = True
             if deadline.was_raised:
                 # Not delivered yet, maybe: it mustn't hit what comes next.
-                _set_exception(ctypes.c_ulong(deadline.thread), None)
+                raise_in(deadline.thread, None)

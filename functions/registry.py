@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from backend.errors import ScriptFailed
 from backend.principal import Principal
+from functions.jobs.timing import check_schedule
 from functions.parameters import Parameters, of_signature
 from functions.requirements import RateLimit, Requirements, requirements
 from objects.core.names import shown
@@ -64,7 +65,8 @@ class Trigger:
 
 @dataclass(frozen=True)
 class Job:
-    """A registered job. ``schedule`` is seconds between runs, or a crontab line ("0 3 * * *")."""
+    """A registered job. ``schedule`` is seconds between runs, or a crontab line ("0 3 * * *").
+    ``restart`` ones are run again if their worker dies."""
 
     name: str
     body: Callable[..., Any]
@@ -73,6 +75,7 @@ class Job:
     schedule: float | str | None
     overlap: bool
     time_limit: float | None
+    restart: bool = False
 
     @property
     def place(self) -> str:
@@ -205,12 +208,17 @@ def job(
     schedule: float | str | None = None,
     overlap: bool = False,
     time_limit: float | None = None,
+    restart: bool = False,
 ) -> Callable[[_Body], _Body]:
     """Let the master key start this at ``POST /jobs/NAME``, and a schedule by itself.
 
     ``schedule`` is seconds between runs, or a crontab line in UTC (minute, hour, day of month,
     month, day of week). Without ``overlap`` a run isn't begun while another one is under way.
+    With ``restart`` a run whose worker has died is begun again from the start, so what it does has
+    to bear being done twice; without, it has failed.
     """
+    if schedule is not None:
+        check_schedule(schedule)
 
     def register(body: _Body) -> _Body:
         _check_plain(body)
@@ -223,6 +231,7 @@ def job(
                 schedule,
                 overlap,
                 time_limit,
+                restart,
             )
         )
         return body

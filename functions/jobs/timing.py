@@ -1,0 +1,118 @@
+"""When a schedule is due, as text and as data.
+
+``300`` is every 300 seconds, ``0 3 * * *`` a crontab line in UTC (minute, hour, day of month,
+month, day of week), ``0 3 * * * Europe/Berlin`` one by another clock, and
+``2030-01-01T12:00:00Z`` once. Unlike cron, a line with both a day of the month and a day of the
+week is due on days that are both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TypeAlias
+from zoneinfo import ZoneInfo
+
+from celery.schedules import ParseException, crontab
+
+_LEAST_SECONDS = 1
+_LONGEST_FIELD = 60
+_MOST_SECONDS = timedelta(days=3660).total_seconds()
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """At regular intervals."""
+
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.seconds:g}" if self.seconds % 1 else str(int(self.seconds))
+
+
+@dataclass(frozen=True, slots=True)
+class Cron:
+    """At the times that a crontab line names."""
+
+    minute: str
+    hour: str
+    day_of_month: str = "*"
+    month_of_year: str = "*"
+    day_of_week: str = "*"
+    timezone: str = "UTC"
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        days = (self.day_of_month, self.month_of_year, self.day_of_week)
+        return (self.minute, self.hour, *days)
+
+    def __str__(self) -> str:
+        line = " ".join(self.fields)
+        return line if self.timezone == "UTC" else f"{line} {self.timezone}"
+
+
+@dataclass(frozen=True, slots=True)
+class Once:
+    """At one moment, or as soon as possible after it."""
+
+    at: datetime
+
+    def __str__(self) -> str:
+        return self.at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+Timing: TypeAlias = Every | Cron | Once
+
+
+def parse(given: float | str) -> Timing:
+    """The timing that a number of seconds or a text stands for. Raises ``ValueError``, which says
+    what is wrong."""
+    if isinstance(given, bool) or not isinstance(given, int | float | str):
+        raise ValueError("a schedule is seconds or a crontab line")
+    if not isinstance(given, str):
+        return _every(given)
+    words = given.split()
+    if len(words) in (5, 6):
+        return _cron(words)
+    if len(words) != 1:
+        raise ValueError("a crontab line has five fields, and maybe a time zone after them")
+    try:
+        seconds = float(words[0])
+    except ValueError:
+        return _once(words[0])
+    return _every(seconds)
+
+
+def check_schedule(given: float | str) -> None:
+    """Raise ``ValueError`` unless a job may be registered with this schedule."""
+    if isinstance(parse(given), Once):
+        raise ValueError("a job's schedule is seconds or a crontab line")
+
+
+def _every(seconds: float) -> Every:
+    # Also refuses what is no number at all.
+    if not _LEAST_SECONDS <= seconds <= _MOST_SECONDS:
+        raise ValueError("the seconds of a schedule are between 1 and those of ten years")
+    return Every(float(seconds))
+
+
+def _cron(words: list[str]) -> Cron:
+    found = Cron(*words)
+    try:
+        if max(map(len, words)) > _LONGEST_FIELD:
+            raise ValueError
+        crontab(*found.fields)
+        ZoneInfo(found.timezone)
+    except (ParseException, ValueError, KeyError, OSError):
+        raise ValueError(f"this is no crontab line: {' '.join(words)[:100]}") from None
+    return found
+
+
+def _once(text: str) -> Once:
+    try:
+        at = datetime.fromisoformat(text)
+        return Once((at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC))
+    except (ValueError, OverflowError):
+        raise ValueError(
+            "a schedule is seconds, a crontab line, or a time such as 2030-01-01T12:00:00Z"
+        ) from None
