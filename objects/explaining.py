@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from backend.errors import ObjectNotFound, ServiceError
-from backend.principal import Authority, Principal
+from backend.principal import Principal
 from objects import registry, store
 from objects.core.class_permissions import READ_ACTIONS, Action
 from objects.core.matching import matches
@@ -95,11 +95,6 @@ def explain(
     return with_current_classes(
         lambda: _Inquiry(principal, class_name, action, object_id or None).explanation()
     )
-
-
-def caller(user_id: str) -> Principal:
-    """A user without a session, with the roles that the user holds now."""
-    return Principal(Authority.CLIENT, user_id=user_id, roles=frozenset(roles.paths(user_id)))
 
 
 @dataclass

@@ -32,7 +32,16 @@ from backend.limits.counting import PAUSE, Bucket, Count, Counter
 from backend.principal import Principal
 from objects.users.names import name_key
 
-__all__ = ["FREE", "Quota", "Request", "TooManyRequests", "Verdict", "decide", "rules_for"]
+__all__ = [
+    "FREE",
+    "Quota",
+    "Request",
+    "TooManyRequests",
+    "Verdict",
+    "buckets_of",
+    "decide",
+    "rules_for",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +133,11 @@ def decide(
         elif any(rule.refuse_without_redis for rule, _ in claims[place]):
             verdicts[place] = Verdict(refusal=LimitsUnavailable())
     return verdicts
+
+
+def buckets_of(request: Request) -> list[Bucket]:
+    """The buckets in which a request is counted, for whoever wants to look at them."""
+    return [bucket for _, bucket in _claims(request)]
 
 
 _Claims = list[tuple[Rule, Bucket]]

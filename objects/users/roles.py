@@ -8,6 +8,8 @@ request that uses it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from objects import registry
 from objects.database import fetch
 from objects.tables import ClassTable
@@ -78,6 +80,48 @@ def paths(user_id: str) -> dict[str, tuple[str, ...]]:
         for role_id, way in ways.items()
         if names[role_id] is not None
     }
+
+
+_INSIDE = """
+WITH RECURSIVE inside (owner, id) AS (
+    SELECT m.owning_id, m.related_id FROM objects_relation m
+    WHERE m.class_id = %s AND m.key = 'roles' AND m.owning_id = %s
+    UNION
+    SELECT m.owning_id, m.related_id FROM inside i
+    JOIN objects_relation m ON m.class_id = %s AND m.key = 'roles' AND m.owning_id = i.id
+)
+SELECT i.owner, i.id, COALESCE(r.name, i.id) FROM inside i
+LEFT JOIN objects_role r ON r.object_id = i.id LIMIT %s
+"""
+
+
+@dataclass
+class Branch:
+    """A role, and those in its ``roles``. ``again``: its own are shown at another place."""
+
+    role_id: str
+    name: str
+    inside: list[Branch] = field(default_factory=list)
+    again: bool = False
+
+
+def tree(role_id: str, name: str, limit: int = 1000) -> Branch:
+    """The roles whose holders hold this one, as a tree of at most ``limit`` branches."""
+    table = _table()
+    rows = fetch(_INSIDE, (table.class_id, role_id, table.class_id, limit), prepare=False)
+    members: dict[str, list[tuple[str, str]]] = {}
+    for owner, inner, inner_name in sorted(rows, key=lambda row: row[2]):
+        members.setdefault(owner, []).append((inner, inner_name))
+    root = Branch(role_id, name)
+    shown = {role_id}
+    waiting = [root]
+    for branch in waiting:
+        for inner, inner_name in members.get(branch.role_id, ()):
+            branch.inside.append(Branch(inner, inner_name, again=inner in shown))
+            if inner not in shown:
+                shown.add(inner)
+                waiting.append(branch.inside[-1])
+    return root
 
 
 def _table() -> ClassTable:

@@ -16,10 +16,10 @@ from django.core.management.base import BaseCommand, CommandError
 
 from backend.errors import ServiceError
 from backend.principal import CLIENT, MASTER, READ_ONLY_MASTER, Principal
-from objects import service
 from objects.core.class_permissions import ACTIONS
-from objects.explaining import Explanation, caller, explain
+from objects.explaining import Explanation, explain
 from objects.reason_texts import describe
+from objects.users.acting import as_user
 
 _SIGNS = {"yes": "+", "no": "-", "depends": "?"}
 _ANSWERS = {
@@ -58,10 +58,9 @@ def _principal(options: dict[str, Any]) -> Principal:
     if user_id is None:
         return CLIENT
     try:
-        service.get(MASTER, "_User", user_id)
+        return as_user(user_id)[0]
     except ServiceError:
         raise CommandError(f"There is no user with the id {user_id}.") from None
-    return caller(user_id)
 
 
 def _lines(found: Explanation) -> list[str]:

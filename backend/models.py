@@ -1,0 +1,29 @@
+"""Things that staff have permissions for and that have no table: they are in Redis, or a switch."""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class LogRecord(models.Model):
+    """What ``backend.log_store`` keeps."""
+
+    class Meta:
+        managed = False
+        default_permissions = ("view",)
+
+
+class RateLimit(models.Model):
+    """Counts of rate limits; to change one is to begin counting anew."""
+
+    class Meta:
+        managed = False
+        default_permissions = ("view", "change")
+
+
+class Maintenance(models.Model):
+    """Maintenance mode; to change it is to switch it."""
+
+    class Meta:
+        managed = False
+        default_permissions = ("view", "change")

@@ -1,0 +1,10 @@
+"""The admin's pages for operators: logs, rate limits, maintenance mode, and why access is given."""
+
+from __future__ import annotations
+
+from objects.admin.operations import (  # noqa: F401 (registers)
+    access_page,
+    limit_pages,
+    log_pages,
+    maintenance_page,
+)

@@ -1,0 +1,90 @@
+"""Why may this caller, or why may it not?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from django.http import HttpRequest, HttpResponseBase
+
+from backend.admin_base import page, render
+from backend.errors import ServiceError
+from backend.principal import CLIENT, MASTER, READ_ONLY_MASTER, Principal
+from objects import registry
+from objects.core.class_permissions import ACTIONS, Action
+from objects.explaining import explain
+from objects.reason_texts import describe
+from objects.users.acting import as_user
+from objects.users.directory import user_named
+
+_KEYS: Final = {"public": CLIENT, "master": MASTER, "reader": READ_ONLY_MASTER}
+_CALLERS: Final = {
+    "user": "a user",
+    "public": "somebody who isn't logged in",
+    "master": "the master key",
+    "reader": "the read-only master key",
+}
+_LONGEST = 256  # characters
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was filled in."""
+
+    class_name: str
+    action: str
+    object_id: str
+    caller: str
+    user: str
+
+
+@page(
+    "access/",
+    name="access",
+    permission="objects.view_storedobject",
+    title="Why may … ?",
+    section="Operations",
+    icon="rule",
+    position=30,
+)
+def access(request: HttpRequest) -> HttpResponseBase:
+    """A form, and the rules that decide what was asked."""
+    asked = Asked(
+        _given(request, "class"),
+        _given(request, "action") or "get",
+        _given(request, "object"),
+        _given(request, "caller") or "user",
+        _given(request, "user"),
+    )
+    complaint = ""
+    found = principal = None
+    if asked.class_name and asked.action in ACTIONS:
+        action: Action = asked.action  # type: ignore[assignment]
+        try:
+            principal = _principal(asked)
+            found = explain(principal, asked.class_name, action, asked.object_id)
+        except ServiceError as error:
+            complaint = error.message
+    return render(
+        request,
+        "admin/operations/access.html",
+        "Why may this caller, or why not?",
+        asked=asked,
+        actions=ACTIONS,
+        callers=_CALLERS,
+        class_names=[table.class_name for table in registry.all_classes()],
+        found=found,
+        who=describe(principal) if principal is not None else "",
+        complaint=complaint,
+    )
+
+
+def _given(request: HttpRequest, name: str) -> str:
+    return request.GET.get(name, "").strip()[:_LONGEST]
+
+
+def _principal(asked: Asked) -> Principal:
+    """Who is asked about. Raises ``ObjectNotFound`` for a user who isn't there."""
+    if asked.caller in _KEYS:
+        return _KEYS[asked.caller]
+    return as_user(user_named(asked.user) or asked.user)[0]

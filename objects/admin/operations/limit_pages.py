@@ -1,0 +1,93 @@
+"""Rate limits: the rules in force, who has used them up, and beginning anew."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase, HttpResponseNotAllowed, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+
+from backend.admin_base import page, render
+from backend.errors import ServiceUnavailable
+from backend.limits import state
+from backend.limits.state import Fullness, Overview
+from backend.logs import get_logger
+from backend.staff import require
+from objects.users.directory import user_named
+
+CHANGE: Final = "backend.change_ratelimit"
+_LONGEST = 256  # characters
+
+log = get_logger("admin")
+
+
+@page(
+    "limits/",
+    name="limits",
+    permission="backend.view_ratelimit",
+    title="Rate limits",
+    section="Operations",
+    icon="speed",
+    position=20,
+)
+def limits(request: HttpRequest) -> HttpResponseBase:
+    """The rules, and the fullest buckets or those of one caller."""
+    address, user, account = (
+        request.GET.get(name, "").strip()[:_LONGEST] for name in ("address", "user", "account")
+    )
+    is_search = bool(address or user or account)
+    overview, complaint = Overview([], True), ""
+    try:
+        if is_search:
+            user_id = (user_named(user) or user) if user else ""
+            overview = Overview(
+                state.of_caller(address=address, user_id=user_id, account=account), True
+            )
+        else:
+            overview = state.fullest()
+    except ServiceUnavailable as error:
+        complaint = error.message
+    return render(
+        request,
+        "admin/operations/limits.html",
+        "Rate limits",
+        rules=state.rules_in_force(),
+        buckets=[(one, _state(one)) for one in overview.buckets],
+        complete=overview.complete,
+        most_scanned=state.MOST_SCANNED,
+        address=address,
+        whose=user,
+        account=account,
+        is_search=is_search,
+        may_reset=request.user.has_perm(CHANGE),
+        complaint=complaint,
+    )
+
+
+def _state(bucket: Fullness) -> str:
+    if bucket.used >= bucket.rule.count:
+        return "over"
+    return "near" if bucket.share >= 0.8 else "free"
+
+
+@page("limits/reset/", name="limits_reset", permission=CHANGE)
+def reset(request: HttpRequest) -> HttpResponseBase:
+    """Begin counting a bucket anew."""
+    if request.method != "POST":
+        return HttpResponseNotAllowed(("POST",))
+    require(request, CHANGE)
+    key = request.POST.get("bucket", "")
+    try:
+        if state.reset(key):
+            messages.success(request, "Counting begins anew.")
+            log.info("rate limit reset", bucket=key, staff=request.user.get_username())
+        else:
+            messages.info(request, "Nothing was counted there any more.")
+    except ServiceUnavailable as error:
+        messages.error(request, error.message)
+    target = request.POST.get("next", "")
+    if not url_has_allowed_host_and_scheme(target, {request.get_host()}, request.is_secure()):
+        target = reverse("admin:limits")
+    return HttpResponseRedirect(target)

@@ -1,0 +1,138 @@
+"""Log records of all processes, by request id and whatever else a record says."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.urls import reverse
+from django.utils.dateparse import parse_datetime
+
+from backend import log_search
+from backend.admin_base import page, render
+from backend.log_search import LEVELS, Entry, LogUnavailable, Page, Wanted
+
+VIEW: Final = "backend.view_logrecord"
+PROCESSES: Final = ("web", "realtime", "worker", "beat", "manage")
+_ON_A_PAGE = 100
+_LONGEST = 200  # characters of what is asked for
+
+# What a line shows by itself, or every record has.
+_IN_THE_LINE = frozenset({"event", "timestamp", "level", "process", "request_id", "logger"})
+
+
+@dataclass(frozen=True)
+class Line:
+    """A record as a row of the list."""
+
+    place: str
+    time: str
+    level: str
+    process: str
+    request_id: str
+    text: str
+    rest: str
+
+
+@page(
+    "logs/",
+    name="logs",
+    permission=VIEW,
+    title="Logs",
+    section="Operations",
+    icon="receipt_long",
+    position=10,
+)
+def logs(request: HttpRequest) -> HttpResponseBase:
+    """The records that are asked for, newest first."""
+    wanted = Wanted(
+        **{one.name: request.GET.get(one.name, "").strip()[:_LONGEST] for one in fields(Wanted)}
+    )
+    before = request.GET.get("before", "")
+    found = Page([], None)
+    complaint = ""
+    if before and not log_search.is_place(before):
+        complaint = "There is no such page."
+    else:
+        try:
+            found = log_search.search(wanted, before=before or None, limit=_ON_A_PAGE)
+        except LogUnavailable:
+            complaint = "Redis, which keeps the records, doesn't answer."
+    asked = {name: value for name, value in vars(wanted).items() if value}
+    return render(
+        request,
+        "admin/operations/logs.html",
+        "Logs",
+        wanted=wanted,
+        levels=LEVELS,
+        processes=PROCESSES,
+        lines=[_line(entry) for entry in found.entries],
+        older=f"?{urlencode({**asked, 'before': found.older})}" if found.older else "",
+        newest=f"?{urlencode(asked)}" if before else "",
+        read_no_further=found.older is not None and len(found.entries) < _ON_A_PAGE,
+        most_read=log_search.MOST_READ,
+        complaint=complaint,
+        is_off=not settings.LOG_KEEP,
+    )
+
+
+@page("logs/<str:place>/", name="log_record", permission=VIEW)
+def log_record(request: HttpRequest, place: str) -> HttpResponseBase:
+    """One record with all that it says."""
+    try:
+        found = log_search.entry(place)
+    except LogUnavailable:
+        found = None
+    if found is None:
+        raise Http404("There is no such record any more.")
+    line = _line(found)
+    texts = [(name, _text(value)) for name, value in found.fields.items() if name != "exception"]
+    return render(
+        request,
+        "admin/operations/log_record.html",
+        line.text[:100],
+        line=line,
+        fields=sorted(texts),
+        exception=found.fields.get("exception", ""),
+    )
+
+
+def address_of(request_id: str) -> str:
+    """Where the records of a request are shown."""
+    return f"{reverse('admin:logs')}?{urlencode({'request_id': request_id})}"
+
+
+def _line(entry: Entry) -> Line:
+    said = entry.fields
+    if said.get("logger") == "request":
+        text = f"{said.get('method', '')} {said.get('path', '')}"
+        rest = f"{said.get('status', '')} in {said.get('ms', '?')} ms"
+    else:
+        text = _text(said.get("event", ""))
+        others = {name: value for name, value in said.items() if name not in _IN_THE_LINE}
+        rest = ", ".join(f"{name}={_text(value)[:80]}" for name, value in others.items())[:300]
+    return Line(
+        entry.place,
+        _time(said.get("timestamp")),
+        _text(said.get("level", "")),
+        _text(said.get("process", "")),
+        _text(said.get("request_id", "")),
+        text,
+        rest,
+    )
+
+
+def _time(value: object) -> str:
+    try:
+        time = parse_datetime(value) if isinstance(value, str) else None
+    except ValueError:
+        time = None
+    return time.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] if time else ""
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

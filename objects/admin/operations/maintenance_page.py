@@ -1,0 +1,75 @@
+"""The switch of maintenance mode, and the banner while it is on."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.urls import reverse
+
+from backend.admin_base import BannerLevel, banner, page, render
+from backend.logs import get_logger
+from backend.staff import require
+from objects import maintenance
+from objects.maintenance import WritersLeft
+
+CHANGE: Final = "backend.change_maintenance"
+_PATIENCE = 20  # seconds that a page waits for writes that began before
+
+log = get_logger("admin")
+
+
+@banner
+def maintenance_banner(request: HttpRequest) -> tuple[BannerLevel, str] | None:
+    """Says on every page that nothing can be written."""
+    state = maintenance.state()
+    if state is None:
+        return None
+    chain = " The chain is paused, too." if state.chain_paused else ""
+    return "warning", f"Maintenance mode is on: nothing is written.{chain} “{state.message}”"
+
+
+@page(
+    "maintenance/",
+    name="maintenance",
+    permission="backend.view_maintenance",
+    title="Maintenance",
+    section="Operations",
+    icon="construction",
+    position=40,
+)
+def switch(request: HttpRequest) -> HttpResponseBase:
+    """What holds at the moment, and for those who may the switch."""
+    complaint = ""
+    if request.method == "POST":
+        require(request, CHANGE)
+        try:
+            _switch(request)
+            return HttpResponseRedirect(reverse("admin:maintenance"))
+        except (ValueError, WritersLeft) as error:
+            complaint = str(error)[:1].upper() + str(error)[1:]
+    return render(
+        request,
+        "admin/operations/maintenance.html",
+        "Maintenance mode",
+        state=maintenance.state(),
+        may_switch=request.user.has_perm(CHANGE),
+        usual=maintenance.DEFAULT_MESSAGE,
+        longest=maintenance.LONGEST_MESSAGE,
+        given=request.POST.get("message", ""),
+        complaint=complaint,
+    )
+
+
+def _switch(request: HttpRequest) -> None:
+    if "off" in request.POST:
+        maintenance.off()
+        messages.success(request, "Maintenance mode is off.")
+        word = "off"
+    else:
+        text = request.POST.get("message", "")
+        maintenance.on(text, pause_chain="pause_chain" in request.POST, limit=_PATIENCE)
+        messages.success(request, "Maintenance mode is on; no write is under way any more.")
+        word = "on"
+    log.info("maintenance mode switched by staff", to=word, staff=request.user.get_username())

@@ -1,0 +1,11 @@
+"""The admin's pages of people: users, their sessions, roles, installations."""
+
+from __future__ import annotations
+
+from objects.admin.people import (  # noqa: F401 (registers)
+    installation_pages,
+    role_pages,
+    session_pages,
+    user_actions,
+    user_pages,
+)

@@ -1,0 +1,65 @@
+"""Installations: apps on devices."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django.http import HttpRequest, HttpResponseBase
+
+from backend.admin_base import page, render
+from backend.errors import ServiceError
+from objects.admin.paging import PageOfRows
+from objects.admin.people.reading import LONGEST, Wire, asked_page, time_of
+from objects.core.query import AnyOf, Equals, Everything, Query
+
+VIEW: Final = "objects.view_installation"
+_SHOWN_OF_A_TOKEN = 8  # characters
+
+
+@page(
+    "people/installations/",
+    name="people_installations",
+    permission=VIEW,
+    title="Installations",
+    section="People",
+    icon="devices",
+    position=40,
+)
+def installations(request: HttpRequest) -> HttpResponseBase:
+    """The newest installations, or the one with an id or a device token."""
+    text = request.GET.get("q", "").strip()[:LONGEST]
+    where: Query = Everything()
+    if text:
+        names = ("objectId", "installationId", "deviceToken")
+        parts = [Equals((name,), one) for name in names for one in {text, text.lower()}]
+        where = AnyOf(tuple(parts))
+    complaint, rows = "", PageOfRows([], None, None)
+    try:
+        rows = asked_page(request, "_Installation", where)
+    except ServiceError as error:
+        complaint = error.message
+    return render(
+        request,
+        "admin/people/installations.html",
+        "Installations",
+        installations=[_row(one) for one in rows.rows],
+        newer=rows.before.encode() if rows.before else "",
+        older=rows.after.encode() if rows.after else "",
+        text=text,
+        complaint=complaint,
+    )
+
+
+def _row(one: Wire) -> dict[str, Any]:
+    token = str(one.get("deviceToken") or "")
+    channels = one.get("channels")
+    return {
+        "id": one["objectId"],
+        "installation": one.get("installationId") or "",
+        "type": one.get("deviceType") or "",
+        # It is what notifications are sent to: the whole one is on the object's own page.
+        "token": f"{token[:_SHOWN_OF_A_TOKEN]}…" if len(token) > _SHOWN_OF_A_TOKEN else token,
+        "app": " ".join(str(one[name]) for name in ("appName", "appVersion") if one.get(name)),
+        "channels": ", ".join(map(str, channels)) if isinstance(channels, list) else "",
+        "updated": time_of(one["updatedAt"]),
+    }

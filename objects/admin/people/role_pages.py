@@ -1,0 +1,163 @@
+"""Roles: who holds them, and through which others; taking members in and out."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase, HttpResponseNotAllowed, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+
+from backend.admin_base import page, render
+from backend.errors import ObjectNotFound, ServiceError
+from backend.staff import principal_for, require
+from objects import service
+from objects.admin.frame import error_page
+from objects.admin.paging import PageOfRows, Sorting
+from objects.admin.people.reading import (
+    LONGEST,
+    ON_A_PAGE,
+    Wire,
+    asked_page,
+    find,
+    get,
+    log,
+    time_of,
+)
+from objects.core.query import Compare, Equals, Everything, OrderKey, Query, RelatedTo, all_of
+from objects.core.values import pointer
+from objects.users import roles
+from objects.users.directory import user_named
+
+VIEW: Final = "objects.view_role"
+CHANGE: Final = "objects.change_role"
+_LAST = "\U0010ffff"
+_Kind = Literal["users", "roles"]
+
+
+@page(
+    "people/roles/",
+    name="people_roles",
+    permission=VIEW,
+    title="Roles",
+    section="People",
+    icon="group",
+    position=30,
+)
+def role_list(request: HttpRequest) -> HttpResponseBase:
+    """Roles by name, or those whose name begins with what is typed."""
+    text = request.GET.get("q", "").strip()[:LONGEST]
+    where: Query = Everything()
+    if text:
+        where = all_of(Compare(("name",), "gte", text), Compare(("name",), "lt", text + _LAST))
+    complaint, rows = "", PageOfRows([], None, None)
+    try:
+        rows = asked_page(request, "_Role", where, Sorting("name"))
+    except ServiceError as error:
+        complaint = error.message
+    return render(
+        request,
+        "admin/people/roles.html",
+        "Roles",
+        roles=[_row(role) for role in rows.rows],
+        newer=rows.before.encode() if rows.before else "",
+        older=rows.after.encode() if rows.after else "",
+        text=text,
+        kept=f"&{urlencode({'q': text})}" if text else "",
+        complaint=complaint,
+    )
+
+
+def _row(role: Wire) -> dict[str, str]:
+    acl = role.get("ACL")
+    writers = [
+        who
+        for who, rights in (acl.items() if isinstance(acl, dict) else ())
+        if isinstance(rights, dict) and rights.get("write")
+    ]
+    return {
+        "id": str(role["objectId"]),
+        "name": str(role.get("name", "")),
+        "created": time_of(role["createdAt"]),
+        "writers": ", ".join(sorted(writers)) or "the master key",
+    }
+
+
+@page("people/roles/<str:role_id>/", name="people_role", permission=VIEW)
+def role_page(request: HttpRequest, role_id: str) -> HttpResponseBase:
+    """A role: its users, the roles inside of it as a tree, and those that it leads to."""
+    try:
+        return _show(request, role_id)
+    except ServiceError as error:
+        return error_page(request, error)
+
+
+def _show(
+    request: HttpRequest, role_id: str, complaint: str = "", status: int = 200
+) -> TemplateResponse:
+    role = get("_Role", role_id)
+    members = asked_page(request, "_User", RelatedTo("_Role", role_id, "users"))
+    led_to = find(
+        "_Role", Equals(("roles",), pointer("_Role", role_id)), (OrderKey(("name",)),), ON_A_PAGE
+    )
+    response = render(
+        request,
+        "admin/people/role.html",
+        str(role.get("name", role_id)),
+        role=_row(role),
+        members=[(str(one["objectId"]), one.get("username") or "") for one in members.rows],
+        newer=members.before.encode() if members.before else "",
+        older=members.after.encode() if members.after else "",
+        tree=roles.tree(role_id, str(role.get("name", role_id))),
+        led_to=[_row(one) for one in led_to],
+        may_change=request.user.has_perm(CHANGE),
+        complaint=complaint,
+    )
+    response.status_code = status
+    return response
+
+
+@page("people/roles/<str:role_id>/members/", name="people_members", permission=CHANGE)
+def members(request: HttpRequest, role_id: str) -> HttpResponseBase:
+    """Take a user or a role in (``add``) or out (``remove``), given by id or name (``who``)."""
+    require(request, CHANGE)
+    if request.method != "POST":
+        return HttpResponseNotAllowed(("POST",))
+    kind: _Kind = "roles" if request.POST.get("kind") == "roles" else "users"
+    adds = "add" in request.POST
+    try:
+        get("_Role", role_id)
+        member = _member(kind, request.POST.get("who", "").strip()[:LONGEST])
+        operator = "AddRelation" if adds else "RemoveRelation"
+        body = {kind: {"__op": operator, "objects": [member]}}
+        service.update(principal_for(request.user, CHANGE), "_Role", role_id, body)
+    except ServiceError as error:
+        try:
+            return _show(request, role_id, error.message, error.status)
+        except ServiceError:
+            return error_page(request, error)
+    log.info(
+        "members of a role changed by staff",
+        role=role_id,
+        to=operator,
+        member=member["objectId"],
+        staff=request.user.get_username(),
+    )
+    messages.success(request, "Taken in." if adds else "Taken out.")
+    return HttpResponseRedirect(reverse("admin:people_role", args=(role_id,)))
+
+
+def _member(kind: _Kind, text: str) -> Wire:
+    """A pointer to the user or the role that is meant. Raises ``ObjectNotFound``."""
+    if kind == "users":
+        user_id = user_named(text)
+        if user_id is None:
+            raise ObjectNotFound("There is no user with this id, name or address.")
+        return pointer("_User", user_id)
+    for name in ("objectId", "name"):
+        found = find("_Role", Equals((name,), text), (), 1) if text else []
+        if found:
+            return pointer("_Role", str(found[0]["objectId"]))
+    raise ObjectNotFound("There is no role with this id or name.")

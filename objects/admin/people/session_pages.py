@@ -1,0 +1,88 @@
+"""Sessions of all users, and ending one."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase, HttpResponseNotAllowed
+from django.urls import reverse
+
+from backend.admin_base import page, render
+from backend.errors import ServiceError
+from objects.admin.frame import error_page
+from objects.admin.paging import PageOfRows
+from objects.admin.people.reading import (
+    LONGEST,
+    asked_page,
+    back,
+    get,
+    log,
+    names_of,
+    pointed_at,
+)
+from objects.admin.people.user_pages import PERMISSIONS, session_row
+from objects.core.query import Equals, Everything, Nothing, Query
+from objects.core.values import pointer
+from objects.users import sessions as bearers
+from objects.users.directory import user_named
+
+VIEW: Final = "objects.view_session"
+
+
+@page(
+    "people/sessions/",
+    name="people_sessions",
+    permission=VIEW,
+    title="Sessions",
+    section="People",
+    icon="key",
+    position=20,
+)
+def sessions(request: HttpRequest) -> HttpResponseBase:
+    """The newest sessions, of everybody or of one user. Tokens are known to nobody here."""
+    text = request.GET.get("user", "").strip()[:LONGEST]
+    where: Query = Everything()
+    if text:
+        user_id = user_named(text)
+        where = Nothing() if user_id is None else Equals(("user",), pointer("_User", user_id))
+    complaint, rows = "", PageOfRows([], None, None)
+    try:
+        rows = asked_page(request, "_Session", where)
+    except ServiceError as error:
+        complaint = error.message
+    names = names_of({pointed_at(one.get("user")) for one in rows.rows} - {""})
+    found: list[dict[str, Any]] = []
+    for one in rows.rows:
+        user_id = pointed_at(one.get("user"))
+        found.append(session_row(one) | {"user": user_id, "name": names.get(user_id, "")})
+    return render(
+        request,
+        "admin/people/sessions.html",
+        "Sessions",
+        sessions=found,
+        newer=rows.before.encode() if rows.before else "",
+        older=rows.after.encode() if rows.after else "",
+        text=text,
+        kept=f"&{urlencode({'user': text})}" if text else "",
+        may_revoke=request.user.has_perm(PERMISSIONS["revoke"]),
+        complaint=complaint,
+    )
+
+
+@page("people/sessions/revoke/", name="people_revoke", permission=PERMISSIONS["revoke"])
+def revoke(request: HttpRequest) -> HttpResponseBase:
+    """End a session."""
+    if request.method != "POST":
+        return HttpResponseNotAllowed(("POST",))
+    session_id = request.POST.get("session", "")
+    try:
+        session = get("_Session", session_id)
+    except ServiceError as error:
+        return error_page(request, error)
+    bearers.end(session_id)
+    user_id = pointed_at(session.get("user"))
+    log.info("session ended by staff", user=user_id, staff=request.user.get_username())
+    messages.success(request, "The session has ended.")
+    return back(request, reverse("admin:people_sessions"))

@@ -1,0 +1,129 @@
+"""What staff do to users: each by the door or by what the accounts themselves use.
+
+Every one is a POST, takes a permission of its own and is written into the log with the name of
+the staff user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseNotAllowed
+from django.http import HttpResponseRedirect as Redirect
+from django.urls import reverse
+
+from backend.admin_base import page
+from backend.errors import InvalidJSON, ObjectNotFound, ServiceError, ValidationFailed
+from backend.principal import Principal
+from backend.staff import principal_for, require
+from objects import service
+from objects.admin.frame import error_page
+from objects.admin.people.reading import get, log, pointed_at
+from objects.admin.people.user_pages import PERMISSIONS, VIEW, show_user
+from objects.users import mail, passwords, sessions
+
+_Act = Callable[[HttpRequest, Principal, str], str]
+
+
+@dataclass(frozen=True)
+class Action:
+    """``act`` does it and answers what staff are told; ``permission`` is what it takes."""
+
+    permission: str
+    act: _Act
+    leads_to_list: bool = False
+
+
+@page("people/users/<str:user_id>/<str:name>/", name="people_user_action", permission=VIEW)
+def user_action(request: HttpRequest, user_id: str, name: str) -> HttpResponseBase:
+    """Do one of ``ACTIONS`` to a user."""
+    action = ACTIONS.get(name)
+    if action is None:
+        raise Http404
+    require(request, action.permission)
+    if request.method != "POST":
+        return HttpResponseNotAllowed(("POST",))
+    try:
+        get("_User", user_id)
+        told = action.act(request, principal_for(request.user, action.permission), user_id)
+    except ServiceError as error:
+        return _refused(request, user_id, error)
+    log.info("user changed by staff", to=name, user=user_id, staff=request.user.get_username())
+    messages.success(request, told)
+    if action.leads_to_list:
+        return Redirect(reverse("admin:people_users"))
+    return Redirect(reverse("admin:people_user", args=(user_id,)))
+
+
+def _refused(request: HttpRequest, user_id: str, error: ServiceError) -> HttpResponseBase:
+    try:
+        return show_user(request, user_id, error.message, error.status)
+    except ServiceError:
+        return error_page(request, error)
+
+
+def _revoke(request: HttpRequest, principal: Principal, user_id: str) -> str:
+    session_id = request.POST.get("session", "")
+    if pointed_at(get("_Session", session_id).get("user")) != user_id:
+        raise ObjectNotFound("This user has no such session.")
+    sessions.end(session_id)
+    return "The session has ended."
+
+
+def _revoke_all(request: HttpRequest, principal: Principal, user_id: str) -> str:
+    sessions.end_all_of(user_id)
+    return "All sessions of the user have ended."
+
+
+def _unlock(request: HttpRequest, principal: Principal, user_id: str) -> str:
+    passwords.forget_guesses(user_id)
+    return "The account is unlocked, and wrong passwords are counted anew."
+
+
+def _send_reset(request: HttpRequest, principal: Principal, user_id: str) -> str:
+    mail.send_password_reset(user_id)
+    return "A letter with a link for a new password is on its way."
+
+
+def _set_password(request: HttpRequest, principal: Principal, user_id: str) -> str:
+    password = request.POST.get("password", "")
+    if password != request.POST.get("again", ""):
+        raise ValidationFailed("The two passwords differ.")
+    service.update(principal, "_User", user_id, {"password": password})
+    passwords.forget_guesses(user_id)
+    return "The password is set. Tell it to the user over a way that you trust."
+
+
+def _reset_second_factor(request: HttpRequest, principal: Principal, user_id: str) -> str:
+    service.update(principal, "_User", user_id, {"authData": {"mfa": None}})
+    return "The second factor is off. The user can set up a new one."
+
+
+def _unlink(request: HttpRequest, principal: Principal, user_id: str) -> str:
+    provider = request.POST.get("provider", "")
+    if not provider or provider == "mfa":
+        raise InvalidJSON("There is no such provider.")
+    service.update(principal, "_User", user_id, {"authData": {provider: None}})
+    return f"The user can't sign in with {provider} any more."
+
+
+def _delete(request: HttpRequest, principal: Principal, user_id: str) -> str:
+    if request.POST.get("confirm") != user_id:
+        raise ValidationFailed("Confirm that the user is to be deleted.")
+    service.delete(principal, "_User", user_id)
+    return "The user is deleted."
+
+
+ACTIONS: Final = {
+    "revoke": Action(PERMISSIONS["revoke"], _revoke),
+    "revoke-all": Action(PERMISSIONS["revoke"], _revoke_all),
+    "unlock": Action(PERMISSIONS["change"], _unlock),
+    "send-reset": Action(PERMISSIONS["change"], _send_reset),
+    "set-password": Action(PERMISSIONS["password"], _set_password),
+    "reset-second-factor": Action(PERMISSIONS["second_factor"], _reset_second_factor),
+    "unlink": Action(PERMISSIONS["identity"], _unlink),
+    "delete": Action(PERMISSIONS["delete"], _delete, leads_to_list=True),
+}

@@ -1,0 +1,150 @@
+"""Users: looking for them, and all that there is about one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from django.http import HttpRequest, HttpResponseBase
+from django.template.response import TemplateResponse
+
+from backend.admin_base import page, render
+from backend.errors import ServiceError
+from objects.admin.frame import error_page
+from objects.admin.paging import PageOfRows
+from objects.admin.people.reading import (
+    LONGEST,
+    ON_A_PAGE,
+    Wire,
+    asked_page,
+    by_ids,
+    find,
+    get,
+    time_of,
+)
+from objects.core.query import Equals, Everything, OrderKey
+from objects.core.values import Json, pointer
+from objects.users import directory, roles
+
+VIEW: Final = "objects.view_user"
+_SESSIONS = 50
+# What the page shows in places of its own.
+_KNOWN = frozenset(
+    {"objectId", "username", "email", "emailVerified", "createdAt", "updatedAt", "authData", "ACL"}
+)
+PERMISSIONS: Final = {
+    "revoke": "objects.delete_session",
+    "change": "objects.change_user",
+    "password": "objects.change_password",
+    "second_factor": "objects.delete_secondfactor",
+    "identity": "objects.delete_identity",
+    "delete": "objects.delete_user",
+}
+"""The staff permission that each kind of change takes. Editors have those of users and sessions;
+passwords, second factors and identities, by which one gets into an account, are for
+Administrators."""
+
+
+@page(
+    "people/users/",
+    name="people_users",
+    permission=VIEW,
+    title="Users",
+    section="People",
+    icon="person",
+    position=10,
+)
+def users(request: HttpRequest) -> HttpResponseBase:
+    """The newest users, or those whose id, name or address begins with what is typed."""
+    text = request.GET.get("q", "").strip()[:LONGEST]
+    complaint, more = "", False
+    rows = PageOfRows([], None, None)
+    try:
+        if text:
+            found = directory.search(text, ON_A_PAGE + 1)
+            more = len(found) > ON_A_PAGE
+            rows = PageOfRows(by_ids("_User", found[:ON_A_PAGE]), None, None)
+        else:
+            rows = asked_page(request, "_User", Everything())
+    except ServiceError as error:
+        complaint = error.message
+    return render(
+        request,
+        "admin/people/users.html",
+        "Users",
+        users=[_row(user) for user in rows.rows],
+        newer=rows.before.encode() if rows.before else "",
+        older=rows.after.encode() if rows.after else "",
+        text=text,
+        more=more,
+        complaint=complaint,
+    )
+
+
+def _row(user: Wire) -> dict[str, Any]:
+    return {
+        "id": user["objectId"],
+        "name": user.get("username") or "",
+        "email": user.get("email") or "",
+        "verified": user.get("emailVerified"),
+        "created": time_of(user["createdAt"]),
+    }
+
+
+@page("people/users/<str:user_id>/", name="people_user", permission=VIEW)
+def user_page(request: HttpRequest, user_id: str) -> HttpResponseBase:
+    """All that there is about a user, and what staff may do."""
+    try:
+        return show_user(request, user_id)
+    except ServiceError as error:
+        return error_page(request, error)
+
+
+def show_user(
+    request: HttpRequest, user_id: str, complaint: str = "", status: int = 200
+) -> TemplateResponse:
+    """The page of a user; with what went wrong. Raises ``ServiceError`` if there is none."""
+    user = get("_User", user_id)
+    sessions = _sessions(user_id)
+    ways = roles.paths(user_id)
+    response = render(
+        request,
+        "admin/people/user.html",
+        str(user.get("username") or user_id),
+        user_row=_row(user) | {"updated": time_of(user["updatedAt"])},
+        acl=_json(user["ACL"]) if "ACL" in user else "",
+        fields=sorted((name, _json(value)) for name, value in user.items() if name not in _KNOWN),
+        standing=directory.standing(user_id),
+        sessions=[session_row(one) for one in sessions[:_SESSIONS]],
+        more_sessions=len(sessions) > _SESSIONS,
+        direct_roles=[name for name, way in ways.items() if len(way) == 1],
+        inherited_roles=[(name, way) for name, way in ways.items() if len(way) > 1],
+        may={name: request.user.has_perm(needed) for name, needed in PERMISSIONS.items()},
+        complaint=complaint,
+    )
+    response.status_code = status
+    return response
+
+
+def _sessions(user_id: str) -> list[Wire]:
+    where = Equals(("user",), pointer("_User", user_id))
+    return find("_Session", where, (OrderKey(("createdAt",), True),), _SESSIONS + 1)
+
+
+def session_row(session: Wire) -> dict[str, Any]:
+    """A session to show: nothing of it signs anybody in."""
+    began = session.get("createdWith")
+    began = began if isinstance(began, dict) else {}
+    return {
+        "id": session["objectId"],
+        "created": time_of(session["createdAt"]),
+        "used": time_of(session["updatedAt"]),
+        "expires": time_of(session.get("expiresAt")),
+        "action": began.get("action", ""),
+        "provider": began.get("authProvider", ""),
+        "installation": session.get("installationId") or "",
+    }
+
+
+def _json(value: Json) -> str:
+    return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
