@@ -18,6 +18,7 @@ class StaffAdmin(UserAdmin, ModelAdmin):
 
     section = "Staff"
     icon = "badge"
+    sidebar_title = "Staff"
     form = UserChangeForm
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm

@@ -98,6 +98,9 @@ def render(request: HttpRequest, template: str, title: str, **context: Any) -> T
 class Site(UnfoldAdminSite):
     """The admin's site, with the pages of ``@page`` and the banners."""
 
+    index_title = "Start"
+    index_template = "admin/start.html"
+
     def extra_urls(self) -> list[URLPattern]:
         return [
             path(page.route, self.admin_view(page.view), name=page.name) for page in _pages.values()
@@ -112,12 +115,15 @@ class ModelAdmin(UnfoldModelAdmin):
     """The base of all model pages.
 
     Lists neither count their rows nor say how many there are. ``section``, ``icon`` (a Material
-    symbol) and ``position`` are the place in the sidebar.
+    symbol) and ``position`` are the place in the sidebar, ``sidebar_title`` the text there if it
+    isn't the model's name; the entry is lit for addresses below ``also_at``, too.
     """
 
     section: ClassVar[Section | None] = None
     icon: ClassVar[str] = "table"
     position: ClassVar[int] = 50
+    sidebar_title: ClassVar[str] = ""
+    also_at: ClassVar[tuple[str, ...]] = ()
     list_fullwidth = True
     list_filter_submit = True
     show_full_result_count = False
@@ -147,10 +153,11 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
             continue
         meta = model._meta
         link = reverse(f"admin:{meta.app_label}_{meta.model_name}_changelist")
-        title = str(meta.verbose_name_plural).capitalize()
-        entries[model_admin.section].append(
-            _entry(title, model_admin.icon, link, model_admin.position)
-        )
+        title = model_admin.sidebar_title or str(meta.verbose_name_plural).capitalize()
+        entry = _entry(title, model_admin.icon, link, model_admin.position)
+        if request.path.startswith(model_admin.also_at):
+            entry[2]["active"] = True
+        entries[model_admin.section].append(entry)
     for one in _pages.values():
         if one.section is None:
             continue

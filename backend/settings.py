@@ -288,6 +288,7 @@ MIDDLEWARE = [
     # Answers everything below MOUNT_PATH, CORS included; what follows serves the admin.
     "backend.api.edge.ApiEdge",
     "backend.site.ConnectionUpkeep",
+    "backend.site.PagePolicy",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",

@@ -27,7 +27,7 @@ from objects.models import GENERIC_TABLE, ObjectClass
 
 # What PostgreSQL's statistics say, so that the page is quick whatever the classes hold.
 _TABLE = "to_regclass(COALESCE(%s::jsonb ->> objects_class.name, %s || objects_class.id))"
-_OBJECTS = f"(SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = {_TABLE})"
+_OBJECTS = f"(SELECT reltuples::bigint FROM pg_class WHERE oid = {_TABLE})"
 _SIZE = f"COALESCE(pg_total_relation_size({_TABLE}), 0)"
 
 _BEGINNINGS: Final[dict[str, tuple[str, dict[str, Json]]]] = {
@@ -47,6 +47,7 @@ class ObjectClassAdmin(ReadOnlyModelAdmin):
     section = "Data"
     icon = "database"
     position = 10
+    also_at = ("/admin/data/",)
     list_display = ("class_link", "field_count", "objects", "size", "updated_at")
     list_display_links = None
     search_fields = ("name",)
@@ -111,7 +112,8 @@ class ObjectClassAdmin(ReadOnlyModelAdmin):
 
     @admin.display(description="objects (estimate)", ordering="object_estimate")
     def objects(self, obj: Any) -> str:
-        return f"{int(obj.object_estimate or 0):,}"
+        count = -1 if obj.object_estimate is None else int(obj.object_estimate)
+        return "not known yet" if count < 0 else f"{count:,}"
 
     @admin.display(description="size with indexes", ordering="total_size")
     def size(self, obj: Any) -> str:
@@ -130,7 +132,7 @@ def with_statistics(queryset: QuerySet[ObjectClass]) -> QuerySet[Any]:
 def estimate(class_id: int) -> int:
     """About how many objects a class has; 0 where nobody has looked yet."""
     found = with_statistics(ObjectClass.objects.filter(pk=class_id)).first()
-    return int(found.object_estimate or 0) if found else 0
+    return max(int(found.object_estimate or 0), 0) if found else 0
 
 
 def create_class(request: HttpRequest, name: str, beginning: str) -> None:

@@ -99,7 +99,7 @@ def _holds_point(field: FieldType, text: str) -> Json:
 
 _IS = Operator("is", "is", _plain)
 _IS_NOT = Operator("isNot", "is not", _with("$ne"))
-_LISTED = Operator("in", "is one of", _listed("$in"), hint="a, b, c")
+_LISTED = Operator("in", "is one of a, b, c", _listed("$in"))
 _EXISTS = Operator("exists", "has a value", _constant({"$exists": True}), takes_value=False)
 _MISSING = Operator("missing", "has no value", _constant({"$exists": False}), takes_value=False)
 _RANGES = (
@@ -113,9 +113,9 @@ _OPERATORS: Final[Mapping[str, tuple[Operator, ...]]] = {
     "String": (
         *(_IS, _IS_NOT),
         Operator("begins", "begins with", _pattern("^")),
-        Operator("contains", "contains", _pattern("", "i"), hint="in any case"),
+        Operator("contains", "contains, in any case", _pattern("", "i")),
         Operator("words", "has the words", _words),
-        Operator("regex", "matches the expression", _regex, hint="^a.*z$"),
+        Operator("regex", "matches the expression", _regex),
         *(_LISTED, *_RANGES, *_THERE),
     ),
     "Number": (_IS, _IS_NOT, *_RANGES, _LISTED, *_THERE),

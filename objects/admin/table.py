@@ -12,6 +12,7 @@ from django.template.response import TemplateResponse
 from backend.errors import InvalidKeyName, ServiceError, Timeout
 from objects import service
 from objects.admin import filters, paging
+from objects.admin.acting_pages import label_field
 from objects.admin.cells import MISSING, Cell, cell
 from objects.admin.class_list import estimate
 from objects.admin.frame import Place, class_page
@@ -26,6 +27,8 @@ PAGE: Final = 50
 _FIRST: Final = ("objectId",)
 _LAST: Final = ("createdAt", "updatedAt", "ACL")
 _SHOWN_AT_FIRST: Final = 6  # fields of the class itself
+# The fields that tell most come first.
+_RANKS: Final = ("String", "Number", "Boolean", "Date", "Pointer", "File", "GeoPoint", "Array")
 _COLUMNS: Final = "data_columns"
 _MOST_REMEMBERED: Final = 50  # classes, in a session
 _MANY: Final = 50_000  # objects that one doesn't want to sort without an index
@@ -63,8 +66,31 @@ def chosen_columns(place: Place) -> list[str]:
     if isinstance(chosen, list):
         kept = [name for name in known if name in chosen]
         return kept if "objectId" in kept else ["objectId", *kept]
-    own = sorted(place.table.schema.fields)[:_SHOWN_AT_FIRST]
-    return [*_FIRST, *own, "createdAt"]
+    own = _by_rank(place.table.schema)[:_SHOWN_AT_FIRST]
+    asked = [*own, *_asked(place, known)]
+    return [*_FIRST, *dict.fromkeys(asked), "createdAt"]
+
+
+def _by_rank(schema: ClassSchema) -> list[str]:
+    """The fields of the class itself, those that tell most first."""
+    name = label_field(schema)
+
+    def rank(one: str) -> tuple[int, str]:
+        kind = schema.fields[one].kind
+        place = _RANKS.index(kind) if kind in _RANKS else len(_RANKS)
+        return (-1 if one == name else place, one)
+
+    return sorted(schema.fields, key=rank)
+
+
+def _asked(place: Place, known: list[str]) -> list[str]:
+    """The fields that the address sorts or filters by, which one wants to see then."""
+    try:
+        where = filters.read_where(place.request.GET.get("where", ""))
+    except ServiceError:
+        where = {}
+    asked = {*where, place.request.GET.get("order", "").removeprefix("-")}
+    return [name for name in known if name in asked and name not in ("objectId", "createdAt")]
 
 
 def _choose_columns(place: Place) -> None:
@@ -118,9 +144,10 @@ def objects(place: Place) -> HttpResponseBase:
         address=question.query_string(),
         count=count,
         estimate=estimate(place.table.class_id),
+        is_all=not error and not question.where and not read.before and not read.after,
         slow_order=_slow_order(place, question),
         by_distance=near_of(question.tree) is not None and not question.order,
-        fields=[name for name in column_names(schema) if name != "ACL"],
+        fields=[*_by_rank(schema), "objectId", "createdAt", "updatedAt"],
         field=request.GET.get("field", ""),
         entered=request.GET.get("value", ""),
     )
