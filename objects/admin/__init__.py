@@ -14,6 +14,8 @@ from objects.admin import (  # noqa: F401 (register their pages)
     export,
     index_pages,
     object_pages,
+    operations,
+    people,
     permission_pages,
     relations,
     table,

@@ -65,11 +65,11 @@ def switch(request: HttpRequest) -> HttpResponseBase:
 def _switch(request: HttpRequest) -> None:
     if "off" in request.POST:
         maintenance.off()
-        messages.success(request, "Maintenance mode is off.")
+        messages.success(request, "Switched off: writes are taken again.")
         word = "off"
     else:
         text = request.POST.get("message", "")
         maintenance.on(text, pause_chain="pause_chain" in request.POST, limit=_PATIENCE)
-        messages.success(request, "Maintenance mode is on; no write is under way any more.")
+        messages.success(request, "Switched on: no write is under way any more.")
         word = "on"
     log.info("maintenance mode switched by staff", to=word, staff=request.user.get_username())
