@@ -1,0 +1,45 @@
+"""Worker and beat, by their signs of life."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from time import time
+
+import redis
+from django.conf import settings
+
+from backend import heartbeats
+from backend.doctor.registry import Finding, check, fail, ok, warn
+
+_SILENCE = {heartbeats.WORKER: 20, heartbeats.BEAT: 60}  # seconds
+_QUEUED = 1000
+
+
+@check("processes", needs=("redis",))
+def processes() -> Iterator[Finding]:
+    """Whether a worker and beat run, and the queue is worked off."""
+    with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=3) as client:
+        seen = {which: heartbeats.latest(client, which) for which in _SILENCE}
+        queued: int = client.llen(f"celery:{settings.CELERY_TASK_DEFAULT_QUEUE}")
+    found = False
+    for which, silence in _SILENCE.items():
+        last = seen[which]
+        if last is not None and time() - last <= silence:
+            continue
+        found = True
+        heard = "not heard from" if last is None else f"silent for {time() - last:.0f} seconds"
+        if which == heartbeats.WORKER:
+            yield fail(
+                f"The worker is {heard}: mail, jobs and schedules wait.",
+                "Start it (python -m backend.serve worker), or look at its log.",
+            )
+        else:
+            yield warn(
+                f"Beat is {heard}: schedules don't run.",
+                "Start it (python -m backend.serve beat), once in the whole deployment.",
+            )
+    if queued > _QUEUED:
+        found = True
+        yield warn(f"{queued:,} tasks are queued.", "Start more workers, or look at their log.")
+    if not found:
+        yield ok("a worker and beat are alive")

@@ -1,0 +1,118 @@
+"""What ``manage.py doctor`` looks at in the object store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from django.template.defaultfilters import filesizeformat
+
+from backend.conf import service_settings
+from backend.doctor.registry import DATABASE, Finding, check, fail, ok, warn
+from objects import indexes, maintenance, registry
+from objects.database import fetch
+from objects.files import storage
+from objects.reencryption import unreadable
+
+_NEEDS = (DATABASE, "migrations")
+_SAMPLE = 20  # files
+_OVERDUE = "1 day"
+
+
+@check("indexes", needs=_NEEDS, seconds=10)
+def declared_indexes() -> Iterator[Finding]:
+    """Whether every declared index is there, whole."""
+    tables = [*registry.all_classes()]
+    missing = [
+        f"{table.class_name}.{one.name}" for table in tables for one in indexes.missing(table)
+    ]
+    if missing:
+        yield warn(
+            f"{len(missing)} declared indexes are missing, first {missing[0]}: what they are for "
+            "is slow, or not unique.",
+            "manage.py build_indexes",
+        )
+    else:
+        yield ok(f"all of {len(tables)} classes are there")
+
+
+@check("maintenance mode", needs=_NEEDS)
+def maintenance_mode() -> Iterator[Finding]:
+    """Whether writes are refused on purpose."""
+    state = maintenance.state()
+    if state is None:
+        yield ok("off")
+    else:
+        yield warn(
+            f"On since {state.since:%Y-%m-%d %H:%M} UTC: nobody can write.",
+            "manage.py maintenance off",
+        )
+
+
+@check("stored secrets", needs=_NEEDS, seconds=10)
+def stored_secrets() -> Iterator[Finding]:
+    """Whether this ``SECRET_KEY`` reads what an earlier one wrote."""
+    lost = unreadable()
+    if lost:
+        yield fail(
+            f"{lost} second factors can't be read: their users can't log in by them.",
+            "Put the SECRET_KEY of before into SECRET_KEY_FALLBACKS.",
+        )
+    else:
+        yield ok("all can be read")
+
+
+@check("expired rows", needs=_NEEDS)
+def expired_rows() -> Iterator[Finding]:
+    """Whether what has expired is removed."""
+    overdue = {
+        "mailed tokens": "SELECT count(*) FROM objects_mail_token WHERE expires_at < now() - "
+    }
+    if service_settings.EXPIRE_INACTIVE_SESSIONS:
+        overdue["sessions"] = "SELECT count(*) FROM objects_session WHERE expires_at < now() - "
+    left = {
+        what: int(fetch(f"{sql} interval '{_OVERDUE}'", (), prepare=False)[0][0])
+        for what, sql in overdue.items()
+    }
+    found = ", ".join(f"{count:,} {what}" for what, count in left.items() if count)
+    if found:
+        yield warn(
+            f"{found} expired more than a day ago and are still there.",
+            "Beat and a worker remove them every hour: see that they run.",
+        )
+    else:
+        yield ok("removed")
+
+
+@check("files", needs=(*_NEEDS, "file storage"), seconds=15)
+def files() -> Iterator[Finding]:
+    """Whether storage has the files that the database knows; how much there is."""
+    rows = fetch(
+        "SELECT name FROM objects_file WHERE created_at < now() - interval '1 hour'"
+        f" ORDER BY created_at DESC LIMIT {_SAMPLE}",
+        (),
+        prepare=False,
+    )
+    missing = [name for (name,) in rows if not _is_there(name)]
+    if missing:
+        yield fail(
+            f"{len(missing)} of the newest {len(rows)} files aren't in storage: {missing[0]}.",
+            "Look at FILE_STORAGE and its settings; restore them from a backup.",
+        )
+    count, size = fetch(
+        "SELECT count(*), coalesce(sum(size), 0) FROM objects_file", (), prepare=False
+    )[0]
+    clean = (
+        "on" if service_settings.FILE_CLEAN_UP else "off; manage.py clean_files lists unused ones"
+    )
+    shown = filesizeformat(int(size)).replace("\xa0", " ")
+    if not missing:
+        yield ok(f"{int(count):,} files, {shown}; FILE_CLEAN_UP is {clean}")
+
+
+def _is_there(name: str) -> bool:
+    pieces = storage.read(name, 0, 1)
+    if pieces is None:
+        return False
+    for _ in pieces:  # to its end, so that it is closed
+        pass
+    return True
