@@ -161,16 +161,14 @@ def update(
 def lock(table: ClassTable, object_id: str, where: Query, scope: Scope) -> Record | None:
     """Read an object and keep others from changing it until the transaction ends."""
     condition = compile_query(where, table, "t", scope)
-    rows = fetch(
+    rows = _found(
+        table,
         f"SELECT {object_columns(table, 't')} FROM {table.relation} t"
         f" WHERE t.object_id = %s AND {condition.text} AND {_guard()} FOR UPDATE OF t",
         (object_id, *condition.params, table.class_id, table.version),
         prepare=False,
     )
-    if not rows:
-        _check_guard(table)
-        return None
-    return Record(table, rows[0])
+    return Record(table, rows[0]) if rows else None
 
 
 def update_locked(table: ClassTable, record: Record, write: Write) -> Written:
@@ -221,7 +219,7 @@ def _update_simple(
     # Most often it is one counter; a column each costs PostgreSQL less than an object of all.
     returned = ", (t.data -> %s)::text" * len(echoed)
     clauses = ", ".join((*assignments.clauses, *acl.clauses))
-    rows = _write(
+    rows = _found(
         table,
         f"UPDATE {table.relation} t SET updated_at = {_TOUCHED}{', ' if clauses else ''}{clauses}"
         f" WHERE t.object_id = %s AND {condition.text} AND {_guard()}"
@@ -237,7 +235,6 @@ def _update_simple(
         ),
     )
     if not rows:
-        _check_guard(table)
         return None
     updated_at, *values = rows[0]
     results = dict(zip(echoed, map(msgspec.json.decode, values), strict=True))
@@ -334,10 +331,7 @@ def delete(table: ClassTable, object_id: str, where: Query, scope: Scope) -> boo
             " SELECT object_id FROM gone"
         )
         params = (*params, table.class_id)
-    if fetch(statement, params, prepare=True):
-        return True
-    _check_guard(table)
-    return False
+    return bool(_found(table, statement, params))
 
 
 def _change_relations(
@@ -368,15 +362,21 @@ def _change_relations(
             )
 
 
-def _check_guard(table: ClassTable) -> None:
-    """Raise what the guard of a statement has found; nothing matching may then mean that."""
-    rows = fetch(
-        "SELECT FROM objects_class WHERE id = %s AND version = %s AND " + maintenance.guard(),
-        (table.class_id, table.version),
-        prepare=True,
-    )
-    if not rows:
+def _found(
+    table: ClassTable, statement: str, params: Sequence[Any], *, prepare: bool = True
+) -> list[Row]:
+    """Run a guarded statement that may also find nothing because there is nothing.
+
+    Raises what its guard has found.
+    """
+    rows = _write(table, statement, params, prepare=prepare)
+    if rows:
+        return rows
+    guard = f"SELECT WHERE {_guard()}"
+    if not fetch(guard, (table.class_id, table.version), prepare=True):
         raise _refusal(table)
+    # The system may have become writable in between.
+    return _write(table, statement, params, prepare=prepare)
 
 
 def _refusal(table: ClassTable) -> StaleClass:
@@ -385,9 +385,11 @@ def _refusal(table: ClassTable) -> StaleClass:
     return StaleClass((table.class_name,))
 
 
-def _write(table: ClassTable, statement: str, params: Sequence[Any]) -> list[Row]:
+def _write(
+    table: ClassTable, statement: str, params: Sequence[Any], *, prepare: bool = True
+) -> list[Row]:
     try:
-        return fetch(statement, params, prepare=True)
+        return fetch(statement, params, prepare=prepare)
     except DatabaseError as error:
         refused = refusal(table, error)
         if refused is None:
