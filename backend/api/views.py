@@ -83,7 +83,7 @@ class ServiceView(APIView):
                     given,
                     call,
                     request.path_info[len(service_settings.MOUNT_PATH) :],
-                    self.keeping_of(call),
+                    self.keeping_of(call, **kwargs),
                     lambda call: self.answer(call, **kwargs),
                 )
             response = render(answer)
@@ -101,8 +101,10 @@ class ServiceView(APIView):
             raise MethodNotAllowed(call.method, self._methods())
         return handler(call, **kwargs)
 
-    def keeping_of(self, call: Call) -> Keeping:
+    def keeping_of(self, call: Call, **kwargs: str) -> Keeping:
         """As ``keeping``, for a route where it depends on the call."""
+        if self.keeping is Keeping.IN_TRANSACTION and not self.in_transaction:
+            return Keeping.AFTERWARDS
         return self.keeping
 
     def _methods(self) -> tuple[str, ...]:

@@ -8,14 +8,20 @@ from backend.api.permissions import Requires
 from backend.api.renderers import Answer
 from backend.api.views import Call, ServiceView
 from functions import runner
+from functions.registry import find_function
 
 
 class FunctionView(ServiceView):
     """Call a server function. The application id is enough: functions decide who may call them."""
 
     requires = Requires.APPLICATION
-    # What a function does outside of the database can't be undone.
-    keeping = Keeping.AFTERWARDS
+
+    def keeping_of(self, call: Call, **kwargs: str) -> Keeping:
+        function = find_function(kwargs["name"])
+        if function is not None and function.in_transaction:
+            return Keeping.IN_TRANSACTION
+        # What it does outside of a transaction can't be undone.
+        return Keeping.AFTERWARDS
 
     def post(self, call: Call, name: str) -> Answer:
         params = {**decoded_parameters(call.params), **call.body}

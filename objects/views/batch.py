@@ -40,7 +40,7 @@ _PAUSE = 0.01  # seconds
 class BatchView(ServiceView):
     """Run the requests of a batch."""
 
-    def keeping_of(self, call: Call) -> Keeping:
+    def keeping_of(self, call: Call, **kwargs: str) -> Keeping:
         kinds = {item.keeping for item in _items(call)}
         return Keeping.IN_TRANSACTION if kinds <= {Keeping.IN_TRANSACTION} else Keeping.AFTERWARDS
 
@@ -105,7 +105,7 @@ class _Item:
 
     @property
     def keeping(self) -> Keeping:
-        return self._view.keeping_of(self.call)
+        return self._view.keeping_of(self.call, **self._names)
 
     @property
     def creates_in(self) -> str | None:
