@@ -65,6 +65,7 @@ def other_process() -> Iterator[OtherProcess]:
         "PUBLIC_URL": f"http://127.0.0.1:{port}",
         "WEB_WORKERS": "1",
         "LOG_LEVEL": "ERROR",
+        "CLOUD_MODULES": "tests.cloud",
     }
     process = subprocess.Popen(
         [sys.executable, "-m", "backend.serve", "web"], cwd=ROOT, env=environment
