@@ -152,7 +152,7 @@ def _occasion(
     event: Literal["before_save", "after_save"], principal: Principal, before: Config, after: Config
 ) -> Occasion:
     return Occasion(
-        event, CONFIG, principal, object=dict(after.params), original=dict(before.params)
+        event, CONFIG, principal, object=dict(after.params), original=dict(before.params) or None
     )
 
 
