@@ -26,7 +26,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backend.settings")
 app = Celery("backend")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
-app.autodiscover_tasks(["objects.files", "objects.users"])
+app.autodiscover_tasks(["functions.jobs", "objects.files", "objects.users"])
 
 HEADER = "request_id"
 _SIGN_EVERY = 5.0  # seconds
@@ -89,13 +89,16 @@ def _stop_beat_for_certain(sender: Any, **kwargs: Any) -> None:
 @signals.heartbeat_sent.connect
 def _leave_sign_of_life(**kwargs: Any) -> None:
     global _last_sign
+    from django.conf import settings
+
     from backend import heartbeats
 
+    which = heartbeats.JOBS if settings.PROCESS == "jobs" else heartbeats.WORKER
     if monotonic() - _last_sign < _SIGN_EVERY:
         return
     try:
         with _redis() as client:
-            heartbeats.note(client, heartbeats.WORKER)
+            heartbeats.note(client, which)
     except redis.RedisError:
         return  # Celery itself reports that Redis is away, and connects again
     _last_sign = monotonic()

@@ -94,6 +94,10 @@ DEFAULTS: dict[str, Any] = {
     # Server functions: modules with functions, triggers and jobs; the time for a call, in seconds
     "CLOUD_MODULES": (),
     "FUNCTION_TIME_LIMIT": 30.0,
+    # Jobs: seconds a run may take, seconds between signs of life, days that runs are kept
+    "JOB_TIME_LIMIT": 3600,
+    "JOB_HEARTBEAT": 10,
+    "JOB_STATUS_KEEP": 30,
     # The database, in milliseconds
     "STATEMENT_TIMEOUT": 30_000,
     "LOCK_TIMEOUT": 5_000,
@@ -165,6 +169,9 @@ class ServiceSettings:
     IDEMPOTENCY_TTL: int
     CLOUD_MODULES: tuple[str, ...]
     FUNCTION_TIME_LIMIT: float
+    JOB_TIME_LIMIT: int
+    JOB_HEARTBEAT: int
+    JOB_STATUS_KEEP: int
     STATEMENT_TIMEOUT: int
     LOCK_TIMEOUT: int
     SLOW_QUERY: int

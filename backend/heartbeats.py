@@ -8,6 +8,7 @@ import redis
 
 WORKER = "worker"
 BEAT = "beat"
+JOBS = "jobs"
 _KEPT = 300  # seconds
 
 

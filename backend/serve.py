@@ -1,4 +1,4 @@
-"""``python -m backend.serve web|realtime|worker|beat``: one process, configured by the settings.
+"""``python -m backend.serve web|realtime|worker|jobs|beat``: one process, configured by the settings.
 
 Without an argument ``PROCESS`` says which. ``WEB_BIND`` and ``REALTIME_BIND`` say where the servers
 listen: ``unix:/path/to.sock`` or ``host:port``.
@@ -71,6 +71,17 @@ def worker() -> None:
     app.start(["--quiet", "worker", "--without-gossip", "--without-mingle"])
 
 
+def jobs() -> None:
+    """Celery: runs of jobs, apart from other tasks, which they would hold up."""
+    from django.conf import settings
+
+    from backend.celery import app
+    from backend.job_settings import QUEUE
+
+    options = ["--without-gossip", "--without-mingle", f"--concurrency={settings.JOB_CONCURRENCY}"]
+    app.start(["--quiet", "worker", "-Q", QUEUE, "-n", "jobs@%h", *options])
+
+
 def beat() -> None:
     """Celery: the schedule. Exactly one runs."""
     from backend.celery import app
@@ -90,7 +101,7 @@ def limit_memory() -> None:
 
 
 def main() -> None:
-    roles = {"web": web, "realtime": realtime, "worker": worker, "beat": beat}
+    roles = {"web": web, "realtime": realtime, "worker": worker, "jobs": jobs, "beat": beat}
     role = sys.argv[1] if len(sys.argv) > 1 else os.environ.get("PROCESS", "")
     if role not in roles:
         raise SystemExit(f"usage: python -m backend.serve {'|'.join(roles)}")

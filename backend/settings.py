@@ -19,6 +19,7 @@ from backend import (
     feature_settings,
     file_settings,
     former_keys,
+    job_settings,
     log_store,
     logs,
     mail_settings,
@@ -34,7 +35,7 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 environment.read_file(Path(environment.text("ENV_FILE") or BASE_DIR / ".env"))
 # Which of the processes this is. It decides about timeouts and names the database connections.
 PROCESS = environment.choice(
-    "PROCESS", "manage", ("web", "realtime", "worker", "beat", "manage", "test")
+    "PROCESS", "manage", ("web", "realtime", "worker", "jobs", "beat", "manage", "test")
 )
 DATA_DIR = BASE_DIR / (environment.text("DATA_DIR") or ".data")
 DATA_FOLDER = DataFolder(DATA_DIR)
@@ -146,6 +147,7 @@ _service["PASSWORD_PATTERN"] = environment.pattern("PASSWORD_PATTERN")
 _service["PASSWORD_MESSAGE"] = environment.text("PASSWORD_MESSAGE", DEFAULTS["PASSWORD_MESSAGE"])
 _service["CLOUD_MODULES"] = environment.words("CLOUD_MODULES")
 _service["FUNCTION_TIME_LIMIT"] = environment.whole("FUNCTION_TIME_LIMIT", 30, most=3600)
+_service |= job_settings.service_values()
 SERVICE = _service
 # What the environment says of feature flags, by its names: on or not, and a percentage or None.
 FEATURE_OVERRIDES = feature_settings.overrides()
@@ -177,6 +179,8 @@ CORS_EXPOSE_HEADERS = [
     "x-request-id",
     "retry-after",
     "idempotent-replayed",
+    "x-svc-job-status-id",
+    "x-parse-job-status-id",
     *(f"ratelimit-{name}" for name in ("limit", "remaining", "reset")),
 ]
 CORS_ALLOW_METHODS = ["GET", "POST", "PUT", "DELETE", "OPTIONS"]
@@ -241,6 +245,8 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_TRANSPORT_OPTIONS = {"global_keyprefix": "celery:", "visibility_timeout": 3600}
 CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 CELERY_TIMEZONE = "UTC"
+CELERY_TASK_ROUTES = job_settings.ROUTES
+JOB_CONCURRENCY = environment.whole("JOB_CONCURRENCY", 2, least=1, most=512)
 CELERY_WORKER_CONCURRENCY = environment.whole("WORKER_CONCURRENCY", 2, least=1, most=512)
 CELERY_BEAT_SCHEDULE = {
     "beat-is-alive": {
@@ -254,6 +260,7 @@ CELERY_BEAT_SCHEDULE = {
         "options": {"expires": 3600.0},
     },
 }
+CELERY_BEAT_SCHEDULE |= job_settings.beat_schedule(_service["JOB_HEARTBEAT"])
 if _service["FILE_CLEAN_UP"]:
     CELERY_BEAT_SCHEDULE["clean-files"] = {
         "task": "objects.clean_files",

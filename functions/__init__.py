@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from backend.errors import ScriptFailed as ScriptFailed
     from backend.errors import ServiceError as ServiceError
+    from functions.jobs.request import JobRequest as JobRequest
+    from functions.jobs.starting import start_job as start_job
     from functions.parameters import Meta as Meta
     from functions.querying import Query as Query
     from functions.registry import function as function
@@ -57,6 +59,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "backend.errors": "ScriptFailed ServiceError",
+    "functions.jobs.request": "JobRequest",
+    "functions.jobs.starting": "start_job",
     "functions.parameters": "Meta",
     "functions.querying": "Query",
     "functions.registry": "function job",

@@ -34,3 +34,7 @@ class FeatureFlag(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+# Django looks for an application's models here.
+from functions.jobs import models as jobs  # noqa: E402, F401

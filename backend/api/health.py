@@ -18,13 +18,15 @@ from django.http import HttpRequest, HttpResponse
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from backend.heartbeats import BEAT, WORKER, latest
+from backend.heartbeats import BEAT, JOBS, WORKER, latest
 from backend.logs import get_logger
 
 _PATIENCE = 2  # seconds
 _WORKER_SILENCE = 20
 _BEAT_SILENCE = 60
 _MOST_BYTES = 4096
+# Their absence delays jobs and schedules, and stops no request.
+_SHOWN_ONLY = frozenset({"jobs", "beat"})
 
 log = get_logger("ready")
 _encode = msgspec.json.encode
@@ -38,10 +40,9 @@ def health(request: HttpRequest) -> HttpResponse:
 def ready(request: HttpRequest) -> HttpResponse:
     """200 when the service can do its work, else 503 and the names of what it lacks."""
     states = {name: _state(name, check) for name, check in CHECKS.items()}
-    failing = [name for name, state in states.items() if state != "ok" and name != "beat"]
+    failing = [name for name, state in states.items() if state != "ok" and name not in _SHOWN_ONLY]
     body: dict[str, object] = {"status": "ok", "checks": states}
     if failing:
-        # Beat's absence delays schedules and stops no request, so it is shown only.
         body = {"code": 1, "error": f"not ready: {', '.join(failing)}", "checks": states}
     return _answer(request, 503 if failing else 200, _encode(body))
 
@@ -139,5 +140,6 @@ CHECKS: dict[str, Callable[[], str]] = {
     "migrations": _migrations,
     "redis": _redis,
     "worker": lambda: _heard(WORKER, _WORKER_SILENCE),
+    "jobs": lambda: _heard(JOBS, _WORKER_SILENCE),
     "beat": lambda: _heard(BEAT, _BEAT_SILENCE),
 }

@@ -9,7 +9,15 @@ from backend.api.openapi.service_routes import contribute_service
 from backend.api.openapi.views import DocsPage, DocumentView
 from backend.api.server_info import ServerInfoView
 from functions.views.functions import FunctionView
+from functions.views.jobs import (
+    JobSchedulesView,
+    JobScheduleView,
+    JobsDataView,
+    JobsView,
+    JobView,
+)
 from functions.views.openapi import contribute_functions
+from functions.views.openapi_jobs import contribute_jobs
 from objects.views.aggregate import AggregateView
 from objects.views.batch import BatchView
 from objects.views.classes import ObjectsView, ObjectView
@@ -46,6 +54,11 @@ urlpatterns = [
     path("classes/<str:class_name>/<str:object_id>", ObjectView.as_view()),
     path("classes/<str:class_name>", ObjectsView.as_view()),
     path("functions/<str:name>", FunctionView.as_view()),
+    path("jobs/<str:name>", JobView.as_view()),
+    path("jobs", JobsView.as_view()),
+    path("cloud_code/jobs/data", JobsDataView.as_view()),
+    path("cloud_code/jobs/<str:name>", JobScheduleView.as_view()),
+    path("cloud_code/jobs", JobSchedulesView.as_view()),
     path("users/me", MeView.as_view()),
     path("users/<str:object_id>", UserView.as_view(), {"class_name": "_User"}),
     path("users", UsersView.as_view(), {"class_name": "_User"}),
@@ -89,4 +102,5 @@ urlpatterns = [
 
 contribute_service()
 contribute_functions()
+contribute_jobs()
 contribute_objects()

@@ -1,0 +1,55 @@
+"""``_JobStatus`` as the object store sees it: read with the master key, written by the service."""
+
+from __future__ import annotations
+
+from backend.errors import OperationForbidden
+from functions.jobs.models import JobStatus
+from objects import registry
+from objects.core.schema import SYSTEM_FIELDS, FieldType
+from objects.rules import Change, Rules, set_rules
+
+_STATUS = "_JobStatus"
+_SCHEDULE = "_JobSchedule"
+
+_OWN_FIELDS = {
+    "error": FieldType("String"),
+    "attempt": FieldType("Number"),
+    "skipped": FieldType("Number"),
+    "startedAt": FieldType("Date"),
+    "heartbeatAt": FieldType("Date"),
+    "requestId": FieldType("String"),
+}
+_COLUMNS = {
+    "jobName": "job_name",
+    "startedAt": "started_at",
+    "heartbeatAt": "heartbeat_at",
+    "finishedAt": "finished_at",
+    "requestId": "request_id",
+}
+
+
+class _ServiceOnly(Rules):
+    """Refuses all writes that come through the door."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def creating(self, change: Change) -> None:
+        raise OperationForbidden(self._text)
+
+    def updating(self, change: Change) -> None:
+        raise OperationForbidden(self._text)
+
+    def deleting(self, change: Change) -> None:
+        raise OperationForbidden(self._text)
+
+    def purged(self) -> None:
+        raise OperationForbidden(self._text)
+
+
+def offer_classes() -> None:
+    """Offer runs of jobs as a class."""
+    fields = {**SYSTEM_FIELDS[_STATUS], **_OWN_FIELDS}
+    registry.model_class(_STATUS, JobStatus, fields, columns=_COLUMNS)
+    set_rules(_STATUS, _ServiceOnly("Objects of _JobStatus are written by the service alone."))
+    set_rules(_SCHEDULE, _ServiceOnly("Schedules of jobs are kept at /cloud_code/jobs."))

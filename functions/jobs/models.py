@@ -1,0 +1,63 @@
+"""Where runs of jobs are. Only ``records`` writes the table."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+
+from objects.models import ModelBackedObject
+
+QUEUED, RUNNING, SUCCEEDED, FAILED = "queued", "running", "succeeded", "failed"
+
+
+def _text(**options: object) -> models.TextField:
+    return models.TextField(null=True, blank=True, db_collation="C", **options)  # type: ignore[arg-type]
+
+
+class JobStatus(ModelBackedObject):
+    """``_JobStatus``: one run of a job, from the moment that it was asked for.
+
+    ``attempt`` counts the workers that began it; whoever writes says which of them it is.
+    ``exclusive`` runs have no other one of the same job beside them. ``occasion`` is the tick of a
+    schedule, of which there is one run at most. ``published_at`` is when workers were last told.
+    """
+
+    job_name = _text()
+    source = _text()
+    status = _text()
+    message = _text()
+    error = _text()
+    params = models.JSONField(null=True, blank=True)
+    attempt = models.IntegerField(default=0)
+    skipped = models.IntegerField(default=0)
+    started_at = models.DateTimeField(null=True, blank=True)
+    heartbeat_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+    exclusive = models.BooleanField(default=True)
+    occasion = _text(unique=True)
+    request_id = _text()
+    published_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        db_table = "functions_job_status"
+        ordering = ("-created_at",)
+        verbose_name = "job run"
+        verbose_name_plural = "job runs"
+        constraints = (
+            models.UniqueConstraint(
+                fields=("job_name",),
+                condition=Q(exclusive=True, status__in=(QUEUED, RUNNING)),
+                name="functions_job_status_alone",
+            ),
+        )
+        indexes = (
+            models.Index(fields=("created_at",), name="functions_job_status_age"),
+            models.Index(
+                fields=("status",),
+                condition=Q(status__in=(QUEUED, RUNNING)),
+                name="functions_job_status_open",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.job_name} {self.object_id}"

@@ -1,0 +1,279 @@
+"""Schedules as Parse's ``_JobSchedule`` has them: what Parse Dashboard reads and writes.
+
+``startAfter`` is when the job runs first. Without ``repeatMinutes`` that is all; with it the job
+runs every so many minutes from then on, counted from ``timeOfDay`` where there is one, on the days
+of ``daysOfWeek`` (from Sunday on). ``schedule`` and ``enabled`` are this service's own: a crontab
+line, seconds or a time as ``timing`` reads it, in place of all of these.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any, Final
+
+import msgspec
+from celery.schedules import crontab
+from django_celery_beat.models import PeriodicTask
+
+from backend.errors import (
+    IncorrectType,
+    InvalidJSON,
+    InvalidKeyName,
+    InvalidValue,
+    ObjectNotFound,
+    ScriptFailed,
+    ServiceError,
+)
+from backend.principal import Principal
+from functions.jobs import schedules
+from functions.jobs.starting import check_may_start, checked
+from functions.jobs.timing import Cron, Every, Once, Timing, parse
+from functions.registry import registry
+from objects import maintenance
+from objects.core.names import is_storable_text, new_object_id, shown
+from objects.core.values import normalise_date, wire_time
+
+_TIMES: Final = ("startAfter", "repeatMinutes", "timeOfDay", "daysOfWeek")
+_READ_ONLY: Final = ("objectId", "createdAt", "updatedAt", "lastRun", "className", "__type")
+_KNOWN: Final = frozenset({"jobName", "description", "params", "schedule", "enabled", *_TIMES})
+_EVERY_DAY: Final = (True,) * 7
+_DAY: Final = 1440  # minutes
+_TIME_OF_DAY = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)(?::[0-5]\d(?:\.\d{1,6})?)?Z?").fullmatch
+_LONGEST: Final = 1000  # characters of a description
+
+Wire = dict[str, Any]
+
+
+def all_schedules() -> list[Wire]:
+    """Every schedule of a job, in wire form."""
+    return [_wire(row) for row in schedules.rows()]
+
+
+def data() -> Wire:
+    """The names of jobs: those that have schedules, and all that are registered."""
+    in_use = dict.fromkeys(schedules.job_of(row) for row in schedules.rows())
+    return {"in_use": [*in_use], "jobs": sorted(registry.jobs)}
+
+
+def create(principal: Principal, body: Mapping[str, Any]) -> Wire:
+    """Make a schedule; its wire form. Raises ``ScriptFailed`` for a job that isn't there or that
+    doesn't take the parameters, ``UnderMaintenance``, and what the body deserves."""
+    check_may_start(principal)
+    given = _given(body)
+    if "jobName" not in given:
+        raise InvalidValue("job_schedule.jobName: expected the name of a job")
+    with maintenance.writing():
+        row = PeriodicTask(name=f"{given['jobName']} {new_object_id()}")
+        _change(row, {"startAfter": wire_time(datetime.now(UTC)), **given}, given)
+        row.save()
+    return _wire(row)
+
+
+def update(principal: Principal, name: str, body: Mapping[str, Any]) -> Wire:
+    """Change what the body names of a schedule, by its id or by its job's name."""
+    check_may_start(principal)
+    given = _given(body)
+    with maintenance.writing():
+        row = _find(name)
+        _change(row, {**_wire(row), **given}, given)
+        row.save()
+    return _wire(row)
+
+
+def delete(principal: Principal, name: str) -> None:
+    """Remove a schedule. One that a job's code has made would come back: it is switched off."""
+    check_may_start(principal)
+    with maintenance.writing():
+        row = _find(name)
+        if schedules.is_of_code(row):
+            row.enabled = False
+            row.save()
+        else:
+            row.delete()
+
+
+def _find(name: str) -> PeriodicTask:
+    """By its id, or by the name of the job whose code has made it."""
+    found = schedules.rows().select_for_update(of=("self",))
+    if name.isascii() and name.isdigit():
+        row = found.filter(id=int(name)).first() if len(name) < 10 else None
+    else:
+        row = found.filter(name=f"job {name}").first() if is_storable_text(name) else None
+    if row is None:
+        raise ObjectNotFound
+    assert isinstance(row, PeriodicTask)
+    return row
+
+
+# -- Writing ---------------------------------------------------------------------------------------
+
+
+def _given(body: Mapping[str, Any]) -> Wire:
+    given = body.get("job_schedule")
+    if not isinstance(given, dict):
+        raise InvalidJSON("job_schedule: expected an object")
+    given = {name: value for name, value in given.items() if name not in _READ_ONLY}
+    for name in given.keys() - _KNOWN:
+        raise InvalidKeyName(f"job_schedule.{shown(name)}: a schedule has no such field")
+    return given
+
+
+def _change(row: PeriodicTask, whole: Wire, given: Wire) -> None:
+    """Put what is ``given`` into a row; ``whole`` has what it doesn't name as well."""
+    job = whole["jobName"]
+    if not isinstance(job, str) or job not in registry.jobs:
+        raise ScriptFailed("Cannot Schedule a job that is not deployed")
+    if schedules.is_of_code(row) and job != schedules.job_of(row):
+        raise InvalidValue("job_schedule.jobName: this schedule belongs to the code of its job")
+    params = _params(whole.get("params"))
+    checked(job, params)
+    schedules.set_job(row, job, params)
+    row.description = _description(whole.get("description"))
+    enabled = whole.get("enabled", True)
+    if not isinstance(enabled, bool):
+        raise IncorrectType("job_schedule.enabled: expected true or false")
+    row.enabled = enabled
+    if given.get("schedule") is not None:
+        try:
+            schedules.set_timing(row, parse(given["schedule"]))
+        except ValueError as error:
+            raise InvalidValue(f"job_schedule.schedule: {error}") from None
+        row.start_time = None
+    elif row.pk is None or not given.keys().isdisjoint(_TIMES):
+        start = _moment(whole.get("startAfter"))
+        timing = _timing(whole, start)
+        schedules.set_timing(row, timing)
+        row.start_time = None if isinstance(timing, Once) else start
+
+
+def _params(given: object) -> Wire:
+    if isinstance(given, str):
+        # Parse Dashboard sends the text of a JSON object.
+        try:
+            given = msgspec.json.decode(given or "{}")
+        except msgspec.DecodeError:
+            raise InvalidJSON("job_schedule.params: not valid JSON") from None
+    if given is None:
+        return {}
+    if not isinstance(given, dict):
+        raise IncorrectType("job_schedule.params: expected an object")
+    return given
+
+
+def _description(given: object) -> str:
+    if given is None:
+        return ""
+    if not isinstance(given, str) or len(given) > _LONGEST or not is_storable_text(given):
+        raise IncorrectType(f"job_schedule.description: expected text of up to {_LONGEST}")
+    return given
+
+
+def _moment(given: object) -> datetime:
+    if isinstance(given, dict) and given.get("__type") == "Date":
+        given = given.get("iso")
+    return datetime.fromisoformat(normalise_date(given, "job_schedule.startAfter"))
+
+
+def _timing(whole: Wire, start: datetime) -> Timing:
+    minutes = whole.get("repeatMinutes")
+    if minutes in (None, 0):
+        return Once(start)
+    if isinstance(minutes, bool) or not isinstance(minutes, int) or not 0 < minutes <= 525_600:
+        raise IncorrectType("job_schedule.repeatMinutes: expected a number of minutes up to a year")
+    days = _days(whole.get("daysOfWeek"))
+    if whole.get("timeOfDay") in (None, "") and days == _EVERY_DAY:
+        return Every(minutes * 60.0)
+    first = _time_of_day(whole.get("timeOfDay"), start)
+    line = _line(first, minutes, days)
+    if line is not None:
+        return line
+    if days != _EVERY_DAY:
+        raise InvalidValue(
+            "job_schedule.repeatMinutes: on some days of the week only what divides an hour or"
+            " a day evenly; use a crontab line in job_schedule.schedule"
+        )
+    return Every(minutes * 60.0)
+
+
+def _days(given: object) -> tuple[bool, ...]:
+    if given is None:
+        return _EVERY_DAY
+    if not isinstance(given, list) or len(given) != 7 or any(one not in (0, 1) for one in given):
+        raise IncorrectType("job_schedule.daysOfWeek: expected seven times 0 or 1, from Sunday on")
+    if not any(given):
+        raise InvalidValue("job_schedule.daysOfWeek: expected a day at least")
+    return tuple(bool(one) for one in given)
+
+
+def _time_of_day(given: object, start: datetime) -> int:
+    """As minutes since midnight."""
+    if given in (None, ""):
+        return start.hour * 60 + start.minute
+    match = _TIME_OF_DAY(given) if isinstance(given, str) else None
+    if match is None:
+        raise IncorrectType("job_schedule.timeOfDay: expected a time such as 03:30:00.000Z")
+    return int(match[1]) * 60 + int(match[2])
+
+
+def _line(first: int, minutes: int, days: tuple[bool, ...]) -> Cron | None:
+    """Every so many minutes, one of them at ``first``, as a crontab line; None if none says it."""
+    week = "*" if days == _EVERY_DAY else _listed([day for day in range(7) if days[day]])
+    if minutes < 60 and 60 % minutes == 0:
+        return Cron(_listed([*range(first % minutes, 60, minutes)]), "*", day_of_week=week)
+    if minutes % 60 == 0 and _DAY % minutes == 0:
+        step = minutes // 60
+        hours = _listed([*range(first // 60 % step, 24, step)])
+        return Cron(str(first % 60), hours, day_of_week=week)
+    return None
+
+
+def _listed(numbers: list[int]) -> str:
+    return ",".join(map(str, numbers))
+
+
+# -- Reading ---------------------------------------------------------------------------------------
+
+
+def _wire(row: PeriodicTask) -> Wire:
+    timing = schedules.timing_of(row)
+    start = row.start_time or (timing.at if isinstance(timing, Once) else row.date_changed)
+    changed = wire_time(row.date_changed)
+    wire: Wire = {
+        "objectId": str(row.pk),
+        "createdAt": changed,
+        "updatedAt": changed,
+        "jobName": schedules.job_of(row),
+        "description": row.description or row.name,
+        "params": msgspec.json.encode(schedules.params_of(row)).decode(),
+        "startAfter": wire_time(start),
+        "daysOfWeek": [1] * 7,
+        "schedule": "" if timing is None else str(timing),
+        "enabled": row.enabled,
+    }
+    if row.last_run_at is not None:
+        wire["lastRun"] = int(row.last_run_at.timestamp() * 1000)
+    if isinstance(timing, Every):
+        wire |= {"repeatMinutes": max(1, round(timing.seconds / 60)), "timeOfDay": ""}
+    elif isinstance(timing, Cron):
+        wire |= _repeating(timing)
+    return wire
+
+
+def _repeating(timing: Cron) -> Wire:
+    """A crontab line as Parse's fields, as far as they can say it: the smallest pause between two
+    times of a day, and the first of these."""
+    try:
+        parsed = crontab(*timing.fields)
+    except (ValueError, ServiceError):
+        return {}
+    times = [hour * 60 + minute for hour in sorted(parsed.hour) for minute in sorted(parsed.minute)]
+    pauses = [later - former for former, later in pairwise(times)]
+    first = times[0]
+    return {
+        "repeatMinutes": min(pauses, default=_DAY),
+        "timeOfDay": f"{first // 60:02}:{first % 60:02}:00.000Z",
+        "daysOfWeek": [int(day in parsed.day_of_week) for day in range(7)],
+    }

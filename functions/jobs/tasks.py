@@ -1,0 +1,61 @@
+"""The tasks of jobs. Runs have a queue of their own: what takes an hour holds up no letter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from celery import Task, shared_task, signals
+
+from backend.conf import service_settings
+from backend.errors import ServiceError
+from backend.logs import get_logger
+from backend.principal import MASTER
+from functions.jobs import records
+from functions.jobs.running import execute
+from functions.jobs.schedules import START_TASK, synchronise
+from functions.jobs.starting import RUN_TASK, JobBusy, start
+from functions.jobs.tending import tend
+
+log = get_logger("jobs")
+
+
+@shared_task(name=RUN_TASK, ignore_result=True)
+def run_job(status_id: str) -> None:
+    """Carry out a run."""
+    execute(status_id)
+
+
+@shared_task(name=START_TASK, bind=True, ignore_result=True)
+def start_scheduled_job(
+    self: Task[Any, Any], job: str, params: dict[str, Any] | None = None
+) -> None:
+    """Start a job because its schedule says so. A tick that comes twice starts it once."""
+    given = params or {}
+    try:
+        start(job, given, source="schedule", principal=MASTER, occasion=self.request.id)
+    except JobBusy:
+        records.note_skipped(job)
+        log.warning("schedule skipped: the job is under way", job=job)
+    except ServiceError as error:
+        records.add_failed(job, given, source="schedule", error=error.message)
+        log.error("schedule can't start its job", job=job, error=error.message)
+
+
+@shared_task(name="functions.tend_jobs", ignore_result=True)
+def tend_jobs() -> None:
+    """See to runs that nobody else would end."""
+    tend()
+
+
+@shared_task(name="functions.remove_old_job_runs", ignore_result=True)
+def remove_old_job_runs() -> None:
+    """Remove runs that are older than ``JOB_STATUS_KEEP`` days; 0 keeps them."""
+    days = service_settings.JOB_STATUS_KEEP
+    removed = records.remove_old(days) if days else 0
+    if removed:
+        log.info("old job runs removed", rows=removed)
+
+
+@signals.beat_init.connect
+def _synchronise_schedules(**kwargs: Any) -> None:
+    synchronise()
