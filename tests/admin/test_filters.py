@@ -1,0 +1,96 @@
+"""The filter builder: what it makes of forms is what the query language takes, and finds."""
+
+from __future__ import annotations
+
+import pytest
+
+from objects.admin.filters import BadValue, add, conditions, operators, read_where
+from objects.core.query_parser import parse_where
+from objects.core.schema import FieldType
+from objects.core.values import FieldKind
+
+NUMBER, TEXT, DATE = FieldType("Number"), FieldType("String"), FieldType("Date")
+POINTER = FieldType("Pointer", "_User")
+SAMPLES: dict[str, str] = {
+    "Number": "5",
+    "Date": "2024-01-31T10:00:00Z",
+    "Pointer": "abc",
+    "Relation": "abc",
+    "GeoPoint": "48.2, 16.3, 5",
+    "Polygon": "1, 2",
+}
+
+
+@pytest.mark.parametrize(
+    ("field", "operator", "text", "constraint"),
+    [
+        (NUMBER, "is", " 5 ", 5),
+        (NUMBER, "gte", "-0.5", {"$gte": -0.5}),
+        (NUMBER, "in", "1, 2,", {"$in": [1, 2]}),
+        (NUMBER, "missing", "", {"$exists": False}),
+        (TEXT, "is", " 5 ", " 5 "),
+        (TEXT, "begins", "a.b", {"$regex": r"^a\.b"}),
+        (TEXT, "contains", "(x)", {"$regex": r"\(x\)", "$options": "i"}),
+        (DATE, "lt", "2024-01-31", {"$lt": {"__type": "Date", "iso": "2024-01-31T00:00:00.000Z"}}),
+        (FieldType("Boolean"), "notTrue", "", {"$ne": True}),
+        (
+            POINTER,
+            "isNot",
+            "abc",
+            {"$ne": {"__type": "Pointer", "className": "_User", "objectId": "abc"}},
+        ),
+        (FieldType("Array"), "contains", '"5"', "5"),
+        (FieldType("Array"), "contains", "blitz", "blitz"),
+        (FieldType("Array"), "all", "[1, 2]", {"$all": [1, 2]}),
+        (FieldType("Object"), "is", '{"a": 1}', {"a": 1}),
+    ],
+)
+def test_a_condition_by_its_type(field, operator, text, constraint):
+    assert add({}, "f", field, operator, text) == {"f": constraint}
+
+
+@pytest.mark.parametrize("kind", FieldKind.__args__)
+def test_the_query_language_takes_all_that_is_offered(kind):
+    field = FieldType(kind, "_User" if kind in ("Pointer", "Relation") else None)
+    for operator in operators(field):
+        made = add({}, "f", field, operator.key, SAMPLES.get(kind, "word"))
+        parse_where(made)
+
+
+@pytest.mark.parametrize(
+    ("field", "operator", "text"),
+    [
+        (NUMBER, "is", "five"),
+        (NUMBER, "is", "true"),
+        (NUMBER, "is", ""),
+        (NUMBER, "is", "NaN"),
+        (NUMBER, "begins", "5"),
+        (DATE, "lt", "tomorrow"),
+        (FieldType("GeoPoint"), "near", "48.2, 16.3"),
+        (FieldType("GeoPoint"), "near", "148.2, 16.3, 5"),
+        (TEXT, "", ""),
+    ],
+)
+def test_what_isn_t_a_value_is_said(field, operator, text):
+    with pytest.raises(BadValue):
+        add({}, "f", field, operator, text)
+
+
+def test_conditions_on_one_field_are_joined_without_losing_any():
+    where = add({}, "n", NUMBER, "gt", "1")
+    where = add(where, "n", NUMBER, "lt", "9")
+    assert where == {"n": {"$gt": 1, "$lt": 9}}
+    where = add(where, "n", NUMBER, "gt", "3")
+    assert where == {"n": {"$gt": 1, "$lt": 9}, "$and": [{"n": {"$gt": 3}}]}
+    where = add(where, "n", NUMBER, "is", "5")
+    assert where["$and"] == [{"n": {"$gt": 3}}, {"n": 5}]
+
+
+def test_each_condition_can_be_taken_away():
+    where = {"a": 1, "$and": [{"b": 2}, {"c": 3}]}
+    found = conditions(where)
+    assert [one.text for one in found] == ['{"a":1}', '{"b":2}', '{"c":3}']
+    assert read_where(found[0].rest) == {"$and": [{"b": 2}, {"c": 3}]}
+    assert read_where(found[1].rest) == {"a": 1, "$and": [{"c": 3}]}
+    assert read_where(conditions({"a": 1})[0].rest) == {}
+    assert read_where(conditions({"$and": [{"b": 2}]})[0].rest) == {}
