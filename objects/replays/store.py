@@ -32,7 +32,7 @@ from backend.errors import DuplicateRequest, ServiceError, Timeout, TransactionC
 from objects.database import fetch
 from objects.encryption import cipher, secret_keys
 
-MOST_BYTES: Final = 256 * 1024
+MOST_BYTES: Final = 64 * 1024
 """Of an answer's body. Of a larger one only is kept that it was given."""
 
 _PURPOSE: Final = "objects.replays.answer"

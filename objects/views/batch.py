@@ -41,7 +41,10 @@ class BatchView(ServiceView):
     """Run the requests of a batch."""
 
     def keeping_of(self, call: Call, **kwargs: str) -> Keeping:
-        kinds = {item.keeping for item in _items(call)}
+        # What only reads is never kept: clients who may write nothing must not fill the table.
+        kinds = {item.keeping for item in _items(call) if item.call.method != "GET"}
+        if not kinds:
+            return Keeping.NOT
         return Keeping.IN_TRANSACTION if kinds <= {Keeping.IN_TRANSACTION} else Keeping.AFTERWARDS
 
     def post(self, call: Call) -> Answer:

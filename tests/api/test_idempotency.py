@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import threading
 from datetime import timedelta
 from functools import partial
@@ -192,6 +195,31 @@ def test_items_of_a_batch_have_no_ids_of_their_own(master, game):
     assert KeptAnswer.objects.count() == 1
 
 
+def test_a_batch_that_only_reads_is_not_kept(master, game):
+    look = {"requests": [{"method": "GET", "path": f"/api{game}"}]}
+    with_id(master).post("/batch", look)
+    assert not replayed(with_id(master).post("/batch", look))
+    assert not KeptAnswer.objects.exists()
+
+
+def test_a_batch_that_can_not_be_read_is_refused_as_without_an_id(master):
+    assert with_id(master).post("/batch", {"requests": 1}).error == (400, 107)
+    assert with_id(master).post("/batch", {"requests": []}).json == []
+
+
+def test_items_that_fail_undo_nothing_of_the_others(master, game):
+    """Also neighbours that one statement would store together."""
+    master.post("/schemas/Unique", {"fields": {"name": {"type": "String", "required": True}}})
+    fields = ({"name": "a"}, {"name": 1}, {"name": "b"}, {}, {"name": "c"})
+    requests = [{"method": "POST", "path": "/api/classes/Unique", "body": one} for one in fields]
+    first, second = (with_id(master).post("/batch", {"requests": requests}) for _ in range(2))
+    assert [next(iter(item)) for item in first.json] == [
+        *("success", "error", "success", "error", "success")
+    ]
+    assert second.json == first.json
+    assert sorted(one["name"] for one in master.results("Unique")) == ["a", "b", "c"]
+
+
 def test_a_schema_is_changed_once(master):
     body = {"fields": {"score": {"type": "Number"}}, "indexes": {"by_score": {"score": 1}}}
     first, second = (with_id(master).post("/schemas/Fresh", body) for _ in range(2))
@@ -287,6 +315,26 @@ def test_a_new_secret_key_reads_what_was_kept_under_the_former_one(master, game,
     settings.SECRET_KEY_FALLBACKS = []
     assert with_id(master).put(game, INCREMENT).error == (400, 159)
     assert score(game) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("IDEMPOTENCY", "sometimes", "IDEMPOTENCY must be one of off, replay, refuse"),
+        ("IDEMPOTENCY_PATHS", "functions/(", "IDEMPOTENCY_PATHS must list regular expressions"),
+        ("IDEMPOTENCY_TTL", "0", "IDEMPOTENCY_TTL must be between 1 and"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_ends_the_process(name, value, said):
+    done = subprocess.run(
+        [sys.executable, "-c", "from backend import settings"],
+        env={**os.environ, name: value},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert said in done.stderr
 
 
 # -- At the same moment ---------------------------------------------------------------------------
