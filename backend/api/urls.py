@@ -100,7 +100,8 @@ urlpatterns = [
     path("aggregate/<str:class_name>", AggregateView.as_view()),
 ]
 
-contribute_service()
+# In the order in which the document shows them.
+contribute_objects()
 contribute_functions()
 contribute_jobs()
-contribute_objects()
+contribute_service()

@@ -1,49 +1,149 @@
 """The service does what the document says: schemathesis makes requests of it, right and wrong
-ones, and looks at each answer."""
+ones, and looks at each answer.
+
+For every operation it goes through the borders of each value (the same ones every time), and
+makes up a few requests besides: ``script/test --all`` has more of those. No answer may be a 5xx;
+status, type, headers and body are as described; what the document excludes is refused, whatever
+isn't a method of a route is 405, and no credentials are ignored. That everything which the
+document allows is accepted can't be asked: what a query means isn't in its schema.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis import Case
-from schemathesis.config import (
-    CoveragePhaseConfig,
-    FuzzingPhaseConfig,
-    GenerationConfig,
-    PhasesConfig,
-    ProjectConfig,
-    ProjectsConfig,
-    SchemathesisConfig,
-)
 
 from backend.wsgi import application
-from tests.rest import MASTER
+from tests.people import make_role, sign_up
+from tests.rest import MASTER, Api
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("emptied")]
 
-bounded = settings(
-    max_examples=5,
-    derandomize=True,
-    database=None,
-    deadline=None,
-    phases=(Phase.explicit, Phase.generate),
-    suppress_health_check=list(HealthCheck),
-)
+UNASKED = [schemathesis.checks.positive_data_acceptance]
+FIELDS = {
+    "name": {"type": "String", "required": True},
+    "stars": {"type": "Number"},
+    "open": {"type": "Boolean"},
+    "tags": {"type": "Array"},
+    "day": {"type": "Date"},
+    "owner": {"type": "Pointer", "targetClass": "_User"},
+    "place": {"type": "GeoPoint"},
+    "area": {"type": "Polygon"},
+    "raw": {"type": "Bytes"},
+    "picture": {"type": "File"},
+    "friends": {"type": "Relation", "targetClass": "_User"},
+}
+# Random text is never a query.
+WHERES = [
+    {"name": "a"},
+    {"stars": {"$gt": 1}, "name": {"$regex": "^a"}},
+    {"$or": [{"open": True}, {"tags": {"$in": ["a", 1]}}]},
+    {"owner": {"$inQuery": {"className": "_User", "where": {"username": "ann"}}}},
+    {"place": {"$nearSphere": {"__type": "GeoPoint", "latitude": 1, "longitude": 1}}},
+    {"day": {"$lt": {"__type": "Date", "iso": "2020-01-31T12:00:00.000Z"}}},
+    {"name": {"$text": {"$search": {"$term": "a"}}}},
+    {"unknown": {"$exists": False}},
+]
+ORDERS = ["name", "-stars,name", "createdAt", "owner.username", "$score"]
+WORDS = ["name", "owner", "owner.username,name", "*", "createdAt,tags"]
+
+
+def bounded(examples: int) -> Callable[[Any], Any]:
+    """So many made-up requests for each operation, the same in every run."""
+    return settings(
+        max_examples=examples,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=(Phase.explicit, Phase.generate),
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+def document_of(caller: Api) -> Any:
+    return schemathesis.openapi.from_wsgi("/api/openapi.json", application, headers=caller.headers)
 
 
 @pytest.fixture
-def api(master: Any) -> Any:
-    master.make("Project", name="a", stars=1)
-    return schemathesis.openapi.from_wsgi("/api/openapi.json", application, headers=MASTER)
+def world() -> Api:
+    """A class with fields of many kinds, and an object in it; its caller is the master key."""
+    master = Api(MASTER)
+    assert master.post("/schemas/Project", {"fields": FIELDS}).status == 200
+    master.make("Project", name="a", stars=1, open=True, tags=["a"])
+    return master
 
 
-lazy = schemathesis.pytest.from_fixture("api")
+@pytest.fixture
+def for_master(world: Api) -> Any:
+    return document_of(world)
 
 
-@lazy.parametrize()
-@bounded
-def test_as_master(case: Case) -> None:
-    case.call_and_validate(headers=MASTER, excluded_checks=[schemathesis.checks.positive_data_acceptance])
+@pytest.fixture
+def editor(world: Api) -> Api:
+    """A user with a role, who may read the class and create in it."""
+    ann = sign_up("ann")
+    make_role(world, "Editors", [ann])
+    allowed = {action: {"role:Editors": True} for action in ("find", "get", "create")}
+    world.put("/schemas/Project", {"classLevelPermissions": allowed})
+    return ann
+
+
+@pytest.fixture
+def for_editor(editor: Api) -> Any:
+    return document_of(editor)
+
+
+def with_queries(case: Case) -> Case:
+    """The case, with questions that mean something where it has random text for them."""
+    query = case.query
+    for name, sensible in (("where", WHERES), ("order", ORDERS), ("keys", WORDS)):
+        if isinstance(query.get(name), str):
+            chosen = sensible[len(query[name]) % len(sensible)]
+            query[name] = chosen if isinstance(chosen, str) else json.dumps(chosen)
+    return case
+
+
+def check(case: Case, caller: Api) -> None:
+    """The request as it was made up, and the same with a query that means something."""
+    case.call_and_validate(headers=caller.headers, excluded_checks=UNASKED)
+    if {"where", "order", "keys"} & set(case.query or ()):
+        with_queries(case).call_and_validate(
+            headers=caller.headers,
+            checks=[
+                schemathesis.checks.not_a_server_error,
+                schemathesis.checks.status_code_conformance,
+                schemathesis.checks.content_type_conformance,
+                schemathesis.checks.response_schema_conformance,
+            ],
+        )
+
+
+master_schema = schemathesis.pytest.from_fixture("for_master")
+editor_schema = schemathesis.pytest.from_fixture("for_editor").include(
+    path_regex="^/(classes|functions|users|sessions|batch)"
+)
+
+
+@master_schema.parametrize()
+@bounded(4)
+def test_as_master(case: Case, world: Api) -> None:
+    check(case, world)
+
+
+@editor_schema.parametrize()
+@bounded(4)
+def test_as_a_user_with_a_role(case: Case, editor: Api) -> None:
+    check(case, editor)
+
+
+@pytest.mark.slow
+@master_schema.parametrize()
+@bounded(60)
+def test_as_master_at_length(case: Case, world: Api) -> None:
+    check(case, world)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from backend import errors
-from backend.api.openapi.operations import json_text, query, ref
+from backend.api.openapi.operations import JSON_TEXT, query, ref
 from backend.conf import service_settings
 from backend.errors import ServiceError
 
@@ -29,15 +29,43 @@ SECURITY_SCHEMES: Json = {
     )
 }
 
+# What a status means, and an error that has it.
 _STATUSES = {
-    "400": "The request can't be done as it is; the code says why.",
-    "403": "Not with these credentials.",
-    "404": "There is no such object, or not for this caller.",
-    "413": "The body is too large.",
-    "415": "The body is not of a type that is read here.",
-    "429": "Too many requests; `Retry-After` says when to try again.",
-    "500": "A fault of the service. The text has the request id under which the log has it.",
-    "503": "Something that the service needs can't be reached at the moment.",
+    "400": (
+        "The request can't be done as it is; the code says why.",
+        {"code": 102, "error": "limit: expected a whole number"},
+    ),
+    "403": (
+        "Not with these credentials.",
+        {"code": 262, "error": "unauthorized: a valid client key is required"},
+    ),
+    "404": (
+        "There is no such object, or not for this caller.",
+        {"code": 101, "error": "Object not found."},
+    ),
+    "413": (
+        "The body is too large.",
+        {"code": 116, "error": "The request body is larger than 20971520 bytes."},
+    ),
+    "415": (
+        "The body is not of a type that is read here.",
+        {
+            "code": 108,
+            "error": "The request body must be JSON (Content-Type: application/json).",
+        },
+    ),
+    "429": (
+        "Too many requests; `Retry-After` says when to try again.",
+        {"code": 100, "error": "Too many requests. Try again in 7 seconds."},
+    ),
+    "500": (
+        "A fault of the service. The text has the request id under which the log has it.",
+        {"code": 1, "error": "Internal server error. Request id: 8ad6b2…"},
+    ),
+    "503": (
+        "Something that the service needs can't be reached at the moment.",
+        {"code": 1, "error": "The database can't be reached."},
+    ),
 }
 _LIMIT_HEADERS = {
     name: {"description": description, "schema": {"type": "integer"}}
@@ -90,10 +118,13 @@ def _codes() -> dict[tuple[int, int], list[str]]:
 
 def responses() -> Json:
     """The errors by their status."""
-    content = {"application/json": {"schema": ref("ErrorAnswer")}}
+    schema = ref("ErrorAnswer")
     found: Json = {
-        status: {"description": description, "content": content}
-        for status, description in _STATUSES.items()
+        status: {
+            "description": description,
+            "content": {"application/json": {"schema": schema, "example": example}},
+        }
+        for status, (description, example) in _STATUSES.items()
     }
     found["429"]["headers"] = _LIMIT_HEADERS
     return found
@@ -107,7 +138,7 @@ def parameters() -> Json:
     found = [
         query(
             "where",
-            json_text({"type": "object"}),
+            JSON_TEXT,
             'Constraints as JSON: `{"stars": {"$gte": 3}}`.',
         ),
         query(

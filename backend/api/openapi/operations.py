@@ -60,7 +60,7 @@ class Operation:
             found["security"] = _SECURITY[self.requires]
         if self.requires is Requires.MASTER_KEY and not shows_master:
             found["summary"] = "For the master key"
-            found["responses"] = {"403": _error("403")}
+            found["responses"] = _ERRORS
             return found
         found["summary"] = self.summary
         if self.description:
@@ -104,9 +104,9 @@ def query(name: str, schema: Json, description: str, *, required: bool = False) 
     return found
 
 
-def json_text(schema: Json) -> Json:
-    """Text that holds JSON, as the query string has it."""
-    return {"type": "string", "contentMediaType": JSON_TYPE, "contentSchema": schema}
+# Text that holds JSON, as the query string has it. With a ``contentMediaType`` Swagger UI would ask
+# for a file, and generators of clients leave out parameters that have ``content``.
+JSON_TEXT: Json = {"type": "string", "format": "json"}
 
 
 def answer(description: str, schema: Json, **headers: str) -> Json:

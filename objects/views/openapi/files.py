@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from backend.api.openapi import Operation, answer, ref
-from backend.api.openapi.operations import query
+from backend.api.openapi.operations import JSON_TEXT, query
 from backend.api.permissions import Requires
 from objects.views.openapi.classes import Paths
 
@@ -65,7 +65,7 @@ def files() -> Paths:
             "name": f"X-Svc-File-{name}",
             "in": "header",
             "description": about,
-            "schema": {"type": "string", "contentMediaType": "application/json"},
+            "schema": JSON_TEXT,
         }
         for name, about in (
             ("Metadata", "What to keep about the file, as JSON."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from backend.api.openapi import Operation, answer, body, parameter, ref
-from backend.api.openapi.operations import json_text, query
+from backend.api.openapi.operations import JSON_TEXT, query
 from backend.api.permissions import Requires
 from objects.views.openapi.classes import (
     ACL_CHANGE,
@@ -313,7 +313,7 @@ def others() -> Paths:
                 parameters=(
                     query(
                         "pipeline",
-                        json_text({"type": "array", "items": {"type": "object"}}),
+                        JSON_TEXT,
                         'Stages as JSON: `[{"$group": {"_id": "$city", "n": {"$sum": 1}}}]`.',
                     ),
                     query("distinct", {"type": "string"}, "The field whose values to list."),

@@ -43,12 +43,12 @@ def _part(visible: list[VisibleClass], names: Names) -> Part:
                 f"/classes/{one.name}", classes.forms[one.name], words_of(one.name), one.actions
             )
     paths = {
+        **own,
+        **routes.any_objects(),
         **people.describe(classes, visible),
         **files.files(),
         **routes.others(),
         **routes.events(),
-        **routes.any_objects(),
-        **own,
         **files.pages(),
     }
     return Part(paths, classes.schemas)

@@ -24,14 +24,19 @@ def _object(properties: Json, *, required: tuple[str, ...] | None = None, about:
     return {**found, "description": about} if about else found
 
 
+def _fixed(text: str) -> Json:
+    """One text and no other; generated clients fill it in by the default."""
+    return {"const": text, "default": text}
+
+
 def _typed(name: str, about: str, /, optional: tuple[str, ...] = (), **properties: Json) -> Json:
-    every = {"__type": {"const": name}, **properties}
+    every = {"__type": _fixed(name), **properties}
     needed = tuple(one for one in every if one not in optional)
     return _object(every, required=needed, about=about)
 
 
 def _operator(name: str, about: str, /, **properties: Json) -> Json:
-    return _object({"__op": {"const": name}, **properties}, about=about)
+    return _object({"__op": _fixed(name), **properties}, about=about)
 
 
 _LATITUDE = {"type": "number", "minimum": -90, "maximum": 90}
@@ -92,7 +97,7 @@ OPERATORS: Mapping[str, Json] = {
     ),
     "RelationBatchOperator": _object(
         {
-            "__op": {"const": "Batch"},
+            "__op": _fixed("Batch"),
             "ops": {
                 "type": "array",
                 "items": {"anyOf": [ref("AddRelationOperator"), ref("RemoveRelationOperator")]},
@@ -147,11 +152,11 @@ _READ: Mapping[str, Json] = {
 }
 _CREATE: Mapping[str, Json] = {
     **_READ,
-    "Relation": {"anyOf": _RELATION_CHANGES},
+    "Relation": {"anyOf": [*_RELATION_CHANGES, _NULL]},
 }
 _UPDATE: Mapping[str, Json] = {
     **{kind: _change(kind) for kind in _KINDS},
-    "Relation": {"anyOf": [*_RELATION_CHANGES, ref("DeleteOperator")]},
+    "Relation": {"anyOf": [*_RELATION_CHANGES, _NULL, ref("DeleteOperator")]},
 }
 
 
@@ -180,7 +185,7 @@ def update_form(field: FieldType) -> Json:
 
 def pointer_schema(class_name: str) -> Json:
     """A pointer to an object of one class."""
-    return _typed("Pointer", "", className={"const": class_name}, objectId=_TEXT)
+    return _typed("Pointer", "", className=_fixed(class_name), objectId=_TEXT)
 
 
 def read_pointer(pointer: str, target: str) -> Json:
