@@ -217,6 +217,7 @@ def create(schema: ClassSchema) -> ClassTable:
     """Make a class and its table. Raises ``InvalidClassName`` if the name is taken."""
     try:
         with transaction.atomic():
+            _hold_name(schema.class_name)
             rows = fetch(
                 "INSERT INTO objects_class (name, definition, version, created_at, updated_at)"
                 " VALUES (%s, %s::jsonb, nextval('objects_class_version'), now(), now())"
@@ -263,6 +264,27 @@ def save(table: ClassTable, schema: ClassSchema) -> ClassTable:
     saved = _table(table.class_id, int(rows[0][0]), schema)
     _tables[table.class_name] = saved
     return saved
+
+
+def renew(class_name: str) -> None:
+    """Let every process read the class anew, and what is attached to it, once the transaction
+    under way is committed. Whoever changes what is attached calls this first.
+
+    A class that isn't there is kept from being made until then.
+    """
+    _hold_name(class_name)
+    fetch(
+        "UPDATE objects_class SET updated_at = now(), version = nextval('objects_class_version')"
+        " WHERE name = %s",
+        (class_name,),
+        prepare=True,
+    )
+    forget(class_name)
+
+
+def _hold_name(class_name: str) -> None:
+    key = f"class:{class_name}"
+    fetch("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (key,), prepare=True)
 
 
 def drop(table: ClassTable) -> None:

@@ -56,6 +56,8 @@ class ClassTable:
     is_partition: bool = True
     readings: dict[tuple[str, str], Any] = field(default_factory=dict, compare=False, repr=False)
     """How ``field_sql`` reads fields that queries have named, by field and alias."""
+    attached: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What layers above have read for this version of the class; see ``registry.renew``."""
 
     @cached_property
     def relation_values(self) -> dict[str, Json]:

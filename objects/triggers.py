@@ -53,6 +53,8 @@ _WITHOUT_TRIGGERS: Final = frozenset(
 )
 _OF_USERS: Final = frozenset({"before_login", "after_login", "before_password_reset"})
 _OF_SESSIONS: Final = frozenset({"after_logout"})
+# Their operations have no statement that looks at the version of a class.
+_UNGUARDED: Final = _OF_USERS | _OF_SESSIONS
 
 log = get_logger("triggers")
 
@@ -77,8 +79,13 @@ class Occasion:
 
 
 Handler: TypeAlias = Callable[[Occasion], None]
-Source: TypeAlias = Callable[[str], Mapping[Event, tuple[Handler, ...]]]
-"""Says for a class which handlers each event has."""
+Source: TypeAlias = Callable[[str, bool], Mapping[Event, tuple[Handler, ...]]]
+"""Says for a class which handlers each event has.
+
+A source may answer from memory what holds for the version of the class that is in the registry:
+if that is outdated, a statement of the operation finds out, and the operation begins again. The
+flag says that no statement will: the answer has to be what holds now.
+"""
 
 _handlers: dict[tuple[Event, str], list[Handler]] = {}
 _sources: list[Source] = []
@@ -138,16 +145,25 @@ def handlers(event: Event, class_name: str) -> tuple[Handler, ...]:
     """Who is called, in order: first those of the class, then those of every class."""
     found = _registered(class_name).get(event, ())
     for source in _sources:
-        found += source(class_name).get(event, ())
+        found += source(class_name, _is_unguarded(class_name, event)).get(event, ())
     return found
 
 
 def has(class_name: str, *events: Event) -> bool:
-    """Whether anybody is called at one of these events. Costs next to nothing."""
+    """Whether anybody is called at one of these events, which are all about objects or all about
+    signing in. Costs next to nothing for objects."""
     registered = _registered(class_name)
     if registered and not registered.keys().isdisjoint(events):
         return True
-    return any(not source(class_name).keys().isdisjoint(events) for source in _sources)
+    for source in _sources:
+        found = source(class_name, _is_unguarded(class_name, events[0]))
+        if found and not found.keys().isdisjoint(events):
+            return True
+    return False
+
+
+def _is_unguarded(class_name: str, event: Event) -> bool:
+    return event in _UNGUARDED or class_name in (FILE, CONFIG)
 
 
 def run(occasion: Occasion) -> Occasion:

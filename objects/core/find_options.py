@@ -16,7 +16,7 @@ import msgspec
 from backend.errors import InvalidJSON, InvalidQuery
 
 from .names import check_key_path, shown
-from .query import Everything, FindOptions, OrderKey, Path, Query
+from .query import Everything, FindOptions, OrderKey, Path
 from .query_parser import parse_order, parse_where
 
 # Replicas, hints and comments are advice, which may be left without an effect.
@@ -73,8 +73,9 @@ def parse_find_options(params: Mapping[str, Any], limits: FindLimits) -> FindOpt
     redirect_key = params.get("redirectClassNameForKey")
     if redirect_key is not None:
         redirect_key = check_key_path(_text("redirectClassNameForKey", redirect_key))[0]
+    asked = _json_where(params.get("where"))
     return FindOptions(
-        where=_where(params.get("where")),
+        where=Everything() if asked is None else parse_where(asked),
         limit=min(_whole("limit", params.get("limit"), limits.default_limit), limits.max_limit),
         skip=_whole("skip", params.get("skip"), 0),
         order=_order(params.get("order")),
@@ -85,6 +86,7 @@ def parse_find_options(params: Mapping[str, Any], limits: FindLimits) -> FindOpt
         count=_flag("count", params.get("count")),
         redirect_key=redirect_key,
         explain=_flag("explain", params.get("explain")),
+        asked=asked,
     )
 
 
@@ -106,15 +108,15 @@ def parse_get_options(params: Mapping[str, Any], limits: FindLimits) -> FindOpti
     )
 
 
-def _where(value: Any) -> Query:
-    if isinstance(value, str):
-        if not value:
-            return Everything()
-        try:
-            value = msgspec.json.decode(value)
-        except (msgspec.DecodeError, RecursionError, UnicodeError):
-            raise InvalidJSON("where parameter is not valid JSON") from None
-    return Everything() if value is None else parse_where(value)
+def _json_where(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    if not value:
+        return None
+    try:
+        return msgspec.json.decode(value)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        raise InvalidJSON("where parameter is not valid JSON") from None
 
 
 def _whole(name: str, value: Any, default: int) -> int:

@@ -21,7 +21,7 @@ Meaning of the words used below, for an object and a path:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from objects.core.values import Json
@@ -329,6 +329,8 @@ class FindOptions:
     count: bool = False
     redirect_key: str | None = None
     explain: bool = False
+    asked: Json = field(default=None, compare=False, repr=False)
+    """The client's own ``where``, as it was sent; for those who tell others of it."""
 
 
 # --- readings ------------------------------------------------------------------------------

@@ -49,10 +49,11 @@ def done(event: Event, principal: Principal, record: FileRecord) -> None:
 
 def before_reading(principal: Principal | None, record: FileRecord) -> None:
     """Raises what a trigger raises to keep a file from whoever asks, who may read it otherwise."""
+    if not triggers.has(FILE, "before_find", "after_find"):
+        return
     for event in ("before_find", "after_find"):
-        if triggers.has(FILE, event):
-            occasion = _occasion(event, principal or CLIENT, record)
-            triggers.run(replace(occasion, query=_ONE, is_get=True))
+        occasion = _occasion(event, principal or CLIENT, record)
+        triggers.run(replace(occasion, query=_ONE, is_get=True))
 
 
 def _occasion(event: Event, principal: Principal, record: FileRecord) -> Occasion:

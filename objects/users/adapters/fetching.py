@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import ssl
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,16 +26,15 @@ from urllib.request import (
 
 from django.conf import settings
 
+from backend.outgoing import PATIENCE, Unreachable, parts_of, turn
+
+__all__ = ["PATIENCE", "Answer", "Unreachable", "allowed", "fetch"]
+
 WAIT = 5.0  # seconds for a connection and for each piece of the answer
 WHOLE_WAIT = 10.0  # seconds for the answer as a whole
 LARGEST_ANSWER = 256 * 1024  # bytes; the longest key lists known have 10 KB
 _PIECE = 16 * 1024
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
-PATIENCE = 2.0  # seconds to wait for other threads
-
-
-class Unreachable(Exception):
-    """No usable answer. The text says why, for the log."""
 
 
 @dataclass(frozen=True)
@@ -59,15 +57,11 @@ class Answer:
 
 def allowed(url: str) -> bool:
     """Whether the service asks at such an address at all."""
-    try:
-        parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
-    except ValueError:
-        return False
-    if not host or parts.username is not None or parts.fragment or not url.isprintable():
+    parts = parts_of(url)
+    if parts is None:
         return False
     if parts.scheme == "http":
-        return host in _LOOPBACK and (settings.DEBUG or settings.PROCESS == "test")
+        return parts.hostname in _LOOPBACK and (settings.DEBUG or settings.PROCESS == "test")
     return parts.scheme == "https"
 
 
@@ -87,16 +81,12 @@ def fetch(
     )
     if body is not None:
         request.add_header("Content-Type", "application/json")
-    turns = _turns()
-    if not turns.acquire(timeout=PATIENCE):
-        raise Unreachable("too many requests are waiting for providers")
-    try:
-        return _answer(request)
-    # Also what http.client makes of an answer that isn't HTTP, and what a bad address raises.
-    except (OSError, ValueError, HTTPException) as error:
-        raise Unreachable(type(error).__name__) from None
-    finally:
-        turns.release()
+    with turn():
+        try:
+            return _answer(request)
+        # Also what http.client makes of an answer that isn't HTTP, and what a bad address raises.
+        except (OSError, ValueError, HTTPException) as error:
+            raise Unreachable(type(error).__name__) from None
 
 
 def _answer(request: Request) -> Answer:
@@ -113,12 +103,6 @@ def _answer(request: Request) -> Answer:
             if time.monotonic() > until:
                 raise Unreachable("the answer takes too long")
         return Answer(response.status, bytes(received))
-
-
-@cache
-def _turns() -> threading.BoundedSemaphore:
-    # A provider that hangs must not hold every thread of the process.
-    return threading.BoundedSemaphore(max(1, settings.WEB_THREADS // 2))
 
 
 @cache

@@ -1,0 +1,52 @@
+"""What all requests have in common that the service itself sends to others."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
+
+from django.conf import settings
+
+PATIENCE: Final = 2.0  # seconds to wait for other threads
+
+
+class Unreachable(Exception):
+    """No usable answer. The text says why, without the address: that may hold secrets."""
+
+
+def parts_of(url: str) -> SplitResult | None:
+    """The parts of an address that may be asked at; None if it isn't one: without a host, with a
+    name and password, a fragment, or what can't be printed."""
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        return None
+    if not host or parts.username is not None or parts.fragment or not url.isprintable():
+        return None
+    return parts
+
+
+@contextmanager
+def turn() -> Iterator[None]:
+    """One of the requests that the process may wait for at the same moment.
+
+    Half of the threads at most: somebody who hangs must not hold every thread of the process.
+    Raises ``Unreachable`` if the others take too long.
+    """
+    turns = _turns()
+    if not turns.acquire(timeout=PATIENCE):
+        raise Unreachable("too many requests are waiting for answers")
+    try:
+        yield
+    finally:
+        turns.release()
+
+
+@cache
+def _turns() -> threading.BoundedSemaphore:
+    return threading.BoundedSemaphore(max(1, settings.WEB_THREADS // 2))
