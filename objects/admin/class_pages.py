@@ -39,6 +39,8 @@ def fields(place: Place) -> HttpResponseBase:
     if place.request.method == "POST":
         name = form.get("name", "").strip()
         try:
+            if place.table.schema.field_type(name) is not None or name == "ACL":
+                raise InvalidSchemaOperation(f"There is a field {shown(name)} already.")
             _change(place, {"fields": {name: _wire(form)}})
             messages.success(place.request, f"The field {name} is there.")
             return HttpResponseRedirect(place.request.path)
