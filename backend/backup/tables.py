@@ -30,7 +30,8 @@ _BOOKKEEPING = {
     "objects_role_version",
 }
 _SCHEDULES = "django_celery_beat_"
-_STAFF = "auth_user"
+# How many rows a fresh instance has: its staff user, the flags that a migration makes.
+_FRESH = {"auth_user": 1, "functions_feature_flag": 3}
 _CLASSES = "objects_class"
 _KEPT = "backup.version_"  # settings of the transaction, which outlive the sequences
 
@@ -102,7 +103,7 @@ def strangers(own: Connection, schema: str) -> list[str]:
 def used(own: Connection, schema: str) -> dict[str, int]:
     """What the instance has that somebody has put there, by table; empty for a fresh one.
 
-    A fresh one has its classes of models, its schedules, and one staff user.
+    A fresh one has its classes of models, its schedules, and what ``_FRESH`` says.
     """
     found: dict[str, int] = {}
     for name in table_names(own, schema):
@@ -114,7 +115,7 @@ def used(own: Connection, schema: str) -> dict[str, int]:
         query = sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(schema, name))
         row = own.execute(query).fetchone()
         rows = int(row[0]) if row else 0
-        if rows > (1 if name == _STAFF else 0) or name.startswith(f"{GENERIC_TABLE}_"):
+        if rows > _FRESH.get(name, 0) or name.startswith(f"{GENERIC_TABLE}_"):
             found[name] = rows
     return found
 

@@ -98,6 +98,15 @@ class Instance:
             check=False,
         )
 
+    def start(self, *arguments: object) -> subprocess.Popen[bytes]:
+        """Run ``manage.py`` and don't wait for it."""
+        return subprocess.Popen(
+            [sys.executable, ROOT / "manage.py", *map(str, arguments)],
+            env=self.environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
     def do(self, *arguments: object, **settings: str) -> str:
         """As ``manage``, for what must succeed; what it prints."""
         done = self.manage(*arguments, **settings)

@@ -6,16 +6,22 @@ import base64
 import json
 import stat
 import tarfile
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import boto3
+import psycopg
 import pytest
+from moto.server import ThreadedMotoServer
 
 from tests.commands.instances import FIRST_KEYS, OTHER_KEYS, Instance, new_database
+from tests.process.service import PATIENCE
 
 pytestmark = [pytest.mark.process, pytest.mark.xdist_group("backup")]
 
@@ -370,3 +376,104 @@ def test_a_file_that_is_gone_from_storage_is_told_and_doesn_t_stop_the_backup(fi
 def test_an_empty_database_is_nothing_to_back_up(empty, tmp_path):
     assert "the database is empty" in empty.refused("backup", tmp_path / "a.tar")
     assert not [*tmp_path.glob("*.tar*")]
+
+
+def test_a_restore_that_is_killed_leaves_the_instance_as_it_was(first, empty):
+    empty.do("prepare")
+    with empty.web():
+        empty.ask("POST", "/classes/Mine", {"a": 1})
+    with psycopg.connect(empty.database) as reader:
+        # Holds up the restore in the middle of its transaction.
+        reader.execute("LOCK TABLE objects_class IN ACCESS SHARE MODE")
+        process = empty.start("restore", first.archive, "--overwrite")
+        wait_for(
+            reader,
+            "SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database"
+            " WHERE d.datname = current_database() AND NOT l.granted",
+        )
+        process.kill()
+        process.wait(PATIENCE)
+    with empty.web():
+        assert len(empty.ask("GET", "/classes/Mine")["results"]) == 1
+        assert empty.call("GET", f"/classes/Note/{first.note}").status == 404
+    empty.do("restore", first.archive, "--overwrite")
+    check_all(first, empty)
+
+
+def wait_for(connection: psycopg.Connection, question: str) -> None:
+    end = time.monotonic() + PATIENCE
+    while not connection.execute(question).fetchone()[0]:
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+@pytest.mark.slow
+def test_what_is_written_meanwhile_is_there_with_its_files_or_not_at_all(empty, tmp_path):
+    """Objects are saved after their files, so no object in an archive lacks its file."""
+    empty.do("prepare")
+    stop = threading.Event()
+
+    def write() -> None:
+        number = 0
+        while not stop.is_set() and number < 150:
+            number += 1
+            name = empty.ask("POST", "/files/a.txt", f"content {number}".encode())["name"]
+            file = {"__type": "File", "name": name}
+            empty.ask("POST", "/classes/Paper", {"number": number, "file": file})
+            if number % 5 == 0:  # uploaded, and removed again
+                gone = empty.ask("POST", "/files/b.txt", b"gone")["name"]
+                empty.ask("DELETE", f"/files/{gone}")
+
+    with empty.web(), ThreadPoolExecutor(2) as pool:
+        empty.ask("POST", "/schemas/Paper", {"className": "Paper"})
+        writers = [pool.submit(write) for _ in range(2)]
+        try:
+            archives = [empty.do("backup", tmp_path / f"{n}.tar").strip() for n in range(2)]
+        finally:
+            stop.set()
+        for writer in writers:
+            writer.result()
+    for archive in archives:
+        empty.do("restore", archive, "--overwrite")
+        with empty.web():
+            papers = empty.ask("GET", "/classes/Paper?limit=10000")["results"]
+            assert papers
+            for paper in papers:
+                got = empty.call("GET", f"/files/{empty.keys['APP_ID']}/{paper['file']['name']}")
+                assert (got.status, got.body) == (200, f"content {paper['number']}".encode())
+
+
+def test_files_may_move_between_a_folder_and_a_bucket(first, empty, tmp_path):
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        endpoint = f"http://{host}:{port}"
+        access = {"aws_access_key_id": "key", "aws_secret_access_key": "secret"}
+        s3 = boto3.resource("s3", endpoint_url=endpoint, region_name="eu-west-1", **access)
+        bucket = s3.create_bucket(
+            Bucket="kept", CreateBucketConfiguration={"LocationConstraint": "eu-west-1"}
+        )
+        empty.settings = {
+            "FILE_STORAGE": "s3",
+            "FILE_S3_BUCKET": "kept",
+            "FILE_S3_ENDPOINT": endpoint,
+            "FILE_S3_REGION": "eu-west-1",
+            "FILE_S3_ACCESS_KEY": "key",
+            "FILE_S3_SECRET_KEY": "secret",
+        }
+        empty.do("restore", first.archive)
+        stored = {item.key.partition("/")[2]: item.get() for item in bucket.objects.all()}
+        assert {name: item["Body"].read() for name, item in stored.items()} == first.files
+        assert {item["ContentType"] for item in stored.values()} == {"image/png", "text/plain"}
+        again = empty.do("backup", tmp_path / "again.tar").strip()
+        bucket.objects.all().delete()
+        done = empty.manage("backup", tmp_path / "less.tar")
+        assert "2 files are known and not in storage" in done.stderr
+    finally:
+        server.stop()
+    with new_database("third") as url:
+        third = Instance(tmp_path / "third", url)
+        third.has_keys(OTHER_KEYS)
+        third.do("restore", again)
+        check_all(first, third)
