@@ -115,7 +115,7 @@ def _fullness(
     client: redis.Redis, keys: Iterable[str], *, also_empty: bool = False
 ) -> list[Fullness]:
     rules = {rule.name: rule for rule in rules_in_force()}
-    seconds, microseconds = client.time()  # type: ignore[misc]
+    seconds, microseconds = client.time()
     now = seconds * 1000 + microseconds // 1000
     found = []
     for key, slots in _read(client, keys):

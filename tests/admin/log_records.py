@@ -15,10 +15,10 @@ __all__ = ["kept"]
 
 @pytest.fixture
 def kept(settings: Any) -> Iterator[redis.Redis]:
-    """Records of this process are kept for the test, of every level; the Redis that has them."""
+    """Records of this process are kept for the test; the Redis that has them."""
     with redis.Redis.from_url(settings.REDIS_URL) as server:
         server.delete(log_store.STREAM)
-        logs.configure("DEBUG", "json", "test")
+        logs.configure("INFO", "json", "test")
         log_store.configure(settings.REDIS_URL, 1000)
         yield server
         log_store.configure(settings.REDIS_URL, 0)

@@ -82,6 +82,7 @@ def test_a_failure_is_found_with_its_trace_by_the_id_that_the_client_was_told(ke
 
 
 def test_what_is_asked_for(kept):
+    logs.configure("DEBUG", "json", "test")
     log = logs.get_logger("test")
     log.debug("a", request_id="1" * 32, path="/api/classes/Room")
     log.info("b", request_id="2" * 32, path="/api/users")

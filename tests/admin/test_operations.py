@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import redis
+from django.contrib.auth.models import User
 from django.test import Client
 
 from backend import log_store, logs
@@ -115,8 +116,6 @@ PAGES = ("/admin/logs/", "/admin/logs/1-1/", "/admin/limits/", "/admin/access/",
 def test_pages_are_for_staff_who_may_view(path):
     assert Client().get(path).status_code == 302
     assert logged_in(VIEWERS).get(path).status_code in (200, 404)
-    from django.contrib.auth.models import User
-
     bare = Client()
     bare.force_login(User.objects.create_user("bare", is_staff=True))
     assert bare.get(path).status_code == 403

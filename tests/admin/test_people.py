@@ -6,18 +6,22 @@ import re
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User as Staff
 from django.test import Client
 
 from backend.principal import MASTER
 from backend.staff import ADMINISTRATORS, EDITORS, VIEWERS
 from objects import service
-from objects.users import passwords, second_factor
+from objects.users import roles, second_factor
 from objects.users.directory import search, standing, user_named
 from objects.users.models import FailedLogins, Identity, SecondFactor
+from objects.users.models import User as StoredUser
 from tests.admin.staff import logged_in
 from tests.callers import *  # noqa: F403
 from tests.people import PASSWORD, User, log_in, make_role, sign_up
 from tests.post import *  # noqa: F403
+from tests.rest import MASTER as MASTER_KEYS
+from tests.rest import Api
 
 pytestmark = pytest.mark.django_db
 
@@ -50,15 +54,10 @@ def test_users_are_found_by_the_beginning_of_a_name_an_address_or_by_id(ann):
     page = logged_in(VIEWERS).get(USERS, {"q": "ann"})
     assert ann.user_id in page.text
     assert bob.user_id in page.text
-    assert "Nobody" in logged_in_again().get(USERS, {"q": "zoe"}).text
 
 
-def logged_in_again() -> Client:
-    from django.contrib.auth.models import User as Staff
-
-    client = Client()
-    client.force_login(Staff.objects.get(username="viewers"))
-    return client
+def test_nobody_is_found_where_nobody_is(ann):
+    assert "Nobody" in logged_in(VIEWERS).get(USERS, {"q": "zoe"}).text
 
 
 def test_the_list_pages_from_the_newest_to_the_oldest_and_back():
@@ -77,9 +76,7 @@ def test_the_list_pages_from_the_newest_to_the_oldest_and_back():
     assert newer is not None
     assert "u54" in staff.get(USERS + newer[1]).text
     for odd in ("after=x", "before=%00", "after=W10", "after=WzEsMV0"):
-        assert "There is no such page" in staff.get(f"{USERS}?{odd}").text.replace(
-            "page: there", "There"
-        )
+        assert "there is no such page" in staff.get(f"{USERS}?{odd}").text
 
 
 def test_the_page_of_a_user_shows_all_that_there_is(ann, master):
@@ -112,8 +109,6 @@ def test_a_user_who_is_not_there(ann):
 
 # -- Doing -----------------------------------------------------------------------------------------
 
-SECOND = "admin:people_user_action"
-
 
 @pytest.mark.parametrize(
     ("name", "groups"),
@@ -131,8 +126,8 @@ SECOND = "admin:people_user_action"
 def test_who_may_do_what(ann, name, groups):
     for group in (VIEWERS, EDITORS, ADMINISTRATORS):
         staff = logged_in(group)
-        wanted = 403 if group not in groups else None
-        assert (staff.post(action(ann, name)).status_code == 403) == (wanted == 403), group
+        is_refused = staff.post(action(ann, name)).status_code == 403
+        assert is_refused == (group not in groups), group
         assert staff.get(action(ann, name)).status_code in (403, 405)
 
 
@@ -144,8 +139,6 @@ def test_strangers_do_nothing(ann):
 
 
 def test_without_the_token_of_the_form_nothing_is_done(ann):
-    from django.contrib.auth.models import User as Staff
-
     staff = Client(enforce_csrf_checks=True)
     staff.force_login(Staff.objects.create_superuser("root"))
     assert staff.post(action(ann, "revoke-all")).status_code == 403
@@ -154,10 +147,7 @@ def test_without_the_token_of_the_form_nothing_is_done(ann):
 
 def sessions_of(user: User) -> list[dict[str, Any]]:
     where = {"user": user.pointer}
-    from tests.rest import MASTER as KEYS
-    from tests.rest import Api
-
-    return Api(KEYS).get("/sessions", where=where).json["results"]
+    return Api(MASTER_KEYS).get("/sessions", where=where).json["results"]
 
 
 def test_a_session_ends_and_all_of_them(ann):
@@ -224,9 +214,7 @@ def test_a_lock_is_taken_off(ann, settings):
 def test_a_letter_for_a_new_password(ann, postbox):
     staff = logged_in(EDITORS)
     assert postbox.after(lambda: staff.post(action(ann, "send-reset"))).status_code == 302
-    assert "choose_password" in postbox.last_link() or "request_password_reset" in (
-        postbox.last_link()
-    )
+    assert "token=" in postbox.last_link()
     assert [letter.to for letter in postbox.letters] == [["ann@example.org"]]
     bob = sign_up("bob")
     refused = staff.post(action(bob, "send-reset"))
@@ -248,9 +236,7 @@ def test_a_second_factor_is_taken_off(ann):
 def test_an_identity_is_taken_off(ann):
     auth = {"github": {"id": "42"}}
     Identity.objects.create(provider="github", external_id="42", user_id=ann.user_id)
-    from objects.users.models import User as Stored
-
-    Stored.objects.filter(object_id=ann.user_id).update(auth_data=auth)
+    StoredUser.objects.filter(object_id=ann.user_id).update(auth_data=auth)
     staff = logged_in(ADMINISTRATORS)
     assert staff.post(action(ann, "unlink"), {"provider": ""}).status_code == 400
     assert staff.post(action(ann, "unlink"), {"provider": "mfa"}).status_code == 400
@@ -266,12 +252,6 @@ def test_a_user_is_deleted_when_that_is_confirmed(ann):
     assert staff.post(action(ann, "delete"), {"confirm": ann.user_id}).status_code == 302
     assert ann.get("/users/me").error == (400, 209)
     assert search("ann", 5) == []
-
-
-def test_guesses_are_not_what_staff_forget_for_others(ann):
-    FailedLogins.objects.create(user_id=ann.user_id, count=2)
-    passwords.forget_guesses("missing000")
-    assert standing(ann.user_id).failed_logins == 2
 
 
 # -- Roles -----------------------------------------------------------------------------------------
@@ -317,8 +297,6 @@ def test_members_are_taken_in_and_out(ann, master):
     assert staff.post(path, {"who": "ann@example.org", "add": "1"}).status_code == 302
     assert holds() == {"Ann"}
     assert staff.post(path, {"who": "Inner", "kind": "roles", "add": "1"}).status_code == 302
-    from objects.users import roles
-
     assert roles.tree(role, "Team").inside[0].role_id == inner
     assert staff.post(path, {"who": inner, "kind": "roles", "remove": "1"}).status_code == 302
     assert roles.tree(role, "Team").inside == []

@@ -59,7 +59,7 @@ def access(request: HttpRequest) -> HttpResponseBase:
     complaint = ""
     found = principal = None
     if asked.class_name and asked.action in ACTIONS:
-        action: Action = asked.action  # type: ignore[assignment]
+        action: Action = asked.action
         try:
             principal = _principal(asked)
             found = explain(principal, asked.class_name, action, asked.object_id)

@@ -7,12 +7,11 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.urls import reverse
 from django.utils.dateparse import parse_datetime
 
-from backend import log_search
+from backend import log_search, log_store
 from backend.admin_base import page, render
 from backend.log_search import LEVELS, Entry, LogUnavailable, Page, Wanted
 
@@ -21,8 +20,10 @@ PROCESSES: Final = ("web", "realtime", "worker", "beat", "manage")
 _ON_A_PAGE = 100
 _LONGEST = 200  # characters of what is asked for
 
-# What a line shows by itself, or every record has.
-_IN_THE_LINE = frozenset({"event", "timestamp", "level", "process", "request_id", "logger"})
+# What a line shows in a place of its own, or is too long for one.
+_IN_THE_LINE = frozenset(
+    {"event", "timestamp", "level", "process", "request_id", "logger", "exception", "shortened"}
+)
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def logs(request: HttpRequest) -> HttpResponseBase:
         read_no_further=found.older is not None and len(found.entries) < _ON_A_PAGE,
         most_read=log_search.MOST_READ,
         complaint=complaint,
-        is_off=not settings.LOG_KEEP,
+        is_off=not log_store.is_on(),
     )
 
 

@@ -105,7 +105,7 @@ def _show(
     response = render(
         request,
         "admin/people/role.html",
-        str(role.get("name", role_id)),
+        f"Role {role.get('name', role_id)}",
         role=_row(role),
         members=[(str(one["objectId"]), one.get("username") or "") for one in members.rows],
         newer=members.before.encode() if members.before else "",
@@ -131,7 +131,7 @@ def members(request: HttpRequest, role_id: str) -> HttpResponseBase:
         get("_Role", role_id)
         member = _member(kind, request.POST.get("who", "").strip()[:LONGEST])
         operator = "AddRelation" if adds else "RemoveRelation"
-        body = {kind: {"__op": operator, "objects": [member]}}
+        body: Wire = {kind: {"__op": operator, "objects": [member]}}
         service.update(principal_for(request.user, CHANGE), "_Role", role_id, body)
     except ServiceError as error:
         try:

@@ -110,7 +110,7 @@ def show_user(
     response = render(
         request,
         "admin/people/user.html",
-        str(user.get("username") or user_id),
+        f"User {user.get('username') or user_id}",
         user_row=_row(user) | {"updated": time_of(user["updatedAt"])},
         acl=_json(user["ACL"]) if "ACL" in user else "",
         fields=sorted((name, _json(value)) for name, value in user.items() if name not in _KNOWN),
