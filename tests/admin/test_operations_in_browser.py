@@ -202,7 +202,7 @@ def test_why_a_user_may_and_another_may_not(page, ann):
     expect(answer).to_contain_text("Inner → Team")
     look(page, "access_yes")
     page.locator("select[name=action]").select_option("update")
-    page.get_by_label("User").fill(bob.name)
+    page.locator("input[name=user]").fill(bob.name)
     page.get_by_role("button", name="Why?").click()
     expect(answer).to_contain_text("No, the caller may not.")
     expect(answer).to_contain_text("Pointer permissions decides")
