@@ -26,7 +26,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backend.settings")
 app = Celery("backend")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
-app.autodiscover_tasks(["functions.jobs", "objects.files", "objects.users"])
+app.autodiscover_tasks(["functions.hooks", "functions.jobs", "objects.files", "objects.users"])
 
 HEADER = "request_id"
 _SIGN_EVERY = 5.0  # seconds

@@ -94,6 +94,13 @@ DEFAULTS: dict[str, Any] = {
     # Server functions: modules with functions, triggers and jobs; the time for a call, in seconds
     "CLOUD_MODULES": (),
     "FUNCTION_TIME_LIMIT": 30.0,
+    # Webhooks: what they are proven with, seconds for a call, networks of our own that may be
+    # called, days that deliveries are kept
+    "WEBHOOK_KEY": "",
+    "WEBHOOK_SECRET": "",
+    "WEBHOOK_TIMEOUT": 10,
+    "WEBHOOK_ALLOW_PRIVATE": (),
+    "WEBHOOK_RETENTION": 7,
     # Jobs: seconds a run may take, seconds between signs of life, days that runs are kept
     "JOB_TIME_LIMIT": 3600,
     "JOB_HEARTBEAT": 10,
@@ -169,6 +176,11 @@ class ServiceSettings:
     IDEMPOTENCY_TTL: int
     CLOUD_MODULES: tuple[str, ...]
     FUNCTION_TIME_LIMIT: float
+    WEBHOOK_KEY: str
+    WEBHOOK_SECRET: str
+    WEBHOOK_TIMEOUT: int
+    WEBHOOK_ALLOW_PRIVATE: tuple[str, ...]
+    WEBHOOK_RETENTION: int
     JOB_TIME_LIMIT: int
     JOB_HEARTBEAT: int
     JOB_STATUS_KEEP: int

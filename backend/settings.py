@@ -25,6 +25,7 @@ from backend import (
     mail_settings,
     provider_settings,
     request_settings,
+    webhook_settings,
 )
 from backend.conf import DEFAULTS
 from backend.embedded.folder import DataFolder
@@ -148,6 +149,8 @@ _service["PASSWORD_MESSAGE"] = environment.text("PASSWORD_MESSAGE", DEFAULTS["PA
 _service["CLOUD_MODULES"] = environment.words("CLOUD_MODULES")
 _service["FUNCTION_TIME_LIMIT"] = environment.whole("FUNCTION_TIME_LIMIT", 30, most=3600)
 _service |= job_settings.service_values()
+_service |= webhook_settings.service_values()
+_service["WEBHOOK_ALLOW_PRIVATE"] = _networks("WEBHOOK_ALLOW_PRIVATE")
 SERVICE = _service
 # What the environment says of feature flags, by its names: on or not, and a percentage or None.
 FEATURE_OVERRIDES = feature_settings.overrides()
@@ -260,6 +263,7 @@ CELERY_BEAT_SCHEDULE = {
         "options": {"expires": 3600.0},
     },
 }
+CELERY_BEAT_SCHEDULE |= webhook_settings.SCHEDULE
 CELERY_BEAT_SCHEDULE |= job_settings.beat_schedule(_service["JOB_HEARTBEAT"])
 if _service["FILE_CLEAN_UP"]:
     CELERY_BEAT_SCHEDULE["clean-files"] = {

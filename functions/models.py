@@ -37,4 +37,5 @@ class FeatureFlag(models.Model):
 
 
 # Django looks for an application's models here.
+from functions.hooks import models as hooks  # noqa: E402, F401
 from functions.jobs import models as jobs  # noqa: E402, F401

@@ -92,7 +92,9 @@ class Registry:
         self.on_trigger: Callable[[Trigger], Callable[[], None]] | None = None
         """Makes a trigger heard where its event happens; gives what undoes that."""
         self.caller: Callable[[str, Mapping[str, Any], Principal], Any] | None = None
-        """Calls a function for other server code. Both are put here by the modules above."""
+        """Calls a function for other server code. These are put here by the modules above."""
+        self.elsewhere: Callable[[str], Function | None] = lambda name: None
+        """Finds a function that isn't Python."""
         self._undo: list[Callable[[], None]] = []
 
     def add_function(self, function: Function) -> None:
@@ -144,8 +146,8 @@ def place_of(body: Callable[..., Any]) -> str:
 
 
 def find_function(name: str) -> Function | None:
-    """The function of this name, if it is one of Python."""
-    return registry.functions.get(name)
+    """The function of this name: one of Python, else a webhook."""
+    return registry.functions.get(name) or registry.elsewhere(name)
 
 
 def unknown_function(name: str) -> ScriptFailed:
@@ -260,8 +262,13 @@ def trigger(
     return register
 
 
+def is_name(name: str) -> bool:
+    """Whether a function or job may be called this."""
+    return _NAME(name) is not None
+
+
 def _checked_name(name: str) -> str:
-    if not _NAME(name):
+    if not is_name(name):
         raise ValueError(f"{name!r} is no name for a function or job")
     return name
 

@@ -9,6 +9,12 @@ from backend.api.openapi.service_routes import contribute_service
 from backend.api.openapi.views import DocsPage, DocumentView
 from backend.api.server_info import ServerInfoView
 from functions.views.functions import FunctionView
+from functions.views.hooks import (
+    FunctionHooksView,
+    FunctionHookView,
+    TriggerHooksView,
+    TriggerHookView,
+)
 from functions.views.jobs import (
     JobSchedulesView,
     JobScheduleView,
@@ -94,6 +100,10 @@ urlpatterns = [
     path("events/<str:name>", EventView.as_view()),
     path("events", EventsView.as_view()),
     path("serverInfo", ServerInfoView.as_view()),
+    path("hooks/functions/<str:name>", FunctionHookView.as_view()),
+    path("hooks/functions", FunctionHooksView.as_view()),
+    path("hooks/triggers/<str:class_name>/<str:trigger_name>", TriggerHookView.as_view()),
+    path("hooks/triggers", TriggerHooksView.as_view()),
     path("schemas", SchemasView.as_view()),
     path("schemas/<str:class_name>", SchemaView.as_view()),
     path("purge/<str:class_name>", PurgeView.as_view()),

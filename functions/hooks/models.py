@@ -1,0 +1,90 @@
+"""Where webhooks and their deliveries are. ``service`` and ``outbox`` write them."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+
+
+class Hook(models.Model):
+    """A webhook: of a function (``function_name``) or of a trigger of a class (the other two).
+
+    ``trigger_name`` is Parse's name for the event. After a call that failed for lack of an answer,
+    deliveries wait until ``rests_until``.
+    """
+
+    function_name = models.TextField(null=True, db_collation="C")
+    class_name = models.TextField(null=True, db_collation="C")
+    trigger_name = models.TextField(null=True, db_collation="C")
+    url = models.TextField()
+    rests_until = models.DateTimeField(null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        db_table = "functions_hook"
+        ordering = ("class_name", "trigger_name", "function_name")
+        verbose_name = "webhook"
+        constraints = (
+            models.UniqueConstraint(fields=("function_name",), name="functions_hook_function"),
+            models.UniqueConstraint(
+                fields=("class_name", "trigger_name"), name="functions_hook_trigger"
+            ),
+            models.CheckConstraint(
+                condition=(
+                    Q(function_name__isnull=False, class_name=None, trigger_name=None)
+                    | Q(
+                        function_name=None,
+                        class_name__isnull=False,
+                        trigger_name__isnull=False,
+                    )
+                ),
+                name="functions_hook_is_one_kind",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.function_name or f"{self.trigger_name} of {self.class_name}"
+
+
+class Delivery(models.Model):
+    """One thing that a webhook has to be told, in a transaction with what it is about.
+
+    ``due_at`` is when it is sent next, or again; ``key`` is the same each time. ``hook_id`` may be
+    the id of a hook that is gone.
+    """
+
+    class State(models.TextChoices):
+        PENDING = "pending", "to be delivered"
+        DELIVERED = "delivered", "delivered"
+        DEAD = "dead", "given up"
+
+    key = models.TextField(unique=True, db_collation="C")
+    hook_id = models.BigIntegerField()
+    about = models.TextField()
+    body = models.TextField()
+    state = models.TextField(choices=State.choices, default=State.PENDING)
+    attempts = models.PositiveSmallIntegerField(default=0)
+    last_error = models.TextField(default="", blank=True)
+    created_at = models.DateTimeField()
+    due_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        db_table = "functions_delivery"
+        ordering = ("-id",)
+        verbose_name = "webhook delivery"
+        verbose_name_plural = "webhook deliveries"
+        indexes = (
+            models.Index(
+                fields=("due_at",), name="functions_delivery_due", condition=Q(state="pending")
+            ),
+            models.Index(
+                fields=("ended_at",),
+                name="functions_delivery_ended",
+                condition=Q(ended_at__isnull=False),
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.key
