@@ -2,13 +2,14 @@
 
 While it is on, every write is refused with ``UnderMaintenance``: by clients and by the master key,
 whatever the transport. Nothing of this is kept in memory. Each statement that writes reads the
-switch in its own snapshot (``guard``), and whatever takes several statements reads it at the
-beginning of its transaction (``check``, ``writing``), so it holds in all processes at once.
+switch in its own snapshot (``guard``), and whatever takes several statements reads it at its
+beginning (``check``, ``writing``, ``storing``), so it holds in all processes at once.
 
 ``on`` returns when it is in force. A transaction that has read the switch while it was off keeps a
 lock on the view ``objects_read_only`` until it ends; ``on`` sets the switch, commits, and waits
-for those that hold such a lock. Whoever comes later sees the switch: PostgreSQL takes the snapshot
-of a statement after its locks. So when ``on`` returns, every write is there as a whole or refused.
+for those that hold such a lock (``storing`` has one of its own). Whoever comes later sees the
+switch: PostgreSQL takes the snapshot of a statement after its locks. So when ``on`` returns, every
+write is there as a whole or refused.
 """
 
 from __future__ import annotations
@@ -138,18 +139,22 @@ def _checked(message: str) -> str:
     return text or DEFAULT_MESSAGE
 
 
-_WRITERS = """
-SELECT l.virtualtransaction, l.pid, COALESCE(a.application_name, ''),
-       COALESCE(extract(epoch FROM clock_timestamp() - a.xact_start), 0)
+# Any two numbers that nothing else locks.
+_STORING: Final = (7_316_504, 119)
+_WRITERS: Final = f"""
+SELECT CASE l.locktype WHEN 'relation' THEN l.virtualtransaction ELSE 'pid ' || l.pid END,
+       l.pid, COALESCE(a.application_name, ''),
+       COALESCE(extract(epoch FROM clock_timestamp() - COALESCE(a.xact_start, a.state_change)), 0)
 FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid
-WHERE l.locktype = 'relation' AND l.relation = 'objects_read_only'::regclass
+WHERE (l.locktype = 'relation' AND l.relation = 'objects_read_only'::regclass
+       OR l.locktype = 'advisory' AND (l.classid, l.objid, l.objsubid) = {(*_STORING, 2)})
 AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
 AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
 """
 
 
 def _wait_for_writers(limit: float) -> None:
-    """Wait until the transactions that have read the switch by now are over."""
+    """Wait until those who have read the switch by now are done."""
     end = time.monotonic() + limit
     waited_for: set[str] | None = None
     while True:
@@ -204,20 +209,28 @@ def check() -> None:
 
 
 @contextmanager
-def writing(*, elsewhere: bool = False) -> Iterator[None]:
-    """A transaction that may write, from its beginning to its end; ``UnderMaintenance`` if not.
-
-    ``elsewhere`` is for what isn't written to the database and may keep it waiting.
-    """
+def writing() -> Iterator[None]:
+    """A transaction that may write, from its beginning to its end; ``UnderMaintenance`` if not."""
     with transaction.atomic():
-        if elsewhere:
-            fetch(
-                "SELECT set_config('idle_in_transaction_session_timeout', '0', true)",
-                (),
-                prepare=True,
-            )
         check()
         yield
+
+
+@contextmanager
+def storing() -> Iterator[None]:
+    """As ``writing``, but no transaction: for what is written to other places as well."""
+    # Shared by all, and nobody takes it otherwise: it never waits.
+    fetch("SELECT pg_advisory_lock_shared(%s, %s)", _STORING, prepare=True)
+    try:
+        check()
+        yield
+    finally:
+        try:
+            fetch("SELECT pg_advisory_unlock_shared(%s, %s)", _STORING, prepare=True)
+        except (ServiceError, psycopg.Error):
+            # The lock ends with the connection, at the latest.
+            if not transaction.get_connection().in_atomic_block:
+                transaction.get_connection().close()
 
 
 def comes_first(write: Callable[_P, _T]) -> Callable[_P, _T]:

@@ -22,7 +22,6 @@ from backend.errors import (
     MasterKeyRequired,
     ObjectNotFound,
     OperationForbidden,
-    UnderMaintenance,
 )
 from backend.logs import get_logger
 from backend.principal import EVERYBODY, Principal
@@ -125,23 +124,23 @@ def upload(
         readers=notes.readers,
     )
     record = file_triggers.before_save(principal, record)
+    with maintenance.storing():
+        _store(record, upload, name)
+    file_triggers.done("after_save", principal, record)
+    return record
+
+
+def _store(record: FileRecord, upload: Upload, name: str) -> None:
     # The row first: bytes that no row knows of would never be found again.
-    with maintenance.writing():
-        records.add(record)
+    records.add(record)
     try:
-        with maintenance.writing(elsewhere=True):
-            storage.save(record.name, upload.content(record.content_type))
-    except UnderMaintenance:
-        records.remove(record.name)
-        raise
+        storage.save(record.name, upload.content(record.content_type))
     except Exception as error:
         log.error("a file can't be stored", name=record.name, exc_info=error)
         with suppress(Exception):
             storage.delete(record.name)
             records.remove(record.name)
         raise FileSaveFailed(f"Could not store file: {name}.") from error
-    file_triggers.done("after_save", principal, record)
-    return record
 
 
 def open_file(principal: Principal | None, name: str, link: Link | None) -> FileRecord:
@@ -199,7 +198,7 @@ def delete(principal: Principal, name: str) -> None:
 
 def remove(name: str) -> None:
     """Remove a file, whoever asks. Raises ``FileDeleteFailed`` when the storage fails."""
-    with maintenance.writing(elsewhere=True):
+    with maintenance.storing():
         try:
             storage.delete(name)
         except Exception as error:

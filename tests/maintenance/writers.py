@@ -103,7 +103,10 @@ class Creator(Writer):
 
 
 class BatchOfFive(Writer):
-    """Five objects and a step of a counter in one transaction."""
+    """Five objects and a step of a counter in one transaction.
+
+    It goes on reading before it ends, so that some are always under way with all written.
+    """
 
     def __init__(self, port: int, name: str, counter: str) -> None:
         super().__init__(port, name)
@@ -117,7 +120,9 @@ class BatchOfFive(Writer):
             "path": f"/api/classes/Counter/{self._counter}",
             "body": {"steps": {"__op": "Increment", "amount": 1}},
         }
-        body = {"transaction": True, "requests": [*requests[:3], step, *requests[3:]]}
+        reads = [{"method": "GET", "path": f"/api/classes/Counter/{self._counter}"}] * 30
+        requests = [*requests[:3], step, *requests[3:], *reads]
+        body = {"transaction": True, "requests": requests}
         return _outcome(*call("POST", "/batch", body))
 
 
