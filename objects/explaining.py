@@ -5,7 +5,8 @@ and for their reasons, in the order in which the door asks them; the condition t
 held against the object by ``core.matching``, the meaning that the database's answer is tested
 against. What comes out is that answer, and a sentence for each rule that had a say.
 
-Triggers, validation and unique fields come after these rules, and may still refuse a write.
+Triggers, validation and unique fields come besides these rules: triggers may narrow what is read
+and refuse what is written. Which a class has is said; what they would do is not asked.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Literal, TypeAlias
 
 from backend.errors import ObjectNotFound, ServiceError
 from backend.principal import Principal
-from objects import registry, store
+from objects import maintenance, registry, store, triggers
 from objects.core.class_permissions import READ_ACTIONS, Action
 from objects.core.matching import matches
 from objects.core.names import is_object_id, shown
@@ -38,10 +39,19 @@ from objects.reason_texts import Said, say
 from objects.service.current import with_current_classes
 from objects.service.growing import check_may_create_class
 from objects.tables import ClassTable
+from objects.triggers import Event
 from objects.users import roles
 
 Verdict: TypeAlias = Literal["yes", "no", "depends"]
 Wire: TypeAlias = dict[str, Json]
+
+_EVENTS: Mapping[str, tuple[Event, ...]] = {
+    "read": ("before_find", "after_find"),
+    "create": ("before_save",),
+    "update": ("before_save",),
+    "addField": ("before_save",),
+    "delete": ("before_delete",),
+}
 
 
 @dataclass(frozen=True)
@@ -73,7 +83,7 @@ class Explanation:
     ``verdict`` is ``depends`` where the caller may with some objects and none was named. ``steps``
     are in the order in which the rules are asked, ``decided`` is the one on which it hangs.
     ``error`` is what a refused caller is told, if anything. ``hidden`` are fields of a read that
-    isn't refused.
+    isn't refused. ``triggers`` are those of the class that the action would run.
     """
 
     verdict: Verdict
@@ -81,6 +91,7 @@ class Explanation:
     decided: Step
     error: ServiceError | None = None
     hidden: tuple[Hidden, ...] = ()
+    triggers: tuple[Event, ...] = ()
 
 
 def explain(
@@ -116,9 +127,19 @@ class _Inquiry:
         # A find that finds nothing is no error.
         is_refused = verdict == "no" and self.action not in ("find", "count")
         error = ObjectNotFound() if is_refused else None
-        return Explanation(verdict, tuple(self.steps), self._decided(verdict), error, hidden)
+        events = _EVENTS["read" if self.action in READ_ACTIONS else self.action]
+        return Explanation(
+            verdict,
+            tuple(self.steps),
+            self._decided(verdict),
+            error,
+            hidden,
+            tuple(event for event in events if triggers.has(self.class_name, event)),
+        )
 
     def _answer(self) -> tuple[Verdict, tuple[Hidden, ...]]:
+        if self.action not in READ_ACTIONS:
+            self._check_maintenance()
         table = registry.find(self.class_name)
         if table is None:
             self._without_class()
@@ -156,6 +177,14 @@ class _Inquiry:
         return next((step for step in reversed(alike) if not step.is_open), alike[-1])
 
     # -- What the door asks, in its order ---------------------------------------------------------
+
+    def _check_maintenance(self) -> None:
+        try:
+            maintenance.check()
+        except ServiceError:
+            self._add("maintenance", "no", "Maintenance mode is on: every write is refused.")
+            raise
+        self._add("maintenance", "yes", "Maintenance mode is off.", is_open=True)
 
     def _without_class(self) -> None:
         name = shown(self.class_name)

@@ -205,7 +205,7 @@ def test_why_a_user_may_and_another_may_not(page, ann):
     page.locator("input[name=user]").fill(bob.name)
     page.get_by_role("button", name="Why?").click()
     expect(answer).to_contain_text("No, the caller may not.")
-    expect(answer).to_contain_text("Pointer permissions decides")
+    expect(answer).to_contain_text("Decided by: pointer permissions.")
     look(page, "access_no")
     page.locator("select[name=caller]").select_option("public")
     page.get_by_label("with the object").fill("")

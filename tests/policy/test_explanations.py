@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from backend.errors import ServiceError
 from backend.principal import CLIENT, MASTER, READ_ONLY_MASTER, Principal
-from objects import registry, service
+from objects import maintenance, registry, service, triggers
 from objects.core.class_permissions import ACTIONS
 from objects.core.find_options import FindLimits, parse_find_options
 from objects.explaining import Explanation, explain
@@ -308,6 +308,36 @@ def test_who_hides_a_field_is_named(docs):
     permit("Doc", **PUBLIC, protectedFields={"*": ["secret"], "authenticated": ["secret", "note"]})
     hidden = explain(STRANGER, "Doc", "get", docs["own"]).hidden
     assert [(one.name, one.groups) for one in hidden] == [("secret", ("*", "authenticated"))]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_in_maintenance_mode_every_write_is_refused_by_it_and_no_read():
+    registry.forget_all()
+    doc = make("Doc", note=0, ACL={OWNER_ID: {"read": True, "write": True}})
+    maintenance.on()
+    try:
+        for principal in CALLERS.values():
+            for action in (*OF_OBJECTS, "create"):
+                agrees(principal, "Doc", action, doc)
+        assert decided(MASTER, "update", doc)[0] == "maintenance"
+        assert decided(CLIENT, "create")[0] == "maintenance"
+    finally:
+        maintenance.off()
+
+
+def test_triggers_that_have_a_say_are_named(docs):
+    def nothing(occasion: triggers.Occasion) -> None:
+        pass
+
+    triggers.register("before_save", "Doc", nothing)
+    triggers.register("after_find", "Doc", nothing)
+    try:
+        assert explain(CLIENT, "Doc", "update", docs["own"]).triggers == ("before_save",)
+        assert explain(CLIENT, "Doc", "delete", docs["own"]).triggers == ()
+        assert explain(CLIENT, "Doc", "find").triggers == ("after_find",)
+    finally:
+        triggers.unregister("before_save", "Doc", nothing)
+        triggers.unregister("after_find", "Doc", nothing)
 
 
 def test_there_is_a_way_to_every_role_that_is_held_and_to_no_other(master):

@@ -70,5 +70,7 @@ def _lines(found: Explanation) -> list[str]:
     for step in found.steps:
         lines.append(f"  {_SIGNS[step.verdict]} {step.rule}: {step.text}")
         lines.extend(f"      {detail}" for detail in step.details)
+    if found.triggers:
+        lines.append(f"  triggers come besides: {', '.join(found.triggers)}")
     lines.extend(f"  hidden: {one.name} (by {', '.join(one.groups)})" for one in found.hidden)
     return lines
