@@ -9,6 +9,7 @@ Only a row that is still as the code had it follows when the code says something
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -118,6 +119,31 @@ def _crontab(timing: Cron) -> CrontabSchedule:
     }
     found = CrontabSchedule.objects.filter(**fields).first()
     return found or CrontabSchedule.objects.create(**fields)
+
+
+@dataclass(frozen=True, slots=True)
+class OneRun:
+    """A schedule for one run. Beat may send it twice; its ``occasion`` is the same then."""
+
+    row_id: int
+    occasion: str
+
+
+def once(name: str | None) -> OneRun | None:
+    """The schedule of this name, if it is for one run."""
+    row = rows().filter(name=name, clocked__isnull=False).first() if name else None
+    if row is None:
+        return None
+    return OneRun(row.pk, f"{row.pk} {row.clocked.clocked_time.isoformat()}")
+
+
+def switch_off(schedule: OneRun) -> None:
+    """Its run is there: beat needn't look at it any more."""
+    with transaction.atomic():
+        row = rows().select_for_update(of=("self",)).filter(pk=schedule.row_id).first()
+        if row is not None:
+            row.enabled = False
+            row.save()
 
 
 # -- What the code says ----------------------------------------------------------------------------

@@ -10,9 +10,8 @@ from backend.conf import service_settings
 from backend.errors import ServiceError
 from backend.logs import get_logger
 from backend.principal import MASTER
-from functions.jobs import records
+from functions.jobs import records, schedules
 from functions.jobs.running import execute
-from functions.jobs.schedules import START_TASK, synchronise
 from functions.jobs.starting import RUN_TASK, JobBusy, start
 from functions.jobs.tending import tend
 
@@ -25,20 +24,29 @@ def run_job(status_id: str) -> None:
     execute(status_id)
 
 
-@shared_task(name=START_TASK, bind=True, ignore_result=True)
+@shared_task(name=schedules.START_TASK, bind=True, ignore_result=True)
 def start_scheduled_job(
     self: Task[Any, Any], job: str, params: dict[str, Any] | None = None
 ) -> None:
     """Start a job because its schedule says so. A tick that comes twice starts it once."""
     given = params or {}
+    once = schedules.once(getattr(self.request, "periodic_task_name", None))
     try:
-        start(job, given, source="schedule", principal=MASTER, occasion=self.request.id)
+        start(
+            job,
+            given,
+            source="schedule",
+            principal=MASTER,
+            occasion=once.occasion if once else self.request.id,
+        )
     except JobBusy:
         records.note_skipped(job)
         log.warning("schedule skipped: the job is under way", job=job)
     except ServiceError as error:
         records.add_failed(job, given, source="schedule", error=error.message)
         log.error("schedule can't start its job", job=job, error=error.message)
+    if once is not None:
+        schedules.switch_off(once)
 
 
 @shared_task(name="functions.tend_jobs", ignore_result=True)
@@ -58,4 +66,4 @@ def remove_old_job_runs() -> None:
 
 @signals.beat_init.connect
 def _synchronise_schedules(**kwargs: Any) -> None:
-    synchronise()
+    schedules.synchronise()

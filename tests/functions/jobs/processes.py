@@ -1,0 +1,97 @@
+"""Workers and beat as real processes on the database of the test run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import psutil
+import redis
+from django.conf import settings
+
+from backend.principal import MASTER
+from objects import service
+from objects.core.query import FindOptions
+from objects.core.query_parser import parse_where
+from tests.other_process import ROOT, database_url
+
+PATIENCE = 90  # seconds, for a machine that is busy with other things
+_PAUSE = 0.05
+_T = TypeVar("_T")
+
+
+class Processes:
+    """The processes by their roles."""
+
+    def __init__(self) -> None:
+        self.running: dict[str, subprocess.Popen[bytes]] = {}
+        self.environment = {
+            **os.environ,
+            "DATABASE_URL": database_url(),
+            "LOG_LEVEL": "ERROR",
+            "CLOUD_MODULES": "tests.functions.jobs.cloud",
+            "JOB_HEARTBEAT": "1",
+            "JOB_CONCURRENCY": "4",
+            "WORKER_CONCURRENCY": "1",
+        }
+
+    def start(self, role: str) -> None:
+        self.running[role] = subprocess.Popen(
+            [sys.executable, "-m", "backend.serve", role], cwd=ROOT, env=self.environment
+        )
+
+    def kill(self, role: str) -> None:
+        """As ``kill -9`` to the process and to its children, so that none can say goodbye."""
+        process = self.running.pop(role)
+        family = [psutil.Process(process.pid)]
+        family += family[0].children(recursive=True)
+        for one in family:
+            one.kill()
+        psutil.wait_procs(family, timeout=PATIENCE)
+        process.wait(PATIENCE)
+
+    def stop(self) -> None:
+        for process in self.running.values():
+            process.terminate()
+        for process in self.running.values():
+            process.wait(PATIENCE)
+
+
+def say(word: str) -> None:
+    """Let a job go on that waits for the word."""
+    with redis.Redis.from_url(settings.REDIS_URL) as client:
+        client.rpush(f"tests:{word}", "go on")
+
+
+def until(ask: Callable[[], _T]) -> _T:
+    """What ``ask`` gives as soon as that is something."""
+    end = time.monotonic() + PATIENCE
+    while not (found := ask()):
+        assert time.monotonic() < end, "It didn't happen."
+        time.sleep(_PAUSE)
+    return found
+
+
+def find(class_name: str, **where: Any) -> list[dict[str, Any]]:
+    """The committed objects of a class."""
+    options = FindOptions(where=parse_where(where), limit=1000)
+    return service.find(MASTER, class_name, options).objects()
+
+
+def status(status_id: str) -> dict[str, Any]:
+    (found,) = find("_JobStatus", objectId=status_id)
+    return found
+
+
+def ended(status_id: str) -> dict[str, Any]:
+    """The run, when it is over."""
+    return until(lambda: (now := status(status_id)).get("finishedAt") and now)
+
+
+def saying(status_id: str) -> str:
+    """The first message of a run."""
+    return str(until(lambda: status(status_id).get("message")))

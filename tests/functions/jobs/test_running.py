@@ -1,0 +1,226 @@
+"""Runs in real workers: how they end, what they say meanwhile, and what becomes of them when a
+worker dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from backend.principal import MASTER
+from functions.jobs import records
+from functions.jobs.starting import JobBusy, publish, start
+from functions.registry import registry
+from objects.database import fetch
+from tests.functions.jobs.processes import Processes, ended, find, say, saying, status, until
+from tests.threads import at_once
+
+pytestmark = [pytest.mark.process, pytest.mark.usefixtures("known_jobs")]
+
+
+@pytest.fixture(scope="module")
+def processes(emptied: None, django_db_setup: None, django_db_blocker: Any) -> Iterator[Processes]:
+    """A worker, a worker for jobs, and beat. What tests do is committed."""
+    with django_db_blocker.unblock():
+        found = Processes()
+        for role in ("jobs", "worker", "beat"):
+            found.start(role)
+        yield found
+        found.stop()
+
+
+@pytest.fixture(autouse=True)
+def db(processes: Processes) -> None:
+    """In place of a transaction for each test: the processes have to see what is done."""
+
+
+def begin(name: str, **params: Any) -> str:
+    return start(name, params, source="api", principal=MASTER)
+
+
+def test_a_run_succeeds_in_another_process_with_the_rights_of_the_master_key() -> None:
+    run = ended(begin("cloud_note", text="hello", times=2))
+    assert run["status"] == "succeeded"
+    assert run["attempt"] == 1
+    assert run["message"].startswith("2 written by ")
+    assert run["message"] != f"2 written by {os.getpid()}"
+    assert len(find("JobNote", by=run["objectId"])) == 2
+    times = [run[name]["iso"] for name in ("startedAt", "finishedAt")]
+    assert run["createdAt"] <= times[0] <= times[1] == run["updatedAt"]
+
+
+def test_any_result_becomes_the_message() -> None:
+    assert ended(begin("cloud_adds_up"))["message"] == '{"sum":3}'
+
+
+def test_an_exception_is_told_by_a_neutral_text_with_the_request_s_id() -> None:
+    run = ended(begin("cloud_breaks"))
+    assert run["status"] == "failed"
+    assert run["error"] == run["message"]
+    assert run["error"].startswith("The job cloud_breaks failed. Request id: ")
+    assert "s3cr3t" not in str(run)
+
+
+def test_an_error_for_clients_is_told_as_it_is() -> None:
+    run = ended(begin("cloud_refuses"))
+    assert (run["status"], run["error"]) == ("failed", "The report is there already.")
+
+
+def test_a_job_can_not_end_its_worker() -> None:
+    assert ended(begin("cloud_exits"))["status"] == "failed"
+    assert ended(begin("cloud_adds_up"))["status"] == "succeeded"
+
+
+def test_a_run_that_takes_too_long_fails() -> None:
+    run = ended(begin("cloud_spins_too_long"))
+    assert run["error"] == "The job cloud_spins_too_long took longer than 1 seconds."
+
+
+def test_signs_of_life_come_also_while_a_job_computes() -> None:
+    made = begin("cloud_spins", seconds=4)
+    until(lambda: status(made)["status"] == "running")
+    seen = {status(made)["heartbeatAt"]["iso"]}
+    until(lambda: seen.add(status(made)["heartbeatAt"]["iso"]) or len(seen) > 2)
+    assert ended(made)["status"] == "succeeded"
+
+
+def test_messages_are_seen_at_once_and_the_last_one_stays() -> None:
+    made = begin("cloud_talks", word="talk")
+    until(lambda: status(made).get("message") == "999 of 1000  done")
+    assert find("JobNote", text="talk") == []
+    say("talk")
+    assert ended(made)["message"] == "999 of 1000  done"
+    assert len(find("JobNote", text="talk")) == 1
+
+
+def test_of_many_that_start_a_job_at_once_one_does() -> None:
+    def try_it(number: int) -> str | None:
+        try:
+            return begin("cloud_alone", word=f"alone {number}")
+        except JobBusy:
+            return None
+
+    made = [one for one in at_once([lambda n=n: try_it(n) for n in range(8)]) if one]
+    assert len(made) == 1
+    until(lambda: status(made[0])["status"] == "running")
+    with pytest.raises(JobBusy, match="already running"):
+        begin("cloud_alone", word="later")
+    say(status(made[0])["params"]["word"])
+    ended(made[0])
+
+
+def test_a_task_that_comes_again_does_nothing() -> None:
+    made = begin("cloud_waits", word="again")
+    first = saying(made)
+    for _ in range(3):
+        publish(made, registry.jobs["cloud_waits"])
+    # A later run is begun after them.
+    ended(begin("cloud_adds_up"))
+    say("again")
+    run = ended(made)
+    assert (run["attempt"], run["message"], run["status"]) == (1, "heard", "succeeded")
+    publish(made, registry.jobs["cloud_waits"])
+    ended(begin("cloud_adds_up"))
+    assert status(made) == run
+    assert first.isdigit()
+
+
+def test_a_run_whose_process_is_killed_has_failed() -> None:
+    made = begin("cloud_waits", word="nobody says this")
+    os.kill(int(saying(made)), signal.SIGKILL)
+    run = ended(made)
+    assert (run["status"], run["error"]) == ("failed", "The worker died.")
+    assert run["attempt"] == 1
+    # And the job may be started again.
+    again = begin("cloud_waits", word="again")
+    say("again")
+    assert ended(again)["status"] == "succeeded"
+
+
+def test_a_job_that_bears_it_is_run_again() -> None:
+    made = begin("cloud_comes_back", word="nobody says this either")
+    os.kill(int(saying(made)), signal.SIGKILL)
+    run = ended(made)
+    assert (run["status"], run["message"]) == ("succeeded", "attempt 2")
+
+
+def test_a_run_is_found_dead_when_its_whole_worker_is_killed(processes: Processes) -> None:
+    made = begin("cloud_waits", word="nor this")
+    saying(made)
+    processes.kill("jobs")
+    run = ended(made)
+    assert (run["status"], run["error"]) == ("failed", "The worker died.")
+    waiting = begin("cloud_note", text="after the end")
+    processes.start("jobs")
+    assert ended(waiting)["status"] == "succeeded"
+
+
+def test_who_holds_a_run_no_longer_is_stopped() -> None:
+    made = begin("cloud_spins", seconds=60)
+    until(lambda: status(made)["status"] == "running")
+    fetch(
+        "UPDATE functions_job_status SET attempt = 7 WHERE object_id = %s", (made,), prepare=False
+    )
+    # The process is free again long before the job would have ended.
+    for number in range(8):
+        assert ended(begin("cloud_note", text=str(number)))["status"] == "succeeded"
+    run = records.Run(made, 7, "cloud_spins", {})
+    assert ended(made)["error"] == "The worker died."
+    assert not records.beat(run, "too late")
+
+
+def test_workers_are_told_again_of_a_run_that_the_broker_has_lost() -> None:
+    lost = records.add("cloud_adds_up", {}, source="api", exclusive=True)
+    assert lost is not None
+    fetch(
+        "UPDATE functions_job_status SET updated_at = now() - interval '1 hour'"
+        " WHERE object_id = %s",
+        (lost,),
+        prepare=False,
+    )
+    assert ended(lost)["status"] == "succeeded"
+
+
+def test_beat_starts_a_job_again_and_again() -> None:
+    def runs() -> list[dict[str, Any]]:
+        return find("_JobStatus", jobName="cloud_ticks", status="succeeded")
+
+    found = until(lambda: len(runs()) > 2 and runs())
+    assert {run["source"] for run in found} == {"schedule"}
+
+
+def test_a_tick_is_skipped_and_counted_while_the_job_runs() -> None:
+    def slow() -> list[dict[str, Any]]:
+        return find("_JobStatus", jobName="cloud_ticks_slowly", status="running")
+
+    run = until(lambda: (found := slow()) and found[0]["skipped"] > 1 and found[0])
+    assert len(slow()) == 1
+    say("slow tick")
+    assert ended(run["objectId"])["status"] == "succeeded"
+
+
+def test_a_schedule_made_over_rest_is_run_by_beat(master_call: Any) -> None:
+    schedule = {"jobName": "cloud_once", "params": '{"text": "by and by"}', "description": "x"}
+    made = master_call("POST", "/cloud_code/jobs", {"job_schedule": schedule})
+    assert made.status == 201
+    (run,) = until(lambda: find("_JobStatus", jobName="cloud_once", status="succeeded"))
+    assert (run["message"], run["source"]) == ("by and by", "schedule")
+
+    def is_off() -> bool:
+        shown = master_call("GET", "/cloud_code/jobs").json
+        return [one["enabled"] for one in shown if one["jobName"] == "cloud_once"] == [False]
+
+    until(is_off)
+    assert datetime.fromisoformat(run["finishedAt"]["iso"])
+
+
+@pytest.fixture
+def master_call() -> Any:
+    from tests.rest import MASTER as HEADERS
+    from tests.rest import Api
+
+    return Api(HEADERS).call
