@@ -55,8 +55,8 @@ class OtherProcess:
 
 
 @contextmanager
-def other_process() -> Iterator[OtherProcess]:
-    """Start one, and stop it when the block ends."""
+def other_process(**settings: str) -> Iterator[OtherProcess]:
+    """Start one, with these settings besides, and stop it when the block ends."""
     port = _free_port()
     environment = {
         **os.environ,
@@ -66,6 +66,7 @@ def other_process() -> Iterator[OtherProcess]:
         "WEB_WORKERS": "1",
         "LOG_LEVEL": "ERROR",
         "CLOUD_MODULES": "tests.cloud",
+        **settings,
     }
     process = subprocess.Popen(
         [sys.executable, "-m", "backend.serve", "web"], cwd=ROOT, env=environment
