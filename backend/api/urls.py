@@ -23,6 +23,7 @@ from functions.views.jobs import (
     JobView,
 )
 from functions.views.openapi import contribute_functions
+from functions.views.openapi_hooks import contribute_hooks
 from functions.views.openapi_jobs import contribute_jobs
 from objects.views.aggregate import AggregateView
 from objects.views.batch import BatchView
@@ -114,4 +115,5 @@ urlpatterns = [
 contribute_objects()
 contribute_functions()
 contribute_jobs()
+contribute_hooks()
 contribute_service()

@@ -131,13 +131,13 @@ editor_schema = schemathesis.pytest.from_fixture("for_editor").include(
 
 
 @master_schema.parametrize()
-@bounded(4)
+@bounded(3)
 def test_as_master(case: Case, world: Api) -> None:
     check(case, world)
 
 
 @editor_schema.parametrize()
-@bounded(4)
+@bounded(3)
 def test_as_a_user_with_a_role(case: Case, editor: Api) -> None:
     check(case, editor)
 

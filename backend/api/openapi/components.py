@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from backend import errors
 from backend.api.openapi.operations import JSON_TEXT, query, ref
 from backend.conf import service_settings
 from backend.errors import ServiceError
@@ -111,9 +110,9 @@ def _codes() -> dict[tuple[int, int], list[str]]:
     while waiting:
         kind = waiting.pop()
         waiting.extend(kind.__subclasses__())
-        if kind is not ServiceError and kind.__module__ == errors.__name__:
+        if kind is not ServiceError:
             found.setdefault((kind.code, kind.status), []).append(kind.__name__)
-    return {key: sorted(names) for key, names in found.items()}
+    return {key: sorted(set(names)) for key, names in found.items()}
 
 
 def responses() -> Json:

@@ -68,7 +68,7 @@ VALUES: Mapping[str, Json] = {
         "A file that was uploaded; `url` follows from `name`.",
         optional=("url",),
         name={"type": "string", "minLength": 1},
-        url=_TEXT,
+        url={"type": ["string", "null"]},
     ),
     "AccessList": {
         "type": "object",
