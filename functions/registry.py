@@ -167,13 +167,15 @@ def function(
     require_all_roles: Collection[str] = (),
     require_user_keys: Collection[str] | Mapping[str, Any] = (),
     rate_limit: RateLimit | None = None,
+    even_master: bool = False,
     transaction: bool = False,
     time_limit: float | None = None,
 ) -> Callable[[_Body], _Body]:
     """Let clients call this at ``POST /functions/NAME``, by default under its own name.
 
     Its first parameter is the ``Request``; the others are the function's, checked by their
-    annotations before the body runs. What it returns is the ``result``. With ``transaction`` all
+    annotations before the body runs. What it returns is the ``result``. What is required holds for
+    the master key too only with ``even_master``. With ``transaction`` all
     that it writes is written, or nothing, and it is run again when it loses to another
     transaction. ``time_limit`` is in seconds.
     """
@@ -184,6 +186,7 @@ def function(
         require_all_roles=require_all_roles,
         require_user_keys=require_user_keys,
         rate_limit=rate_limit,
+        even_master=even_master,
     )
 
     def register(body: _Body) -> _Body:
@@ -250,6 +253,8 @@ def trigger(
     **asked: Any,
 ) -> Callable[[_Body], _Body]:
     """Run this at an event of a class; ``triggers`` has a decorator for each event."""
+    if "rate_limit" in asked:
+        raise TypeError("a trigger has no rate limit; what it belongs to may have one")
     check_event(event, class_name)
 
     def register(body: _Body) -> _Body:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from functions import RateLimit, Request, function
+from functions import RateLimit, Request, before_save, function
 from tests.people import make_role, sign_up
 from tests.rest import Api
 
@@ -75,6 +75,19 @@ def test_a_function_for_users_with_data_on_their_account(master: Api) -> None:
     assert refusal(bare) == "Validation failed. Please set data for plan on your account."
     assert refusal(free) == "Validation failed. Invalid data for plan on your account."
     assert allowed(paying)
+
+
+def test_what_is_required_may_hold_for_the_master_key_too(master: Api) -> None:
+    @function("f", require_user=True, even_master=True)
+    def f(request: Request) -> None: ...
+
+    assert refusal(master) == "Validation failed. Please login to continue."
+    assert allowed(sign_up("ann"))
+
+
+def test_a_trigger_has_no_rate_limit() -> None:
+    with pytest.raises(TypeError, match="no rate limit"):
+        before_save("Note", rate_limit=RateLimit(count=1, window=1))
 
 
 def test_parameters_are_checked_before_rights(client: Api) -> None:
