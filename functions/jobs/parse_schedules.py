@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 import msgspec
-from celery.schedules import crontab
+from celery.schedules import ParseException
 from django_celery_beat.models import PeriodicTask
 
 from backend.errors import (
@@ -25,7 +25,6 @@ from backend.errors import (
     InvalidValue,
     ObjectNotFound,
     ScriptFailed,
-    ServiceError,
 )
 from backend.principal import Principal
 from functions.jobs import schedules
@@ -266,8 +265,8 @@ def _repeating(timing: Cron) -> Wire:
     """A crontab line as Parse's fields, as far as they can say it: the smallest pause between two
     times of a day, and the first of these."""
     try:
-        parsed = crontab(*timing.fields)
-    except (ValueError, ServiceError):
+        parsed = timing.crontab()
+    except (ValueError, ParseException):
         return {}
     times = [hour * 60 + minute for hour in sorted(parsed.hour) for minute in sorted(parsed.minute)]
     pauses = [later - former for former, later in pairwise(times)]

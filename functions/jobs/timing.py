@@ -16,7 +16,8 @@ from zoneinfo import ZoneInfo
 from celery.schedules import ParseException, crontab
 
 _LEAST_SECONDS = 1
-_LONGEST_FIELD = 60
+# Characters that django-celery-beat keeps of each field, and of a time zone's name.
+_LONGEST = (240, 96, 124, 64, 64, 63)
 _MOST_SECONDS = timedelta(days=3660).total_seconds()
 
 
@@ -41,13 +42,19 @@ class Cron:
     day_of_week: str = "*"
     timezone: str = "UTC"
 
-    @property
-    def fields(self) -> tuple[str, ...]:
-        days = (self.day_of_month, self.month_of_year, self.day_of_week)
-        return (self.minute, self.hour, *days)
+    def crontab(self) -> crontab:
+        """As Celery has it. Raises ``ValueError`` or ``ParseException``."""
+        return crontab(
+            minute=self.minute,
+            hour=self.hour,
+            day_of_month=self.day_of_month,
+            month_of_year=self.month_of_year,
+            day_of_week=self.day_of_week,
+        )
 
     def __str__(self) -> str:
-        line = " ".join(self.fields)
+        days = (self.day_of_month, self.month_of_year, self.day_of_week)
+        line = " ".join((self.minute, self.hour, *days))
         return line if self.timezone == "UTC" else f"{line} {self.timezone}"
 
 
@@ -99,9 +106,9 @@ def _every(seconds: float) -> Every:
 def _cron(words: list[str]) -> Cron:
     found = Cron(*words)
     try:
-        if max(map(len, words)) > _LONGEST_FIELD:
+        if any(len(word) > most for word, most in zip(words, _LONGEST, strict=False)):
             raise ValueError
-        crontab(*found.fields)
+        found.crontab()
         ZoneInfo(found.timezone)
     except (ParseException, ValueError, KeyError, OSError):
         raise ValueError(f"this is no crontab line: {' '.join(words)[:100]}") from None

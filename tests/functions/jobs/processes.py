@@ -54,6 +54,18 @@ class Processes:
         psutil.wait_procs(family, timeout=PATIENCE)
         process.wait(PATIENCE)
 
+    def manage(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a command of ``manage.py``."""
+        return subprocess.run(
+            [sys.executable, "manage.py", *arguments],
+            cwd=ROOT,
+            env={**self.environment, "PROCESS": "manage"},
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+
     def stop(self) -> None:
         for process in self.running.values():
             process.terminate()

@@ -224,3 +224,12 @@ def master_call() -> Any:
     from tests.rest import Api
 
     return Api(HEADERS).call
+
+
+def test_the_command_waits_for_the_end(processes: Processes) -> None:
+    done = processes.manage("run_job", "cloud_note", "--param", "text=by hand", "--wait")
+    assert done.returncode == 0, done.stderr
+    assert "1 written by " in done.stdout
+    failed = processes.manage("run_job", "cloud_refuses", "--wait")
+    assert failed.returncode == 1
+    assert "The report is there already." in failed.stderr

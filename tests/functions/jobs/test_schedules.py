@@ -1,0 +1,298 @@
+"""Schedules: rows for beat, made from code once and the staff's from then on; Parse's REST face."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django_celery_beat.models import PeriodicTask, PeriodicTasks
+
+from functions import JobRequest, job
+from functions.jobs import schedules
+from functions.jobs.timing import Cron, Every, Once, parse
+from functions.registry import registry
+from tests.rest import Api
+
+DAILY = {
+    "params": "{}",
+    "daysOfWeek": [1, 1, 1, 1, 1, 1, 1],
+    "description": "At night",
+    "jobName": "report",
+    "timeOfDay": "03:30:00.000Z",
+    "repeatMinutes": 1440,
+}
+
+
+@pytest.fixture
+def report() -> None:
+    @job()
+    def report(request: JobRequest, days: int = 1) -> None: ...
+
+
+def declared(schedule: float | str | None, name: str = "nightly") -> None:
+    """Deploy code with this job anew."""
+    registry.jobs.pop(name, None)
+
+    @job(name, schedule=schedule)
+    def body(request: JobRequest) -> None: ...
+
+    schedules.synchronise()
+
+
+def row(name: str = "nightly") -> PeriodicTask:
+    return PeriodicTask.objects.get(name=f"job {name}")
+
+
+class TestOfCode:
+    pytestmark = pytest.mark.django_db
+
+    def test_a_job_that_says_when_gets_a_row_that_beat_goes_by(self) -> None:
+        declared("0 3 * * mon")
+        made = row()
+        assert schedules.timing_of(made) == Cron("0", "3", day_of_week="mon")
+        assert (made.task, made.enabled) == ("functions.start_scheduled_job", True)
+        assert schedules.job_of(made) == "nightly"
+        assert PeriodicTasks.last_change() is not None
+
+    def test_deploying_the_same_code_again_changes_nothing(self) -> None:
+        declared(300)
+        before = row().date_changed
+        declared(300)
+        assert row().date_changed == before
+        assert PeriodicTask.objects.filter(task=schedules.START_TASK).count() == 1
+
+    def test_a_row_that_nobody_touched_follows_the_code(self) -> None:
+        declared(300)
+        declared("15 4 * * *")
+        assert schedules.timing_of(row()) == Cron("15", "4")
+        declared(1.5)
+        assert schedules.timing_of(row()) == Every(1.5)
+
+    def test_what_staff_have_changed_stays(self) -> None:
+        declared(300)
+        changed = row()
+        schedules.set_timing(changed, Cron("0", "6", timezone="Europe/Berlin"))
+        changed.enabled = False
+        changed.save()
+        declared(600)
+        assert str(schedules.timing_of(row())) == "0 6 * * * Europe/Berlin"
+        assert not row().enabled
+
+    def test_the_schedule_of_a_job_that_is_gone_is_off_until_it_is_back(self) -> None:
+        declared(300)
+        job_body = registry.jobs.pop("nightly")
+        schedules.synchronise()
+        assert not row().enabled
+        assert schedules.is_gone(row())
+        registry.jobs["nightly"] = job_body
+        schedules.synchronise()
+        assert row().enabled
+
+    def test_one_that_staff_switched_off_stays_off_when_its_job_is_back(self) -> None:
+        declared(300)
+        changed = row()
+        changed.enabled = False
+        changed.save()
+        job_body = registry.jobs.pop("nightly")
+        schedules.synchronise()
+        registry.jobs["nightly"] = job_body
+        schedules.synchronise()
+        assert not row().enabled
+
+    def test_a_job_without_a_schedule_has_no_row_any_more_that_runs(self) -> None:
+        declared(300)
+        declared(None)
+        assert not row().enabled
+
+    def test_other_rows_of_beat_are_left_alone(self) -> None:
+        other = PeriodicTask(name="job nightly of mine", task="other.task")
+        schedules.set_timing(other, Every(60))
+        other.save()
+        schedules.synchronise()
+        assert PeriodicTask.objects.get(task="other.task").enabled
+
+
+@pytest.mark.parametrize(
+    "schedule", ["61 * * * *", "0 3 * *", 0, -5, float("nan"), True, "2030-01-01T00:00:00Z", "x"]
+)
+def test_a_schedule_that_is_none_is_an_error_where_it_is_written(schedule: Any) -> None:
+    with pytest.raises(ValueError, match=r"schedule|crontab"):
+        job(schedule=schedule)
+
+
+@pytest.mark.parametrize(
+    "text", ["300", "1.5", "*/5 0-6 1,15 * mon-fri", "0 3 * * * Asia/Tokyo", "2030-01-01T12:00:00Z"]
+)
+def test_a_timing_and_its_text_are_the_same(text: str) -> None:
+    assert str(parse(text)) == text
+
+
+@pytest.mark.usefixtures("report")
+class TestOverRest:
+    def make(self, master: Api, **fields: Any) -> str:
+        reply = master.post("/cloud_code/jobs", {"job_schedule": {**DAILY, **fields}})
+        assert reply.status == 201, reply.json
+        assert reply.json.keys() == {"objectId", "createdAt"}
+        made: str = reply.json["objectId"]
+        return made
+
+    def shown(self, master: Api, object_id: str) -> dict[str, Any]:
+        found = master.get("/cloud_code/jobs").json
+        return next(one for one in found if one["objectId"] == object_id)
+
+    def timing(self, object_id: str) -> Any:
+        return schedules.timing_of(PeriodicTask.objects.get(pk=object_id))
+
+    def test_what_parse_dashboard_sends_comes_back(self, master: Api) -> None:
+        made = self.make(master, params='{"days": 3}')
+        shown = self.shown(master, made)
+        for name in ("jobName", "description", "daysOfWeek", "timeOfDay", "repeatMinutes"):
+            assert shown[name] == DAILY[name]
+        assert shown["params"] == '{"days":3}'
+        assert shown["schedule"] == "30 3 * * *"
+        assert schedules.params_of(PeriodicTask.objects.get(pk=made)) == {"days": 3}
+
+    @pytest.mark.parametrize(
+        ("fields", "timing"),
+        [
+            ({"repeatMinutes": 1440}, "30 3 * * *"),
+            ({"daysOfWeek": [0, 1, 1, 1, 1, 1, 0]}, "30 3 * * 1,2,3,4,5"),
+            ({"repeatMinutes": 15}, "0,15,30,45 * * * *"),
+            ({"repeatMinutes": 20, "timeOfDay": "12:05"}, "5,25,45 * * * *"),
+            ({"repeatMinutes": 360}, "30 3,9,15,21 * * *"),
+            ({"repeatMinutes": 2}, ",".join(map(str, range(0, 60, 2))) + " * * * *"),
+            ({"repeatMinutes": 7}, "420"),
+            ({"repeatMinutes": 10, "timeOfDay": ""}, "600"),
+            ({"schedule": "0 0 1 * *"}, "0 0 1 * *"),
+            ({"schedule": 45}, "45"),
+        ],
+    )
+    def test_times(self, master: Api, fields: dict[str, Any], timing: str) -> None:
+        made = self.make(master, **fields)
+        assert str(self.timing(made)) == timing
+        assert self.shown(master, made)["schedule"] == timing
+
+    def test_without_repetition_it_runs_once_after_its_start(self, master: Api) -> None:
+        made = self.make(master, repeatMinutes=0, startAfter="2031-05-01T10:00:00.000Z")
+        assert isinstance(self.timing(made), Once)
+        assert self.shown(master, made)["startAfter"] == "2031-05-01T10:00:00.000Z"
+
+    def test_repetition_begins_after_its_start(self, master: Api) -> None:
+        date = {"__type": "Date", "iso": "2031-05-01T10:00:00.000Z"}
+        made = self.make(master, startAfter=date)
+        assert PeriodicTask.objects.get(pk=made).start_time.year == 2031
+
+    def test_only_what_is_named_changes(self, master: Api) -> None:
+        made = self.make(master)
+        reply = master.put(f"/cloud_code/jobs/{made}", {"job_schedule": {"description": "new"}})
+        assert reply.json.keys() == {"updatedAt"}
+        assert self.shown(master, made)["description"] == "new"
+        assert str(self.timing(made)) == "30 3 * * *"
+        master.put(f"/cloud_code/jobs/{made}", {"job_schedule": {"timeOfDay": "04:00"}})
+        assert str(self.timing(made)) == "0 4 * * *"
+        master.put(f"/cloud_code/jobs/{made}", {"job_schedule": {"enabled": False}})
+        assert self.shown(master, made)["enabled"] is False
+
+    def test_it_is_removed(self, master: Api) -> None:
+        made = self.make(master)
+        assert master.delete(f"/cloud_code/jobs/{made}").json == {}
+        assert master.get("/cloud_code/jobs").json == []
+        assert master.delete(f"/cloud_code/jobs/{made}").error == (404, 101)
+
+    def test_one_of_the_code_is_named_by_its_job_and_switched_off(self, master: Api) -> None:
+        declared(300, "report")
+        assert master.delete("/cloud_code/jobs/report").status == 200
+        assert not row("report").enabled
+        body = {"job_schedule": {"enabled": True, "schedule": "0 5 * * *"}}
+        assert master.put("/cloud_code/jobs/report", body).status == 200
+        assert (row("report").enabled, str(schedules.timing_of(row("report")))) == (
+            True,
+            "0 5 * * *",
+        )
+
+    def test_data_names_jobs(self, master: Api, reader: Api) -> None:
+        self.make(master)
+        data = reader.get("/cloud_code/jobs/data").json
+        assert data["in_use"] == ["report"]
+        assert "report" in data["jobs"]
+
+    @pytest.mark.parametrize(
+        ("fields", "code", "named"),
+        [
+            ({"jobName": "nobody"}, 141, "not deployed"),
+            ({"jobName": 5}, 141, "not deployed"),
+            ({"params": '{"days": "x"}'}, 141, "days"),
+            ({"params": "{"}, 107, "params"),
+            ({"params": "[]"}, 111, "params"),
+            ({"repeatMinutes": "x"}, 111, "repeatMinutes"),
+            ({"repeatMinutes": -1}, 111, "repeatMinutes"),
+            ({"repeatMinutes": True}, 111, "repeatMinutes"),
+            ({"timeOfDay": "25:00"}, 111, "timeOfDay"),
+            ({"timeOfDay": ["03:00"]}, 111, "timeOfDay"),
+            ({"daysOfWeek": [1]}, 111, "daysOfWeek"),
+            ({"daysOfWeek": [[], 1, 1, 1, 1, 1, 1]}, 111, "daysOfWeek"),
+            ({"daysOfWeek": [0] * 7}, 162, "daysOfWeek"),
+            ({"daysOfWeek": [0, 1, 1, 1, 1, 1, 1], "repeatMinutes": 7}, 162, "repeatMinutes"),
+            ({"startAfter": "soon"}, 111, "startAfter"),
+            ({"startAfter": 5}, 111, "startAfter"),
+            ({"schedule": "* * *"}, 162, "schedule"),
+            ({"schedule": ["* * * * *"]}, 162, "schedule"),
+            ({"schedule": "0-9999999 * * * *"}, 162, "schedule"),
+            ({"description": 5}, 111, "description"),
+            ({"description": "x" * 1001}, 111, "description"),
+            ({"enabled": "yes"}, 111, "enabled"),
+            ({"cron": "x"}, 105, "cron"),
+        ],
+    )
+    def test_what_is_wrong_is_named(
+        self, master: Api, fields: dict[str, Any], code: int, named: str
+    ) -> None:
+        reply = master.post("/cloud_code/jobs", {"job_schedule": {**DAILY, **fields}})
+        assert reply.error == (400, code)
+        assert named in reply.json["error"]
+        assert master.get("/cloud_code/jobs").json == []
+
+    @pytest.mark.parametrize("body", [{}, {"job_schedule": []}, {"job_schedule": {}}])
+    def test_a_body_without_a_schedule_is_refused(self, master: Api, body: Any) -> None:
+        assert master.post("/cloud_code/jobs", body).status == 400
+
+    @pytest.mark.parametrize("name", ["99", "9" * 40, "nobody", "1%00", "²"])
+    def test_one_that_is_not_there_is_not_found(self, master: Api, name: str) -> None:
+        assert master.delete(f"/cloud_code/jobs/{name}").error == (404, 101)
+
+    def test_they_are_the_master_key_s(
+        self, client: Api, application: Api, reader: Api, master: Api
+    ) -> None:
+        """GHSA-vc89-5g3r-cmhh: the read-only key may look."""
+        made = self.make(master)
+        body = {"job_schedule": DAILY}
+        writes = (
+            ("POST", "/cloud_code/jobs", body),
+            ("PUT", f"/cloud_code/jobs/{made}", body),
+            ("DELETE", f"/cloud_code/jobs/{made}", None),
+        )
+        for api in (client, application):
+            for method, path, sent in (
+                *writes,
+                ("GET", "/cloud_code/jobs", None),
+                ("GET", "/cloud_code/jobs/data", None),
+            ):
+                assert api.call(method, path, sent).error == (403, 119)
+        for method, path, sent in writes:
+            assert reader.call(method, path, sent).error == (400, 119)
+        assert len(reader.get("/cloud_code/jobs").json) == 1
+
+    def test_the_class_is_no_second_way(self, master: Api) -> None:
+        assert master.post("/classes/_JobSchedule", {"jobName": "report"}).error == (400, 119)
+
+    def test_nothing_is_changed_in_maintenance_mode(self, master: Api) -> None:
+        from objects.database import fetch
+
+        fetch(
+            "INSERT INTO objects_maintenance (id, message, since, chain_paused)"
+            " VALUES (1, 'closed', now(), false)",
+            (),
+            prepare=False,
+        )
+        reply = master.post("/cloud_code/jobs", {"job_schedule": DAILY})
+        assert (reply.error, reply.json["error"]) == ((400, 119), "closed")
