@@ -11,6 +11,8 @@ MAIN = "BenchObject"
 OWNER = "BenchOwner"
 WRITTEN = "BenchWritten"
 """Objects that workloads create; apart, so that reads meet the same table in every round."""
+CHECKED = "BenchChecked"
+"""The same, with a trigger before each save."""
 
 OWNER_FIELDS: dict[str, dict[str, str]] = {
     "name": {"type": "String"},

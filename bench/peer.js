@@ -36,6 +36,13 @@ function primary() {
   startNext(0);
 }
 
+function cloud(Parse) {
+  Parse.Cloud.define('benchAdd', (request) => request.params.a + request.params.b, {
+    fields: { a: { type: Number, required: true }, b: { type: Number, required: true } },
+  });
+  Parse.Cloud.beforeSave('BenchChecked', (request) => request.object.set('visits', 1));
+}
+
 async function worker() {
   const express = require('express');
   const { ParseServer } = require('parse-server');
@@ -47,6 +54,7 @@ async function worker() {
     serverURL: `http://127.0.0.1:${port}/parse`,
     allowClientClassCreation: false,
     enableAnonymousUsers: false,
+    cloud,
     // Tells the processes of one another's new classes.
     databaseOptions: { enableSchemaHooks: true },
     logLevel: 'error',

@@ -139,6 +139,7 @@ def ours(engines: Engines, workers: int, threads: int | None = None) -> Iterator
     environment = service_environment(engines) | {
         "WEB_BIND": f"127.0.0.1:{port}",
         "WEB_WORKERS": str(workers),
+        "CLOUD_MODULES": "bench.cloud",
     }
     if threads is not None:
         environment["WEB_THREADS"] = str(threads)
@@ -330,12 +331,13 @@ def prepare(target: Target) -> None:
             (data.OWNER, data.OWNER_FIELDS),
             (data.MAIN, data.FIELDS),
             (data.WRITTEN, data.FIELDS),
+            (data.CHECKED, data.FIELDS),
         ):
             declaration: dict[str, Any] = {"className": name, "fields": fields}
             if name == data.MAIN and target.name == "ours":
                 declaration["indexes"] = {"by_score": {"score": 1}}
             master.send("POST", f"/schemas/{name}", declaration)
-    _wait_until_known(target, data.WRITTEN)
+    _wait_until_known(target, data.CHECKED)
 
 
 def _wait_until_known(target: Target, class_name: str) -> None:

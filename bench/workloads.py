@@ -95,6 +95,17 @@ def _update(mount: str, loaded: Loaded) -> Iterator[Request]:
         yield Request("PUT", f"{mount}/classes/{data.MAIN}/{loaded.ids[number]}", body)
 
 
+def _checked(mount: str, loaded: Loaded) -> Iterator[Request]:
+    for number in range(2_000):
+        yield Request("POST", f"{mount}/classes/{data.CHECKED}", _compact(_new(number, loaded)))
+
+
+def _call(mount: str, loaded: Loaded) -> Iterator[Request]:
+    for number in range(2_000):
+        body = _compact({"a": number, "b": 1, "note": "bench"})
+        yield Request("POST", f"{mount}/functions/benchAdd", body)
+
+
 def _batch(mount: str, loaded: Loaded) -> Iterator[Request]:
     path = f"{mount}/classes/{data.WRITTEN}"
     for start in range(0, 5_000, 50):
@@ -131,6 +142,13 @@ WORKLOADS: tuple[Workload, ...] = (
     ),
     Workload("create", "create", _create, lambda answer: len(answer["objectId"]) == 10),
     Workload("update", "update with Increment", _update, lambda answer: "updatedAt" in answer),
+    Workload("function", "function call", _call, lambda answer: answer == {"result": 1}),
+    Workload(
+        "trigger",
+        "create with a trigger before the save",
+        _checked,
+        lambda answer: answer["visits"] == 1,
+    ),
     Workload(
         "batch",
         "batch of 50 creates",

@@ -1,0 +1,16 @@
+"""What the benchmark calls on the server; ``peer.js`` has the same for Parse Server."""
+
+from __future__ import annotations
+
+from functions import Request, TriggerRequest, before_save, function
+
+
+@function("benchAdd")
+def add(request: Request, a: int, b: int) -> int:
+    """The sum."""
+    return a + b
+
+
+@before_save("BenchChecked")
+def check(request: TriggerRequest) -> None:
+    request.object["visits"] = 1
