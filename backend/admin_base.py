@@ -22,6 +22,7 @@ from unfold.admin import ModelAdmin as UnfoldModelAdmin
 from unfold.paginator import InfinitePaginator
 from unfold.sites import UnfoldAdminSite
 
+from backend.errors import ServiceError
 from backend.staff import require
 
 Section = Literal["Data", "People", "Server code", "Chain", "Operations", "Staff"]
@@ -64,7 +65,8 @@ def page(
     """Put a view at ``/admin/ROUTE`` under the url name ``admin:NAME``.
 
     Staff without ``permission`` are refused (403); None leaves it to the view, which has to ask
-    for one itself. With a section the page is in the sidebar.
+    for one itself. A ``ServiceError`` that the view raises becomes a page that says it. With a
+    section the page is in the sidebar.
     """
 
     def register(view: _View) -> _View:
@@ -72,7 +74,10 @@ def page(
         def checked(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             if permission is not None:
                 require(request, permission)
-            return view(request, *args, **kwargs)
+            try:
+                return view(request, *args, **kwargs)
+            except ServiceError as error:
+                return error_page(request, error)
 
         _pages[name] = Page(route, name, checked, title, section, icon, permission, position)
         return checked
@@ -93,6 +98,13 @@ def render(request: HttpRequest, template: str, title: str, **context: Any) -> T
     request.current_app = admin.site.name
     frame = admin.site.each_context(request) | {"title": title}
     return TemplateResponse(request, template, frame | context)
+
+
+def error_page(request: HttpRequest, error: ServiceError) -> TemplateResponse:
+    """What the door has refused, as a page with the error's status."""
+    response = render(request, "admin/error.html", "This didn't work", error=error)
+    response.status_code = error.status
+    return response
 
 
 class Site(UnfoldAdminSite):

@@ -15,7 +15,7 @@ from backend.admin_base import page, render
 from backend.errors import ServiceError
 from backend.principal import READ_ONLY_MASTER
 from objects import service
-from objects.admin.frame import PUBLIC, Place, act, class_page, error_page, permission, stop_acting
+from objects.admin.frame import PUBLIC, Place, act, class_page, permission, stop_acting
 from objects.core.names import is_object_id
 from objects.core.query import FindOptions, OrderKey
 from objects.core.query_parser import parse_where
@@ -114,8 +114,5 @@ def acl_names(request: HttpRequest) -> HttpResponse:
 @page("file/<str:name>", name="data_file", permission="objects.view_storedfile")
 def open_file(request: HttpRequest, name: str) -> HttpResponseBase:
     """Lead to a file; to a private one by a link that expires."""
-    try:
-        record, link = files.describe(READ_ONLY_MASTER, name)
-    except ServiceError as error:
-        return error_page(request, error)
+    record, link = files.describe(READ_ONLY_MASTER, name)
     return HttpResponseRedirect(link.url if link else files.address(record))

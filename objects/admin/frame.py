@@ -18,8 +18,9 @@ from django.http import HttpRequest, HttpResponseBase, HttpResponseNotAllowed
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
+from backend.admin_base import error_page as error_page
 from backend.admin_base import page, render
-from backend.errors import InvalidClassName, ObjectNotFound, ServiceError
+from backend.errors import InvalidClassName, ObjectNotFound
 from backend.principal import CLIENT, READ_ONLY_MASTER, Principal
 from backend.staff import principal_for
 from objects import registry
@@ -184,17 +185,14 @@ def class_page(
         @page(f"data/<str:class_name>/{route}", name=f"data_{name}", permission=None)
         @wraps(view)
         def shown(request: HttpRequest, class_name: str, **parts: str) -> HttpResponseBase:
-            try:
-                place = _place(request, class_name, subject)
-                if request.method == "POST":
-                    if post is None:
-                        return HttpResponseNotAllowed(("GET", "HEAD"))
-                    place.require(post, subject)
-                elif request.method not in ("GET", "HEAD"):
-                    return HttpResponseNotAllowed(("GET", "HEAD", "POST"))
-                return view(place, **parts)
-            except ServiceError as error:
-                return error_page(request, error)
+            place = _place(request, class_name, subject)
+            if request.method == "POST":
+                if post is None:
+                    return HttpResponseNotAllowed(("GET", "HEAD"))
+                place.require(post, subject)
+            elif request.method not in ("GET", "HEAD"):
+                return HttpResponseNotAllowed(("GET", "HEAD", "POST"))
+            return view(place, **parts)
 
         return shown
 
@@ -212,10 +210,3 @@ def _place(request: HttpRequest, class_name: str, subject: Subject) -> Place:
     if table is None:
         raise InvalidClassName("There is no such class.", status=404)
     return Place(request, table, acting_of(request))
-
-
-def error_page(request: HttpRequest, error: ServiceError) -> TemplateResponse:
-    """What the door has refused, in the frame of the admin."""
-    response = render(request, "admin/data/error.html", "This didn't work", error=error)
-    response.status_code = error.status
-    return response
