@@ -1,9 +1,9 @@
 """Staff: who may do what in the admin, and as whom the admin asks for them.
 
 Staff users are Django's. Three groups are kept by ``manage.py prepare``: Viewers look, Editors
-also add, change and delete objects, files and people, Administrators may do all that the service's
-own applications offer. Groups of a deployment's own may hold any other choice of permissions;
-superusers besides decide who is staff.
+also add, change and delete objects, files, people and the app's parameters, and call functions,
+Administrators may do all that the service's own applications offer. Groups of a deployment's own
+may hold any other choice of permissions; superusers besides decide who is staff.
 """
 
 from __future__ import annotations
@@ -27,9 +27,12 @@ OUR_APPS: Final = ("backend", "objects", "functions", "chain", "realtime", "djan
 
 EDITED: Final = frozenset(
     f"objects.{model}"
-    for model in ("storedobject", "storedfile", "user", "session", "role", "installation")
-)
-"""The models, as ``app.model``, whose rows Editors add, change and delete."""
+    for model in (
+        *("storedobject", "storedfile", "appconfig"),
+        *("user", "session", "role", "installation"),
+    )
+) | {"functions.function"}
+"""The models, as ``app.model``, for which Editors have all permissions."""
 
 CHANGE_OBJECTS: Final = "objects.change_storedobject"
 

@@ -36,6 +36,15 @@ class FeatureFlag(models.Model):
         return self.name
 
 
+class Function(models.Model):
+    """Server functions have no table; staff have permissions to see them and to call them."""
+
+    class Meta:
+        managed = False
+        default_permissions = ("view",)
+        permissions = (("call_function", "Can call server functions"),)
+
+
 # Django looks for an application's models here.
 from functions.hooks import models as hooks  # noqa: E402, F401
 from functions.jobs import models as jobs  # noqa: E402, F401

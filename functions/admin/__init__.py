@@ -1,0 +1,5 @@
+"""The admin's pages of server code: functions and what else is registered, feature flags."""
+
+from __future__ import annotations
+
+from functions.admin import feature_flags, jobs  # noqa: F401 (register)

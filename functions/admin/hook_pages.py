@@ -1,0 +1,76 @@
+"""Webhooks in the admin, to look at, and their deliveries, which may be sent again."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from backend.admin_base import ReadOnlyModelAdmin
+from functions.hooks import outbox
+from functions.hooks.models import Delivery, Hook
+
+_MOST_AGAIN = 1000
+
+
+@admin.register(Hook)
+class HookAdmin(ReadOnlyModelAdmin):
+    """The list of webhooks; ``/hooks`` declares them."""
+
+    section = "Server code"
+    icon = "webhook"
+    position = 60
+
+    list_display = ("__str__", "address", "rests_until", "updated_at")
+    search_fields = ("function_name__startswith", "class_name__startswith")
+    shown = (
+        *("function_name", "class_name", "trigger_name", "address"),
+        *("rests_until", "created_at", "updated_at"),
+    )
+    readonly_fields = shown
+    fields = shown
+
+    @admin.display(description="address")
+    def address(self, hook: Hook) -> str:
+        parts = urlsplit(hook.url)
+        # What comes after the question mark often is a secret.
+        return f"{parts.scheme}://{parts.netloc}{parts.path}{'?…' if parts.query else ''}"
+
+
+@admin.register(Delivery)
+class DeliveryAdmin(ReadOnlyModelAdmin):
+    """What webhooks have been told, or will be, or couldn't be."""
+
+    section = "Server code"
+    icon = "outbox"
+    position = 61
+
+    list_display = ("key", "about", "state", "attempts", "created_at", "due", "last_error")
+    list_filter = ("state",)
+    search_fields = ("key__exact", "about__startswith")
+    actions = ("send_again",)
+    shown = (
+        *("key", "about", "state", "attempts", "last_error"),
+        *("created_at", "due", "ended_at", "body"),
+    )
+    readonly_fields = shown
+    fields = shown
+
+    @admin.display(description="next attempt", ordering="due_at")
+    def due(self, delivery: Delivery) -> Any:
+        return delivery.due_at if delivery.state == Delivery.State.PENDING else None
+
+    def has_send_again_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.has_perm("functions.change_delivery"))
+
+    @admin.action(description="Send again, from the first attempt on", permissions=["send_again"])
+    def send_again(self, request: HttpRequest, chosen: QuerySet[Delivery]) -> None:
+        ids = [*chosen.order_by("id").values_list("id", flat=True)[:_MOST_AGAIN]]
+        count = outbox.again(ids)
+        if count == 1:
+            messages.success(request, "One delivery is sent again.")
+        else:
+            messages.success(request, f"{count} deliveries are sent again.")

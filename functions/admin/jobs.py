@@ -1,0 +1,238 @@
+"""Jobs in the admin: what there is and a way to run it, the runs, the schedules."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from django import forms
+from django.contrib import admin, messages
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.urls import reverse
+from django_celery_beat.models import (
+    ClockedSchedule,
+    CrontabSchedule,
+    IntervalSchedule,
+    PeriodicTask,
+    SolarSchedule,
+)
+
+from backend.admin_base import ModelAdmin, ReadOnlyModelAdmin, page, render
+from backend.errors import ServiceError
+from backend.logs import get_logger
+from backend.staff import principal_for, require
+from functions.jobs import schedules
+from functions.jobs.models import JobStatus
+from functions.jobs.starting import checked, start
+from functions.jobs.timing import parse
+from functions.registry import registry
+from objects.core.names import new_object_id
+
+RUN: Final = "functions.add_jobstatus"
+_VIEW: Final = "functions.view_jobstatus"
+_SHOWN: Final = 120  # characters of a message in the list
+
+log = get_logger("admin")
+
+# Their rows are made for a schedule, and mean nothing by themselves.
+admin.site.unregister(
+    (PeriodicTask, IntervalSchedule, CrontabSchedule, SolarSchedule, ClockedSchedule)
+)
+
+
+@page(
+    "jobs/",
+    name="jobs",
+    permission=_VIEW,
+    title="Jobs",
+    section="Server code",
+    icon="work_history",
+    position=30,
+)
+def jobs(request: HttpRequest) -> HttpResponseBase:
+    """The registered jobs with their schedules and last runs; for those who may, a form to run
+    each."""
+    complaint, asked, given = "", request.POST.get("job", ""), request.POST.get("params", "")
+    if request.method == "POST":
+        require(request, RUN)
+        try:
+            status_id = _run(request, asked, given)
+            return HttpResponseRedirect(
+                reverse("admin:functions_jobstatus_change", args=[status_id])
+            )
+        except ServiceError as error:
+            complaint = error.message
+    return render(
+        request,
+        "admin/jobs/jobs.html",
+        "Jobs",
+        jobs=[_described(name, rows) for name, rows in schedules.with_jobs()],
+        may_run=request.user.has_perm(RUN),
+        may_see_schedules=request.user.has_perm("django_celery_beat.view_periodictask"),
+        may_add_schedules=request.user.has_perm("django_celery_beat.add_periodictask"),
+        asked=asked,
+        given=given,
+        complaint=complaint,
+    )
+
+
+def _run(request: HttpRequest, name: str, text: str) -> str:
+    principal = principal_for(request.user, RUN)
+    status_id = start(name, _params(text), source="admin", principal=principal)
+    log.info("job started by staff", job=name, staff=request.user.get_username())
+    messages.success(request, f"{name} is queued.")
+    return status_id
+
+
+def _params(text: str) -> dict[str, Any]:
+    """Raises ``ServiceError`` for what is no JSON object."""
+    try:
+        found = msgspec.json.decode(text.strip() or "{}")
+    except (msgspec.DecodeError, RecursionError):
+        raise ServiceError("The parameters are no JSON.") from None
+    if not isinstance(found, dict):
+        raise ServiceError("The parameters are a JSON object, by their names.")
+    return found
+
+
+def _described(name: str, rows: list[PeriodicTask]) -> dict[str, Any]:
+    job = registry.jobs[name]
+    parameters = [
+        {"name": one.name, "is_required": one.is_required, "description": one.description}
+        for one in job.parameters
+    ]
+    return {
+        "name": name,
+        "description": job.description,
+        "place": job.place,
+        "parameters": parameters,
+        "schedules": [
+            {"id": row.pk, "timing": str(schedules.timing_of(row) or "?"), "enabled": row.enabled}
+            for row in rows
+        ],
+        "last": JobStatus._default_manager.filter(job_name=name).first(),
+    }
+
+
+@admin.register(JobStatus)
+class JobStatusAdmin(ReadOnlyModelAdmin):
+    """The runs of jobs, the latest first."""
+
+    section = "Server code"
+    icon = "history"
+    position = 31
+    list_display = (
+        *("job_name", "status", "source", "shown_message", "created_at", "started_at"),
+        *("finished_at", "attempt"),
+    )
+    list_filter = ("status", "source")
+    search_fields = ("job_name__exact", "object_id__exact", "request_id__exact")
+    search_help_text = "a job's name, the id of a run or of a request"
+    fields_shown = (
+        *("object_id", "job_name", "status", "source", "message", "error", "params"),
+        *("created_at", "started_at", "heartbeat_at", "finished_at", "attempt", "skipped"),
+        "request_id",
+    )
+    readonly_fields = fields_shown
+
+    def get_fields(self, request: HttpRequest, obj: JobStatus | None = None) -> Any:
+        return self.fields_shown
+
+    @admin.display(description="message")
+    def shown_message(self, run: JobStatus) -> str:
+        text = run.message or ""
+        return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+class ScheduleForm(forms.ModelForm):
+    """A schedule: which job, with which parameters, when."""
+
+    job = forms.ChoiceField()
+    params = forms.CharField(
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 4}),
+        label="parameters",
+        help_text="a JSON object",
+    )
+    schedule = forms.CharField(
+        max_length=600,
+        help_text="Seconds between runs (300), a crontab line (0 3 * * *, in UTC, or with a time"
+        " zone after it), or one time (2030-01-01T12:00:00Z).",
+    )
+
+    class Meta:
+        model = PeriodicTask
+        fields = ("description", "enabled")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        row = self.instance
+        names = sorted(registry.jobs)
+        if row.pk is not None:
+            self.initial["job"] = schedules.job_of(row)
+            self.initial["params"] = msgspec.json.encode(schedules.params_of(row)).decode()
+            self.initial["schedule"] = str(schedules.timing_of(row) or "")
+            if schedules.is_of_code(row):
+                names = [self.initial["job"]]
+        if "job" in self.fields:
+            choice = self.fields["job"]
+            assert isinstance(choice, forms.ChoiceField)
+            choice.choices = [(name, name) for name in names]
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or {}
+        try:
+            parse(data.get("schedule", ""))
+        except ValueError as error:
+            if "schedule" in data:
+                self.add_error("schedule", str(error))
+        try:
+            given = _params(data.get("params", ""))
+            if "job" in data:
+                checked(data["job"], given)
+        except ServiceError as error:
+            self.add_error("params", error.message)
+        return data
+
+    def put(self, row: PeriodicTask) -> None:
+        """Put what was entered into the row."""
+        data = self.cleaned_data
+        schedules.set_job(row, data["job"], _params(data["params"]))
+        if row.pk is None:
+            row.name = f"{data['job']} {new_object_id()}"
+        if row.pk is None or "schedule" in self.changed_data:
+            schedules.set_timing(row, parse(data["schedule"]))
+            row.start_time = None
+
+
+@admin.register(PeriodicTask)
+class ScheduleAdmin(ModelAdmin):
+    """The schedules of jobs. The rows of beat that are about other tasks aren't shown."""
+
+    form = ScheduleForm
+    fields = ("job", "params", "schedule", "enabled", "description")
+    list_display = ("job", "timing", "enabled", "last_run_at", "description")
+    list_display_links = ("job",)
+    actions = None
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        return schedules.rows()
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        form.put(obj)
+        obj.save()
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        # The code would make it again: it can be switched off.
+        if obj is not None and schedules.is_of_code(obj):
+            return False
+        return super().has_delete_permission(request, obj)
+
+    @admin.display(description="job")
+    def job(self, row: PeriodicTask) -> str:
+        return schedules.job_of(row) or row.name
+
+    @admin.display(description="schedule")
+    def timing(self, row: PeriodicTask) -> str:
+        text = str(schedules.timing_of(row) or "?")
+        return f"{text} (the job is gone)" if schedules.is_gone(row) else text
