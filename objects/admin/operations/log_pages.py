@@ -16,7 +16,7 @@ from backend.admin_base import page, render
 from backend.log_search import LEVELS, Entry, LogUnavailable, Page, Wanted
 
 VIEW: Final = "backend.view_logrecord"
-PROCESSES: Final = ("web", "realtime", "worker", "beat", "manage")
+PROCESSES: Final = ("web", "realtime", "worker", "jobs", "beat", "manage")
 _ON_A_PAGE = 100
 _LONGEST = 200  # characters of what is asked for
 
