@@ -19,12 +19,13 @@ from backend.outgoing import Unreachable
 
 Address = IPv4Address | IPv6Address
 
-# Public by their numbers, and yet the machine room of a cloud (Azure).
-_NEVER: Final = frozenset({IPv4Address("168.63.129.16")})
+# Public by their numbers, and yet the machine rooms of clouds.
+_NEVER: Final = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "168.63.129.16/32")))
+# All that IPv6 has given away so far.
+_UNICAST: Final = ipaddress.ip_network("2000::/3")
 _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
 _COMPATIBLE: Final = ipaddress.ip_network("::/96")
 _FIRST_COMPATIBLE: Final = 2  # :: and ::1 mean what they say
-_NAT64_LOCAL: Final = ipaddress.ip_network("64:ff9b:1::/48")
 
 
 def is_allowed(address: Address) -> bool:
@@ -41,9 +42,11 @@ def is_own(address: Address) -> bool:
 
 
 def _is_public(address: Address) -> bool:
-    if address in _NEVER or address.is_multicast or not address.is_global:
+    if not address.is_global or address.is_multicast:
         return False
-    return isinstance(address, IPv4Address) or address not in _NAT64_LOCAL
+    if isinstance(address, IPv6Address):
+        return address in _UNICAST
+    return not any(address in network for network in _NEVER)
 
 
 def _meant(address: Address) -> Address:

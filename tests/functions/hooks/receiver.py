@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -73,6 +74,10 @@ class Receiver:
         self.url = f"http://127.0.0.1:{self.port}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
         self._thread.start()
+
+    def speak_tls(self, context: ssl.SSLContext) -> None:
+        """Only TLS from now on."""
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
 
     def on(
         self, path: str, body: Any = None, *, status: int = 200, raw: bytes | None = None, **h: str
