@@ -6,6 +6,7 @@ Nothing here puts a key into a log or an error.
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -73,6 +74,14 @@ def keep(values: Mapping[str, str | None]) -> list[str]:
         else:
             break
     return left
+
+
+def check_writable() -> None:
+    """Raise ``OSError`` if nothing can be kept in ``DATA_DIR``."""
+    folder = settings.DATA_FOLDER.path
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with tempfile.TemporaryFile(dir=folder):
+        pass
 
 
 def fallbacks(keys: Sequence[str]) -> str | None:

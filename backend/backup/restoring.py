@@ -25,7 +25,7 @@ from backend.backup import archive as archives
 from backend.backup import files, postgres, tables
 from backend.backup.archive import Archive, Manifest
 from backend.backup.problems import BackupError
-from backend.instance_keys import FALLBACKS, NAMES, keep, present_keys
+from backend.instance_keys import FALLBACKS, NAMES, check_writable, keep, present_keys
 from backend.management.commands.prepare import LOCK
 
 _LISTED = 5
@@ -57,6 +57,8 @@ def restore(path: Path, *, overwrite: bool = False, with_keys: bool = True) -> R
     """
     with Archive(path) as archive:
         manifest = archive.check()
+        if with_keys and archive.has(archives.KEYS):
+            check_writable()
         with postgres.connect() as own, _alone(own):
             schema = tables.schema_of(own)
             _check(own, schema, manifest, overwrite)

@@ -75,6 +75,7 @@ def write_keys(folder: DataFolder, values: Mapping[str, str | None]) -> None:
         elif match[1] in left:
             lines.append(f"{match[1]}={left.pop(match[1])}")
     lines += [f"{name}={value}" for name, value in left.items()]
+    folder.path.mkdir(parents=True, exist_ok=True, mode=0o700)
     fresh = folder.keys.with_suffix(".new")
     with private_file(fresh) as file:
         file.writelines(f"{line}\n" for line in lines)

@@ -209,6 +209,17 @@ def test_without_the_old_secret_key_second_factors_can_t_be_read_until_it_is_a_f
     check_all(first, empty)
 
 
+def test_a_data_folder_that_can_t_keep_keys_is_found_before_anything_is_touched(first, empty):
+    (empty.data / "keys.env").unlink()
+    empty.data.rmdir()
+    empty.data.write_text("a file, not a folder")
+    said = empty.refused("restore", first.archive, **OTHER_KEYS)
+    assert "The instance is as before" in said
+    empty.data.unlink()
+    empty.do("restore", first.archive, **OTHER_KEYS)
+    assert stat.S_IMODE(empty.data.stat().st_mode) == 0o700
+
+
 def test_keys_that_the_environment_has_stay_and_are_named(first, empty):
     said = empty.do("restore", first.archive, MASTER_KEY="of-the-environment", APP_ID="first-app")
     assert "change them there: MASTER_KEY." in said
