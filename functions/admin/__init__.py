@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-from functions.admin import feature_flags, jobs  # noqa: F401 (register)
+from functions.admin import feature_flags, hook_pages, jobs  # noqa: F401 (register)
