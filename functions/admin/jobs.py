@@ -192,11 +192,12 @@ class ScheduleForm(forms.ModelForm):
                 checked(data["job"], given)
         except ServiceError as error:
             self.add_error("params", error.message)
+        if not self.errors:
+            # Now: django-celery-beat's own checks, which come next, are about the row.
+            self._put(self.instance, data)
         return data
 
-    def put(self, row: PeriodicTask) -> None:
-        """Put what was entered into the row."""
-        data = self.cleaned_data
+    def _put(self, row: PeriodicTask, data: dict[str, Any]) -> None:
         schedules.set_job(row, data["job"], _params(data["params"]))
         if row.pk is None:
             row.name = f"{data['job']} {new_object_id()}"
@@ -217,10 +218,6 @@ class ScheduleAdmin(ModelAdmin):
 
     def get_queryset(self, request: HttpRequest) -> Any:
         return schedules.rows()
-
-    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        form.put(obj)
-        obj.save()
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         # The code would make it again: it can be switched off.

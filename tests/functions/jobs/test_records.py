@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -137,8 +138,6 @@ def test_old_runs_are_removed_when_they_are_over() -> None:
 
 
 def test_functions_start_jobs_with_python_values(master: Api) -> None:
-    from datetime import UTC, datetime
-
     @job("work")
     def work(request: JobRequest, since: datetime) -> None: ...
 
