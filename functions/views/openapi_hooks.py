@@ -14,6 +14,13 @@ _TAG = "Webhooks"
 _MASTER = Requires.MASTER_KEY
 _TEXT: Json = {"type": "string"}
 _URL: Json = {"type": "string", "description": "Where the service calls, by http or https."}
+_CLASS_NAME: Json = {
+    "name": "className",
+    "in": "path",
+    "required": True,
+    "description": "The name of a class, or `@File` and the like.",
+    "schema": {"type": "string", "minLength": 1},
+}
 
 
 def _object(properties: Json, *required: str) -> Json:
@@ -33,10 +40,10 @@ _SCHEMAS: dict[str, Json] = {
         {"className": _TEXT, "triggerName": _TEXT, "url": _URL},
         *("className", "triggerName", "url"),
     ),
-    "HookChange": {
-        "type": "object",
-        "description": "Another address; or `Delete`, as old clients remove webhooks.",
-        "properties": {"url": _URL, "__op": {"const": "Delete"}},
+    "HookAddress": _object({"url": _URL}, "url"),
+    "HookRemoval": {
+        **_object({"__op": {"const": "Delete", "default": "Delete"}}, "__op"),
+        "description": "As old clients remove webhooks.",
     },
 }
 
@@ -64,6 +71,9 @@ def _kind(path: str, names: str, kind: str, many: str) -> dict[str, dict[str, Op
     hook = ref(f"{kind}Hook")
     gone: Json = {"type": "object", "maxProperties": 0}
 
+    # Also classes that are none: @File, @Config.
+    parameters = (_CLASS_NAME,) if "{className}" in names else ()
+
     def operation(verb: str, summary: str, schema: Json, sent: Json | None = None) -> Operation:
         return Operation(
             verb,
@@ -71,6 +81,7 @@ def _kind(path: str, names: str, kind: str, many: str) -> dict[str, dict[str, Op
             summary,
             {"200": answer("As it is now.", schema)},
             requires=_MASTER,
+            parameters=parameters if verb.startswith(("read", "change", "remove")) else (),
             body=None if sent is None else body(sent),
         )
 
@@ -89,7 +100,7 @@ def _kind(path: str, names: str, kind: str, many: str) -> dict[str, dict[str, Op
                 f"change{kind}Hook",
                 f"Give a {one} another address",
                 {"anyOf": [hook, gone]},
-                ref("HookChange"),
+                {"anyOf": [ref("HookAddress"), ref("HookRemoval")]},
             ),
             "delete": operation(f"remove{kind}Hook", f"Remove a {one}", gone),
         },

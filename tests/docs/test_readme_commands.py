@@ -40,6 +40,13 @@ def paste(script: str, url: str, folder: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in done.stdout.splitlines() if line]
 
 
+@pytest.mark.django_db
+@pytest.mark.xdist_group("web")
+def test_the_api_document_is_fetched(other, tmp_path):
+    assert paste(commands("The API document"), other.url, tmp_path) == []
+    assert json.loads((tmp_path / "openapi.json").read_text())["openapi"] == "3.1.0"
+
+
 @pytest.mark.usefixtures("emptied")
 @pytest.mark.django_db
 @pytest.mark.xdist_group("web")

@@ -124,7 +124,9 @@ def check(case: Case, caller: Api) -> None:
         )
 
 
-master_schema = schemathesis.pytest.from_fixture("for_master")
+whole_schema = schemathesis.pytest.from_fixture("for_master")
+# Classes are all alike; Project has fields of every kind.
+master_schema = whole_schema.exclude(path_regex="^/classes/(_|Book)")
 editor_schema = schemathesis.pytest.from_fixture("for_editor").include(
     path_regex="^/(classes|functions|users|sessions|batch)"
 )
@@ -143,7 +145,7 @@ def test_as_a_user_with_a_role(case: Case, editor: Api) -> None:
 
 
 @pytest.mark.slow
-@master_schema.parametrize()
+@whole_schema.parametrize()
 @bounded(60)
 def test_as_master_at_length(case: Case, world: Api) -> None:
     check(case, world)

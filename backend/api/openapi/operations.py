@@ -13,7 +13,7 @@ Method: TypeAlias = Literal["get", "post", "put", "delete"]
 
 JSON_TYPE = "application/json"
 
-_APPLICATION = {"applicationId": []}
+_APPLICATION: Json = {"applicationId": []}
 _CLIENT: Json = {**_APPLICATION, "restApiKey": []}
 _MASTER: Json = {**_APPLICATION, "masterKey": []}
 CLIENT_SECURITY: list[Json] = [_CLIENT, {**_CLIENT, "sessionToken": []}, _MASTER]

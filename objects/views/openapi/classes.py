@@ -50,7 +50,9 @@ class ClassSchemas:
         self.forms = {
             name: Forms(
                 base,
-                *(names.take(f"{base}{form}") for form in ("Create", "Update", "Results")),
+                names.take(f"{base}Create"),
+                names.take(f"{base}Update"),
+                names.take(f"{base}Results"),
                 names.take(f"{base}Pointer"),
             )
             for name, base in read.items()
