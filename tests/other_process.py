@@ -66,6 +66,7 @@ def other_process(**settings: str) -> Iterator[OtherProcess]:
         "WEB_WORKERS": "1",
         "LOG_LEVEL": "ERROR",
         "CLOUD_MODULES": "tests.cloud",
+        "WEBHOOK_ALLOW_PRIVATE": "127.0.0.0/8",
         **settings,
     }
     process = subprocess.Popen(

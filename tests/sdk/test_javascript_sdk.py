@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.usefixtures("emptied"),
     pytest.mark.xdist_group("sdk"),
 ]
-SOURCES = ("application.js", "cloud.js", "people.js", "service.js", "sharing.js")
+SOURCES = ("application.js", "cloud.js", "hooks.js", "people.js", "service.js", "sharing.js")
 CHECKS = [
     (source, check)
     for source in SOURCES

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,7 +10,7 @@ import pytest
 from functions.hooks import known
 from objects import triggers
 from tests.functions.hooks.receiver import Receiver
-from tests.other_process import OtherProcess, other_process
+from tests.other_process import OtherProcess
 from tests.people import log_in, sign_up
 from tests.rest import MASTER, Api, Reply
 from tests.threads import at_once
@@ -18,15 +18,6 @@ from tests.threads import at_once
 pytestmark = pytest.mark.django_db(transaction=True)
 
 master = Api(MASTER)
-
-
-@pytest.fixture(scope="module")
-def neighbour(django_db_setup: None, django_db_blocker: Any) -> Iterator[OtherProcess]:
-    """Another process, which may call this machine."""
-    with pytest.MonkeyPatch.context() as patch, django_db_blocker.unblock():
-        patch.setenv("WEBHOOK_ALLOW_PRIVATE", "127.0.0.0/8")
-        with other_process() as process:
-            yield process
 
 
 @pytest.fixture
@@ -57,7 +48,7 @@ def upload() -> Reply:
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_webhook_holds_at_once(
-    neighbour: OtherProcess, receiver: Receiver, game: str, case: str
+    other: OtherProcess, receiver: Receiver, game: str, case: str
 ) -> None:
     class_name, trigger, action = CASES[case]
     sign_up("ann")
@@ -66,18 +57,18 @@ def test_a_webhook_holds_at_once(
         "triggerName": trigger,
         "url": receiver.on("/", {"error": "refused"}),
     }
-    neighbour.do("POST", "/hooks/triggers", hook)
+    other.do("POST", "/hooks/triggers", hook)
     assert action(game).json == {"code": 141, "error": "refused"}
     told = len(receiver.received)
-    neighbour.do("DELETE", f"/hooks/triggers/{class_name}/{trigger}")
+    other.do("DELETE", f"/hooks/triggers/{class_name}/{trigger}")
     assert action(game).status < 300
     assert len(receiver.received) == told
 
 
-def test_a_delete_asks_at_once(neighbour: OtherProcess, receiver: Receiver, game: str) -> None:
+def test_a_delete_asks_at_once(other: OtherProcess, receiver: Receiver, game: str) -> None:
     url = receiver.on("/", {"error": "refused"})
     hook = {"className": "Game", "triggerName": "beforeDelete", "url": url}
-    neighbour.do("POST", "/hooks/triggers", hook)
+    other.do("POST", "/hooks/triggers", hook)
     assert master.delete(f"/classes/Game/{game}").error == (400, 141)
 
 
