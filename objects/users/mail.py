@@ -57,8 +57,10 @@ def request_password_reset(email: object) -> None:
 def send_password_reset(user_id: str) -> None:
     """Mail a link for a new password to this user, as staff want it.
 
-    Raises ``EmailNotFound`` for a user without an address, and ``ServiceUnavailable``.
+    Raises ``UnderMaintenance``, ``EmailNotFound`` for a user without an address, and
+    ``ServiceUnavailable``.
     """
+    maintenance.check()
     if accounts.reached_by(mail_tokens.RESET, user_id=user_id) is None:
         raise EmailNotFound("This user has no address that a letter could go to.")
     transaction.on_commit(lambda: _start(mail_tokens.RESET, user_id=user_id))

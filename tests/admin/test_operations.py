@@ -100,25 +100,33 @@ def test_odd_records_and_odd_questions_do_no_harm(kept):
 def test_without_redis_the_page_says_so(settings):
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     staff = logged_in(VIEWERS)
-    # The cache and the sessions don't need it.
-    assert "answer" in staff.get("/admin/logs/").text
-    assert "answer" in staff.get("/admin/limits/").text
-    assert staff.get("/admin/logs/1-1/").status_code == 404
+    for path in ("/admin/logs/", "/admin/limits/", "/admin/logs/1-1/"):
+        assert "answer" in staff.get(path).text
+    assert staff.get("/admin/logs/1-1/").status_code == 503
 
 
 # -- Who may ---------------------------------------------------------------------------------------
 
-PAGES = ("/admin/logs/", "/admin/logs/1-1/", "/admin/limits/", "/admin/access/",
-         "/admin/maintenance/")  # fmt: skip
+PAGES = (
+    *("/admin/logs/", "/admin/logs/1-1/", "/admin/limits/", "/admin/access/"),
+    *("/admin/maintenance/", "/admin/people/users/", "/admin/people/users/missing000/"),
+    *("/admin/people/sessions/", "/admin/people/roles/", "/admin/people/roles/missing000/"),
+    "/admin/people/installations/",
+)
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_pages_are_for_staff_who_may_view(path):
+def test_pages_are_for_staff_who_may_view_and_viewers_post_nothing(path):
     assert Client().get(path).status_code == 302
-    assert logged_in(VIEWERS).get(path).status_code in (200, 404)
+    assert Client().post(path).status_code == 302
+    viewer = logged_in(VIEWERS)
+    assert viewer.get(path).status_code in (200, 404)
+    assert viewer.post(path).status_code in (403, 405)
     bare = Client()
     bare.force_login(User.objects.create_user("bare", is_staff=True))
     assert bare.get(path).status_code == 403
+    assert bare.post(path).status_code == 403
+    assert path not in bare.get("/admin/").text
 
 
 # -- Rate limits -----------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from django.http import HttpRequest, HttpResponseBase
+from django.views.decorators.http import require_safe
 
 from backend.admin_base import page, render
 from backend.errors import ServiceError
@@ -47,6 +48,7 @@ class Asked:
     icon="rule",
     position=30,
 )
+@require_safe
 def access(request: HttpRequest) -> HttpResponseBase:
     """A form, and the rules that decide what was asked."""
     asked = Asked(

@@ -8,6 +8,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, HttpResponseNotAllowed, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_safe
 
 from backend.admin_base import page, render
 from backend.errors import ServiceUnavailable
@@ -32,6 +33,7 @@ log = get_logger("admin")
     icon="speed",
     position=20,
 )
+@require_safe
 def limits(request: HttpRequest) -> HttpResponseBase:
     """The rules, and the fullest buckets or those of one caller."""
     address, user, account = (

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.urls import reverse
 from django.utils.dateparse import parse_datetime
+from django.views.decorators.http import require_safe
 
 from backend import log_search, log_store
 from backend.admin_base import page, render
@@ -18,6 +19,7 @@ from backend.log_search import LEVELS, Entry, LogUnavailable, Page, Wanted
 VIEW: Final = "backend.view_logrecord"
 PROCESSES: Final = ("web", "realtime", "worker", "jobs", "beat", "manage")
 _ON_A_PAGE = 100
+_AWAY = "Redis, which keeps the records, doesn't answer."
 _LONGEST = 200  # characters of what is asked for
 
 # What a line shows in a place of its own, or is too long for one.
@@ -48,6 +50,7 @@ class Line:
     icon="receipt_long",
     position=10,
 )
+@require_safe
 def logs(request: HttpRequest) -> HttpResponseBase:
     """The records that are asked for, newest first."""
     wanted = Wanted(
@@ -62,7 +65,7 @@ def logs(request: HttpRequest) -> HttpResponseBase:
         try:
             found = log_search.search(wanted, before=before or None, limit=_ON_A_PAGE)
         except LogUnavailable:
-            complaint = "Redis, which keeps the records, doesn't answer."
+            complaint = _AWAY
     asked = {name: value for name, value in vars(wanted).items() if value}
     return render(
         request,
@@ -82,12 +85,15 @@ def logs(request: HttpRequest) -> HttpResponseBase:
 
 
 @page("logs/<str:place>/", name="log_record", permission=VIEW)
+@require_safe
 def log_record(request: HttpRequest, place: str) -> HttpResponseBase:
     """One record with all that it says."""
     try:
         found = log_search.entry(place)
     except LogUnavailable:
-        found = None
+        response = render(request, "admin/operations/base.html", "Log record", complaint=_AWAY)
+        response.status_code = 503
+        return response
     if found is None:
         raise Http404("There is no such record any more.")
     line = _line(found)

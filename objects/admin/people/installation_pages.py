@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponseBase
+from django.views.decorators.http import require_safe
 
 from backend.admin_base import page, render
 from backend.errors import ServiceError
@@ -25,6 +26,7 @@ _SHOWN_OF_A_TOKEN = 8  # characters
     icon="devices",
     position=40,
 )
+@require_safe
 def installations(request: HttpRequest) -> HttpResponseBase:
     """The newest installations, or the one with an id or a device token."""
     text = request.GET.get("q", "").strip()[:LONGEST]

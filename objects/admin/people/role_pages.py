@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.views.decorators.http import require_safe
 
 from backend.admin_base import page, render
 from backend.errors import ObjectNotFound, ServiceError
@@ -46,6 +47,7 @@ _Kind = Literal["users", "roles"]
     icon="group",
     position=30,
 )
+@require_safe
 def role_list(request: HttpRequest) -> HttpResponseBase:
     """Roles by name, or those whose name begins with what is typed."""
     text = request.GET.get("q", "").strip()[:LONGEST]
@@ -86,6 +88,7 @@ def _row(role: Wire) -> dict[str, str]:
 
 
 @page("people/roles/<str:role_id>/", name="people_role", permission=VIEW)
+@require_safe
 def role_page(request: HttpRequest, role_id: str) -> HttpResponseBase:
     """A role: its users, the roles inside of it as a tree, and those that it leads to."""
     try:

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, HttpResponseNotAllowed
 from django.urls import reverse
+from django.views.decorators.http import require_safe
 
 from backend.admin_base import page, render
 from backend.errors import ServiceError
@@ -40,6 +41,7 @@ VIEW: Final = "objects.view_session"
     icon="key",
     position=20,
 )
+@require_safe
 def sessions(request: HttpRequest) -> HttpResponseBase:
     """The newest sessions, of everybody or of one user. Tokens are known to nobody here."""
     text = request.GET.get("user", "").strip()[:LONGEST]

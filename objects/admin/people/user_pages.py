@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponseBase
 from django.template.response import TemplateResponse
+from django.views.decorators.http import require_safe
 
 from backend.admin_base import page, render
 from backend.errors import ServiceError
@@ -54,6 +55,7 @@ Administrators."""
     icon="person",
     position=10,
 )
+@require_safe
 def users(request: HttpRequest) -> HttpResponseBase:
     """The newest users, or those whose id, name or address begins with what is typed."""
     text = request.GET.get("q", "").strip()[:LONGEST]
@@ -92,6 +94,7 @@ def _row(user: Wire) -> dict[str, Any]:
 
 
 @page("people/users/<str:user_id>/", name="people_user", permission=VIEW)
+@require_safe
 def user_page(request: HttpRequest, user_id: str) -> HttpResponseBase:
     """All that there is about a user, and what staff may do."""
     try:
