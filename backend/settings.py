@@ -300,6 +300,7 @@ MIDDLEWARE = [
     "backend.api.edge.ApiEdge",
     "backend.site.ConnectionUpkeep",
     "backend.site.PagePolicy",
+    "backend.site.StaffLogIn",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",

@@ -80,7 +80,8 @@ def _typed(value: dict[str, Json]) -> Cell:
             count = len(corners) - 1 if isinstance(corners, list) else 0
             return Cell("polygon", f"{count} corners", title=str(corners)[:_TITLE])
         case "Bytes":
-            return Cell("bytes", f"{len(str(value.get('base64'))) * 3 // 4} bytes")
+            text = str(value.get("base64"))
+            return Cell("bytes", f"{len(text) * 3 // 4 - text.count('=')} bytes")
     return Cell("object", short(msgspec.json.encode(value).decode()))
 
 

@@ -21,6 +21,7 @@ from django.urls import reverse
 from backend.admin_base import error_page as error_page
 from backend.admin_base import page, render
 from backend.errors import InvalidClassName, ObjectNotFound
+from backend.logs import get_logger
 from backend.principal import CLIENT, READ_ONLY_MASTER, Principal
 from backend.staff import principal_for
 from objects import registry
@@ -39,6 +40,7 @@ _MODELS: Final = {
     "_Installation": "installation",
 }
 _ACTING: Final = "data_acting"
+log = get_logger("admin")
 PUBLIC: Final = "*"
 """In place of a user's id: everybody who isn't logged in."""
 
@@ -124,8 +126,17 @@ class Place:
         return self.acting.principal if self.acting else READ_ONLY_MASTER
 
     def writer(self, action: StaffAction, subject: Subject = "objects") -> Principal:
-        """As whom something is written. Raises ``PermissionDenied`` unless ``may``."""
+        """As whom something is written, which is logged. Raises ``PermissionDenied`` unless
+        ``may``."""
         self.require(action, subject)
+        log.info(
+            "staff write",
+            staff=self.request.user.get_username(),
+            action=action,
+            subject=subject,
+            class_name=self.class_name,
+            acting=self.acting.user_id if self.acting else None,
+        )
         if self.acting is not None and subject == "objects":
             return self.acting.principal
         name = class_permission(action) if subject == "class" else None

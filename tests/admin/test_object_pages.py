@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,12 +13,14 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from backend.principal import MASTER
+from backend.staff import EDITORS
 from objects import classes, registry, service
 from objects.core.query import Everything, FindOptions
 from tests.admin.games import GAME, at, make, make_class, stored_object
 from tests.admin.staff import logged_in
 from tests.files.uploads import PNG, kept, stored
 from tests.people import log_in, sign_up
+from tests.threads import at_once
 
 pytestmark = pytest.mark.django_db
 
@@ -336,3 +339,21 @@ def test_an_object_that_isn_t_there_is_404(staff, tail):
         page = staff.get(at(object_id, tail))
         assert page.status_code == 404
         assert "<b>" not in page.text
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_who_save_at_the_same_moment_one_is_told():
+    make_class()
+    object_id = make(title="first")
+    clients = [logged_in(), logged_in(EDITORS)]
+    form = filled(clients[0], at(object_id))
+
+    def save(client: Client, title: str) -> int:
+        return client.post(at(object_id), form | {"f.title": title}).status_code
+
+    for turn in range(3):
+        form["updatedAt"] = stored_object(object_id)["updatedAt"]
+        codes = at_once(
+            [partial(save, client, f"by {n}, {turn}") for n, client in enumerate(clients)]
+        )
+        assert sorted(codes) == [302, 409]

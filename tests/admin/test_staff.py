@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from django.contrib.auth.models import AnonymousUser, Group, User
 from django.core.exceptions import PermissionDenied
 from django.core.management import call_command
+from django.test import Client
 
 from backend.principal import MASTER, READ_ONLY_MASTER
 from backend.staff import ADMINISTRATORS, EDITORS, VIEWERS, make_groups, principal_for
@@ -73,3 +76,15 @@ def test_the_badge_names_the_deployment(settings):
     client = logged_in()
     settings.ENVIRONMENT = "production <eu>"
     assert "production &lt;eu&gt;" in client.get("/admin/").text
+
+
+def test_guessing_passwords_of_staff_is_limited_like_log_in(settings):
+    rule = {"path": "/login", "per": "ip", "count": 2, "window": 60}
+    settings.SERVICE = {**settings.SERVICE, "RATE_LIMITS": json.dumps([rule])}
+    User.objects.create_superuser("root", password="the right one")
+    client = Client()
+    form = {"username": "root", "password": "wrong"}
+    assert [client.post("/admin/login/", form).status_code for _ in range(3)] == [200, 200, 429]
+    answer = client.post("/admin/login/", form)
+    assert int(answer.headers["Retry-After"]) > 0
+    assert client.get("/admin/login/").status_code == 200
