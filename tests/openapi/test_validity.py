@@ -40,18 +40,24 @@ def test_the_document_of_every_caller_is_valid(master, reader, client):
 
 
 def test_classes_with_names_of_components_are_told_apart(master):
-    for name in ("User", "DateValue", "Project", "ProjectCreate", "project", "ErrorAnswer"):
+    names = (
+        *("User", "Session", "OwnUser", "DateValue", "ErrorAnswer"),
+        *("Project", "ProjectCreate", "project"),
+    )
+    for name in names:
         master.make(name, mark=name)
     api = document(master)
     OpenAPIV31SpecValidator(api).validate()
     seen = set()
-    for name in ("User", "DateValue", "Project", "ProjectCreate", "project", "ErrorAnswer"):
+    for name in names:
         create = api["paths"][f"/classes/{name}"]["post"]
         seen.add(create["requestBody"]["content"]["application/json"]["schema"]["$ref"])
-    assert len(seen) == 6
+    assert len(seen) == len(names)
     assert "iso" in schema(api, "DateValue")["properties"]
     assert "code" in schema(api, "ErrorAnswer")["properties"]
     assert "username" in schema(api, "User")["properties"]
+    assert "sessionToken" in schema(api, "OwnUser")["properties"]
+    assert "expiresAt" in schema(api, "Session")["properties"]
 
 
 def test_a_service_without_classes_has_a_document(client):

@@ -46,6 +46,8 @@ class ClassSchemas:
 
     def __init__(self, classes: Iterable[VisibleClass], names: Names) -> None:
         self._classes = {one.name: one for one in classes}
+        self.own_user = names.take("OwnUser")
+        """The name of the schema of a user as the user sees it."""
         read = {name: names.take(name.lstrip("_")) for name in self._classes}
         self.forms = {
             name: Forms(

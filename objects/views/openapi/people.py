@@ -119,13 +119,13 @@ def describe(classes: ClassSchemas, visible: list[VisibleClass]) -> Paths:
                 alias = routes(
                     "/classes/_User", classes.forms["_User"], words_of("_User"), one.actions
                 )
-                _sign_up(found, "/users")
-                _sign_up(alias, "/classes/_User")
+                _sign_up(found, "/users", ref(classes.own_user))
+                _sign_up(alias, "/classes/_User", ref(classes.own_user))
                 found.update(alias)
             elif one.name == "_Installation":
                 _register(found)
             paths.update(found)
-    return {**paths, **_signing_in()}
+    return {**paths, **_signing_in(ref(classes.own_user)), **_own_session(classes)}
 
 
 def _complete(classes: ClassSchemas, visible: list[VisibleClass]) -> None:
@@ -140,7 +140,7 @@ def _complete(classes: ClassSchemas, visible: list[VisibleClass]) -> None:
         "authData": _AUTH_DATA,
         "sessionToken": _SESSION_TOKEN,
     }
-    classes.schemas["OwnUser"] = {
+    classes.schemas[classes.own_user] = {
         **account,
         "description": "A user as the user sees it.",
         "properties": {**account["properties"], **own},
@@ -150,7 +150,7 @@ def _complete(classes: ClassSchemas, visible: list[VisibleClass]) -> None:
             classes.schemas[classes.forms[one.name].create]["required"] = ["name", "ACL"]
 
 
-def _sign_up(paths: Paths, path: str) -> None:
+def _sign_up(paths: Paths, path: str, own_user: Json) -> None:
     operations = paths.get(path, {})
     if "post" not in operations:
         return
@@ -161,7 +161,7 @@ def _sign_up(paths: Paths, path: str) -> None:
         "Sign up, or in with another service's proof",
         {
             "201": answer("Somebody new.", ref("SignedUpAnswer"), Location="Location"),
-            "200": answer("Somebody whom the proof in `authData` knows.", ref("OwnUser")),
+            "200": answer("Somebody whom the proof in `authData` knows.", own_user),
         },
         body=plain.body,
         description="`username` and `password`, or `authData`.",
@@ -183,8 +183,9 @@ def _register(paths: Paths) -> None:
     )
 
 
-def _signing_in() -> Paths:
-    account = {"200": answer("The user, with a session.", ref("OwnUser"))}
+def _signing_in(own_user: Json) -> Paths:
+    account = {"200": answer("The user, with a session.", own_user)}
+    user = {"200": answer("The user.", own_user)}
     proof = tuple(
         query(name, {"type": "string"}, "", required=name == "password")
         for name in ("username", "email", "password")
@@ -196,7 +197,7 @@ def _signing_in() -> Paths:
                 "currentUser",
                 _USERS,
                 "The user of the session",
-                {"200": answer("The user.", ref("OwnUser"))},
+                user,
                 parameters=GET_PARAMETERS,
             )
         },
@@ -216,14 +217,14 @@ def _signing_in() -> Paths:
                 "verifyPassword",
                 _USERS,
                 "Whether a password is right; no session begins",
-                {"200": answer("The user.", ref("OwnUser"))},
+                user,
                 body=body(ref("PasswordForm")),
             ),
             "get": Operation(
                 "verifyPasswordByQuery",
                 _USERS,
                 "Whether a password is right, as old clients ask it",
-                {"200": answer("The user.", ref("OwnUser"))},
+                user,
                 parameters=proof,
             ),
         },
@@ -252,7 +253,7 @@ def _signing_in() -> Paths:
                 "upgradeSession",
                 _SESSIONS,
                 "For sessions of long ago; there are none",
-                {"200": answer("The session.", ref("OwnUser"))},
+                {"200": answer("The session.", own_user)},
             )
         },
         "/requestPasswordReset": {
@@ -269,19 +270,25 @@ def _signing_in() -> Paths:
                 body=mail,
             )
         },
+    }
+
+
+def _own_session(classes: ClassSchemas) -> Paths:
+    forms = classes.forms["_Session"]
+    return {
         "/sessions/me": {
             "get": Operation(
                 "currentSession",
                 _SESSIONS,
                 "The session of the request",
-                {"200": answer("The session.", ref("Session"))},
+                {"200": answer("The session.", ref(forms.read))},
             ),
             "put": Operation(
                 "changeCurrentSession",
                 _SESSIONS,
                 "Change the session of the request",
                 UPDATED,
-                body=body(ref("SessionUpdate"), required=False),
+                body=body(ref(forms.update), required=False),
             ),
         },
     }
