@@ -11,7 +11,7 @@ from django.test import Client
 
 from backend.principal import MASTER
 from backend.staff import ADMINISTRATORS, EDITORS, VIEWERS
-from objects import service
+from objects import maintenance, registry, service
 from objects.users import roles, second_factor
 from objects.users.directory import search, standing, user_named
 from objects.users.models import FailedLogins, Identity, SecondFactor
@@ -252,6 +252,28 @@ def test_a_user_is_deleted_when_that_is_confirmed(ann):
     assert staff.post(action(ann, "delete"), {"confirm": ann.user_id}).status_code == 302
     assert ann.get("/users/me").error == (400, 209)
     assert search("ann", 5) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_in_maintenance_mode_accounts_are_protected_and_not_changed():
+    registry.forget_all()
+    ann = sign_up("ann", email="ann@example.org")
+    FailedLogins.objects.create(user_id=ann.user_id, count=2)
+    staff = logged_in(ADMINISTRATORS)
+    maintenance.on()
+    try:
+        new = {"password": "a new one", "again": "a new one"}
+        assert staff.post(action(ann, "set-password"), new).status_code == 400
+        assert staff.post(action(ann, "send-reset")).status_code == 400
+        assert staff.post(action(ann, "delete"), {"confirm": ann.user_id}).status_code == 400
+        assert standing(ann.user_id).failed_logins == 2
+        assert ann.get("/users/me").status == 200
+        assert staff.post(action(ann, "unlock")).status_code == 302
+        assert staff.post(action(ann, "revoke-all")).status_code == 302
+        assert standing(ann.user_id).failed_logins == 0
+        assert ann.get("/users/me").error == (400, 209)
+    finally:
+        maintenance.off()
 
 
 # -- Roles -----------------------------------------------------------------------------------------
