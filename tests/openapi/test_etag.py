@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.people import sign_up
+from tests.statements import traffic
 
 pytestmark = pytest.mark.django_db
 
@@ -44,6 +45,16 @@ def test_callers_with_the_same_rights_have_the_same_document(master, client):
     assert ann.get("/openapi.json").headers["ETag"] == ben.get("/openapi.json").headers["ETag"]
     assert asked(client, ann.get("/openapi.json").headers["ETag"]).status == 200
     assert asked(client, master.get("/openapi.json").headers["ETag"]).status == 200
+
+
+def test_a_document_that_is_kept_costs_one_statement(master, client):
+    for number in range(5):
+        master.make(f"Project{number}", name="a")
+    for caller in (master, client):
+        etag = caller.get("/openapi.json").headers["ETag"]
+        with traffic() as seen:
+            assert asked(caller, etag).status == 304
+        assert seen.executions == 1
 
 
 def test_caches_keep_it_for_one_caller_alone(client):

@@ -30,8 +30,12 @@ _DESCRIPTION = """\
 Objects in classes, users and roles, files, and server functions. Every answer that is not a success
 is an `ErrorAnswer`.
 
-Any `POST` may stand for another method, with `_method` and the parameters in its body.
-Object bodies may hold fields beside those that are listed, where the caller may add fields."""
+Bodies of objects may hold fields beside those that are listed, where the caller may add fields. Any
+`POST` may stand for another method, with `_method` and the parameters in its body.
+
+With `X-Svc-Request-Id` a request is carried out once, however often it is sent.
+`X-Svc-Installation-Id` names the installation that a session belongs to. `X-Request-Id` is found
+again in the log and in the answer."""
 
 
 @dataclass(frozen=True, slots=True)
