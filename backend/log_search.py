@@ -18,7 +18,7 @@ from django.conf import settings
 
 from backend.log_store import FIELD, STREAM, connection
 
-MOST_READ = 20_000
+MOST_READ = 25_000
 LEVELS = ("debug", "info", "warning", "error", "critical")
 _AT_ONCE = 1000
 _PATIENCE = 5.0  # seconds
