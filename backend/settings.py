@@ -182,8 +182,9 @@ CORS_EXPOSE_HEADERS = [
     "x-request-id",
     "retry-after",
     "idempotent-replayed",
-    "x-svc-job-status-id",
-    "x-parse-job-status-id",
+    # Parse's JavaScript SDK looks for it in this spelling.
+    "X-Svc-Job-Status-Id",
+    "X-Parse-Job-Status-Id",
     *(f"ratelimit-{name}" for name in ("limit", "remaining", "reset")),
 ]
 CORS_ALLOW_METHODS = ["GET", "POST", "PUT", "DELETE", "OPTIONS"]

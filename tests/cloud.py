@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from functions import (
     FindRequest,
+    JobRequest,
     Meta,
     Pointer,
     Request,
@@ -19,6 +20,7 @@ from functions import (
     before_find,
     before_save,
     function,
+    job,
 )
 
 
@@ -101,3 +103,11 @@ def hide_notes(request: FindRequest) -> None:
 def shout(request: FindRequest) -> None:
     for one in request.results or []:
         one["loud"] = str(one.get("text", "")).upper()
+
+
+@job("cloudReport")
+def report(request: JobRequest, since: datetime, title: str = "report") -> str:
+    """Write a note, as the master key."""
+    request.message("begun")
+    note = request.objects("CloudNote").create(text=f"{title} since {since:%Y}")
+    return f"written as {note.id}"

@@ -50,6 +50,8 @@ def _started(call: Call, name: str, params: Mapping[str, Any]) -> Answer:
     headers = {f"X-Svc-{_STATUS_ID}": status_id}
     if service_settings.PARSE_HEADERS:
         headers[f"X-Parse-{_STATUS_ID}"] = status_id
+    # Parse's JavaScript SDK reads only headers that are exposed, also where there are no origins.
+    headers["Access-Control-Expose-Headers"] = ", ".join(headers)
     return Answer({}, headers=headers)
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from tests.functions.jobs.processes import Processes
 from tests.other_process import OtherProcess
 from tests.sdk.conftest import FOLDER
 
@@ -17,7 +19,15 @@ pytestmark = [
     pytest.mark.usefixtures("emptied"),
     pytest.mark.xdist_group("sdk"),
 ]
-SOURCES = ("application.js", "cloud.js", "hooks.js", "people.js", "service.js", "sharing.js")
+SOURCES = (
+    "application.js",
+    "cloud.js",
+    "hooks.js",
+    "jobs.js",
+    "people.js",
+    "service.js",
+    "sharing.js",
+)
 CHECKS = [
     (source, check)
     for source in SOURCES
@@ -26,7 +36,16 @@ CHECKS = [
 
 
 @pytest.fixture(scope="module")
-def outcomes(node: str, other: OtherProcess) -> dict[tuple[str, str], Any]:
+def jobs_worker(other: OtherProcess) -> Iterator[None]:
+    """The process that runs jobs."""
+    processes = Processes("tests.cloud")
+    processes.start("jobs")
+    yield
+    processes.stop()
+
+
+@pytest.fixture(scope="module")
+def outcomes(node: str, other: OtherProcess, jobs_worker: None) -> dict[tuple[str, str], Any]:
     """What each check of each application came to: an error, or None."""
     return {
         (source, name): error for source in SOURCES for name, error in run(node, other.url, source)

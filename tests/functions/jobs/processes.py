@@ -27,13 +27,13 @@ _T = TypeVar("_T")
 class Processes:
     """The processes by their roles."""
 
-    def __init__(self) -> None:
+    def __init__(self, modules: str) -> None:
         self.running: dict[str, subprocess.Popen[bytes]] = {}
         self.environment = {
             **os.environ,
             "DATABASE_URL": database_url(),
             "LOG_LEVEL": "ERROR",
-            "CLOUD_MODULES": "tests.functions.jobs.cloud",
+            "CLOUD_MODULES": modules,
             "JOB_HEARTBEAT": "1",
             "JOB_CONCURRENCY": "4",
             "WORKER_CONCURRENCY": "1",
@@ -67,10 +67,9 @@ class Processes:
         )
 
     def stop(self) -> None:
-        for process in self.running.values():
-            process.terminate()
-        for process in self.running.values():
-            process.wait(PATIENCE)
+        """Also in the middle of a job."""
+        for role in [*self.running]:
+            self.kill(role)
 
 
 def say(word: str) -> None:

@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.process, pytest.mark.usefixtures("known_jobs")]
 def processes(emptied: None, django_db_setup: None, django_db_blocker: Any) -> Iterator[Processes]:
     """A worker, a worker for jobs, and beat. What tests do is committed."""
     with django_db_blocker.unblock():
-        found = Processes()
+        found = Processes("tests.functions.jobs.cloud")
         for role in ("jobs", "worker", "beat"):
             found.start(role)
         yield found
