@@ -27,11 +27,14 @@ def unfold(title: str) -> dict[str, Any]:
         # A callable: texts would be tried as names of Python objects.
         "SITE_TITLE": lambda request: title,
         "SITE_HEADER": lambda request: title,
-        "SITE_URL": "/admin/",
+        "SITE_URL": "",
         "SITE_SYMBOL": "database",
         "SHOW_VIEW_ON_SITE": False,
         "SHOW_BACK_BUTTON": True,
         "ENVIRONMENT": "backend.admin_base.environment_badge",
+        "SITE_FAVICONS": [
+            {"rel": "icon", "type": "image/svg+xml", "href": "/static/backend/icon.svg"}
+        ],
         "STYLES": [lambda request: "/static/backend/admin.css"],
         "SIDEBAR": {"show_search": True, "navigation": "backend.admin_base.navigation"},
         "COLORS": {

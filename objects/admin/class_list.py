@@ -58,6 +58,11 @@ class ObjectClassAdmin(ReadOnlyModelAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[ObjectClass]:
         return with_statistics(super().get_queryset(request))
 
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        for _ in registry.all_classes():
+            pass  # classes of models are entered when they are first asked for
+        return super().changelist_view(request, extra_context)
+
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:

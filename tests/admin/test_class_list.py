@@ -32,6 +32,12 @@ def test_the_list_shows_each_class_and_leads_to_its_objects(staff):
     assert "/admin/data/Game/" not in staff.get(LIST, {"q": "other"}).text
 
 
+def test_the_classes_of_people_are_in_the_list_before_there_are_any(staff):
+    page = staff.get(LIST).text
+    assert "/admin/data/_User/" in page
+    assert "/admin/data/_Installation/" in page
+
+
 def test_the_page_of_a_class_is_that_of_its_fields(staff):
     table = registry.find("Game")
     assert table is not None
