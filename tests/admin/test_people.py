@@ -9,6 +9,8 @@ import pytest
 from django.contrib.auth.models import User as Staff
 from django.test import Client
 
+from backend import log_search, log_store
+from backend.log_search import Wanted
 from backend.principal import MASTER
 from backend.staff import ADMINISTRATORS, EDITORS, VIEWERS
 from objects import maintenance, registry, service
@@ -16,6 +18,7 @@ from objects.users import roles, second_factor
 from objects.users.directory import search, standing, user_named
 from objects.users.models import FailedLogins, Identity, SecondFactor
 from objects.users.models import User as StoredUser
+from tests.admin.log_records import *  # noqa: F403
 from tests.admin.staff import logged_in
 from tests.callers import *  # noqa: F403
 from tests.people import PASSWORD, User, log_in, make_role, sign_up
@@ -274,6 +277,20 @@ def test_in_maintenance_mode_accounts_are_protected_and_not_changed():
         assert ann.get("/users/me").error == (400, 209)
     finally:
         maintenance.off()
+
+
+def test_what_staff_do_is_logged_with_who_it_was_and_without_secrets(ann, kept):
+    staff = logged_in(ADMINISTRATORS)
+    staff.post(action(ann, "set-password"), {"password": "a new one", "again": "a new one"})
+    staff.post(action(ann, "revoke-all"))
+    log_store.flush()
+    found = log_search.search(Wanted(text="staff write")).entries
+    said = [(one.fields["staff"], one.fields["action"], one.fields["user"]) for one in found]
+    assert said == [
+        ("administrators", "revoke-all", ann.user_id),
+        ("administrators", "set-password", ann.user_id),
+    ]
+    assert log_search.search(Wanted(text="a new one")).entries == []
 
 
 # -- Roles -----------------------------------------------------------------------------------------

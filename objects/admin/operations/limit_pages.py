@@ -5,23 +5,20 @@ from __future__ import annotations
 from typing import Final
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponseBase, HttpResponseNotAllowed, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponseBase, HttpResponseNotAllowed
 from django.urls import reverse
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_safe
 
 from backend.admin_base import page, render
 from backend.errors import ServiceUnavailable
 from backend.limits import state
 from backend.limits.state import Fullness, Overview
-from backend.logs import get_logger
 from backend.staff import require
+from objects.admin.people.reading import back, note
 from objects.users.directory import user_named
 
 CHANGE: Final = "backend.change_ratelimit"
 _LONGEST = 256  # characters
-
-log = get_logger("admin")
 
 
 @page(
@@ -84,12 +81,9 @@ def reset(request: HttpRequest) -> HttpResponseBase:
     try:
         if state.reset(key):
             messages.success(request, "Counting begins anew.")
-            log.info("rate limit reset", bucket=key, staff=request.user.get_username())
+            note(request, "reset rate limit", bucket=key)
         else:
             messages.info(request, "Nothing was counted there any more.")
     except ServiceUnavailable as error:
         messages.error(request, error.message)
-    target = request.POST.get("next", "")
-    if not url_has_allowed_host_and_scheme(target, {request.get_host()}, request.is_secure()):
-        target = reverse("admin:limits")
-    return HttpResponseRedirect(target)
+    return back(request, reverse("admin:limits"))

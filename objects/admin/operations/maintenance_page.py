@@ -9,15 +9,13 @@ from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
 
 from backend.admin_base import BannerLevel, banner, page, render
-from backend.logs import get_logger
 from backend.staff import require
 from objects import maintenance
+from objects.admin.people.reading import note
 from objects.maintenance import WritersLeft
 
 CHANGE: Final = "backend.change_maintenance"
 _PATIENCE = 20  # seconds that a page waits for writes that began before
-
-log = get_logger("admin")
 
 
 @banner
@@ -72,4 +70,4 @@ def _switch(request: HttpRequest) -> None:
         maintenance.on(text, pause_chain="pause_chain" in request.POST, limit=_PATIENCE)
         messages.success(request, "Switched on: no write is under way any more.")
         word = "on"
-    log.info("maintenance mode switched by staff", to=word, staff=request.user.get_username())
+    note(request, f"maintenance {word}")

@@ -1,4 +1,5 @@
-"""What the pages of people have in common: reading pages of objects, and leading back.
+"""What the pages of people and operations have in common: reading pages of objects, leading back,
+and noting down who did what.
 
 Staff see everything, so all of it is read with the read-only master key; who may look is the
 matter of each page's permission.
@@ -23,8 +24,6 @@ LONGEST: Final = 256
 """Characters of what is looked for."""
 
 Wire = dict[str, Json]
-
-log = get_logger("admin")
 
 
 def find(class_name: str, where: Query, order: tuple[OrderKey, ...], limit: int) -> list[Wire]:
@@ -82,6 +81,12 @@ def time_of(value: Json) -> str:
     """A time to read, of a text or a Date."""
     text = value.get("iso", "") if isinstance(value, dict) else value
     return str(text or "").replace("T", " ").removesuffix("Z")[:19]
+
+
+def note(request: HttpRequest, action: str, **about: Json) -> None:
+    """Log what a staff user has done."""
+    log = get_logger("admin")
+    log.info("staff write", staff=request.user.get_username(), action=action, **about)
 
 
 def back(request: HttpRequest, otherwise: str) -> HttpResponseRedirect:

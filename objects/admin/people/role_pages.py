@@ -24,7 +24,7 @@ from objects.admin.people.reading import (
     asked_page,
     find,
     get,
-    log,
+    note,
     time_of,
 )
 from objects.core.query import Compare, Equals, Everything, OrderKey, Query, RelatedTo, all_of
@@ -141,13 +141,7 @@ def members(request: HttpRequest, role_id: str) -> HttpResponseBase:
             return _show(request, role_id, error.message, error.status)
         except ServiceError:
             return error_page(request, error)
-    log.info(
-        "members of a role changed by staff",
-        role=role_id,
-        to=operator,
-        member=member["objectId"],
-        staff=request.user.get_username(),
-    )
+    note(request, operator, role=role_id, member=member["objectId"])
     messages.success(request, "Taken in." if adds else "Taken out.")
     return HttpResponseRedirect(reverse("admin:people_role", args=(role_id,)))
 

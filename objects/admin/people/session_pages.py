@@ -19,8 +19,8 @@ from objects.admin.people.reading import (
     asked_page,
     back,
     get,
-    log,
     names_of,
+    note,
     pointed_at,
 )
 from objects.admin.people.user_pages import PERMISSIONS, session_row
@@ -84,7 +84,6 @@ def revoke(request: HttpRequest) -> HttpResponseBase:
     except ServiceError as error:
         return error_page(request, error)
     bearers.end(session_id)
-    user_id = pointed_at(session.get("user"))
-    log.info("session ended by staff", user=user_id, staff=request.user.get_username())
+    note(request, "revoke", user=pointed_at(session.get("user")))
     messages.success(request, "The session has ended.")
     return back(request, reverse("admin:people_sessions"))

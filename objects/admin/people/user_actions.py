@@ -21,7 +21,7 @@ from backend.principal import Principal
 from backend.staff import principal_for, require
 from objects import service
 from objects.admin.frame import error_page
-from objects.admin.people.reading import get, log, pointed_at
+from objects.admin.people.reading import get, note, pointed_at
 from objects.admin.people.user_pages import PERMISSIONS, VIEW, show_user
 from objects.users import mail, passwords, sessions
 
@@ -51,7 +51,7 @@ def user_action(request: HttpRequest, user_id: str, name: str) -> HttpResponseBa
         told = action.act(request, principal_for(request.user, action.permission), user_id)
     except ServiceError as error:
         return _refused(request, user_id, error)
-    log.info("user changed by staff", to=name, user=user_id, staff=request.user.get_username())
+    note(request, name, user=user_id)
     messages.success(request, told)
     if action.leads_to_list:
         return Redirect(reverse("admin:people_users"))
