@@ -79,6 +79,7 @@ VALUES: Mapping[str, Json] = {
             "properties": {"read": {"type": "boolean"}, "write": {"type": "boolean"}},
             "additionalProperties": False,
         },
+        "examples": [{"*": {"read": True}, "role:Editors": {"read": True, "write": True}}],
     },
 }
 
