@@ -16,13 +16,20 @@ from django_celery_beat.models import (
     PeriodicTask,
     SolarSchedule,
 )
+from unfold.decorators import display
+from unfold.widgets import (
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextareaWidget,
+    UnfoldAdminTextInputWidget,
+    UnfoldBooleanSwitchWidget,
+)
 
 from backend.admin_base import ModelAdmin, ReadOnlyModelAdmin, page, render
 from backend.errors import ServiceError
 from backend.logs import get_logger
 from backend.staff import principal_for, require
 from functions.jobs import schedules
-from functions.jobs.models import JobStatus
+from functions.jobs.models import FAILED, QUEUED, RUNNING, SUCCEEDED, JobSchedule, JobStatus
 from functions.jobs.starting import checked, start
 from functions.jobs.timing import parse
 from functions.registry import registry
@@ -68,8 +75,8 @@ def jobs(request: HttpRequest) -> HttpResponseBase:
         "Jobs",
         jobs=[_described(name, rows) for name, rows in schedules.with_jobs()],
         may_run=request.user.has_perm(RUN),
-        may_see_schedules=request.user.has_perm("django_celery_beat.view_periodictask"),
-        may_add_schedules=request.user.has_perm("django_celery_beat.add_periodictask"),
+        may_see_schedules=request.user.has_perm("functions.view_jobschedule"),
+        may_add_schedules=request.user.has_perm("functions.add_jobschedule"),
         asked=asked,
         given=given,
         complaint=complaint,
@@ -122,8 +129,7 @@ class JobStatusAdmin(ReadOnlyModelAdmin):
     icon = "history"
     position = 31
     list_display = (
-        *("job_name", "status", "source", "shown_message", "created_at", "started_at"),
-        *("finished_at", "attempt"),
+        *("job_name", "shown_status", "source", "shown_message", "created_at", "finished_at"),
     )
     list_filter = ("status", "source")
     search_fields = ("job_name__exact", "object_id__exact", "request_id__exact")
@@ -138,6 +144,13 @@ class JobStatusAdmin(ReadOnlyModelAdmin):
     def get_fields(self, request: HttpRequest, obj: JobStatus | None = None) -> Any:
         return self.fields_shown
 
+    @display(
+        description="status",
+        label={QUEUED: "warning", RUNNING: "info", SUCCEEDED: "success", FAILED: "danger"},
+    )
+    def shown_status(self, run: JobStatus) -> str:
+        return run.status or ""
+
     @admin.display(description="message")
     def shown_message(self, run: JobStatus) -> str:
         text = run.message or ""
@@ -147,21 +160,28 @@ class JobStatusAdmin(ReadOnlyModelAdmin):
 class ScheduleForm(forms.ModelForm):
     """A schedule: which job, with which parameters, when."""
 
-    job = forms.ChoiceField()
+    job = forms.ChoiceField(widget=UnfoldAdminSelectWidget)
     params = forms.CharField(
         required=False,
-        widget=forms.Textarea(attrs={"rows": 4}),
-        label="parameters",
-        help_text="a JSON object",
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 4}),
+        label="Parameters",
+        help_text="A JSON object, by their names.",
     )
     schedule = forms.CharField(
         max_length=600,
+        widget=UnfoldAdminTextInputWidget,
         help_text="Seconds between runs (300), a crontab line (0 3 * * *, in UTC, or with a time"
         " zone after it), or one time (2030-01-01T12:00:00Z).",
     )
+    enabled = forms.BooleanField(
+        required=False, initial=True, widget=UnfoldBooleanSwitchWidget, help_text="Off: it waits."
+    )
+    description = forms.CharField(
+        required=False, max_length=1000, widget=UnfoldAdminTextInputWidget
+    )
 
     class Meta:
-        model = PeriodicTask
+        model = JobSchedule
         fields = ("description", "enabled")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -197,6 +217,11 @@ class ScheduleForm(forms.ModelForm):
             self._put(self.instance, data)
         return data
 
+    def validate_unique(self) -> None:
+        # Of a row that wasn't put together there is nothing to say.
+        if not self.errors:
+            super().validate_unique()
+
     def _put(self, row: PeriodicTask, data: dict[str, Any]) -> None:
         schedules.set_job(row, data["job"], _params(data["params"]))
         if row.pk is None:
@@ -206,10 +231,13 @@ class ScheduleForm(forms.ModelForm):
             row.start_time = None
 
 
-@admin.register(PeriodicTask)
-class ScheduleAdmin(ModelAdmin):
+@admin.register(JobSchedule)
+class JobScheduleAdmin(ModelAdmin):
     """The schedules of jobs. The rows of beat that are about other tasks aren't shown."""
 
+    section = "Server code"
+    icon = "schedule"
+    position = 32
     form = ScheduleForm
     fields = ("job", "params", "schedule", "enabled", "description")
     list_display = ("job", "timing", "enabled", "last_run_at", "description")
@@ -217,7 +245,8 @@ class ScheduleAdmin(ModelAdmin):
     actions = None
 
     def get_queryset(self, request: HttpRequest) -> Any:
-        return schedules.rows()
+        found = JobSchedule._default_manager.filter(task=schedules.START_TASK).order_by("id")
+        return found.select_related("interval", "crontab", "clocked")
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         # The code would make it again: it can be switched off.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 from django.db.models import Q
+from django_celery_beat.models import PeriodicTask
 
 from objects.models import ModelBackedObject
 
@@ -61,3 +62,15 @@ class JobStatus(ModelBackedObject):
 
     def __str__(self) -> str:
         return f"{self.job_name} {self.object_id}"
+
+
+class JobSchedule(PeriodicTask):
+    """The rows of beat that start jobs, under a name of their own for staff (``schedules``)."""
+
+    class Meta:
+        proxy = True
+        verbose_name = "job schedule"
+        verbose_name_plural = "job schedules"
+
+    def __str__(self) -> str:
+        return str(self.name)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 JOBS = "/admin/jobs/"
 RUNS = "/admin/functions/jobstatus/"
-SCHEDULES = "/admin/django_celery_beat/periodictask/"
+SCHEDULES = "/admin/functions/jobschedule/"
 
 
 @pytest.fixture(autouse=True)
@@ -115,7 +115,7 @@ def test_other_tasks_of_beat_are_not_among_the_schedules() -> None:
     assert "tend-jobs" not in page
     assert f"{SCHEDULES}{other.pk}/" not in page
     assert client.get(f"{SCHEDULES}{other.pk}/change/").status_code == 302
-    assert client.get("/admin/django_celery_beat/intervalschedule/").status_code == 404
+    assert client.get("/admin/django_celery_beat/periodictask/").status_code == 404
 
 
 def test_a_schedule_is_changed_and_stays_as_staff_have_it() -> None:
