@@ -15,13 +15,13 @@ key are only counted by rules that say so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from ipaddress import IPv4Address, ip_address, ip_network
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.conf import settings
 
@@ -29,6 +29,7 @@ from backend.conf import service_settings
 from backend.errors import RateLimited, ServiceError, ServiceUnavailable
 from backend.limit_rules import Book, Rule, read
 from backend.limits.counting import PAUSE, Bucket, Count, Counter
+from backend.limits.naming import NEARLY, Names, Who
 from backend.principal import Principal
 from objects.users.names import name_key
 
@@ -125,28 +126,46 @@ def decide(
     verdicts = [FREE] * len(requests)
     if not counted:
         return verdicts
-    buckets = [[bucket for _, bucket in claims[place]] for place in counted]
+    buckets = [[claim.bucket for claim in claims[place]] for place in counted]
     counts = _counter(settings.REDIS_URL).count(buckets, together=together, now=now)
+    full: list[tuple[Bucket, Who]] = []
     for index, place in enumerate(counted):
         if counts is not None:
             verdicts[place] = _verdict(claims[place], counts[index])
-        elif any(rule.refuse_without_redis for rule, _ in claims[place]):
+            full += _nearly_full(claims[place], counts[index])
+        elif any(claim.rule.refuse_without_redis for claim in claims[place]):
             verdicts[place] = Verdict(refusal=LimitsUnavailable())
+    if full:
+        _names(settings.REDIS_URL).keep(full)
     return verdicts
 
 
 def buckets_of(request: Request) -> list[Bucket]:
     """The buckets in which a request is counted, for whoever wants to look at them."""
-    return [bucket for _, bucket in _claims(request)]
+    return [claim.bucket for claim in _claims(request)]
 
 
-_Claims = list[tuple[Rule, Bucket]]
+class _Claim(NamedTuple):
+    """A bucket in which a request is counted, by which rule, and whose it is."""
+
+    rule: Rule
+    bucket: Bucket
+    who: Who
+
+
+_Claims = list[_Claim]
+
+
+def _nearly_full(claims: _Claims, count: Count) -> Iterator[tuple[Bucket, Who]]:
+    for claim, level in zip(claims, count.levels, strict=True):
+        if level.remains <= claim.rule.count * (1 - NEARLY):
+            yield claim.bucket, claim.who
 
 
 def _verdict(claims: _Claims, count: Count) -> Verdict:
     found = [
         (Quota(rule.count, level.remains, -(-level.more // 1000)), rule)
-        for (rule, _), level in zip(claims, count.levels, strict=True)
+        for (rule, _, _), level in zip(claims, count.levels, strict=True)
     ]
     # Of several that are used up, the one that lasts longest: Retry-After must hold.
     quota, rule = min(found, key=lambda one: (one[0].remaining, -one[0].reset))
@@ -168,7 +187,7 @@ def _claims(request: Request) -> _Claims:
         for who in product(*(_who(scope, request) for scope in rule.per)):
             digest = blake2b(repr((rule.per, who)).encode("utf-8", "replace"), digest_size=16)
             key = f"limits:{rule.name}:{digest.hexdigest()}"
-            claims.append((rule, Bucket(key, rule.count, rule.window)))
+            claims.append(_Claim(rule, Bucket(key, rule.count, rule.window), who))
     return claims
 
 
@@ -226,6 +245,11 @@ def _network(address: str) -> str:
 @lru_cache(maxsize=4)
 def _counter(url: str) -> Counter:
     return Counter(url)
+
+
+@lru_cache(maxsize=4)
+def _names(url: str) -> Names:
+    return Names(url)
 
 
 class _Opened:

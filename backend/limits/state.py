@@ -1,7 +1,7 @@
 """How full the buckets of rate limits are, for the admin. Nothing is counted by looking.
 
-A bucket's key doesn't tell whose it is: names and addresses are hashed. So one asks by name, or
-sees of the fullest ones only how full they are.
+A bucket's key doesn't tell whose it is: names and addresses are hashed. Of the nearly full ones it
+is kept (``naming``), but for names of accounts; of others one asks by name.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import redis
@@ -18,7 +18,7 @@ from django.conf import settings
 from backend.conf import service_settings
 from backend.errors import ServiceUnavailable
 from backend.limit_rules import Rule, read
-from backend.limits import Request, buckets_of
+from backend.limits import Request, buckets_of, naming
 from backend.principal import Authority, Principal
 
 MOST_SCANNED = 10_000  # keys
@@ -30,12 +30,14 @@ _BY_ADDRESS = frozenset(("ip", "key", "session", "user"))
 
 @dataclass(frozen=True)
 class Fullness:
-    """A bucket: ``used`` of the rule's count, more again in ``more_in`` seconds (0 if it is)."""
+    """A bucket: ``used`` of the rule's count, more again in ``more_in`` seconds (0 if nothing is
+    used), and ``whose`` it is if that is known."""
 
     key: str
     rule: Rule
     used: int
     more_in: float
+    whose: str = ""
 
     @property
     def share(self) -> float:
@@ -67,8 +69,9 @@ def fullest(limit: int = 100) -> Overview:
                 break
             keys.append(key.decode())
         found = _fullness(client, keys)
-    found.sort(key=lambda one: (-one.share, -one.used, one.key))
-    return Overview(found[:limit], complete)
+        found.sort(key=lambda one: (-one.share, -one.used, one.key))
+        names = naming.read(client, (one.key for one in found[:limit]))
+    return Overview([replace(one, whose=names.get(one.key, "")) for one in found[:limit]], complete)
 
 
 def of_caller(*, address: str = "", user_id: str = "", account: str = "") -> list[Fullness]:

@@ -10,6 +10,7 @@ import redis
 from django.contrib.auth.models import User
 from django.test import Client
 
+import backend.limits
 from backend import log_store, logs
 from backend.limits import state
 from backend.principal import MASTER
@@ -144,9 +145,10 @@ RULES: list[dict[str, Any]] = [
 def limited(settings):
     settings.SERVICE = {**settings.SERVICE, "RATE_LIMITS": RULES}
     with redis.Redis.from_url(settings.REDIS_URL) as server:
-        server.delete(*server.keys("limits:*") or ["limits:"])
+        server.delete("limits:", *server.keys("limit*"))
+        backend.limits._names.cache_clear()
         yield server
-        server.delete(*server.keys("limits:*") or ["limits:"])
+        server.delete("limits:", *server.keys("limit*"))
 
 
 def used(buckets: list[state.Fullness]) -> dict[str, int]:
@@ -171,6 +173,19 @@ def test_the_fullest_buckets_and_those_of_one_caller(limited):
         "account": 1,
         "user ip": 0,
     }
+
+
+def test_whose_a_nearly_full_bucket_is_but_not_what_somebody_has_typed(limited):
+    for _ in range(3):
+        log_in("hunter2", "wrong")
+    named = {" ".join(one.rule.per): one.whose for one in state.fullest().buckets}
+    assert named == {"account": "", "ip": ""}
+    log_in("other", "wrong")
+    named = {" ".join(one.rule.per): one.whose for one in state.fullest().buckets if one.used > 1}
+    assert named == {"account": "", "ip": "ip 127.0.0.1"}
+    assert "ip 127.0.0.1" in logged_in(VIEWERS).get("/admin/limits/").text
+    kept = [limited.get(key) for key in limited.keys("limit-names:*")]
+    assert kept == [b"ip 127.0.0.1"]
 
 
 def test_looking_counts_nothing_and_counting_begins_anew(limited):

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_safe
 from backend.admin_base import page, render
 from backend.errors import ServiceUnavailable
 from backend.limits import state
+from backend.limits.naming import NEARLY
 from backend.limits.state import Fullness, Overview
 from backend.staff import require
 from objects.admin.people.reading import back, note
@@ -68,7 +69,7 @@ def limits(request: HttpRequest) -> HttpResponseBase:
 def _state(bucket: Fullness) -> str:
     if bucket.used >= bucket.rule.count:
         return "over"
-    return "near" if bucket.share >= 0.8 else "free"
+    return "near" if bucket.share >= NEARLY else "free"
 
 
 @page("limits/reset/", name="limits_reset", permission=CHANGE)
