@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from time import monotonic
+from typing import Any
 
 import redis
 
@@ -63,7 +64,7 @@ def read(client: redis.Redis, keys: Iterable[str]) -> Mapping[str, str]:
     asked = list(keys)
     if not asked:
         return {}
-    found: list[bytes | None] = client.mget([f"{_PREFIX}{key}" for key in asked])
+    found: Any = client.mget([f"{_PREFIX}{key}" for key in asked])
     return {
         key: name.decode(errors="replace")
         for key, name in zip(asked, found, strict=True)
