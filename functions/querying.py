@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from backend.conf import service_settings
 from backend.errors import InvalidQuery, ObjectNotFound
 from backend.principal import MASTER, Principal
 from functions.values import Object, Pointer, decode, decode_object, encode
@@ -39,7 +40,6 @@ _CONSTRAINTS: Final = {
     "contained_by": "$containedBy",
 }
 _MOST: Final = 2**31 - 1
-_LIMITS: Final = FindLimits(max_limit=_MOST, include_depth=50, include_count=1000)
 _PAGE: Final = 1000
 
 
@@ -105,7 +105,7 @@ class Query:
     def options(self) -> FindOptions:
         """The question as the door takes it."""
         params = {**self.params, "where": self._where()}
-        return parse_find_options(params, _LIMITS)
+        return parse_find_options(params, _limits())
 
     def _where(self) -> dict[str, Any]:
         parts = self.params.get("where", ())
@@ -173,7 +173,7 @@ class Query:
 
     def create(self, fields: Mapping[str, Any] | None = None, /, **more: Any) -> Object:
         """Store a new object; it as it is then."""
-        body = _body({**(fields or {}), **more})
+        body = _body(fields, more)
         created = service.create(self.principal, self.class_name, body)
         stored: dict[str, Any] = {
             name: value
@@ -193,7 +193,7 @@ class Query:
         **more: Any,
     ) -> dict[str, Any]:
         """Change these fields of an object; the time of it, and what operators have made."""
-        body = _body({**(fields or {}), **more})
+        body = _body(fields, more)
         updated = service.update(self.principal, self.class_name, _id(target), body)
         done = decode_object(self.class_name, {"updatedAt": updated.updated_at, **updated.fields})
         if isinstance(target, Object):
@@ -234,11 +234,25 @@ def _constraint(name: str, value: Any) -> dict[str, Json]:
     return {path: {operator: wire}}
 
 
-def _body(fields: Mapping[str, Any]) -> dict[str, Any]:
-    body = encode(dict(fields), as_field=True)
-    for name in ("objectId", "createdAt", "updatedAt"):
-        body.pop(name, None)
+def _body(fields: Mapping[str, Any] | None, more: Mapping[str, Any]) -> dict[str, Any]:
+    given = dict(fields or {})
+    if isinstance(fields, Object):
+        # What it is known by and when it was written aren't its fields.
+        for name in ("objectId", "createdAt", "updatedAt"):
+            given.pop(name, None)
+    body: dict[str, Any] = encode({**given, **more}, as_field=True)
     return body
+
+
+def _limits() -> FindLimits:
+    """Those of clients, but for the number of objects: server code knows what it asks for."""
+    settings = service_settings
+    return FindLimits(
+        default_limit=settings.DEFAULT_LIMIT,
+        max_limit=_MOST,
+        include_depth=settings.INCLUDE_DEPTH,
+        include_count=settings.INCLUDE_COUNT,
+    )
 
 
 def _id(target: str | Object | Pointer) -> str:

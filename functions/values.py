@@ -29,7 +29,7 @@ import msgspec
 
 from backend.errors import InvalidJSON
 
-_MAX_DEPTH: Final = 100
+_MAX_DEPTH: Final = 200
 
 
 class _Typed:
@@ -193,22 +193,34 @@ UNSET: Final = Operator(__op="Delete")
 # -- From the wire and back ------------------------------------------------------------------------
 
 
-def decode(value: Any) -> Any:
-    """Wire JSON as Python values. What has a ``__type`` that it doesn't fit stays a dict."""
+def decode(value: Any, *, depth: int = 0) -> Any:
+    """Wire JSON as Python values. What has a ``__type`` that it doesn't fit stays a dict.
+
+    Raises ``InvalidJSON`` for what is nested too deeply.
+    """
     if type(value) is dict:
+        _check_depth(depth)
         type_ = value.get("__type")
         if type_ is not None:
-            return _decode_typed(type_, value)
-        return {name: decode(item) for name, item in value.items()}
+            return _decode_typed(type_, value, depth)
+        return {name: decode(item, depth=depth + 1) for name, item in value.items()}
     if type(value) is list:
-        return [decode(item) for item in value]
+        _check_depth(depth)
+        return [decode(item, depth=depth + 1) for item in value]
     return value
 
 
-def decode_object(class_name: str, wire: Mapping[str, Any]) -> Object:
+def _check_depth(depth: int) -> None:
+    if depth > _MAX_DEPTH:
+        raise InvalidJSON(f"a value is nested more than {_MAX_DEPTH} levels deep")
+
+
+def decode_object(class_name: str, wire: Mapping[str, Any], *, depth: int = 0) -> Object:
     """An object from its wire form."""
     fields = {
-        name: decode(value) for name, value in wire.items() if name not in ("__type", "className")
+        name: decode(value, depth=depth + 1)
+        for name, value in wire.items()
+        if name not in ("__type", "className")
     }
     for name in ("createdAt", "updatedAt"):
         if isinstance(fields.get(name), str):
@@ -216,7 +228,7 @@ def decode_object(class_name: str, wire: Mapping[str, Any]) -> Object:
     return Object(class_name, fields)
 
 
-def _decode_typed(type_: object, value: dict[str, Any]) -> Any:
+def _decode_typed(type_: object, value: dict[str, Any], depth: int) -> Any:
     try:
         if type_ == "Date":
             return datetime.fromisoformat(value["iso"]).astimezone(UTC)
@@ -234,10 +246,10 @@ def _decode_typed(type_: object, value: dict[str, Any]) -> Any:
         if type_ == "Relation":
             return Relation(_text(value["className"]))
         if type_ == "Object":
-            return decode_object(_text(value["className"]), value)
+            return decode_object(_text(value["className"]), value, depth=depth)
     except (KeyError, ValueError, TypeError, OverflowError):
         pass
-    return {name: decode(item) for name, item in value.items()}
+    return {name: decode(item, depth=depth + 1) for name, item in value.items()}
 
 
 def _text(value: object) -> str:
@@ -259,8 +271,7 @@ def encode(value: Any, *, as_field: bool = False, depth: int = 0) -> Any:
     """
     if value is None or type(value) in _PLAIN:
         return value
-    if depth > _MAX_DEPTH:
-        raise InvalidJSON("a value is nested too deeply")
+    _check_depth(depth)
     if isinstance(value, Object):
         if as_field and value.id:
             return encode(value.pointer())

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from backend.errors import InvalidQuery, ObjectNotFound, OperationForbidden
+from backend.errors import InvalidKeyName, InvalidQuery, ObjectNotFound, OperationForbidden
 from backend.principal import CLIENT, MASTER, Principal
 from functions import GeoPoint, Object, Pointer, add, add_relation, increment
 from functions.querying import Door
@@ -109,6 +109,18 @@ def test_creating_changing_and_removing(games: list[Object]) -> None:
     objects("Game").delete(game)
     with pytest.raises(ObjectNotFound):
         objects("Game").delete(game.id)
+
+
+def test_an_object_is_copied_and_saved_whole(games: list[Object]) -> None:
+    game = games[0]
+    copy = objects("Game").create(game, name="copy")
+    assert copy.id != game.id
+    assert (copy["name"], copy["score"], copy["tags"]) == ("copy", 1, ["x"])
+    game["score"] = 7
+    objects("Game").update(game, game)
+    assert objects("Game").get(game.id)["score"] == 7
+    with pytest.raises(InvalidKeyName):
+        objects("Game").create({"objectId": "chosen", "name": "x"})
 
 
 def test_members_of_relations(games: list[Object]) -> None:

@@ -163,5 +163,5 @@ def test_what_json_cannot_say_is_an_error(value: Any) -> None:
 def test_a_value_within_itself_is_an_error() -> None:
     endless: list[Any] = []
     endless.append(endless)
-    with pytest.raises(InvalidJSON, match="too deeply"):
+    with pytest.raises(InvalidJSON, match="levels deep"):
         encode(endless)

@@ -15,7 +15,7 @@ def through_the_door(request: FunctionRequest, method: str, path: str, body: dic
     _, _, class_name, *ids = request.params["path"].split("/")
     query = request.objects(class_name)
     if method == "POST":
-        return _plain(query.create(body))
+        return _computed(_plain(query.create(body)), body)
     if method == "PUT":
         return query.update(ids[0], body)
     if method == "DELETE":
@@ -27,6 +27,12 @@ def through_the_door(request: FunctionRequest, method: str, path: str, body: dic
         return _plain(asked.get(ids[0]))
     found = {"results": [_plain(one) for one in asked.find()]}
     return {**found, "count": asked.count()} if body.get("count") else found
+
+
+def _computed(created: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+    """As over REST, without what the caller has said itself."""
+    said = {name for name, value in body.items() if "__op" not in str(value)}
+    return {name: value for name, value in created.items() if name not in {*said, "updatedAt"}}
 
 
 def _plain(one: Object) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import pytest
 
 from functions import Request, function
 from functions.hooks import client as http
+from functions.hooks import signing
 from tests.functions.hooks.receiver import Receiver
 from tests.people import sign_up
 from tests.rest import Api
@@ -155,7 +156,7 @@ def test_keys_prove_where_a_webhook_comes_from(
 ) -> None:
     declare(master, receiver.on("/greet", {"success": 1}))
     master.post("/functions/greet")
-    settings.SERVICE = {**settings.SERVICE, "WEBHOOK_KEY": "hook-key", "WEBHOOK_SECRET": SECRET}
+    settings.SERVICE = {**settings.SERVICE, "WEBHOOK_KEY": "hook-key", "WEBHOOK_SECRET": (SECRET,)}
     master.post("/functions/greet")
     plain, proven = (one for one in receiver.received)
     assert not {"x-svc-webhook-key", "x-parse-webhook-key", "webhook-signature"} & set(
@@ -168,6 +169,20 @@ def test_keys_prove_where_a_webhook_comes_from(
     signed = hmac.digest(bytes(range(32)), f"{key}.{moment}.".encode() + proven.raw, hashlib.sha256)
     assert proven.headers["webhook-signature"] == f"v1,{base64.b64encode(signed).decode()}"
     assert plain.headers["webhook-id"] != key
+
+
+def test_while_a_secret_is_replaced_both_sign(
+    master: Api, receiver: Receiver, settings: Any
+) -> None:
+    declare(master, receiver.on("/greet", {"success": 1}))
+    new = "whsec_" + base64.b64encode(bytes(32)).decode()
+    settings.SERVICE = {**settings.SERVICE, "WEBHOOK_SECRET": (new, SECRET)}
+    master.post("/functions/greet")
+    (one,) = receiver.received
+    key, moment = one.headers["webhook-id"], one.headers["webhook-timestamp"]
+    first, second = one.headers["webhook-signature"].split(" ")
+    assert first == signing.signature(new, key, moment, one.raw)
+    assert second == signing.signature(SECRET, key, moment, one.raw)
 
 
 def test_a_changed_address_and_a_removed_function_hold_at_once(
