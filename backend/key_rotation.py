@@ -29,6 +29,7 @@ WORDS: Mapping[str, str] = {
         ("javascript", "JAVASCRIPT_KEY"),
         ("client", "CLIENT_KEY"),
         ("webhook", "WEBHOOK_KEY"),
+        ("webhook-secret", "WEBHOOK_SECRET"),
         ("secret", SECRET),
     )
     if name in DEFAULTS or name == SECRET

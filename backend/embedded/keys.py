@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -23,6 +24,7 @@ MAKERS: Mapping[str, Callable[[], str]] = {
     "CLIENT_KEY": lambda: f"client-{secrets.token_hex(16)}",
     "READ_ONLY_MASTER_KEY": lambda: f"read-only-{secrets.token_hex(24)}",
     "WEBHOOK_KEY": lambda: f"webhook-{secrets.token_hex(24)}",
+    "WEBHOOK_SECRET": lambda: f"whsec_{b64encode(secrets.token_bytes(32)).decode()}",
 }
 """How each key is made."""
 

@@ -33,15 +33,17 @@ def headers(key: str, body: bytes) -> dict[str, str]:
         "webhook-id": key,
         "webhook-timestamp": now,
     }
-    if secret := service_settings.WEBHOOK_SECRET:
-        found["webhook-signature"] = signature(secret, key, now, body)
-    if known := service_settings.WEBHOOK_KEY:
-        found |= {"X-Svc-Webhook-Key": known, "X-Parse-Webhook-Key": known}
+    if known_secrets := service_settings.WEBHOOK_SECRET:
+        found["webhook-signature"] = " ".join(
+            signature(secret, key, now, body) for secret in known_secrets
+        )
+    if webhook_key := service_settings.WEBHOOK_KEY:
+        found |= {"X-Svc-Webhook-Key": webhook_key, "X-Parse-Webhook-Key": webhook_key}
     return found
 
 
 def signature(secret: str, key: str, timestamp: str, body: bytes) -> str:
-    """What stands in ``webhook-signature``."""
+    """What stands in ``webhook-signature`` for one secret; there may be several of them."""
     raw = base64.b64decode(secret.removeprefix(PREFIX))
     signed = hmac.new(raw, f"{key}.{timestamp}.".encode() + body, hashlib.sha256).digest()
     return f"v1,{base64.b64encode(signed).decode()}"
