@@ -342,6 +342,9 @@ AUTH_PASSWORD_VALIDATORS = [
 
 ENVIRONMENT = admin_settings.environment_name(PUBLIC_URL)
 UNFOLD = admin_settings.unfold(str(_service["APP_NAME"]))
+# Forms hold whole objects, with inputs for every field.
+DATA_UPLOAD_MAX_MEMORY_SIZE = _service["MAX_BODY_SIZE"]
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 10_000
 
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"

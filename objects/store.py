@@ -75,20 +75,23 @@ def find(
     # and a nested loop over one row keeps the order of the inner select. Rows become text outside
     # of it, for PostgreSQL would do that before it sorts, to all that are left out in the end too.
     begin = perf_counter()
-    rows = fetch(
-        f"SELECT {guard}, {object_columns(table, 't')} FROM objects_class c LEFT JOIN LATERAL"
-        f" (SELECT * FROM {table.relation} t WHERE {condition.text}"
-        f" {sorting.text}{paging}) t ON true WHERE c.id = %s",
-        (
-            *guard_params,
-            *condition.params,
-            *sorting.params,
-            *paging_params,
-            table.class_id,
-        ),
-        prepare=_has_one_plan(table, where, order),
-    )
-    slow_queries.note(table, where, order, perf_counter() - begin)
+    try:
+        rows = fetch(
+            f"SELECT {guard}, {object_columns(table, 't')} FROM objects_class c LEFT JOIN LATERAL"
+            f" (SELECT * FROM {table.relation} t WHERE {condition.text}"
+            f" {sorting.text}{paging}) t ON true WHERE c.id = %s",
+            (
+                *guard_params,
+                *condition.params,
+                *sorting.params,
+                *paging_params,
+                table.class_id,
+            ),
+            prepare=_has_one_plan(table, where, order),
+        )
+    finally:
+        # The slowest are those that were stopped.
+        slow_queries.note(table, where, order, perf_counter() - begin)
     return _records(table, scope, rows)
 
 

@@ -29,7 +29,6 @@ from objects.core.values import Json
 from objects.files import service as files
 from objects.files.receiving import Upload
 from objects.records import wire_object
-from objects.service.unchanged import update_unchanged
 
 _OF_THE_SERVICE: Final = ("objectId", "createdAt", "updatedAt")
 _MOST_SELECTED: Final = 500
@@ -123,7 +122,9 @@ def _save(place: Place, obj: Wire, changes: Wire, seen: str) -> HttpResponseBase
         messages.info(place.request, "Nothing is different, so nothing was saved.")
         return HttpResponseRedirect(address)
     object_id = str(obj["objectId"])
-    saved = update_unchanged(place.writer("change"), place.class_name, object_id, changes, seen)
+    saved = service.update_unchanged(
+        place.writer("change"), place.class_name, object_id, changes, seen
+    )
     if saved is None:
         return None
     messages.success(place.request, f"Saved: {', '.join(sorted(changes))}.")

@@ -19,7 +19,7 @@ from objects.admin.frame import Place, class_page
 from objects.core.names import shown
 from objects.core.query import FindOptions, OrderKey, Query, near_of
 from objects.core.query_parser import parse_where
-from objects.core.schema import ClassSchema
+from objects.core.schema import ClassSchema, FieldType
 from objects.core.values import Json
 from objects.indexes import is_ordered_by_index
 
@@ -147,9 +147,7 @@ def objects(place: Place) -> HttpResponseBase:
         is_all=not error and not question.where and not read.before and not read.after,
         slow_order=_slow_order(place, question),
         by_distance=near_of(question.tree) is not None and not question.order,
-        fields=[*_by_rank(schema), "objectId", "createdAt", "updatedAt"],
-        field=request.GET.get("field", ""),
-        entered=request.GET.get("value", ""),
+        **_builder(schema, request.GET.get("field", ""), request.GET.get("value", "")),
     )
     response.status_code = error.status if error else 200
     return response
@@ -246,6 +244,26 @@ def _row(place: Place, columns: list[str], row: dict[str, Any]) -> Row:
     return Row(object_id, cells)
 
 
+def _builder(schema: ClassSchema, name: str, entered: str) -> dict[str, Any]:
+    """What the form that adds a condition shows, for this field or the first one."""
+    names = [*_by_rank(schema), "objectId", "createdAt", "updatedAt"]
+    chosen = name if name in names else names[0]
+    field = schema.field_type(chosen)
+    assert field is not None, "these are the fields of the class"
+    return {"fields": names, "field": chosen, "entered": entered, **_asking(field)}
+
+
+def _asking(field: FieldType) -> dict[str, Any]:
+    """What can be asked of a field of this type, for ``operators.html``."""
+    found = filters.operators(field)
+    return {
+        "operators": found,
+        "kind": field.kind,
+        "field_type": str(field),
+        "hint": next((one.hint for one in found if one.hint), ""),
+    }
+
+
 @class_page("operators/", "operators")
 def operators(place: Place) -> HttpResponse:
     """What can be asked of a field: the part of the filter's form that depends on it."""
@@ -253,14 +271,4 @@ def operators(place: Place) -> HttpResponse:
     field = place.table.schema.field_type(name)
     if field is None:
         raise InvalidKeyName(f"There is no field {shown(name)}.")
-    found = filters.operators(field)
-    return TemplateResponse(
-        place.request,
-        "admin/data/operators.html",
-        {
-            "operators": found,
-            "kind": field.kind,
-            "field_type": str(field),
-            "hint": next((one.hint for one in found if one.hint), ""),
-        },
-    )
+    return TemplateResponse(place.request, "admin/data/operators.html", _asking(field))

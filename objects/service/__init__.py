@@ -11,6 +11,7 @@ Classes themselves (schemas, purge) are in ``objects.classes``.
 from __future__ import annotations
 
 from objects.service.reading import Found, aggregate, count, find, get
+from objects.service.unchanged import update_unchanged
 from objects.service.writing import Created, Updated, create, create_many, delete, update
 
 __all__ = [
@@ -25,4 +26,5 @@ __all__ = [
     "find",
     "get",
     "update",
+    "update_unchanged",
 ]
