@@ -313,6 +313,8 @@ def test_roles_their_users_and_the_tree_of_roles_inside(ann, master):
     assert "Leaf" in text
     assert "shown elsewhere" in text
     assert "Take in" not in text
+    assert "New role" not in staff.get("/admin/people/roles/").text
+    assert "New role" in logged_in(EDITORS).get("/admin/people/roles/").text
     text = staff.get(f"/admin/people/roles/{leaf}/").text
     assert ann.user_id in text
     assert "Who holds it holds as well" in text
