@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
 from urllib.parse import urlsplit
 
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.formats import localize
+from django.utils.timezone import localtime
 
 from backend.admin_base import ReadOnlyModelAdmin
 from functions.hooks import outbox
@@ -60,8 +61,10 @@ class DeliveryAdmin(ReadOnlyModelAdmin):
     fields = shown
 
     @admin.display(description="next attempt", ordering="due_at")
-    def due(self, delivery: Delivery) -> Any:
-        return delivery.due_at if delivery.state == Delivery.State.PENDING else None
+    def due(self, delivery: Delivery) -> str | None:
+        if delivery.state != Delivery.State.PENDING:
+            return None
+        return localize(localtime(delivery.due_at))
 
     def has_send_again_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.has_perm("functions.change_delivery"))

@@ -172,6 +172,24 @@ def test_what_is_not_http_is_no_answer(settings: Any, said: bytes) -> None:
         client.post(url, b"{}", {})
 
 
+def test_half_of_the_threads_wait_for_webhooks_at_most(receiver: Receiver, settings: Any) -> None:
+    may_answer = threading.Event()
+    url = receiver.on("/", lambda one: may_answer.wait(30))
+    most = settings.WEB_THREADS // 2
+    waiting = [threading.Thread(target=client.post, args=(url, b"{}", {})) for _ in range(most)]
+    for one in waiting:
+        one.start()
+    try:
+        receiver.wait_for(most)
+        with pytest.raises(Unreachable, match="too many requests"):
+            client.post(url, b"{}", {})
+    finally:
+        may_answer.set()
+        for one in waiting:
+            one.join()
+    assert client.post(url, b"{}", {}).status == 200
+
+
 # -- TLS ------------------------------------------------------------------------------------------
 
 
