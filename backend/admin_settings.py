@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlsplit
 
-from backend import environment
+from backend import __version__, environment
 from backend.environment import BadSetting
 
 _LONGEST = 30  # characters: a badge, not a sentence
@@ -35,7 +35,8 @@ def unfold(title: str) -> dict[str, Any]:
         "SITE_FAVICONS": [
             {"rel": "icon", "type": "image/svg+xml", "href": "/static/backend/icon.svg"}
         ],
-        "STYLES": [lambda request: "/static/backend/admin.css"],
+        # Browsers may keep it for an hour; the next release's has another address.
+        "STYLES": [lambda request: f"/static/backend/admin.css?{__version__}"],
         "SIDEBAR": {"show_search": True, "navigation": "backend.admin_base.navigation"},
         "COLORS": {
             "primary": {

@@ -97,6 +97,7 @@ def test_from_the_start_to_an_object_by_a_filter(page, full):
     form = page.get_by_role("form", name="Add a condition")
     form.get_by_label("Field").select_option("score")
     condition = form.get_by_label("Condition")
+    expect(form.get_by_text("(Number)")).to_be_visible()
     expect(condition.locator("option")).to_contain_text(["is", "is not", "<", "≤", ">", "≥"])
     condition.select_option(label=">")
     form.get_by_role("textbox").fill("57")
