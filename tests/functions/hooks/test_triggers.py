@@ -247,6 +247,15 @@ def test_files_are_looked_at_before_they_are_saved(master: Api, receiver: Receiv
     assert reply.error == (400, 141)
 
 
+def test_a_webhook_keeps_a_file_from_a_reader(master: Api, client: Api, receiver: Receiver) -> None:
+    saved = master.call("POST", "/files/hello.txt", raw=b"hello", content_type="text/plain").json
+    declare(master, "@File", "beforeFind", receiver.on("/", {"error": "not for you"}))
+    reply = client.get(f"/files/test-app/{saved['name']}")
+    assert reply.json == {"code": 141, "error": "not for you"}
+    (told,) = (one.json for one in receiver.received)
+    assert told["object"]["name"] == saved["name"]
+
+
 def test_parameters_of_the_app_are_looked_at_before_they_are_saved(
     master: Api, client: Api, receiver: Receiver
 ) -> None:
