@@ -97,7 +97,7 @@ DEFAULTS: dict[str, Any] = {
     # Webhooks: what they are proven with, seconds for a call, networks of our own that may be
     # called, days that deliveries are kept
     "WEBHOOK_KEY": "",
-    "WEBHOOK_SECRET": (),
+    "WEBHOOK_SECRET": "",
     "WEBHOOK_TIMEOUT": 10,
     "WEBHOOK_ALLOW_PRIVATE": (),
     "WEBHOOK_RETENTION": 7,
@@ -177,7 +177,7 @@ class ServiceSettings:
     CLOUD_MODULES: tuple[str, ...]
     FUNCTION_TIME_LIMIT: float
     WEBHOOK_KEY: str
-    WEBHOOK_SECRET: tuple[str, ...]
+    WEBHOOK_SECRET: str
     WEBHOOK_TIMEOUT: int
     WEBHOOK_ALLOW_PRIVATE: tuple[str, ...]
     WEBHOOK_RETENTION: int

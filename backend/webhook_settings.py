@@ -28,22 +28,22 @@ def service_values() -> dict[str, Any]:
     """The part of ``settings.SERVICE`` that is about webhooks."""
     return {
         "WEBHOOK_KEY": environment.text("WEBHOOK_KEY"),
-        "WEBHOOK_SECRET": _secrets(environment.words("WEBHOOK_SECRET")),
+        "WEBHOOK_SECRET": _secrets("WEBHOOK_SECRET"),
         # A transaction waits meanwhile, and the database doesn't wait longer than a minute for it.
         "WEBHOOK_TIMEOUT": environment.whole("WEBHOOK_TIMEOUT", 10, least=1, most=25),
         "WEBHOOK_RETENTION": environment.whole("WEBHOOK_RETENTION", 7, least=1, most=365),
     }
 
 
-def _secrets(given: list[str]) -> tuple[str, ...]:
-    """Secrets as Standard Webhooks writes them. Their text is never repeated."""
+def _secrets(name: str) -> str:
+    """Secrets as Standard Webhooks writes them, with commas between them. Their text is never
+    repeated."""
+    given = environment.words(name)
     for value in given:
         try:
             size = len(base64.b64decode(value.removeprefix(PREFIX), validate=True))
         except (binascii.Error, ValueError):
             size = 0
         if not value.startswith(PREFIX) or not 24 <= size <= 64:
-            raise BadSetting(
-                f"WEBHOOK_SECRET must be {PREFIX} and 24 to 64 random bytes in base64."
-            )
-    return tuple(given)
+            raise BadSetting(f"{name} must be {PREFIX} and 24 to 64 random bytes in base64.")
+    return ",".join(given)

@@ -35,7 +35,7 @@ def headers(key: str, body: bytes) -> dict[str, str]:
     }
     if known_secrets := service_settings.WEBHOOK_SECRET:
         found["webhook-signature"] = " ".join(
-            signature(secret, key, now, body) for secret in known_secrets
+            signature(secret, key, now, body) for secret in known_secrets.split(",")
         )
     if webhook_key := service_settings.WEBHOOK_KEY:
         found |= {"X-Svc-Webhook-Key": webhook_key, "X-Parse-Webhook-Key": webhook_key}

@@ -156,7 +156,7 @@ def test_keys_prove_where_a_webhook_comes_from(
 ) -> None:
     declare(master, receiver.on("/greet", {"success": 1}))
     master.post("/functions/greet")
-    settings.SERVICE = {**settings.SERVICE, "WEBHOOK_KEY": "hook-key", "WEBHOOK_SECRET": (SECRET,)}
+    settings.SERVICE = {**settings.SERVICE, "WEBHOOK_KEY": "hook-key", "WEBHOOK_SECRET": SECRET}
     master.post("/functions/greet")
     plain, proven = (one for one in receiver.received)
     assert not {"x-svc-webhook-key", "x-parse-webhook-key", "webhook-signature"} & set(
@@ -176,7 +176,7 @@ def test_while_a_secret_is_replaced_both_sign(
 ) -> None:
     declare(master, receiver.on("/greet", {"success": 1}))
     new = "whsec_" + base64.b64encode(bytes(32)).decode()
-    settings.SERVICE = {**settings.SERVICE, "WEBHOOK_SECRET": (new, SECRET)}
+    settings.SERVICE = {**settings.SERVICE, "WEBHOOK_SECRET": f"{new},{SECRET}"}
     master.post("/functions/greet")
     (one,) = receiver.received
     key, moment = one.headers["webhook-id"], one.headers["webhook-timestamp"]
