@@ -21,4 +21,5 @@ from objects.admin import (  # noqa: F401 (register their pages)
     table,
 )
 from objects.analytics import admin as _analytics  # noqa: F401
+from objects.app_config import admin as _config  # noqa: F401
 from objects.files import admin as _files  # noqa: F401

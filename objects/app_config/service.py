@@ -7,7 +7,8 @@ wait for each other, so two at the same moment are one after the other and neith
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
 
@@ -57,6 +58,13 @@ class Config:
             "masterKeyOnly": dict.fromkeys(sorted(self.master_key_only), True),
         }
 
+    def state_of(self, name: str) -> str:
+        """A text that is another one if the parameter, or who may see it, is; empty without it."""
+        if name not in self.params:
+            return ""
+        state = msgspec.json.encode([self.params[name], name in self.master_key_only])
+        return hashlib.sha256(state).hexdigest()
+
 
 def read(principal: Principal) -> Config:
     """The parameters that the caller may see."""
@@ -64,7 +72,11 @@ def read(principal: Principal) -> Config:
 
 
 @maintenance.comes_first
-def save(principal: Principal, body: Mapping[str, Any]) -> None:
+def save(
+    principal: Principal,
+    body: Mapping[str, Any],
+    provided: Callable[[Config], bool] | None = None,
+) -> bool:
     """Set, and remove (``{"__op": "Delete"}``), the parameters that the body names.
 
     ``body`` is ``{"params": {…}, "masterKeyOnly": {name: bool}}``; a parameter that is set and not
@@ -74,15 +86,21 @@ def save(principal: Principal, body: Mapping[str, Any]) -> None:
     ``values.normalise`` raises, and what a trigger of ``@Config`` raises; nothing is changed then.
     Every save goes through here. Triggers see all parameters by name, as they will be and as they
     were; the one before the save may change them.
+
+    ``provided`` is asked about what is stored, while no other save can change it; if it says no,
+    nothing is saved, and the answer is False.
     """
     _check_may_save(principal)
     given = _params(body.get("params"))
     hidden = _flags(body.get("masterKeyOnly"), given)
     with maintenance.writing():
         before = _stored(locked=True)
+        if provided is not None and not provided(before):
+            return False
         after = _as_triggers_want(principal, before, _changed(before, given, hidden))
         _store(after)
         triggers.run_after_commit(_occasion("after_save", principal, before, after))
+    return True
 
 
 def _check_may_save(principal: Principal) -> None:
