@@ -16,10 +16,11 @@ from django.core.handlers.exception import convert_exception_to_response
 from django.core.handlers.wsgi import WSGIRequest
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
-from backend.api.context import RequestContext
+from backend.api.context import RequestContext, client_address
 from backend.api.routing import resolve
 from backend.api.views import UnknownRoute
 from backend.conf import service_settings
+from backend.current import current
 
 _unknown = UnknownRoute.as_view()
 
@@ -38,6 +39,8 @@ class ApiEdge:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         if not _is_rest(request.path_info):
+            # REST finds it out where it counts requests.
+            current().address = client_address(request.META)
             return self._get_response(request)
         # Only browsers say where a page comes from, and only they look at the CORS headers.
         if "HTTP_ORIGIN" in request.META:

@@ -1,0 +1,219 @@
+"""Server functions: what there is, and trying one.
+
+Staff who may see functions see all that is registered; those who may call them do so from a form,
+as the master key, as somebody who isn't logged in, or as a user. The call goes to
+``functions.runner`` with what a client would send, and the page shows what a client would get.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, Final, cast
+
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.views.decorators.http import require_http_methods, require_safe
+
+from backend.admin_base import page, render
+from backend.current import current
+from backend.errors import InvalidJSON, ObjectNotFound, ServiceError
+from backend.logs import get_logger
+from backend.principal import CLIENT, Principal
+from backend.staff import principal_for, require
+from functions import runner
+from functions.admin import call_form, described
+from functions.admin.call_form import Input
+from functions.admin.curl import Caller, command
+from functions.registry import Function, find_function, registry
+from objects import registry as class_registry
+from objects.admin.operations.log_pages import VIEW as VIEW_LOGS
+from objects.admin.operations.log_pages import address_of
+from objects.core.values import Json
+from objects.users.acting import as_user
+from objects.users.directory import user_named
+
+VIEW: Final = "functions.view_function"
+CALL: Final = "functions.call_function"
+_CALLERS: Final[dict[Caller, str]] = {
+    "public": "somebody who isn't logged in",
+    "user": "a user",
+    "master": "the master key",
+}
+_LONGEST = 256  # characters of what is asked for
+_MOST_SHOWN = 100_000  # characters of a result
+_NOT_CALLED: Final = "Nothing was called: see what is marked below."
+
+log = get_logger("admin")
+
+
+@page(
+    "code/functions/",
+    name="code_functions",
+    permission=VIEW,
+    title="Functions",
+    section="Server code",
+    icon="function",
+    position=10,
+)
+@require_safe
+def functions(request: HttpRequest) -> HttpResponseBase:
+    """All that is registered, or what has a text in it."""
+    text = request.GET.get("q", "").strip()[:_LONGEST]
+    found = {
+        name: [one for one in rows if one.has(text)]
+        for name, rows in (
+            ("functions", described.functions()),
+            ("triggers", described.triggers()),
+            ("jobs", described.jobs()),
+        )
+    }
+    return render(
+        request,
+        "admin/functions/functions.html",
+        "Functions, triggers, jobs",
+        text=text,
+        class_names={table.class_name for table in class_registry.all_classes()},
+        may_see_classes=request.user.has_perm("objects.view_storedobject"),
+        may_see_jobs=request.user.has_perm("functions.view_jobstatus"),
+        may_call=request.user.has_perm(CALL),
+        **found,
+    )
+
+
+@dataclass
+class Form:
+    """The form of one function, as it is shown."""
+
+    inputs: list[Input]
+    caller: Caller
+    user: str = ""
+    more: str = ""
+    more_error: str = ""
+    user_error: str = ""
+    params: dict[str, Json] = field(default_factory=dict)
+
+    @property
+    def is_wrong(self) -> bool:
+        return bool(self.more_error or self.user_error or any(one.error for one in self.inputs))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a client would have got: a result, or an error."""
+
+    text: str
+    length: int
+    error: ServiceError | None
+    ms: float
+    who: str
+    request_id: str
+    log_address: str
+
+    @property
+    def is_cut(self) -> bool:
+        return self.length > len(self.text)
+
+
+@page("code/functions/<str:name>/", name="code_function", permission=VIEW)
+@require_http_methods(["GET", "HEAD", "POST"])
+def function_page(request: HttpRequest, name: str) -> HttpResponseBase:
+    """One function; for those who may, a form to call it."""
+    function = find_function(name)
+    if function is None:
+        raise Http404("There is no such function.")
+    is_python = name in registry.functions
+    form, outcome = _new_form(function), None
+    if request.method == "POST":
+        require(request, CALL)
+        form = _filled(function, request.POST)
+        if "call" in request.POST and not form.is_wrong:
+            outcome = _called(request, function, form)
+    is_example = request.method != "POST" or form.is_wrong
+    params = call_form.example(function.parameters) if is_example else form.params
+    response = render(
+        request,
+        "admin/functions/function.html",
+        f"Function {name}",
+        function=function,
+        is_python=is_python,
+        facts=described.described(function) if is_python else None,
+        form=form,
+        callers=_CALLERS,
+        may_call=request.user.has_perm(CALL),
+        outcome=outcome,
+        is_example=is_example,
+        curl=command(name, params, form.caller),
+        complaint=_NOT_CALLED if form.is_wrong else "",
+    )
+    response.status_code = 400 if form.is_wrong else 200
+    return response
+
+
+def _new_form(function: Function) -> Form:
+    asked = function.requirements
+    caller: Caller = "master" if asked.master else "user" if asked.asks_for_user else "public"
+    return Form(call_form.inputs(function.parameters), caller)
+
+
+def _filled(function: Function, given: Any) -> Form:
+    params, inputs = call_form.read(function.parameters, given)
+    caller = given.get("caller", "")
+    form = Form(
+        inputs,
+        cast(Caller, caller) if caller in _CALLERS else "public",
+        user=given.get("user", "").strip()[:_LONGEST],
+        more=given.get(call_form.MORE, ""),
+    )
+    try:
+        form.params = {**params, **call_form.read_more(form.more)}
+    except InvalidJSON as error:
+        form.more_error = error.message
+    return form
+
+
+def _principal(request: HttpRequest, form: Form) -> tuple[Principal, str]:
+    """As whom to call, and who that is for people. Raises ``ObjectNotFound``."""
+    if form.caller == "user":
+        return as_user(user_named(form.user) or form.user)
+    if form.caller == "master":
+        return principal_for(request.user, CALL), _CALLERS["master"]
+    return CLIENT, _CALLERS["public"]
+
+
+def _called(request: HttpRequest, function: Function, form: Form) -> Outcome | None:
+    """Call it; None if there is no such user, which the form says then."""
+    try:
+        principal, who = _principal(request, form)
+    except ObjectNotFound as error:
+        form.user_error = error.message
+        return None
+    log.info(
+        "function called by staff",
+        function=function.name,
+        caller=principal.user_id or form.caller,
+        staff=request.user.get_username(),
+    )
+    begin, text, failure = perf_counter(), "", None
+    try:
+        text = _text(runner.call(function.name, form.params, principal))
+    except ServiceError as error:
+        failure = error
+    ms = round((perf_counter() - begin) * 1000, 1)
+    request_id = current().request_id
+    may_see_logs = request.user.has_perm(VIEW_LOGS)
+    return Outcome(
+        text[:_MOST_SHOWN],
+        len(text),
+        failure,
+        ms,
+        who,
+        request_id,
+        address_of(request_id) if may_see_logs else "",
+    )
+
+
+def _text(result: Any) -> str:
+    # Half of a character outside of the first plane is no text that a page can hold.
+    text = json.dumps(result, ensure_ascii=False, indent=2)
+    return text.encode(errors="backslashreplace").decode()
