@@ -38,6 +38,7 @@ ServiceError
 ├── ScriptFailed            141   400
 │   └── InvalidSecondFactor 141   400  as Parse reports what an adapter refuses
 ├── ValidationFailed        142   400  a required field is missing
+├── InvalidHook             143   400  Parse has no code of its own for webhooks
 ├── FileDeleteFailed        153   400
 ├── DuplicateRequest        159   400  a request id that was used before
 ├── InvalidEventName        160   400
@@ -234,6 +235,13 @@ class InvalidSecondFactor(ScriptFailed):
 
 class ValidationFailed(ServiceError):
     code = 142
+
+
+class InvalidHook(ServiceError):
+    code = 143
+
+    def __init__(self, message: str = "invalid hook declaration") -> None:
+        super().__init__(message)
 
 
 class FileDeleteFailed(ServiceError):

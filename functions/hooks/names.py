@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from backend.conf import service_settings
-from backend.errors import ServiceError
+from backend.errors import InvalidHook, ServiceError
 from backend.outgoing import parts_of
 from functions.hooks.addresses import is_allowed, is_own
 from functions.registry import is_name
@@ -33,15 +33,6 @@ EVENTS: Final[Mapping[str, Event]] = {
 # Of what has no transaction, one hears when it is done.
 _OUTSIDE: Final[Mapping[Event, Event]] = {"saved": "after_save", "deleted": "after_delete"}
 LONGEST_URL: Final = 2048
-
-
-class InvalidHook(ServiceError):
-    """Parse has no code of its own for webhooks."""
-
-    code = 143
-
-    def __init__(self, message: str = "invalid hook declaration") -> None:
-        super().__init__(message)
 
 
 def event_of(class_name: str, trigger_name: str) -> Event:

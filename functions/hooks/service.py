@@ -12,10 +12,10 @@ from typing import Any, Literal
 
 from django.db import IntegrityError, transaction
 
-from backend.errors import MasterKeyRequired, OperationForbidden
+from backend.errors import InvalidHook, MasterKeyRequired, OperationForbidden
 from backend.principal import Principal
 from functions.hooks.models import Hook
-from functions.hooks.names import InvalidHook, checked_function, checked_trigger, checked_url
+from functions.hooks.names import checked_function, checked_trigger, checked_url
 from functions.registry import registry
 from objects import maintenance
 from objects import registry as class_registry
