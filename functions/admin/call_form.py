@@ -225,7 +225,7 @@ def _value(one: Input) -> Any:
         case "number":
             return read_number(text)
         case "moment":
-            return date(normalise_date(text))
+            return date(normalise_date(text, one.name))
         case "day":
             return text
     return read_json(text)

@@ -18,7 +18,6 @@ from django.views.decorators.http import require_http_methods, require_safe
 from backend.admin_base import page, render
 from backend.current import current
 from backend.errors import InvalidJSON, ObjectNotFound, ServiceError
-from backend.logs import get_logger
 from backend.principal import CLIENT, Principal
 from backend.staff import principal_for, require
 from functions import runner
@@ -29,6 +28,7 @@ from functions.registry import Function, find_function, registry
 from objects import registry as class_registry
 from objects.admin.operations.log_pages import VIEW as VIEW_LOGS
 from objects.admin.operations.log_pages import address_of
+from objects.admin.people.reading import note
 from objects.core.values import Json
 from objects.users.acting import as_user
 from objects.users.directory import user_named
@@ -43,8 +43,6 @@ _CALLERS: Final[dict[Caller, str]] = {
 _LONGEST = 256  # characters of what is asked for
 _MOST_SHOWN = 100_000  # characters of a result
 _NOT_CALLED: Final = "Nothing was called: see what is marked below."
-
-log = get_logger("admin")
 
 
 @page(
@@ -188,11 +186,11 @@ def _called(request: HttpRequest, function: Function, form: Form) -> Outcome | N
     except ObjectNotFound as error:
         form.user_error = error.message
         return None
-    log.info(
-        "function called by staff",
+    note(
+        request,
+        "call function",
         function=function.name,
         caller=principal.user_id or form.caller,
-        staff=request.user.get_username(),
     )
     begin, text, failure = perf_counter(), "", None
     try:

@@ -17,11 +17,11 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from backend.admin_base import page, render
 from backend.errors import InvalidJSON, ServiceError
-from backend.logs import get_logger
 from backend.principal import READ_ONLY_MASTER
 from backend.staff import principal_for, require
 from objects.admin.cells import Cell, value_cell
 from objects.admin.object_fields import pretty
+from objects.admin.people.reading import note
 from objects.admin.values import read_json, read_number
 from objects.app_config import service
 from objects.app_config.service import Config
@@ -46,8 +46,6 @@ _OF_FIELDS: Final[Mapping[str, Kind]] = {
     "Boolean": "boolean",
     "Date": "date",
 }
-
-log = get_logger("admin")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +149,7 @@ def _remove(request: HttpRequest, name: str) -> HttpResponseBase:
     body = {"params": {name: {"__op": "Delete"}}}
     try:
         if service.save(principal_for(request.user, DELETE), body, _unless_changed(name, seen)):
-            log.info("config changed", deleted=name, staff=request.user.get_username())
+            note(request, "delete parameter", parameter=name)
             messages.success(request, f"Deleted: {name}.")
             return HttpResponseRedirect(reverse("admin:config"))
     except ServiceError as error:
@@ -177,7 +175,7 @@ def _saved(request: HttpRequest, form: Form, permission: str) -> bool:
     unchanged = _unless_changed(form.name, form.seen)
     if not service.save(principal_for(request.user, permission), body, unchanged):
         return False
-    log.info("config changed", saved=form.name, staff=request.user.get_username())
+    note(request, "save parameter", parameter=form.name, master_key_only=form.is_hidden)
     return True
 
 
@@ -226,7 +224,7 @@ def _value(form: Form) -> Json:
                 raise InvalidJSON("expected true or false")
             return text == "true"
         case "date":
-            return date(normalise_date(text))
+            return date(normalise_date(text, form.name))
     value = read_json(text)
     if isinstance(value, dict) and "__op" in value:
         raise InvalidJSON("expected a value, not an operation")

@@ -13,7 +13,8 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from playwright.sync_api import Browser, Page, expect
 
-from backend import log_store
+from backend import log_search, log_store
+from backend.log_search import Wanted
 from backend.principal import MASTER
 from backend.staff import ADMINISTRATORS, EDITORS, VIEWERS
 from functions import (
@@ -513,6 +514,21 @@ def test_others_than_staff_and_pages_of_other_sites_are_refused(who):
     assert call(forged, "who").status_code == 403
 
 
+def test_who_has_called_what_as_whom_is_logged_and_no_parameter(who, kept):
+    ann = sign_up("ann")
+    call(logged_in(EDITORS), "who", "user", user="ann", more='{"pin": "s3cret"}')
+    log_store.flush()
+    (line,) = log_search.search(Wanted(text="staff write")).entries
+    told = {name: line.fields[name] for name in ("staff", "action", "function", "caller")}
+    assert told == {
+        "staff": "editors",
+        "action": "call function",
+        "function": "who",
+        "caller": ann.user_id,
+    }
+    assert log_search.search(Wanted(text="s3cret")).entries == []
+
+
 # -- In a browser ----------------------------------------------------------------------------------
 
 
@@ -624,6 +640,7 @@ def test_from_a_failed_call_to_its_log(chromium, live_server, kept):
         log_store.flush()
         result.get_by_role("link").click()
         expect(page.get_by_text("code of the deployment failed")).to_be_visible()
+        expect(page.get_by_text("staff write")).to_be_visible()
         look(page, "function_log")
 
 
