@@ -57,6 +57,11 @@ def cloud_spins_too_long(request: JobRequest) -> None:
         pass
 
 
+@job(time_limit=1)
+def cloud_sleeps(request: JobRequest) -> None:
+    time.sleep(_LONGEST * 2)
+
+
 @job()
 def cloud_spins(request: JobRequest, seconds: float) -> None:
     end = time.monotonic() + seconds

@@ -80,6 +80,13 @@ def test_a_run_that_takes_too_long_fails() -> None:
     assert run["error"] == "The job cloud_spins_too_long took longer than 1 seconds."
 
 
+@pytest.mark.slow
+def test_one_that_can_not_be_stopped_is_ended_with_its_process() -> None:
+    run = ended(begin("cloud_sleeps"))
+    assert run["error"] == "The job cloud_sleeps took longer than 1 seconds."
+    assert ended(begin("cloud_adds_up"))["status"] == "succeeded"
+
+
 def test_signs_of_life_come_also_while_a_job_computes() -> None:
     made = begin("cloud_spins", seconds=4)
     until(lambda: status(made)["status"] == "running")
