@@ -38,6 +38,9 @@ def fits(value: Json, reading: Reading) -> bool:
 def or_null(reading: Reading) -> str:
     if reading.column is not None and reading.column.type != "jsonb":
         return reading.name or reading.json
+    if reading.is_indexed and reading.typed is not None and reading.kind in _OPERANDS:
+        # What its index holds, which then finds those without a value too.
+        return reading.typed
     return f"NULLIF({reading.json}, 'null'::jsonb)"
 
 

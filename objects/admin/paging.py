@@ -133,8 +133,10 @@ def _rows_after(
     beyond = Compare(("objectId",), "lt" if sorting.descending else "gt", edge.object_id)
     if sorting.name == "objectId":
         return find(all_of(where, beyond), order, limit)
+    # Those without a value are all alike, so their ids alone say which comes first.
+    by_id = (Key(("objectId",), sorting.descending),)
     if edge.value is None:
-        rows = find(all_of(where, Exists(path, False), beyond), order, limit)
+        rows = find(all_of(where, Exists(path, False), beyond), by_id, limit)
         if sorting.descending or len(rows) == limit:
             return rows
         return rows + find(all_of(where, Exists(path, True)), order, limit - len(rows))
@@ -147,4 +149,4 @@ def _rows_after(
     rows = find(all_of(where, rest), order, limit)
     if not sorting.descending or len(rows) == limit or sorting.name in _NEVER_NULL:
         return rows
-    return rows + find(all_of(where, Exists(path, False)), order, limit - len(rows))
+    return rows + find(all_of(where, Exists(path, False)), by_id, limit - len(rows))

@@ -119,6 +119,8 @@ def test_equality_is_served_by_the_index_on_all_data(rows, where):
         (("createdAt", "objectId"), {}, "-createdAt"),
         (("score", "createdAt"), {"score": {"$gt": 5}}, "-score,-createdAt"),
         (("title", "score"), {"title": "title 5", "score": {"$gt": 5000}}, None),
+        (("score",), {"score": {"$exists": False}}, None),
+        (("when",), {"when": None}, None),
     ],
 )
 def test_declared_indexes_serve_ranges_prefixes_orders_and_equality(rows, fields, where, order):
