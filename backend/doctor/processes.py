@@ -1,4 +1,4 @@
-"""Worker and beat, by their signs of life."""
+"""Workers and beat, by their signs of life."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from django.conf import settings
 from backend import heartbeats
 from backend.doctor.registry import Finding, check, fail, ok, warn
 
-_SILENCE = {heartbeats.WORKER: 20, heartbeats.BEAT: 60}  # seconds
+_SILENCE = {heartbeats.WORKER: 20, heartbeats.JOBS: 20, heartbeats.BEAT: 60}  # seconds
 _QUEUED = 1000
 
 
 @check("processes", needs=("redis",))
 def processes() -> Iterator[Finding]:
-    """Whether a worker and beat run, and the queue is worked off."""
+    """Whether the workers and beat run, and the queue is worked off."""
     with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=3) as client:
         seen = {which: heartbeats.latest(client, which) for which in _SILENCE}
         queued: int = client.llen(f"celery:{settings.CELERY_TASK_DEFAULT_QUEUE}")
@@ -30,8 +30,13 @@ def processes() -> Iterator[Finding]:
         heard = "not heard from" if last is None else f"silent for {time() - last:.0f} seconds"
         if which == heartbeats.WORKER:
             yield fail(
-                f"The worker is {heard}: mail, jobs and schedules wait.",
+                f"The worker is {heard}: mail, webhooks and schedules wait.",
                 "Start it (python -m backend.serve worker), or look at its log.",
+            )
+        elif which == heartbeats.JOBS:
+            yield warn(
+                f"The worker for jobs is {heard}: jobs wait.",
+                "Start it (python -m backend.serve jobs), or look at its log.",
             )
         else:
             yield warn(
@@ -42,4 +47,4 @@ def processes() -> Iterator[Finding]:
         found = True
         yield warn(f"{queued:,} tasks are queued.", "Start more workers, or look at their log.")
     if not found:
-        yield ok("a worker and beat are alive")
+        yield ok("a worker, one for jobs, and beat are alive")

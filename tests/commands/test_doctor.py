@@ -67,14 +67,14 @@ def levels(name: str) -> set[str]:
 
 @pytest.fixture
 def alive() -> Iterator[Any]:
-    """A worker and beat have just left a sign of life."""
+    """The workers and beat have just left a sign of life."""
     from django.conf import settings
 
     with redis.Redis.from_url(settings.REDIS_URL) as client:
-        for which in (heartbeats.WORKER, heartbeats.BEAT):
+        for which in (heartbeats.WORKER, heartbeats.JOBS, heartbeats.BEAT):
             heartbeats.note(client, which)
         yield client
-        client.delete("heartbeat:worker", "heartbeat:beat")
+        client.delete("heartbeat:worker", "heartbeat:jobs", "heartbeat:beat")
 
 
 def test_every_failure_and_warning_says_what_to_do(settings):
