@@ -1,4 +1,4 @@
-"""``python -m backend.serve web|realtime|worker|jobs|beat``: one process, configured by the settings.
+"""``python -m backend.serve web|realtime|worker|jobs|beat``: one process, as the settings have it.
 
 Without an argument ``PROCESS`` says which. ``WEB_BIND`` and ``REALTIME_BIND`` say where the servers
 listen: ``unix:/path/to.sock`` or ``host:port``.

@@ -8,15 +8,14 @@ request's id for anything else, which the log has in full.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from random import uniform
-from time import sleep
+from functools import partial
 from typing import Any, TypeVar
 
-from django.db import connection, transaction
+from django.db import connection
 
 from backend.conf import service_settings
 from backend.current import current
-from backend.errors import ScriptFailed, ServiceError, Timeout, TransactionConflict
+from backend.errors import ScriptFailed, ServiceError, Timeout
 from backend.limit_rules import METHODS, Rule
 from backend.limits import Request as Limited
 from backend.limits import decide
@@ -28,11 +27,10 @@ from functions.registry import Function
 from functions.request import FunctionRequest
 from functions.requirements import RateLimit
 from functions.values import decode, encode
+from objects.transactions import all_or_nothing
 
 MAX_DEPTH = 20
 """How many functions and triggers may be under way one inside of the other."""
-_ATTEMPTS = 5
-_PAUSE = 0.01  # seconds
 
 log = get_logger("functions")
 
@@ -78,7 +76,9 @@ def _called(
     what = f"function {function.name}"
     seconds = function.time_limit
     return run(
-        what, _transaction(body) if function.in_transaction else body, time_limit_of(seconds)
+        what,
+        partial(all_or_nothing, body) if function.in_transaction else body,
+        time_limit_of(seconds),
     )
 
 
@@ -112,24 +112,6 @@ def run(what: str, body: Callable[[], _T], seconds: float) -> _T:
         raise ScriptFailed(f"The {what} failed. Request id: {now.request_id}") from error
     finally:
         now.depth -= 1
-
-
-def _transaction(body: Callable[[], _T]) -> Callable[[], _T]:
-    """The body in a transaction, again if that lost to another one."""
-
-    def in_transaction() -> _T:
-        for attempt in range(_ATTEMPTS):
-            try:
-                with transaction.atomic():
-                    return body()
-            except TransactionConflict:
-                if attempt == _ATTEMPTS - 1 or connection.in_atomic_block:
-                    raise
-                # Two that begin again at the same moment would meet again.
-                sleep(uniform(0, _PAUSE * 2**attempt))
-        raise AssertionError("unreachable")
-
-    return in_transaction
 
 
 def _count(name: str, limit: RateLimit, principal: Principal, key: str) -> None:

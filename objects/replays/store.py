@@ -18,8 +18,6 @@ import hmac
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from random import uniform
-from time import sleep
 from typing import Final
 
 import msgspec
@@ -28,17 +26,15 @@ from cryptography.fernet import InvalidToken
 from django.db import transaction
 
 from backend.conf import service_settings
-from backend.errors import DuplicateRequest, ServiceError, Timeout, TransactionConflict
+from backend.errors import DuplicateRequest, ServiceError, Timeout
 from objects.database import fetch
 from objects.encryption import cipher, secret_keys
+from objects.transactions import all_or_nothing
 
 MOST_BYTES: Final = 64 * 1024
 """Of an answer's body. Of a larger one only is kept that it was given."""
 
 _PURPOSE: Final = "objects.replays.answer"
-# A transaction that lost to another one is worth repeating; the other one is through by then.
-_ATTEMPTS: Final = 5
-_PAUSE: Final = 0.01  # seconds
 # One statement removes no more, so that nobody waits long for the locks of its rows.
 _AT_ONCE: Final = 1000
 
@@ -85,16 +81,12 @@ def identify(caller: Sequence[str], request_id: str, request: bytes) -> Identifi
 def in_transaction(request: Identified, carry_out: Callable[[], Answered]) -> tuple[Answered, bool]:
     """The answer, and whether it is a former one. What ``carry_out`` raises undoes all of it, and
     nothing is kept."""
-    for attempt in range(_ATTEMPTS):
-        try:
-            with transaction.atomic():
-                _lock("pg_advisory_xact_lock", request)
-                return _once(request, carry_out)
-        except TransactionConflict:
-            if attempt == _ATTEMPTS - 1:
-                raise
-            sleep(uniform(0, _PAUSE * 2**attempt))
-    raise AssertionError("unreachable")
+
+    def once() -> tuple[Answered, bool]:
+        _lock("pg_advisory_xact_lock", request)
+        return _once(request, carry_out)
+
+    return all_or_nothing(once)
 
 
 def afterwards(request: Identified, carry_out: Callable[[], Answered]) -> tuple[Answered, bool]:

@@ -12,8 +12,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
-from random import uniform
-from time import sleep
 from typing import Any
 
 from django.db import transaction
@@ -30,11 +28,8 @@ from backend.errors import InvalidJSON, OperationForbidden, ServiceError, Transa
 from backend.limits import Request, rules_for
 from objects import service
 from objects.service import Created
+from objects.transactions import all_or_nothing
 from objects.views.classes import ObjectsView, created_body
-
-# A transaction that lost to another one is worth repeating; the other one is through by then.
-_ATTEMPTS = 5
-_PAUSE = 0.01  # seconds
 
 
 class BatchView(ServiceView):
@@ -231,13 +226,6 @@ def _results(group: list[_Item]) -> list[dict[str, Any]]:
 
 
 def _together(items: list[_Item]) -> list[dict[str, Any]]:
-    for attempt in range(_ATTEMPTS):
-        try:
-            with transaction.atomic():
-                return [answer for group in _groups(items) for answer in _results(group)]
-        except TransactionConflict:
-            if attempt == _ATTEMPTS - 1:
-                raise
-            # Two that begin again at the same moment would meet again.
-            sleep(uniform(0, _PAUSE * 2**attempt))
-    raise AssertionError("unreachable")
+    return all_or_nothing(
+        lambda: [answer for group in _groups(items) for answer in _results(group)]
+    )
