@@ -8,6 +8,7 @@ may hold any other choice of permissions; superusers besides decide who is staff
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Final
 
 from django.apps import apps
@@ -60,14 +61,28 @@ def make_groups() -> None:
 
     May be run at any time and by several processes at once. Members stay members.
     """
+    from objects.registry import offered_models  # there are no models yet where this is read
+
+    # Models of other applications that are classes: what is in them are objects like others.
+    offered = {
+        model._meta.label_lower
+        for model in offered_models()
+        if model._meta.app_label not in OUR_APPS
+    }
     labels = [config.label for config in apps.get_app_configs() if config.label in OUR_APPS]
-    ours = Q(content_type__app_label__in=labels)
-    edited = Q()
-    for name in EDITED:
-        label, model = name.split(".")
-        edited |= Q(content_type__app_label=label, content_type__model=model)
+    ours = Q(content_type__app_label__in=labels) | _of_models(offered)
+    edited = _of_models(EDITED | offered)
     viewed = ours & Q(codename__startswith="view_")
     for name, allowed in ((VIEWERS, viewed), (EDITORS, viewed | edited), (ADMINISTRATORS, ours)):
         with transaction.atomic():
             group, _ = Group.objects.get_or_create(name=name)
             group.permissions.set(Permission.objects.filter(allowed))
+
+
+def _of_models(names: Collection[str]) -> Q:
+    """The permissions of these models, each as ``app.model``."""
+    found = Q(pk__in=())
+    for name in sorted(names):
+        label, model = name.split(".")
+        found |= Q(content_type__app_label=label, content_type__model=model)
+    return found

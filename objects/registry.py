@@ -84,6 +84,17 @@ def model_class(
     forget(class_name)
 
 
+def model_of(class_name: str) -> type[ModelBackedObject] | None:
+    """The model whose rows are the objects of the class; None for a generic class."""
+    backing = _model_classes.get(class_name)
+    return backing.model if backing is not None else None
+
+
+def offered_models() -> list[type[ModelBackedObject]]:
+    """The models that are offered as classes."""
+    return [backing.model for backing in _model_classes.values()]
+
+
 def model_tables() -> dict[str, str]:
     """The tables of the model-backed classes, by class."""
     return {name: backing.model._meta.db_table for name, backing in _model_classes.items()}

@@ -26,19 +26,13 @@ from backend.principal import CLIENT, READ_ONLY_MASTER, Principal
 from backend.staff import principal_for
 from objects import registry
 from objects.core.names import is_class_name
+from objects.models import StoredObject
 from objects.tables import ClassTable
 from objects.users.acting import as_user
 
 StaffAction = Literal["view", "add", "change", "delete"]
 Subject = Literal["objects", "class"]
 
-# The classes of people have models of their own, and so permissions of their own.
-_MODELS: Final = {
-    "_User": "user",
-    "_Session": "session",
-    "_Role": "role",
-    "_Installation": "installation",
-}
 _ACTING: Final = "data_acting"
 log = get_logger("admin")
 PUBLIC: Final = "*"
@@ -46,8 +40,13 @@ PUBLIC: Final = "*"
 
 
 def permission(action: StaffAction, class_name: str) -> str:
-    """The staff permission to do this to objects of the class."""
-    return f"objects.{action}_{_MODELS.get(class_name, 'storedobject')}"
+    """The staff permission to do this to objects of the class.
+
+    A class that is a model of an application (the classes of people, for example) has the
+    permissions of the model.
+    """
+    model = registry.model_of(class_name) or StoredObject
+    return f"{model._meta.app_label}.{action}_{model._meta.model_name}"
 
 
 def class_permission(action: StaffAction) -> str:

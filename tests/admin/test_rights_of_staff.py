@@ -172,6 +172,13 @@ def test_people_take_the_permissions_of_their_own_classes(game):
     assert client.post(path, {"f.username": "other"}).status_code == 403
 
 
+def test_classes_that_are_models_take_the_permissions_of_the_model(game):
+    registry.find("Book")
+    client = with_permissions("view_storedobject", "change_storedobject")
+    assert client.get("/admin/data/Book/").status_code == 403
+    assert frame.permission("change", "Book") == "catalogue.change_book"
+
+
 def test_files_are_uploaded_with_the_permission_to_add_files_only(game):
     client = with_permissions("view_storedobject", "change_storedobject")
     form = {

@@ -41,6 +41,14 @@ def test_what_the_members_of_each_group_may_do(group, allowed, refused):
     assert [name for name in refused if user.has_perm(name)] == []
 
 
+def test_models_of_an_application_that_are_classes_are_objects_like_others():
+    viewer, editor = staff_user(VIEWERS), staff_user(EDITORS)
+    assert viewer.has_perm("catalogue.view_book")
+    assert not viewer.has_perm("catalogue.change_book")
+    assert editor.has_perms(("catalogue.change_book", "catalogue.delete_book"))
+    assert not editor.has_perm("functions.change_jobschedule")
+
+
 def test_what_somebody_gave_a_group_besides_is_taken_back():
     staff_user(VIEWERS)
     viewers, editors = (Group.objects.get(name=name) for name in (VIEWERS, EDITORS))
