@@ -9,15 +9,24 @@ from urllib.parse import urlencode
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.template.response import TemplateResponse
 
-from backend.errors import InvalidKeyName, ServiceError, Timeout
+from backend.errors import InvalidKeyName, OperationForbidden, ServiceError, Timeout
 from objects import service
 from objects.admin import filters, paging
 from objects.admin.acting_pages import label_field
 from objects.admin.cells import MISSING, Cell, cell
 from objects.admin.class_list import estimate
-from objects.admin.frame import Place, class_page
+from objects.admin.frame import Place, class_page, permission
 from objects.core.names import shown
-from objects.core.query import FindOptions, OrderKey, Query, near_of
+from objects.core.query import (
+    FindOptions,
+    InQuery,
+    OrderKey,
+    Query,
+    RelatedTo,
+    Select,
+    near_of,
+    walk,
+)
 from objects.core.query_parser import parse_where
 from objects.core.schema import ClassSchema, FieldType
 from objects.core.values import Json
@@ -48,9 +57,20 @@ class Question:
 
 
 def read_question(request: HttpRequest) -> Question:
-    """Raises ``ServiceError`` for a ``where`` that isn't one."""
+    """Raises ``ServiceError`` for a ``where`` that isn't one, and for one that asks about other
+    classes which this staff user may not see."""
     where = filters.read_where(request.GET.get("where", ""))
-    return Question(where, parse_where(where), request.GET.get("order", ""))
+    tree = parse_where(where)
+    for node in walk(tree, into_subqueries=True):
+        if isinstance(node, InQuery | Select):
+            class_name = node.query.class_name
+        elif isinstance(node, RelatedTo):
+            class_name = node.class_name
+        else:
+            continue
+        if not request.user.has_perm(permission("view", class_name)):
+            raise OperationForbidden(f"You have no permission to see objects of {class_name}.")
+    return Question(where, tree, request.GET.get("order", ""))
 
 
 def column_names(schema: ClassSchema) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -170,6 +171,29 @@ def test_people_take_the_permissions_of_their_own_classes(game):
     User.objects.get(username="custom").user_permissions.add(named("view_user"))
     assert client.get(path).status_code == 200
     assert client.post(path, {"f.username": "other"}).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        {"player": {"$inQuery": {"className": "_User", "where": {"email": {"$exists": True}}}}},
+        {"$or": [{"player": {"$notInQuery": {"className": "_User", "where": {}}}}, {"a": 1}]},
+        {"title": {"$select": {"query": {"className": "_User", "where": {}}, "key": "email"}}},
+        {
+            "$relatedTo": {
+                "object": {"__type": "Pointer", "className": "_Role", "objectId": "abc"},
+                "key": "users",
+            }
+        },
+    ],
+)
+def test_a_filter_tells_nothing_of_classes_that_one_may_not_see(game, where):
+    client = with_permissions("view_storedobject")
+    for tail in ("", "export.csv"):
+        page = client.get(GAME + tail, {"where": json.dumps(where)})
+        assert page.status_code == 400
+        assert "You have no permission to see objects of _" in page.text
+    assert logged_in(VIEWERS).get(GAME, {"where": json.dumps(where)}).status_code == 200
 
 
 def test_classes_that_are_models_take_the_permissions_of_the_model(game):
