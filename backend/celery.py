@@ -14,6 +14,8 @@ from typing import Any
 
 import redis
 from celery import Celery, signals
+from celery.apps.beat import Beat
+from celery.beat import Service
 from celery.platforms import SecurityWarning
 from structlog.contextvars import bind_contextvars, clear_contextvars, get_contextvars
 
@@ -75,15 +77,28 @@ def _forget_request_id(**kwargs: Any) -> None:
     clear_contextvars()
 
 
-@signals.beat_init.connect
-def _stop_beat_for_certain(sender: Any, **kwargs: Any) -> None:
-    """Let SIGTERM end beat also where code that it interrupts swallows the exit."""
+class _Beat(Beat):
+    """Celery's beat, which SIGTERM ends at any moment."""
 
-    def stop(number: int, frame: object) -> None:
-        sender._is_shutdown.set()
-        raise SystemExit
+    def install_sync_handler(self, service: Service) -> None:
+        """Leave the schedule to the end of ``Service.start``.
 
-    signal.signal(signal.SIGTERM, stop)
+        Celery's own handler asks for the schedule right away. Where it interrupts the code that
+        makes the schedule, both wait for one database connection, for ever.
+        """
+
+        def stop(number: int, frame: object) -> None:
+            service._is_shutdown.set()
+            if "scheduler" not in vars(service):
+                # Nothing to keep yet, and what is under way may swallow an exception.
+                os._exit(0)
+            raise SystemExit
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, stop)
+
+
+app.Beat = app.subclass_with_self(_Beat)
 
 
 @signals.heartbeat_sent.connect
