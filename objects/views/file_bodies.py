@@ -28,6 +28,8 @@ from objects.files.receiving import CHUNK, Upload, incoming_folder, too_large
 
 # What a form or a JSON body may have besides the file.
 _AROUND: Final = 64 * 1024
+_MOST_TEXT: Final = 2_621_440
+"""Bytes of the texts beside the file in a form, all together."""
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _BLANKS = re.compile(rb"[\t\n\r ]+")
 
@@ -94,6 +96,9 @@ def receive_form(request: HttpRequest, upload: Upload) -> tuple[str, Any]:
         fields, _ = MultiPartParser(meta, cast(IO[bytes], body), [part], "utf-8").parse()
     except (MultiPartParserError, SuspiciousOperation) as error:
         raise FileSaveFailed("Invalid file upload. The form can't be read.") from error
+    texts = (value for _, values in fields.lists() for value in values)
+    if sum(len(str(text).encode()) for text in texts) > _MOST_TEXT:
+        raise FileSaveFailed("Invalid file upload. The form has too much beside its file.")
     said = fields.get("fileData")
     notes = parsers.decode_json(said, "fileData") if said else None
     return fields.get("_ContentType") or part.said_type, notes

@@ -31,7 +31,7 @@ def change(master, class_name="Game", **schema):
     return master.put(f"/schemas/{class_name}", schema)
 
 
-MODEL_CLASSES = {"Book", "_User", "_Session", "_Role", "_Installation"}
+MODEL_CLASSES = {"Book", "_User", "_Session", "_Role", "_Installation", "_JobStatus"}
 
 
 def listed(master):

@@ -17,6 +17,7 @@ from tests.policy.world import (
     make,
     outcome,
     permit,
+    stored_or_named,
     user,
 )
 
@@ -150,7 +151,7 @@ def test_pointer_permissions_and_access_lists_both_have_to_allow():
 
 def test_classes_of_the_service_itself_are_closed_to_clients_whatever_their_permissions():
     for class_name in ("_Hooks", "_JobStatus", "_GlobalConfig", "_PushStatus", "_Audience"):
-        doc = make(class_name)
+        doc = stored_or_named(class_name)
         permit(class_name, **PUBLIC)
         ref = make("Ref", to={"__type": "Pointer", "className": class_name, "objectId": doc})
         for caller in ("owner", "member", "stranger", "client"):

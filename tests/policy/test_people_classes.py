@@ -6,8 +6,6 @@ from itertools import product
 
 import pytest
 
-from backend.principal import MASTER
-from objects import service
 from objects.policy import MASTER_ONLY_CLASSES
 from tests.people import PASSWORD, log_in
 from tests.policy.tables import (
@@ -20,7 +18,7 @@ from tests.policy.tables import (
     YES,
 )
 from tests.policy.transports import TRANSPORTS, batched, directly
-from tests.policy.world import permit, pointer, told
+from tests.policy.world import permit, pointer, stored_or_named, told
 
 # -- Users ----------------------------------------------------------------------------------------
 
@@ -238,7 +236,7 @@ def test_installations_are_listed_and_removed_by_the_master_key(people, send, ro
 
 @pytest.mark.parametrize("class_name", sorted(MASTER_ONLY_CLASSES))
 def test_the_services_own_classes_are_closed_whatever_their_permissions(people, class_name):
-    doc = service.create(MASTER, class_name, {}).object_id
+    doc = stored_or_named(class_name)
     permit(class_name, **PUBLIC)
     to = pointer(class_name, doc)
     ref = people["master"].make(
@@ -270,7 +268,8 @@ def test_the_services_own_classes_are_closed_whatever_their_permissions(people, 
                 assert reply.json["code"] == 119, (request, reply.json)
             shown = send(people[name], "GET", f"/classes/Ref/{ref}", {"include": "to"}).json
             assert "to" not in shown
-    assert people["reader"].get(f"/classes/{class_name}/{doc}").status == 200
+    path = f"/classes/{class_name}/{doc}"
+    assert people["reader"].get(path).status == people["master"].get(path).status
 
 
 # -- The read-only master key ---------------------------------------------------------------------

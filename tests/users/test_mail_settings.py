@@ -13,6 +13,7 @@ from django.test import override_settings
 from backend import mail_settings
 from backend.checks import deployment
 from backend.environment import BadSetting
+from tests.other_process import database_url
 
 ROOT = Path(__file__).resolve().parents[2]
 PUBLIC = "https://api.example.org"
@@ -120,9 +121,11 @@ except ServiceUnavailable:
 """
 
 
+@pytest.mark.django_db
 def test_without_redis_who_asks_for_mail_is_told_to_come_back():
     environment = {
         **os.environ,
+        "DATABASE_URL": database_url(),
         "DJANGO_SETTINGS_MODULE": "backend.settings",
         "REDIS_URL": "redis://127.0.0.1:1/0",
     }
