@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import uniform
+from time import sleep
 from typing import TypeVar
 
 from django.db import transaction
@@ -14,7 +16,10 @@ from objects import registry, store
 _T = TypeVar("_T")
 
 # A class changes rarely; one that changes under this many attempts in a row is under repair.
-_ATTEMPTS = 10
+_ATTEMPTS = 20
+_AT_ONCE = 3
+"""So many attempts follow each other; the later ones let whoever changes the class go on."""
+_PAUSE = 0.01  # seconds
 
 
 def with_current_classes(action: Callable[[], _T]) -> _T:
@@ -25,7 +30,9 @@ def with_current_classes(action: Callable[[], _T]) -> _T:
     """
     missing: UndefinedTable | None = None
     is_checked = False
-    for _ in range(_ATTEMPTS):
+    for attempt in range(_ATTEMPTS):
+        if attempt >= _AT_ONCE:
+            sleep(uniform(0, _PAUSE * attempt))
         try:
             return action()
         except store.StaleClass as stale:

@@ -199,6 +199,7 @@ def test_an_instance_may_keep_its_own_keys(first, empty):
     check_all(first, empty)
 
 
+@pytest.mark.slow
 def test_without_the_old_secret_key_second_factors_can_t_be_read_until_it_is_a_fallback(
     first, empty
 ):
@@ -209,6 +210,7 @@ def test_without_the_old_secret_key_second_factors_can_t_be_read_until_it_is_a_f
     check_all(first, empty)
 
 
+@pytest.mark.slow
 def test_a_data_folder_that_can_t_keep_keys_is_found_before_anything_is_touched(first, empty):
     (empty.data / "keys.env").unlink()
     empty.data.rmdir()
@@ -220,6 +222,7 @@ def test_a_data_folder_that_can_t_keep_keys_is_found_before_anything_is_touched(
     assert stat.S_IMODE(empty.data.stat().st_mode) == 0o700
 
 
+@pytest.mark.slow
 def test_keys_that_the_environment_has_stay_and_are_named(first, empty):
     said = empty.do("restore", first.archive, MASTER_KEY="of-the-environment", APP_ID="first-app")
     assert "change them there: MASTER_KEY." in said
@@ -229,6 +232,7 @@ def test_keys_that_the_environment_has_stay_and_are_named(first, empty):
     }
 
 
+@pytest.mark.slow
 def test_an_instance_with_contents_is_only_given_up_when_told_to(first, empty, tmp_path):
     empty.do("prepare")
     with empty.web():
@@ -249,6 +253,7 @@ def test_an_instance_with_contents_is_only_given_up_when_told_to(first, empty, t
     assert int(newer) > int(version)
 
 
+@pytest.mark.slow
 def test_a_process_that_runs_meanwhile_sees_the_restored_classes(first, empty):
     empty.do("prepare")
     empty.has_keys(FIRST_KEYS)
@@ -260,6 +265,7 @@ def test_a_process_that_runs_meanwhile_sees_the_restored_classes(first, empty):
         assert [note["objectId"] for note in found] == [first.note]
 
 
+@pytest.mark.slow
 def test_what_fails_in_the_middle_leaves_the_instance_as_it_was(first, empty, tmp_path):
     from backend.backup.archive import Archive
 
@@ -296,6 +302,7 @@ def rewrite(archive: Path, to: Path, **changes: Any) -> None:
         file.write(bytes(1024))
 
 
+@pytest.mark.slow
 def test_archives_of_a_newer_format_or_release_are_refused(first, empty, tmp_path):
     newer = tmp_path / "newer.tar"
     rewrite(first.archive, newer, format=2)
@@ -306,6 +313,7 @@ def test_archives_of_a_newer_format_or_release_are_refused(first, empty, tmp_pat
     assert "CREATE EXTENSION for nonsense first" in empty.refused("restore", newer)
 
 
+@pytest.mark.slow
 def test_an_archive_of_an_older_release_is_brought_up_to_this_one(first, empty, tmp_path):
     with new_database("older") as url:
         older = Instance(tmp_path / "older", url)
@@ -317,6 +325,7 @@ def test_an_archive_of_an_older_release_is_brought_up_to_this_one(first, empty, 
     assert "[ ]" not in empty.do("showmigrations")
 
 
+@pytest.mark.slow
 def test_tables_of_somebody_else_are_never_removed(first, empty):
     empty.run("from django.db import connection as c; c.cursor().execute('CREATE TABLE theirs ()')")
     for options in ([], ["--overwrite"]):
@@ -389,6 +398,7 @@ def test_an_empty_database_is_nothing_to_back_up(empty, tmp_path):
     assert not [*tmp_path.glob("*.tar*")]
 
 
+@pytest.mark.slow
 def test_a_restore_that_is_killed_leaves_the_instance_as_it_was(first, empty):
     empty.do("prepare")
     with empty.web():
@@ -454,6 +464,7 @@ def test_what_is_written_meanwhile_is_there_with_its_files_or_not_at_all(empty, 
                 assert (got.status, got.body) == (200, f"content {paper['number']}".encode())
 
 
+@pytest.mark.slow
 def test_files_may_move_between_a_folder_and_a_bucket(first, empty, tmp_path):
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
