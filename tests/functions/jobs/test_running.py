@@ -148,6 +148,7 @@ def test_a_run_whose_process_is_killed_has_failed() -> None:
     assert ended(again)["status"] == "succeeded"
 
 
+@pytest.mark.slow
 def test_a_job_that_bears_it_is_run_again() -> None:
     made = begin("cloud_comes_back", word="nobody says this either")
     os.kill(int(saying(made)), signal.SIGKILL)
@@ -155,6 +156,7 @@ def test_a_job_that_bears_it_is_run_again() -> None:
     assert (run["status"], run["message"]) == ("succeeded", "attempt 2")
 
 
+@pytest.mark.slow
 def test_a_run_is_found_dead_when_its_whole_worker_is_killed(processes: Processes) -> None:
     made = begin("cloud_waits", word="nor this")
     saying(made)
@@ -166,6 +168,7 @@ def test_a_run_is_found_dead_when_its_whole_worker_is_killed(processes: Processe
     assert ended(waiting)["status"] == "succeeded"
 
 
+@pytest.mark.slow
 def test_who_holds_a_run_no_longer_is_stopped() -> None:
     made = begin("cloud_spins", seconds=60)
     until(lambda: status(made)["status"] == "running")
@@ -180,6 +183,7 @@ def test_who_holds_a_run_no_longer_is_stopped() -> None:
     assert not records.beat(run, "too late")
 
 
+@pytest.mark.slow
 def test_workers_are_told_again_of_a_run_that_the_broker_has_lost() -> None:
     lost = records.add("cloud_adds_up", {}, source="api", exclusive=True)
     assert lost is not None
