@@ -138,6 +138,7 @@ def test_as_master(case: Case, world: Api) -> None:
     check(case, world)
 
 
+@pytest.mark.slow
 @editor_schema.parametrize()
 @bounded(3)
 def test_as_a_user_with_a_role(case: Case, editor: Api) -> None:
