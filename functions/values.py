@@ -28,6 +28,7 @@ from uuid import UUID
 import msgspec
 
 from backend.errors import InvalidJSON
+from objects.core.values import wire_time
 
 _MAX_DEPTH: Final = 200
 
@@ -334,7 +335,7 @@ def _encode_rare(value: Any, as_field: bool, depth: int) -> Any:
 def _iso(moment: datetime) -> str:
     if moment.tzinfo is None:
         raise InvalidJSON("a time without a time zone can't be sent: use an aware datetime")
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return wire_time(moment)
 
 
 def _key(name: object) -> str:

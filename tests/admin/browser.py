@@ -3,34 +3,16 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
 from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.auth.models import User
 from django.contrib.sessions.backends.db import SessionStore
-from playwright.sync_api import Browser, Page, sync_playwright
-
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
-NEEDS_CHROMIUM = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
-
-
-@contextmanager
-def browser() -> Iterator[Browser]:
-    """Chromium. Django is told that the thread of its event loop may use the database."""
-    sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
-        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
-        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=sandbox)
-        yield launched
-        launched.close()
+from playwright.sync_api import Browser, Page
 
 
 @contextmanager

@@ -18,9 +18,10 @@ from backend.principal import MASTER
 from backend.staff import ADMINISTRATORS, EDITORS, VIEWERS
 from objects import maintenance
 from objects.app_config import service
-from tests.admin.browser import NEEDS_CHROMIUM, browser, look, staff_page
+from tests.admin.browser import look, staff_page
 from tests.admin.log_records import *  # noqa: F403
 from tests.admin.staff import logged_in, staff_user
+from tests.chromium import NEEDS_CHROMIUM, browser
 from tests.rest import CLIENT, Api
 from tests.threads import at_once
 

@@ -35,9 +35,10 @@ from functions.registry import registry
 from objects import classes, service
 from objects import registry as class_registry
 from objects.core.query import Everything
-from tests.admin.browser import NEEDS_CHROMIUM, browser, look, staff_page
+from tests.admin.browser import look, staff_page
 from tests.admin.log_records import *  # noqa: F403
 from tests.admin.staff import logged_in, staff_user
+from tests.chromium import NEEDS_CHROMIUM, browser
 from tests.functions.hooks.receiver import Receiver
 from tests.people import make_role, sign_up
 from tests.rest import CLIENT, Api

@@ -12,9 +12,10 @@ from playwright.sync_api import Browser, Page, expect
 
 from backend.staff import VIEWERS
 from objects import registry
-from tests.admin.browser import NEEDS_CHROMIUM, browser, look, staff_page
+from tests.admin.browser import look, staff_page
 from tests.admin.games import GAME, at, make, make_class, stored_object
 from tests.admin.staff import staff_user
+from tests.chromium import NEEDS_CHROMIUM, browser
 from tests.files.uploads import stored
 from tests.people import User, sign_up
 

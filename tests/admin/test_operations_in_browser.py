@@ -14,9 +14,10 @@ from backend.principal import MASTER
 from backend.staff import VIEWERS
 from objects import classes, maintenance, registry, service
 from objects.users.models import FailedLogins, Identity, SecondFactor
-from tests.admin.browser import NEEDS_CHROMIUM, browser, look, staff_page
+from tests.admin.browser import look, staff_page
 from tests.admin.log_records import *  # noqa: F403
 from tests.admin.staff import staff_user
+from tests.chromium import NEEDS_CHROMIUM, browser
 from tests.people import User, log_in, make_role, sign_up
 from tests.rest import MASTER as MASTER_KEYS
 from tests.rest import Api

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.test import Client
-from playwright.sync_api import Page, Request, expect, sync_playwright
+from playwright.sync_api import Page, Request, expect
 
+from tests.chromium import NEEDS_CHROMIUM, browser
 from tests.openapi.described import document
 from tests.people import sign_up
 from tests.rest import MASTER, Api
 
-_CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
-in_browser = pytest.mark.skipif(_CHROMIUM is None, reason="there is no Chromium on this machine")
+in_browser = NEEDS_CHROMIUM
 stored = pytest.mark.django_db(transaction=True)
 committed = pytest.mark.usefixtures("emptied")
 PATIENCE = 30_000  # milliseconds
@@ -65,14 +62,9 @@ def test_the_page_is_read_only(client):
 
 @pytest.fixture(scope="module")
 def chromium(django_db_setup: None) -> Iterator[Any]:
-    sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
-        # Playwright keeps an event loop in this thread; Django would refuse the database for it.
-        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+    with browser() as launched:
         expect.set_options(timeout=PATIENCE)
-        browser = playwright.chromium.launch(executable_path=_CHROMIUM, args=sandbox)
-        yield browser
-        browser.close()
+        yield launched
         expect.set_options(timeout=None)
 
 

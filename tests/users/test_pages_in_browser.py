@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 
 from objects.users.models import MailToken
+from tests.chromium import NEEDS_CHROMIUM, browser
 from tests.people import log_in, sign_up
 from tests.post import Postbox
 from tests.rest import CLIENT, Api
 
-_CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
 pytestmark = [
-    pytest.mark.skipif(_CHROMIUM is None, reason="there is no Chromium on this machine"),
+    NEEDS_CHROMIUM,
     pytest.mark.django_db(transaction=True),
 ]
 NEW = "another good one"
@@ -33,13 +30,8 @@ RULES = {
 
 @pytest.fixture(scope="module")
 def chromium(django_db_setup: None) -> Iterator[Any]:
-    sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
-        # Playwright keeps an event loop in this thread; Django would refuse the database for it.
-        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
-        browser = playwright.chromium.launch(executable_path=_CHROMIUM, args=sandbox)
-        yield browser
-        browser.close()
+    with browser() as launched:
+        yield launched
 
 
 @pytest.fixture

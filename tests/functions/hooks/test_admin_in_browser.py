@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from functions.hooks.models import Delivery
-from tests.admin.browser import NEEDS_CHROMIUM, browser, look, staff_page
+from tests.admin.browser import look, staff_page
 from tests.admin.staff import staff_user
+from tests.chromium import NEEDS_CHROMIUM, browser
 from tests.functions.hooks.receiver import Receiver
 from tests.rest import MASTER, Api
 
