@@ -263,10 +263,12 @@ def _locked(
 @contextmanager
 def _refusals(class_name: str) -> Iterator[None]:
     """Tell a client what it means when a statement of the rules violates a constraint."""
+    # Found first: after the violation the transaction takes no statement that reads the class.
+    table = _table(class_name)
     try:
         yield
     except IntegrityError as error:
-        refused = refusal(_table(class_name), error)
+        refused = refusal(table, error)
         if refused is None:
             raise
         raise refused from None
