@@ -1,0 +1,146 @@
+"""Logging in with passkeys, and what a user sees of their own."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from django.db import transaction
+
+from backend.errors import ObjectNotFound, OperationForbidden, ScriptFailed
+from backend.limits import client_network
+from backend.logs import get_logger
+from backend.principal import MASTER, Principal
+from chain.wallets import custody
+from functions import FunctionRequest
+from functions.library.registration import Token, as_nobody, lock_for_change, refuse_read_only
+from functions.parameters import Meta
+from functions.registry import function
+from objects import maintenance, service
+from objects.core.values import Json
+from objects.users import directory, signing_in
+from objects.users.passkeys import PROVIDER, ceremonies, challenges, keys
+from objects.users.passkeys.ceremonies import Credential, Unverified
+from objects.users.passkeys.challenges import Challenge
+from objects.users.passkeys.keys import Known
+
+_NOT_PROVEN = "The passkey could not be verified."
+
+log = get_logger("passkeys")
+
+
+@function("passkeyLoginInit")
+def passkey_login_init(
+    request: FunctionRequest,
+    username: Annotated[str, Meta(min_length=1, max_length=256)] | None = None,
+) -> dict[str, Json]:
+    """Options for ``navigator.credentials.get``: with a name for one of that user's passkeys, else
+    for any that the authenticator has for this domain.
+
+    ``temporaryAuthenticationToken`` goes to ``passkeyLoginComplete`` with the answer. A name that
+    nobody has gets options as well.
+    """
+    refuse_read_only(request)
+    allowed: list[str] = []
+    user_id = None
+    if username is not None:
+        if not username.isprintable():
+            raise ScriptFailed("Invalid parameter username: expected text that can be printed")
+        # Of no user at all, if nobody has the name: then no passkey fits.
+        user_id = directory.id_of_name(username) or ""
+        allowed = keys.ids_of(user_id) or [keys.invented(username)]
+    issued = challenges.issue(
+        "log in", username=None, user_id=user_id, address=client_network(request.address)
+    )
+    return ceremonies.authentication_options(issued, allowed)
+
+
+@function("passkeyLoginComplete")
+def passkey_login_complete(
+    request: FunctionRequest,
+    assertion: dict[str, Any],
+    temporaryAuthenticationToken: Token,
+    mfaToken: Annotated[str, "the second factor, where the authenticator hasn't verified the user"]
+    | None = None,
+) -> dict[str, Json]:
+    """Log in with what the authenticator has signed: ``{"token", "user": {"id", "username"},
+    "wallets"}`` as from ``registerComplete``. The token counts for one try.
+
+    ``assertion`` is a WebAuthn AuthenticationResponseJSON, or ``{"firstFactor": {"kind": "Fido2",
+    "credentialAssertion": {credId, clientData, authenticatorData, signature, userHandle}}}``.
+    What doesn't hold is error 141, which doesn't say why. What keeps a user from logging in with a
+    password (a locked account, an address to be verified, a trigger) does so here.
+    """
+    try:
+        credential = ceremonies.read_assertion(assertion)
+    except Unverified as error:
+        raise ScriptFailed(f"Invalid parameter assertion: {error}") from None
+    refuse_read_only(request)
+    asked = challenges.find(temporaryAuthenticationToken, "log in")
+    challenges.use(temporaryAuthenticationToken)
+    try:
+        return _logged_in(as_nobody(request.principal), asked, credential, mfaToken)
+    except Unverified as error:
+        log.info("passkey refused", reason=str(error), address=request.address)
+        raise ScriptFailed(_NOT_PROVEN) from None
+
+
+def _logged_in(
+    principal: Principal, asked: Challenge, credential: Credential, mfa_token: str | None
+) -> dict[str, Json]:
+    known = _passkey(asked, credential)
+    proven = ceremonies.verify_assertion(credential, asked.challenge, known.public_key)
+    with transaction.atomic():
+        signing_in.lock(known.user_id)
+        if not keys.note_use(known, proven):
+            raise Unverified("its counter has not gone on, or it was removed")
+        user = signing_in.log_in_proven(
+            principal,
+            known.user_id,
+            PROVIDER,
+            is_strong=proven.user_verified,
+            second_factor_token=mfa_token,
+        )
+    return {
+        "token": user["sessionToken"],
+        "user": {"id": known.user_id, "username": user.get("username")},
+        "wallets": [*custody.shown(custody.wallets_of(known.user_id))],
+    }
+
+
+def _passkey(asked: Challenge, credential: Credential) -> Known:
+    known = keys.find(credential["id"])
+    if known is None:
+        raise Unverified("nobody has this passkey")
+    handle = ceremonies.user_handle(credential)
+    if asked.user_id is None and handle is None:
+        raise Unverified("it doesn't say whose it is")
+    if asked.user_id not in (None, known.user_id) or handle not in (None, known.user_id):
+        raise Unverified("it is another user's")
+    return known
+
+
+@function("listPasskeys", require_user=True, even_master=True)
+def list_passkeys(request: FunctionRequest) -> list[dict[str, Json]]:
+    """The caller's own passkeys, the newest first: ``[{id, name, createdAt, lastUsedAt,
+    transports, backedUp, authenticator}]``."""
+    return keys.shown(str(request.user_id))
+
+
+@function("removePasskey", require_user=True, even_master=True)
+def remove_passkey(
+    request: FunctionRequest, id: Annotated[str, Meta(min_length=1, max_length=1364)]
+) -> dict[str, Json]:
+    """Take one of the caller's own passkeys away: ``{}``. The last one stays if there is no other
+    way into the account (error 119)."""
+    user_id = str(request.user_id)
+    with maintenance.writing():
+        lock_for_change(user_id)
+        if not keys.remove(user_id, id):
+            raise ObjectNotFound("The user has no such passkey.")
+        if not keys.ids_of(user_id):
+            standing = directory.standing(user_id)
+            others = [name for name, _ in standing.identities if name != PROVIDER]
+            if not standing.has_password and not others:
+                raise OperationForbidden("It is the only way into the account.")
+            service.update(MASTER, "_User", user_id, {"authData": {PROVIDER: None}})
+    return {}

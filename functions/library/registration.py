@@ -1,0 +1,211 @@
+"""``registerInit`` and ``registerComplete``: signing up with a passkey, and adding one.
+
+A registration makes the user, the passkey, the wallets and the session, or nothing of them. The
+token of ``registerInit`` counts until one has succeeded, or until it came with an answer of an
+authenticator that doesn't hold: what failed for another reason (a custodian that doesn't answer)
+may be sent again as it is.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from django.db import connection
+
+from backend.errors import OperationForbidden, ScriptFailed, UsernameMissing, UsernameTaken
+from backend.limits import client_network
+from backend.logs import get_logger
+from backend.principal import MASTER, Principal
+from chain.wallets import custody
+from chain.wallets.adapters import CustodyFailed, Owner
+from functions import FunctionRequest
+from functions.parameters import Meta
+from functions.registry import function
+from objects import maintenance, service
+from objects.core.names import new_object_id
+from objects.core.values import Json
+from objects.records import wire_object
+from objects.transactions import all_or_nothing
+from objects.users import directory, signing_in
+from objects.users.adapters import ProviderIdentity
+from objects.users.names import check_username, name_key
+from objects.users.passkeys import PROVIDER, ceremonies, challenges, keys
+from objects.users.passkeys.ceremonies import Credential, NewPasskey, Unverified
+from objects.users.passkeys.challenges import Challenge
+
+TIME_LIMIT: Final = 60.0  # seconds: custodians elsewhere take their time
+
+Name = Annotated[str, Meta(max_length=keys.LONGEST_NAME), "what the user calls the passkey"]
+Token = Annotated[str, Meta(min_length=1), "as it came with the options"]
+
+log = get_logger("passkeys")
+
+
+@function("registerInit")
+def register_init(
+    request: FunctionRequest, username: Annotated[str, Meta(min_length=1)]
+) -> dict[str, Json]:
+    """Options for ``navigator.credentials.create``, to sign up with a passkey under this name; for
+    a user who is logged in and gives their own name, to add one to their account.
+
+    ``temporaryAuthenticationToken`` goes to ``registerComplete`` with the authenticator's answer;
+    it counts for ten minutes. A name that is taken is error 202, as it is to whoever signs up.
+    """
+    name = _username(username)
+    refuse_read_only(request)
+    maintenance.check()
+    if request.user_id is not None and _is_own(request, name):
+        user_id = request.user_id
+        issued = challenges.issue(
+            "add", username=name, user_id=user_id, address=client_network(request.address)
+        )
+        return ceremonies.registration_options(issued, user_id, name, keys.ids_of(user_id))
+    if directory.id_of_name(name) is not None:
+        raise UsernameTaken("Account already exists for this username.")
+    user_id = new_object_id()
+    issued = challenges.issue(
+        "register",
+        username=name,
+        user_id=user_id,
+        address=client_network(request.address),
+        invited=_invited(Owner(user_id, name)),
+    )
+    return ceremonies.registration_options(issued, user_id, name)
+
+
+def _invited(owner: Owner) -> tuple[bytes, str] | None:
+    try:
+        return custody.invite(owner)
+    except CustodyFailed as error:
+        log.error("a registration could not be begun", reason=str(error))
+        raise ScriptFailed("The registration could not be begun. Try again later.") from None
+
+
+@function("registerComplete", time_limit=TIME_LIMIT)
+def register_complete(
+    request: FunctionRequest,
+    signedChallenge: dict[str, Any],
+    temporaryAuthenticationToken: Token,
+    name: Name = "",
+    mfaToken: Annotated[str, "the second factor, where a passkey is added to a user who has one"]
+    | None = None,
+) -> dict[str, Json]:
+    """Sign up with what the authenticator has answered: ``{"token", "user": {"id", "username"},
+    "wallets": [{id, network, address}]}``. ``token`` is a session token.
+
+    ``signedChallenge`` is a WebAuthn RegistrationResponseJSON, or ``{"firstFactorCredential":
+    {"credentialKind": "Fido2", "credentialInfo": {credId, clientData, attestationData}}}``. It is
+    error 141 if anything of it doesn't hold, and then nothing has been made.
+    """
+    try:
+        credential = ceremonies.read_attestation(signedChallenge)
+    except Unverified as error:
+        raise ScriptFailed(f"Invalid parameter signedChallenge: {error}") from None
+    refuse_read_only(request)
+    maintenance.check()
+    asked = challenges.find(temporaryAuthenticationToken, "register", "add")
+    if asked.purpose == "add" and asked.user_id != request.user_id:
+        raise ScriptFailed(f"{challenges.NAME}: it was given to a user who isn't logged in")
+    try:
+        new = ceremonies.verify_attestation(credential, asked.challenge)
+    except Unverified as error:
+        challenges.spoil(temporaryAuthenticationToken)
+        raise ScriptFailed(f"signedChallenge: {error}") from None
+
+    def carry_out() -> dict[str, Json]:
+        challenges.use(temporaryAuthenticationToken)
+        if asked.purpose == "add":
+            return _add(request.principal, asked, new, name, mfaToken)
+        owner, token = _register(request.principal, asked, new, name)
+        return _answer(token, owner, credential, asked.invitation)
+
+    return all_or_nothing(carry_out)
+
+
+def _register(
+    principal: Principal, asked: Challenge, new: NewPasskey, name: str
+) -> tuple[Owner, Json]:
+    """Make the user with a passkey and a session, inside of the transaction that uses the token;
+    the session's token."""
+    user_id, username = str(asked.user_id), str(asked.username)
+    identity = ProviderIdentity(user_id)
+    body: dict[str, Any] = {"username": username, "authData": {PROVIDER: identity}}
+    created = service.create(as_nobody(principal), "_User", body, object_id=user_id)
+    keys.add(user_id, new, name)
+    return _owner(user_id), created.fields.get("sessionToken")
+
+
+def _add(
+    principal: Principal, asked: Challenge, new: NewPasskey, name: str, mfa_token: str | None
+) -> dict[str, Json]:
+    """Give a user who is there one more passkey."""
+    user_id = str(asked.user_id)
+    lock_for_change(user_id)
+    # A session alone, which may be stolen, doesn't get past the second factor by a new key.
+    signing_in.check_second_factor(user_id, mfa_token)
+    if not keys.ids_of(user_id):
+        identity: Any = {PROVIDER: ProviderIdentity(user_id)}
+        service.update(MASTER, "_User", user_id, {"authData": identity})
+    keys.add(user_id, new, name)
+    return _answer(principal.session_token, _owner(user_id))
+
+
+def _owner(user_id: str) -> Owner:
+    # A trigger may have chosen another name.
+    username = wire_object(service.get(MASTER, "_User", user_id)).get("username")
+    return Owner(user_id, str(username or ""))
+
+
+def _answer(
+    token: Json,
+    owner: Owner,
+    credential: Credential | None = None,
+    invitation: str | None = None,
+) -> dict[str, Json]:
+    """The answer about a user who is there by now. Makes the wallets that the user lacks, as the
+    last thing of the transaction; ``ScriptFailed`` if the custodian doesn't."""
+    try:
+        wallets = custody.create_wallets(owner, credential, invitation)
+    except CustodyFailed as error:
+        log.error("wallets could not be made", reason=str(error), user=owner.user_id)
+        raise ScriptFailed(
+            "The wallets could not be made, so nothing was. Try again with the same answer."
+        ) from None
+    return {
+        "token": token,
+        "user": {"id": owner.user_id, "username": owner.username},
+        "wallets": [*custody.shown(wallets)],
+    }
+
+
+def _username(value: str) -> str:
+    """A name as sign-up takes it, in the words of parameters."""
+    try:
+        check_username(value)
+    except UsernameMissing as error:
+        raise ScriptFailed(f"Invalid parameter username: {error.message}") from None
+    if not value.isprintable():
+        raise ScriptFailed("Invalid parameter username: expected text that can be printed")
+    return value
+
+
+def _is_own(request: FunctionRequest, name: str) -> bool:
+    known = None if request.user is None else request.user.get("username")
+    return isinstance(known, str) and name_key(known) == name_key(name)
+
+
+def as_nobody(principal: Principal) -> Principal:
+    """The caller without the session that came along: whoever signs up or in acts for nobody."""
+    return Principal(principal.authority, installation_id=principal.installation_id)
+
+
+def refuse_read_only(request: FunctionRequest) -> None:
+    """Raise ``OperationForbidden`` for the master key that only reads."""
+    if request.read_only:
+        raise OperationForbidden("read-only masterKey isn't allowed to use passkeys.")
+
+
+def lock_for_change(user_id: str) -> None:
+    """Let nobody else change the user until the transaction ends."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT FROM objects_user WHERE object_id = %s FOR NO KEY UPDATE", [user_id])

@@ -1,0 +1,124 @@
+"""The passkeys of users, as they are kept."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+from django.db.models import Q
+from django.utils import timezone
+from webauthn.helpers import bytes_to_base64url
+
+from backend.errors import ScriptFailed, ValidationFailed
+from backend.logs import get_logger
+from objects.core.values import Json, wire_time
+from objects.database import fetch
+from objects.encryption import secret_keys
+from objects.users.names import name_key
+from objects.users.passkeys.ceremonies import Assertion, NewPasskey
+from objects.users.passkeys.models import Passkey
+
+MOST: Final = 20  # of one user
+LONGEST_NAME: Final = 100  # characters
+
+log = get_logger("passkeys")
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A passkey that is there, and whose it is."""
+
+    credential_id: str
+    user_id: str
+    public_key: bytes
+
+
+def add(user_id: str, new: NewPasskey, name: str) -> None:
+    """Give a user a passkey, in the transaction that has locked the user.
+
+    Raises ``ScriptFailed`` if somebody has it already, ``ValidationFailed`` for one too many.
+    """
+    if Passkey.objects.filter(user_id=user_id).count() >= MOST:
+        raise ValidationFailed(f"A user has at most {MOST} passkeys.")
+    now = wire_time(timezone.now())
+    stored = fetch(
+        "INSERT INTO objects_passkey (credential_id, user_id, public_key, sign_count, name, aaguid,"
+        " attestation, transports, backed_up, created_at)"
+        " VALUES (%s, %s, decode(%s, 'hex'), %s, %s, %s, %s, %s::jsonb, %s, %s)"
+        " ON CONFLICT (credential_id) DO NOTHING RETURNING 1",
+        (
+            *(new.credential_id, user_id, new.public_key.hex(), new.sign_count, name),
+            *(new.aaguid, new.attestation, msgspec.json.encode(new.transports).decode()),
+            *(new.backed_up, now),
+        ),
+        prepare=True,
+    )
+    if not stored:
+        raise ScriptFailed("signedChallenge: this passkey is in use already")
+
+
+def find(credential_id: str) -> Known | None:
+    """The passkey with this id."""
+    one = Passkey.objects.filter(credential_id=credential_id).first()
+    return None if one is None else Known(one.credential_id, one.user_id, bytes(one.public_key))
+
+
+def ids_of(user_id: str) -> list[str]:
+    """The ids of a user's passkeys, the newest first."""
+    found = Passkey.objects.filter(user_id=user_id).order_by("-created_at", "credential_id")
+    return list(found.values_list("credential_id", flat=True))
+
+
+def invented(username: str) -> str:
+    """The id of a passkey that nobody has, to be named where a user isn't there or has none:
+    always the same for the same name, so that the answer doesn't tell."""
+    key = hashlib.sha256(f"passkeys of nobody {secret_keys()[0]}".encode()).digest()
+    return bytes_to_base64url(hmac.digest(key, name_key(username).encode(), "sha256"))
+
+
+def note_use(known: Known, assertion: Assertion) -> bool:
+    """Keep what a verified signature says; whether its counter has gone on.
+
+    One that hasn't means that a copy of the key is around. The row is locked until the transaction
+    ends, so of two signatures with one counter the second is refused.
+    """
+    count = assertion.sign_count
+    has_gone_on = Q(sign_count__lt=count)
+    if count == 0:  # it doesn't count, and never has
+        has_gone_on |= Q(sign_count=0)
+    done = Passkey.objects.filter(
+        has_gone_on, credential_id=known.credential_id, user_id=known.user_id
+    ).update(sign_count=count, backed_up=assertion.backed_up, used_at=timezone.now())
+    if not done:
+        log.warning("the counter of a passkey has not gone on", user=known.user_id)
+    return bool(done)
+
+
+def shown(user_id: str) -> list[dict[str, Json]]:
+    """A user's passkeys as their owner sees them, the newest first."""
+    return [
+        {
+            "id": one.credential_id,
+            "name": one.name,
+            "createdAt": wire_time(one.created_at),
+            "lastUsedAt": None if one.used_at is None else wire_time(one.used_at),
+            "transports": one.transports,
+            "backedUp": one.backed_up,
+            "authenticator": one.aaguid,
+        }
+        for one in Passkey.objects.filter(user_id=user_id).order_by("-created_at", "credential_id")
+    ]
+
+
+def remove(user_id: str, credential_id: str) -> bool:
+    """Take a passkey away; whether the user had it."""
+    removed, _ = Passkey.objects.filter(user_id=user_id, credential_id=credential_id).delete()
+    return bool(removed)
+
+
+def remove_all(user_id: str) -> None:
+    """Take all passkeys of a user away."""
+    Passkey.objects.filter(user_id=user_id).delete()
