@@ -1,3 +1,12 @@
 """The functions that the service itself brings."""
 
-from functions.library import features  # noqa: F401 (registers)
+from functions.library import (  # noqa: F401 (they register)
+    blockchains,
+    contracts,
+    diamonds,
+    features,
+    passkeys,
+    registration,
+    transactions,
+    wallets,
+)

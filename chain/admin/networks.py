@@ -1,0 +1,107 @@
+"""The networks: how far each is read, how far behind, and how its providers are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import Count
+from django.http import HttpRequest, HttpResponseBase
+from django.utils import timezone
+
+from backend.admin_base import ModelAdmin, page, render
+from chain import gateway
+from chain.models import (
+    PENDING,
+    STALLED,
+    Backfill,
+    Blockchain,
+    Cursor,
+    Reorganisation,
+    Transaction,
+)
+from objects import maintenance
+
+_VIEW = "chain.view_blockchain"
+_MOST = 200
+_KNOBS = ("active", "poll_interval", "confirmations", "finality_depth")
+
+
+@page(
+    "networks/",
+    name="networks",
+    permission=_VIEW,
+    title="Networks",
+    section="Chain",
+    icon="hub",
+    position=10,
+)
+def networks(request: HttpRequest) -> HttpResponseBase:
+    """All networks with lag, pending transactions, providers, and what is wrong."""
+    found = [*Blockchain.objects.filter(network_id__isnull=False)[:_MOST]]
+    cursors = Cursor.objects.in_bulk([one.network_id for one in found])
+    counted = Transaction.objects.filter(status__in=(PENDING, STALLED))
+    waiting = {
+        (row["network_id"], row["status"]): row["rows"]
+        for row in counted.values("network_id", "status").annotate(rows=Count("object_id"))
+    }
+    behind = _counts(Backfill.objects.filter(done_at=None))
+    reorganised = _counts(Reorganisation.objects.all())
+    shown = [
+        {
+            "network": one,
+            "cursor": cursors.get(one.network_id),
+            "lag": _lag(cursors.get(one.network_id)),
+            "pending": waiting.get((str(one.network_id), PENDING), 0),
+            "stalled": waiting.get((str(one.network_id), STALLED), 0),
+            "backfills": behind.get(one.network_id, 0),
+            "reorganisations": reorganised.get(one.network_id, 0),
+            "providers": gateway.health(one.network_id),
+        }
+        for one in found
+    ]
+    return render(
+        request,
+        "admin/chain/networks.html",
+        "Networks",
+        networks=shown,
+        now=timezone.now(),
+        is_paused=maintenance.is_chain_paused(),
+        may_change=request.user.has_perm("chain.change_blockchain"),
+        may_see_providers=request.user.has_perm("chain.view_provider"),
+    )
+
+
+def _counts(rows: Any) -> dict[Any, int]:
+    counted = rows.order_by().values("network_id").annotate(rows=Count("id"))
+    return {row["network_id"]: row["rows"] for row in counted}
+
+
+def _lag(cursor: Cursor | None) -> int | None:
+    """Blocks between what was read and the head that was seen last."""
+    if cursor is None or cursor.head is None or cursor.number is None:
+        return None
+    return max(0, cursor.head - cursor.number)
+
+
+@admin.register(Blockchain)
+class BlockchainAdmin(ModelAdmin):
+    """How the service follows a network. Its public fields are those of the class Blockchain, and
+    are edited with the other objects."""
+
+    section = None
+    list_display = ("__str__", *_KNOBS)
+    fields = ("network_id", "name", *_KNOBS)
+    readonly_fields = ("network_id", "name")
+    actions = None
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        maintenance.check()
+        # Clients may change the rest of the row meanwhile.
+        obj.save(update_fields=_KNOBS)

@@ -1,0 +1,101 @@
+"""The service's own endpoints: their addresses are written here and never shown again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.http import HttpRequest
+from unfold.widgets import UnfoldAdminTextInputWidget
+
+from backend.admin_base import ModelAdmin
+from chain.admin.choices import NetworkFilter
+from chain.gateway.endpoints import seal
+from chain.models import Provider
+from chain.providers import LONGEST, is_address
+from objects import maintenance
+
+_KEPT = "Kept encrypted and never shown. Leave it empty to keep the one that is there."
+
+
+class ProviderForm(forms.ModelForm):
+    """A provider; its addresses are only ever written."""
+
+    new_url = forms.CharField(
+        required=False,
+        max_length=LONGEST,
+        label="RPC address",
+        widget=UnfoldAdminTextInputWidget(attrs={"autocomplete": "off"}),
+        help_text=f"http:// or https://. {_KEPT}",
+    )
+    new_socket_url = forms.CharField(
+        required=False,
+        max_length=LONGEST,
+        label="WebSocket address",
+        widget=UnfoldAdminTextInputWidget(attrs={"autocomplete": "off"}),
+        help_text=f"ws:// or wss://, if the network's blocks are announced there. {_KEPT}",
+    )
+    no_socket = forms.BooleanField(required=False, label="Forget the WebSocket address")
+
+    class Meta:
+        model = Provider
+        fields = (
+            *("network_id", "name", "weight", "active"),
+            *("requests_per_second", "batch_size", "largest_range"),
+        )
+
+    def clean_new_url(self) -> str:
+        url: str = self.cleaned_data["new_url"].strip()
+        if not url and not self.instance.url:
+            raise forms.ValidationError("An address is needed.")
+        return _checked(url, ("http", "https"))
+
+    def clean_new_socket_url(self) -> str:
+        return _checked(self.cleaned_data["new_socket_url"].strip(), ("ws", "wss"))
+
+    def save(self, commit: bool = True) -> Any:
+        if self.cleaned_data["new_url"]:
+            self.instance.url = seal(self.cleaned_data["new_url"])
+        if self.cleaned_data["no_socket"]:
+            self.instance.socket_url = None
+        elif socket_url := self.cleaned_data["new_socket_url"]:
+            self.instance.socket_url = seal(socket_url)
+        return super().save(commit)
+
+
+def _checked(url: str, schemes: tuple[str, ...]) -> str:
+    if url and not is_address(url, schemes):
+        raise forms.ValidationError(f"An address that begins with {' or '.join(schemes)}://.")
+    return url
+
+
+@admin.register(Provider)
+class ProviderAdmin(ModelAdmin):
+    """The endpoints that the service asks, and how they have been lately."""
+
+    section = "Chain"
+    icon = "dns"
+    position = 11
+    form = ProviderForm
+    list_display = (
+        *("name", "network_id", "weight", "active", "head", "shown_latency", "failures"),
+        *("paused_until", "trouble", "checked_at"),
+    )
+    list_filter = (NetworkFilter, "active")
+    readonly_fields = ("head", "shown_latency", "failures", "paused_until", "trouble", "checked_at")
+    fields = (
+        *("network_id", "name", "new_url", "new_socket_url", "no_socket", "weight", "active"),
+        *("requests_per_second", "batch_size", "largest_range", *readonly_fields),
+    )
+    actions = None
+
+    @admin.display(description="latency")
+    def shown_latency(self, row: Provider) -> str:
+        return "-" if row.latency is None else f"{row.latency:.0f} ms"
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        maintenance.check()
+        # The gateway writes the rest of the row meanwhile.
+        written = (*ProviderForm.Meta.fields, "url", "socket_url") if change else None
+        obj.save(update_fields=written)

@@ -1,0 +1,136 @@
+"""The chain's records as the object store sees them (clarifications, section 4).
+
+Everybody with a client key may read them; only the master key and the service write.
+"""
+
+from __future__ import annotations
+
+from chain.contract_rules import ContractRules, EventRules
+from chain.models import (
+    SHOWN_EVENTS,
+    Blockchain,
+    ContractEvent,
+    Identity,
+    SmartContract,
+    Transaction,
+)
+from chain.rules import BlockchainRules, IdentityRules
+from chain.transaction_rules import TransactionRules
+from objects import registry
+from objects.core.class_permissions import ACTIONS as _ACTIONS
+from objects.core.class_permissions import ANYBODY, NOBODY, READ_ACTIONS, ClassPermissions
+from objects.core.schema import FieldType
+from objects.rules import set_rules
+
+_STRING = FieldType("String")
+_NUMBER = FieldType("Number")
+_BOOLEAN = FieldType("Boolean")
+_DATE = FieldType("Date")
+_OBJECT = FieldType("Object")
+
+_READ_BY_ALL = ClassPermissions(
+    {action: ANYBODY if action in READ_ACTIONS else NOBODY for action in _ACTIONS}
+)
+
+_BLOCKCHAIN = {
+    "networkId": _NUMBER,
+    "name": _STRING,
+    "symbol": _STRING,
+    "rpcEndpoint": _STRING,
+    "wssEndpoint": _STRING,
+    "code": _STRING,
+    "explorer": _STRING,
+}
+_CONTRACT = {
+    "name": _STRING,
+    "address": _STRING,
+    "networkId": _NUMBER,
+    "abi": FieldType("Array"),
+    "startBlock": _NUMBER,
+    "listening": _BOOLEAN,
+    "viewRoles": FieldType("Array"),
+    "callRoles": FieldType("Array"),
+    "kind": _STRING,
+}
+_TRANSACTION = {
+    "hash": _STRING,
+    "networkId": _STRING,
+    "status": _STRING,
+    "attempts": _NUMBER,
+    "lastChecked": _DATE,
+    "blockNumber": _NUMBER,
+    "gasUsed": _STRING,
+    "effectiveGasPrice": _STRING,
+    "blockHash": _STRING,
+    "transactionIndex": _NUMBER,
+    "from": _STRING,
+    "to": _STRING,
+    "nonce": _NUMBER,
+    "finality": _STRING,
+    "reorgCount": _NUMBER,
+    "pendingSince": _DATE,
+    "replacedBy": _STRING,
+    "replacedSuspected": _BOOLEAN,
+    "lateReceipt": _OBJECT,
+}
+_EVENT = {
+    "contractName": _STRING,
+    "eventName": _STRING,
+    "networkId": _STRING,
+    "address": _STRING,
+    "transactionHash": _STRING,
+    "blockNumber": _NUMBER,
+    "blockHash": _STRING,
+    "logIndex": _NUMBER,
+    "transactionIndex": _NUMBER,
+    "args": _OBJECT,
+    "timestamp": _DATE,
+}
+_IDENTITY = {"walletAddress": _STRING, "user": FieldType("Pointer", "_User")}
+
+_COLUMNS = {
+    "networkId": "network_id",
+    "rpcEndpoint": "rpc_endpoint",
+    "wssEndpoint": "wss_endpoint",
+    "startBlock": "start_block",
+    "viewRoles": "view_roles",
+    "callRoles": "call_roles",
+    "lastChecked": "last_checked",
+    "blockNumber": "block_number",
+    "gasUsed": "gas_used",
+    "effectiveGasPrice": "effective_gas_price",
+    "blockHash": "block_hash",
+    "transactionIndex": "transaction_index",
+    "from": "from_address",
+    "reorgCount": "reorg_count",
+    "pendingSince": "pending_since",
+    "replacedBy": "replaced_by",
+    "replacedSuspected": "replaced_suspected",
+    "lateReceipt": "late_receipt",
+    "contractName": "contract_name",
+    "eventName": "event_name",
+    "transactionHash": "transaction_hash",
+    "logIndex": "log_index",
+    "walletAddress": "wallet_address",
+}
+
+
+def offer_classes() -> None:
+    """Offer the chain's models as classes, with their rules."""
+    for class_name, model, fields, rules in (
+        ("Blockchain", Blockchain, _BLOCKCHAIN, BlockchainRules()),
+        ("SmartContract", SmartContract, _CONTRACT, ContractRules()),
+        ("Transaction", Transaction, _TRANSACTION, TransactionRules()),
+        ("ContractEvent", ContractEvent, _EVENT, EventRules()),
+        ("Identity", Identity, _IDENTITY, IdentityRules()),
+    ):
+        registry.model_class(
+            class_name,
+            model,
+            fields,
+            columns={name: column for name, column in _COLUMNS.items() if name in fields},
+            permissions=_READ_BY_ALL,
+            shown_by=SHOWN_EVENTS if model is ContractEvent else None,
+            shown_if="canonical" if model is ContractEvent else None,
+        )
+        set_rules(class_name, rules)

@@ -1,0 +1,66 @@
+"""What can go wrong with a node, told apart by what has to be done about it.
+
+The texts never hold an address of a node: it may have a key in it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class NodeFailure(Exception):
+    """Base of all below. Nothing is known about the chain then: it is never an answer."""
+
+
+class TryAgain(NodeFailure):
+    """The node didn't answer, or with what can't be one: no connection, a timeout, 5xx, a body
+    that isn't JSON-RPC, an answer missing from a batch. Another provider may be asked."""
+
+
+class EmptyPromise(TryAgain):
+    """The node doesn't have a block that is below the newest one that it has just named. It may
+    have dropped it since; or it names blocks that aren't there."""
+
+
+class SlowDown(TryAgain):
+    """The provider limits the rate. ``after`` is the pause that it asks for, in seconds."""
+
+    def __init__(self, text: str, after: float | None = None) -> None:
+        super().__init__(text)
+        self.after = after
+
+
+class Unavailable(NodeFailure):
+    """No provider of the network can be asked at the moment."""
+
+
+class RangeTooLarge(NodeFailure):
+    """``eth_getLogs`` was asked for too much.
+
+    ``blocks`` is how many blocks the provider's text says are allowed, or None if it doesn't say.
+    ``is_structural`` tells a limit on blocks, which holds for ever, from too many results or too
+    large an answer, which depends on the blocks.
+    """
+
+    def __init__(self, text: str, blocks: int | None = None, *, is_structural: bool) -> None:
+        super().__init__(text)
+        self.blocks = blocks
+        self.is_structural = is_structural
+
+
+class Refused(NodeFailure):
+    """The node has answered with an error of JSON-RPC: asking again changes nothing.
+
+    ``data`` is what came with it, such as the data of a revert (0x…).
+    """
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(f"{message} ({code})")
+        self.code = code
+        self.message = message
+        self.data = data
+
+
+class Moved(NodeFailure):
+    """Answers that don't fit together: the chain has changed between them, or providers differ.
+    What was read is dropped, and read anew later."""

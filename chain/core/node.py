@@ -1,0 +1,163 @@
+"""What is asked of a node, and the shape of its answers.
+
+``Node`` is the face of ``chain.gateway`` to the rest of the chain app. Whoever has one talks to a
+single provider until done, since two providers may be on two forks. Numbers stay the node's
+hexadecimal text until somebody needs them: most are never looked at.
+
+Every method may raise the ``failures`` of this package and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, Protocol
+
+import msgspec
+
+Tag = Literal["latest", "safe", "finalized", "earliest", "pending"]
+
+# Whatever else a node answers is no block, no receipt and no transaction. Logs are too many for
+# that; who reads them looks.
+Number = Annotated[str, msgspec.Meta(pattern=r"^0x[0-9a-fA-F]{1,64}\Z")]
+Height = Annotated[str, msgspec.Meta(pattern=r"^0x0{0,64}[0-9a-fA-F]{1,13}\Z")]
+"""A number of a block, which JavaScript has to hold as well."""
+Moment = Annotated[str, msgspec.Meta(pattern=r"^0x0{0,64}[0-7]?[0-9a-fA-F]{1,15}\Z")]
+"""A time as tables hold it: there are networks that don't count seconds."""
+Hash = Annotated[str, msgspec.Meta(pattern=r"^0x[0-9a-fA-F]{64}\Z")]
+Address = Annotated[str, msgspec.Meta(pattern=r"^0x[0-9a-fA-F]{40}\Z")]
+
+
+def _on_the_wire(name: str) -> str:
+    """The node's name of an attribute: ``from`` is a word of Python's."""
+    first, *rest = name.split("_")
+    return "from" if name == "from_address" else first + "".join(map(str.capitalize, rest))
+
+
+class Header(msgspec.Struct, frozen=True, gc=False, rename=_on_the_wire):
+    """A block without its transactions' contents. ``transactions`` are their hashes."""
+
+    number: Height
+    hash: Hash
+    parent_hash: Hash
+    timestamp: Moment = "0x0"
+    logs_bloom: str = "0x"
+    transactions: list[Hash] = []
+    base_fee_per_gas: Number | None = None
+
+    @property
+    def height(self) -> int:
+        return int(self.number, 16)
+
+    @property
+    def time(self) -> int:
+        """Seconds since the epoch."""
+        return int(self.timestamp, 16)
+
+
+class Log(msgspec.Struct, frozen=True, gc=False, rename=_on_the_wire):
+    """A log that is in a block."""
+
+    address: str
+    topics: list[str]
+    data: str
+    block_number: str
+    block_hash: str
+    transaction_hash: str
+    transaction_index: str
+    log_index: str
+    removed: bool = False
+    block_timestamp: str | None = None
+
+    @property
+    def height(self) -> int:
+        return int(self.block_number, 16)
+
+    @property
+    def index(self) -> int:
+        return int(self.log_index, 16)
+
+
+class Receipt(msgspec.Struct, frozen=True, gc=False, rename=_on_the_wire):
+    """What became of a mined transaction. ``status`` is 0x1 or 0x0."""
+
+    transaction_hash: Hash
+    block_hash: Hash
+    block_number: Height
+    transaction_index: Number
+    gas_used: Number
+    from_address: Address
+    to: Address | None = None
+    contract_address: Address | None = None
+    status: Number | None = None
+    effective_gas_price: Number | None = None
+
+    @property
+    def height(self) -> int:
+        return int(self.block_number, 16)
+
+
+class SentTransaction(msgspec.Struct, frozen=True, gc=False, rename=_on_the_wire):
+    """A transaction as the node knows it; without a block while it is pending."""
+
+    hash: Hash
+    nonce: Number
+    from_address: Address
+    to: Address | None = None
+    block_hash: Hash | None = None
+    block_number: Number | None = None
+
+
+class LogFilter(msgspec.Struct, frozen=True):
+    """Which logs: of these contracts, with one of these first topics; empty stands for any."""
+
+    addresses: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+
+
+class Node(Protocol):
+    """One provider of one network, for a while."""
+
+    network_id: int
+    provider: str
+    """What the provider is called; never its address."""
+
+    def call(self, method: str, *params: Any) -> Any:
+        """The result of one call, as JSON. Raises ``Refused`` for an error that it answers."""
+
+    def batch(
+        self, calls: Sequence[tuple[str, Sequence[Any]]], *, is_raw: bool = False
+    ) -> list[Any]:
+        """The results of calls in their order, in as few requests as the provider allows; a
+        ``Refused`` or ``RangeTooLarge`` stands in the place of a result that is an error.
+        ``is_raw`` leaves them undecoded (``msgspec.Raw``): some are large, and little of them is
+        wanted."""
+
+    def header(self, block: int | str) -> Header | None:
+        """A block by its height, its hash or a tag; None if the node doesn't have it."""
+
+    def headers(self, blocks: Sequence[int | str]) -> list[Header | None]:
+        """Blocks by height, hash or tag, in one request where the provider allows it."""
+
+    def logs(self, wanted: LogFilter, first: int, last: int) -> list[Log]:
+        """The logs of these blocks, both ends included, in their order. ``RangeTooLarge``."""
+
+    def logs_of(self, wanted: LogFilter, block_hashes: Sequence[str]) -> list[list[Log]]:
+        """The logs of single blocks, by hash, in one request; ``Moved`` for an orphaned block."""
+
+    def headers_and_logs(
+        self, heights: Sequence[int], wanted: LogFilter, first: int | None = None
+    ) -> tuple[list[Header | None], list[Log]]:
+        """Blocks, and the logs from the first to the last of them (from ``first``, if it's given),
+        in one request where the provider allows it. ``RangeTooLarge``."""
+
+    def logs_and_receipts(
+        self, wanted: LogFilter, block_hash: str, hashes: Sequence[str]
+    ) -> tuple[list[Log], list[Receipt | None]]:
+        """The logs of a block, by its hash, and the receipts of these transactions, in one
+        request; ``Moved`` for an orphaned block."""
+
+    def receipts(self, hashes: Sequence[str]) -> list[Receipt | None]:
+        """The receipts of these transactions; None for one that isn't mined."""
+
+    def transactions(self, hashes: Sequence[str]) -> list[SentTransaction | None]:
+        """These transactions, mined or pending; None for one that the node doesn't know."""

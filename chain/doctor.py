@@ -1,0 +1,119 @@
+"""What ``manage.py doctor`` looks at in the chain: whether each network can be followed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+from urllib.parse import urlsplit
+
+from backend.conf import service_settings
+from backend.doctor.registry import DATABASE, Finding, check, fail, ok, warn
+from chain.gateway.endpoints import Given, given_for
+from chain.gateway.looking import Look, look_at
+from chain.gateway.secrecy import secrets_of
+from chain.models import Blockchain, Cursor
+from chain.sending import checks  # noqa: F401 (registers)
+
+_NEEDS = (DATABASE, "migrations")
+_MOST: Final = 25  # networks that are looked at
+_PATIENCE: Final = 3.0
+_LIKE_A_KEY: Final = 20  # characters of a part of an address
+
+
+@check("networks", needs=_NEEDS, seconds=30)
+def networks() -> Iterator[Finding]:
+    """Whether each network's endpoints answer, for the right network, and without lag."""
+    followed = [*Blockchain.objects.filter(active=True, network_id__isnull=False)[:_MOST]]
+    given = [(one, given_for(one.network_id or 0)) for one in followed]
+    answers = iter(look_at([each for _, some in given for each in some], seconds=_PATIENCE))
+    for network, some in given:
+        yield from _of_network(network, some, [next(answers) for _ in some])
+
+
+@check("public endpoints", needs=_NEEDS)
+def public_endpoints() -> Iterator[Finding]:
+    """Whether what is shown to everybody has a key in it."""
+    shown = [
+        (network, field)
+        for network in Blockchain.objects.filter(network_id__isnull=False)
+        for field, url in (
+            ("rpcEndpoint", network.rpc_endpoint),
+            ("wssEndpoint", network.wss_endpoint),
+        )
+        if url and _has_key(url)
+    ]
+    for network, field in shown[:_MOST]:
+        yield warn(
+            f"{network}: {field} seems to have a key in it, and everybody may read it.",
+            "Add the endpoint with the key as a provider (manage.py chain_provider add), and give "
+            f"the network a {field} without one.",
+        )
+    if not shown:
+        yield ok("none has a key in it")
+
+
+@check("followed chains", needs=_NEEDS)
+def followed_chains() -> Iterator[Finding]:
+    """Whether reading has stopped anywhere."""
+    halted = [*Cursor.objects.filter(halted__isnull=False)[:_MOST]]
+    for cursor in halted:
+        yield fail(
+            f"network {cursor.network_id} is halted: {cursor.halted}",
+            "Compare its providers, then manage.py chain_resume.",
+        )
+    if not halted:
+        yield ok("none is halted")
+
+
+def _of_network(network: Blockchain, given: list[Given], answers: list[Look]) -> Iterator[Finding]:
+    if not given:
+        yield warn(
+            f"{network}: no endpoint, so it isn't followed.",
+            "manage.py chain_provider add, or give the network an rpcEndpoint.",
+        )
+        return
+    right = [one for one in answers if one.chain_id == network.network_id]
+    best = max((one.head for one in right if one.head is not None), default=0)
+    troubles = [_trouble(network, one, best) for one in answers]
+    for text in filter(None, troubles):
+        finding = warn if right else fail
+        yield finding(
+            f"{network}: {text}", "Look at the address, its key and the provider's state."
+        )
+    if right and all(one.source == "public" for one in given):
+        yield warn(
+            f"{network}: only its public endpoint is asked, which others use up as well.",
+            "manage.py chain_provider add",
+        )
+    for one in given:
+        if one.url and urlsplit(one.url).scheme == "http" and _has_key(one.url):
+            yield warn(
+                f"{network}: {one.name} is asked without TLS, so its key can be read on the way.",
+                "Use its https address.",
+            )
+    if not any(troubles):
+        yield ok(f"{network}: {len(right)} of {len(given)} endpoints answer, head {best}")
+
+
+def _trouble(network: Blockchain, one: Look, best: int) -> str | None:
+    if one.trouble is not None:
+        return f"{one.name} doesn't answer ({one.trouble})."
+    if one.chain_id != network.network_id:
+        return f"{one.name} answers for network {one.chain_id}: it is never asked."
+    if one.head is not None and best - one.head > service_settings.RPC_MAX_LAG:
+        return f"{one.name} is {best - one.head} blocks behind the others."
+    return None
+
+
+def _has_key(url: str) -> bool:
+    """Whether an address seems to have a key in it: a name and password, or a long part that isn't
+    made of words."""
+    try:
+        if urlsplit(url).username is not None:
+            return True
+        return any(
+            len(part) >= _LIKE_A_KEY and part.isascii() and any(map(str.isdigit, part))
+            for part in secrets_of(url)
+        )
+    except ValueError:
+        return False

@@ -1,0 +1,132 @@
+"""Blocks that are final, read by ranges, some of them ahead of the one that is being stored."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import cycle
+from time import monotonic
+from typing import Final, NamedTuple
+
+from django.db import connections
+
+from chain import gateway
+from chain.contracts import Catalogue
+from chain.core.failures import TryAgain
+from chain.core.node import Log, Node
+from chain.filling.progress import Group, Part, canonical_blocks, commit
+from chain.filling.recent import look_behind
+from chain.reading import Limits, read_logs, weight_of
+
+_READERS: Final = 2
+_FIRST: Final = 16  # blocks: nothing else is read or stored meanwhile
+_AHEAD: Final = 6  # ranges: more than one commit takes, so that reading goes on meanwhile
+_HEAVIEST: Final = 40_000  # logs that are held at once, of usual size
+_COMMIT: Final = 10_000  # events that are committed at once, as soon as there are so many
+_PATIENCE: Final = 1.0  # seconds after which fewer are
+
+
+class _Read(NamedTuple):
+    part: Part
+    weight: int
+
+
+_Submit = Callable[[Callable[[int, int], _Read], int, int], Future[_Read]]
+
+
+def read_history(group: Group, chosen: Catalogue, final: int, end: float) -> None:
+    """Read on up to ``final`` at most, until ``end`` (of ``time.monotonic``). Memory is bounded:
+    so many logs are held as some ranges have, however many there are."""
+    last = min(group.last, final)
+    reader = _Reader(group, chosen, final)
+    with _readers() as submit:
+        ahead: deque[tuple[int, Future[_Read]]] = deque()
+        ready: list[Part] = []
+        following, waiting, held, since = group.first, 0, 0, monotonic()
+
+        def store() -> None:
+            if ready:
+                commit(group, ready, chosen.version, reader.limits.width, reader.anchor)
+                ready.clear()
+
+        while True:
+            while (
+                following <= last
+                and len(ahead) < (_AHEAD if reader.limits.are_known else 1)
+                and held + waiting < _HEAVIEST
+                and (monotonic() < end or not (ahead or ready))
+            ):
+                to = min(last, following + reader.limits.width - 1)
+                ahead.append((to, submit(reader.read, following, to)))
+                following = to + 1
+            if not ahead:
+                store()
+                break
+            to, future = ahead.popleft()
+            try:
+                part, weight = future.result()
+            except BaseException:
+                # What was read before it is good.
+                store()
+                raise
+            if part.last < to:
+                ahead.appendleft((to, submit(reader.read, part.last + 1, to)))
+            ready.append(part)
+            held += weight
+            waiting = weight * len(ahead)  # as far as anybody can tell
+            # The last ones are committed above; after the first one, reading goes on at first.
+            if held >= _COMMIT or monotonic() - since > _PATIENCE:
+                store()
+                held, since = 0, monotonic()
+
+
+class _Reader:
+    """Reads and decodes ranges, in any thread."""
+
+    def __init__(self, group: Group, chosen: Catalogue, final: int) -> None:
+        self.limits = Limits(group.network_id, group.step, _FIRST)
+        self._network_id = group.network_id
+        self._chosen = chosen
+        self._final = final
+        self.anchor = next(iter(canonical_blocks(group.network_id, final, final)), None)
+        self._known: set[str] = set()
+
+    def read(self, first: int, last: int) -> _Read:
+        """The events from ``first`` on, of as many blocks as the provider gives."""
+
+        def step(node: Node) -> tuple[list[Log], int]:
+            self._check(node)
+            logs, reached = read_logs(node, self.limits, self._chosen.wanted, first, last)
+            look_behind(node, self._chosen, logs)
+            return logs, reached
+
+        logs, reached = gateway.attempt(self._network_id, step)
+        return _Read(Part(reached, self._chosen.read(logs)), weight_of(logs))
+
+    def _check(self, node: Node) -> None:
+        """Whether the provider has the chain that is read: one that is behind would say that
+        there are no logs."""
+        if node.provider in self._known:
+            return
+        header = node.header(self._final)
+        if header is None:
+            raise TryAgain("the provider doesn't have the final blocks yet")
+        if self.anchor is not None and header.hash != self.anchor[1]:
+            raise TryAgain("the provider has another chain")
+        self._known.add(node.provider)
+
+
+@contextmanager
+def _readers() -> Iterator[_Submit]:
+    """Threads to read in; their connections to the database end with them."""
+    threads = [ThreadPoolExecutor(1, "backfill") for _ in range(_READERS)]
+    turns = cycle(threads)
+    try:
+        yield lambda work, first, last: next(turns).submit(work, first, last)
+    finally:
+        for thread in threads:
+            thread.submit(connections.close_all)
+        for thread in threads:
+            thread.shutdown()

@@ -1,0 +1,49 @@
+"""Blocks that are not final yet, read one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from chain import contracts, gateway
+from chain.contracts import Catalogue
+from chain.core.failures import Moved
+from chain.core.node import Log, Node
+from chain.filling.progress import Group, Lost, Part, canonical_blocks, commit_recent
+
+_AT_ONCE: Final = 50  # blocks
+
+
+def read_recent(group: Group, chosen: Catalogue, number: int) -> bool:
+    """Read some blocks up to the cursor's. False if the follower has to go on first.
+
+    Asked for by hash, so an answer is of that block or none at all.
+    """
+    last = min(group.last, number, group.first + _AT_ONCE - 1)
+    blocks = canonical_blocks(group.network_id, group.first, last)
+    if [height for height, _ in blocks] != list(range(group.first, last + 1)):
+        return False
+    hashes = [hash_ for _, hash_ in blocks]
+
+    def step(node: Node) -> list[list[Log]]:
+        logs = node.logs_of(chosen.wanted, hashes)
+        look_behind(node, chosen, [log for some in logs for log in some])
+        return logs
+
+    found = gateway.attempt(group.network_id, step)
+    for (height, hash_), logs in zip(blocks, found, strict=True):
+        if any(log.block_hash != hash_ or log.height != height for log in logs):
+            raise Moved("a log of another block")
+    rows = chosen.read([log for logs in found for log in logs])
+    commit_recent(group, Part(last, rows), chosen.version, blocks)
+    return True
+
+
+def look_behind(node: Node, chosen: Catalogue, logs: Sequence[Log]) -> None:
+    """Find out whose code contracts run before their logs are decoded. ``Lost`` if there is
+    something that wasn't known when they were read: then there are more ABIs to read them by."""
+    for _ in range(1 + len(chosen.contracts) // contracts.MOST_LOOKED_AT):
+        if contracts.refresh(node.network_id, node, logs):
+            raise Lost("contracts run other code than was known")
+        if not any(one.is_due for one in chosen.contracts.values()):
+            return

@@ -1,0 +1,92 @@
+"""The chain of a network is read as it grows: headers, the logs of registered contracts, and the
+transactions that are followed.
+
+Whatever says that there may be a new block only says "look". ``follow`` looks, and what it finds
+is stored as one chain: each block names the one before, each log names its block, and cursor,
+events and outbox change in one transaction. When the node has another block at our height, the
+blocks above the last shared one are taken out first, in a transaction of their own. It may run
+anywhere, any number of times at once, and may die anywhere.
+"""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import Final
+
+from backend.errors import Timeout, TransactionConflict, UnderMaintenance
+from backend.logs import get_logger
+from chain import gateway
+from chain.core.failures import Moved, NodeFailure, Unavailable
+from chain.core.node import Node
+from chain.following import halting, position, reader, writing
+from chain.following.halting import begin_anew, resume
+from chain.following.position import Elsewhere
+from chain.following.reader import Contradiction, Outcome
+from chain.outbox import CHANNEL
+from objects import maintenance
+
+__all__ = ["CHANNEL", "Elsewhere", "Outcome", "begin_anew", "follow", "resume", "step"]
+
+LONGEST: Final = 10.0
+"""Seconds that ``follow`` goes on before it leaves the rest to the next call."""
+_RETRIES: Final = 3
+
+log = get_logger("chain")
+
+
+def follow(network_id: int) -> None:
+    """Read what a network has got since, until nothing is left or ``LONGEST`` is over.
+
+    Does nothing while another process is at it, while the network is halted, or while the chain is
+    paused. What a node does wrong is noted with the cursor, and never raised.
+    """
+    if maintenance.is_chain_paused():
+        return
+    with position.alone(network_id) as is_alone:
+        if is_alone:
+            _follow(network_id, monotonic() + LONGEST)
+
+
+def _follow(network_id: int, until: float) -> None:
+    vain = 0
+    try:
+        while monotonic() < until:
+            try:
+                if step(network_id, until=until) is Outcome.DONE:
+                    return
+                vain = 0
+            except (Elsewhere, Moved, TransactionConflict, Timeout) as error:
+                vain += 1
+                if vain == _RETRIES:
+                    raise
+                log.debug("read in vain", network=network_id, reason=str(error))
+    except (Elsewhere, UnderMaintenance):
+        pass  # whoever has moved the cursor reads on
+    except NodeFailure as failure:
+        writing.note_trouble(network_id, str(failure))
+
+
+def step(network_id: int, *, until: float | None = None) -> Outcome:
+    """Look at a network once with one of its providers, and read as far as there is something, or
+    ``until`` (of ``time.monotonic``). Without a lock: what others store at once isn't stored twice.
+
+    Raises ``Elsewhere``, and ``NodeFailure``; what was read by then is dropped, what was stored
+    stays.
+    """
+    end = monotonic() + LONGEST if until is None else until
+    contradicted: set[str] = set()
+
+    def looked(node: Node) -> Outcome:
+        try:
+            return reader.look(network_id, node, end)
+        except Contradiction:
+            contradicted.add(node.provider)
+            raise
+
+    try:
+        return gateway.attempt(network_id, looked, seconds=max(1.0, end - monotonic()))
+    except Unavailable:
+        if not contradicted:
+            raise
+        halting.contradicted(network_id, contradicted)
+        return Outcome.DONE

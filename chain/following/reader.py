@@ -1,0 +1,175 @@
+"""One look at a network with one node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from enum import Enum
+from functools import partial
+from time import monotonic
+from typing import Final
+
+from chain import contracts, gateway
+from chain.core import forks
+from chain.core.failures import Moved, TryAgain
+from chain.core.finality import Heights, heights
+from chain.core.node import Header, Node
+from chain.following import fetching, position, writing
+from chain.following.fetching import STEP, Look
+from chain.following.position import Elsewhere, Position
+
+FAR: Final = 4 * STEP
+"""So many final blocks ahead of the cursor are read as history is: without their headers."""
+TAGS_EVERY: Final = 10.0
+"""Seconds between questions for what is safe and final."""
+
+_tags_asked: dict[int, float] = {}
+
+
+class Outcome(Enum):
+    """What a look has led to."""
+
+    DONE = "nothing is left to be read at the moment"
+    MORE = "there may be more"
+
+
+class Contradiction(TryAgain):
+    """The node has another chain than the one that was read, in blocks that are final. One of both
+    is wrong; another provider may say which."""
+
+
+def look(network_id: int, node: Node, until: float) -> Outcome:
+    """Ask the node what is new, and store it. Raises ``NodeFailure``, or ``Elsewhere``: what was
+    read is dropped then."""
+    at = position.read(network_id)
+    if at is None:
+        position.make(network_id)
+        at = position.read(network_id)
+    if at is None or at.halted is not None:
+        return Outcome.DONE
+    if at.number is not None and at.planned != at.contracts:
+        writing.plan(at)
+        return Outcome.MORE
+    with_tags = at.number is None or monotonic() - _tags_asked.get(network_id, -1e9) > TAGS_EVERY
+    seen = fetching.look(node, at.number, with_tags=with_tags)
+    if at.number is None:
+        return _begin(at, node, seen)
+    if seen.latest.height < at.number:
+        return _lower(at, node, seen.latest, until)
+    if seen.ours is None:
+        raise Moved("a block is not there any more")
+    if seen.ours.hash != at.hash:
+        return _fork(at, node, seen.ours, until, seen.latest)
+    now = at
+    if with_tags:
+        now = _with_finality(at, node, seen)
+        _tags_asked[network_id] = monotonic()
+    return _read_on(now, node, seen.latest, until, written=at)
+
+
+def forget() -> None:
+    """Begin as a new process does."""
+    _tags_asked.clear()
+    fetching.forget()
+
+
+def _begin(at: Position, node: Node, seen: Look) -> Outcome:
+    """Begin with the last final block: what lies below can be read as history."""
+    head = seen.latest.height
+    final = _heights(at, seen)
+    number = max(0, min(final.finalized, head - at.confirmations))
+    header = seen.latest if number == head else node.header(number)
+    if header is None:
+        raise Moved("a block is not there any more")
+    if gateway.agreed(node, [header]) < number:
+        raise Moved("another provider has not got as far")
+    writing.begin(at, header, head, final)
+    return Outcome.MORE
+
+
+def _lower(at: Position, node: Node, latest: Header, until: float) -> Outcome:
+    """The node hasn't got as far as we have: it is behind, or its chain has become shorter."""
+    ours = position.hashes(at.network_id, latest.height, latest.height)
+    if ours.get(latest.height, latest.hash) != latest.hash:
+        return _fork(at, node, latest, until, latest)
+    trouble = f"the node is behind: it has block {latest.height}, read is {at.number}"
+    writing.note_look(at, at, trouble=trouble)
+    return Outcome.DONE
+
+
+def _fork(at: Position, node: Node, theirs: Header, until: float, latest: Header) -> Outcome:
+    """The node has another block than ours, ``theirs``: go back to the last one that both have."""
+    floor = position.floor(at)
+    known = {theirs.height: theirs}
+
+    def hashes(heights: Sequence[int]) -> dict[int, str]:
+        known.update(fetching.blocks(node, heights))
+        return {height: known[height].hash for height in heights}
+
+    found = None
+    if theirs.height > floor:
+        ours = partial(position.hashes, at.network_id)
+        found = forks.fork_point(ours, hashes, floor=floor, top=theirs.height - 1)
+    if found is None:
+        raise Contradiction(f"it has another chain at block {floor}, which is final")
+    first = known.get(found + 1) or fetching.blocks(node, [found + 1])[found + 1]
+    if gateway.agreed(node, [first]) <= found:
+        raise Moved("another provider has not got as far")
+    hash_ = position.hashes(at.network_id, found, found)[found]
+    at = writing.unwind(at, found, hash_)
+    return _read_on(at, node, latest, until, written=at)
+
+
+def _with_finality(at: Position, node: Node, seen: Look) -> Position:
+    """The position with what is final now: the node has our blocks, so they're final as well. Of
+    several providers one alone makes nothing final: its blocks can be taken out, then, when the
+    others are back and have other ones."""
+    final = _heights(at, seen)
+    limit = gateway.witnessed(at.network_id)
+    if limit is not None and limit < final.finalized:
+        # After a pause, say: whoever has this block has all that are below it.
+        header = node.header(final.finalized)
+        if header is not None:
+            with suppress(Moved):
+                gateway.agreed(node, [header])
+        limit = gateway.witnessed(at.network_id)
+    if limit is not None:
+        final = Heights(*(min(one, limit) for one in final))
+    finalized = max(final.finalized, at.finalized or 0)
+    return replace(at, finalized=finalized, safe=max(final.safe, finalized))
+
+
+def _heights(at: Position, seen: Look) -> Heights:
+    head = seen.latest.height
+    return heights(at.network_id, head, seen.safe, seen.finalized, at.finality_depth)
+
+
+def _read_on(
+    at: Position, node: Node, latest: Header, until: float, *, written: Position
+) -> Outcome:
+    """Read from the cursor on, as far as the node has blocks that are deep enough. ``written`` is
+    what the cursor says, of which something may have been found to be otherwise."""
+    at = replace(at, head=latest.height)
+    last = latest.height - at.confirmations
+    if at.height >= last:
+        writing.note_look(written, at)
+        return Outcome.DONE
+    catalogue = contracts.catalogue(at.network_id)
+    if catalogue.version != at.contracts:
+        raise Elsewhere
+    while at.height < last:
+        final = min(at.finalized or 0, last)
+        if final - at.height >= FAR:
+            stretch = fetching.final_blocks(node, at, final, catalogue.wanted)
+        else:
+            stretch = fetching.next_blocks(node, at, latest, last, catalogue.wanted)
+        if not stretch.headers:
+            writing.note_look(written, at)  # other providers haven't got as far
+            return Outcome.DONE
+        if contracts.refresh(at.network_id, node, stretch.logs):
+            return Outcome.MORE
+        at = writing.advance(at, stretch, catalogue.read(stretch.logs))
+        if monotonic() >= until:
+            return Outcome.MORE
+    return Outcome.DONE

@@ -1,0 +1,24 @@
+"""The way to nodes: the only package that talks to them, and the only one that knows web3.
+
+``attempt(network_id, step)`` runs ``step`` with a ``Node`` of one provider, and with another one if
+that fails. ``agreed`` compares what one provider has said with the others, and ``witnessed`` is
+how far two have said the same; ``ask_several`` asks more than one, ``witnesses`` insists on it.
+``health`` says how all of them are.
+"""
+
+from chain.core.node import Node
+from chain.gateway.agreement import agreed, witnessed
+from chain.gateway.asking import ask_several, attempt, witnesses
+from chain.gateway.health import ProviderHealth
+from chain.gateway.reports import health
+
+__all__ = [
+    "Node",
+    "ProviderHealth",
+    "agreed",
+    "ask_several",
+    "attempt",
+    "health",
+    "witnessed",
+    "witnesses",
+]

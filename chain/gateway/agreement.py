@@ -1,0 +1,197 @@
+"""Whether the providers of a network say the same.
+
+What one provider says of the newest blocks is compared with the others before it is stored: the
+lower head wins, and of what differs nothing is stored. With three or more the majority is
+believed, and who differs is left out. A provider that doesn't answer, or lags too far behind, has
+no say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from backend.conf import service_settings
+from backend.logs import get_logger
+from chain.core.failures import Moved, NodeFailure, TryAgain
+from chain.core.node import Header, Log, LogFilter, Node
+from chain.gateway.http_node import HttpNode
+from chain.gateway.pool import Member, Pool, pool_of
+from chain.gateway.reports import report
+
+COMPARED: Final = 16
+"""Blocks whose hashes are compared; of more, so many spread over them."""
+PERSISTENT: Final = 15.0
+"""Seconds that two providers have to differ until that is reported: for moments they often do."""
+_ASKED = 2  # other providers, so that three have a say
+_LEFT_OUT = 60.0
+_DIFFERS = "differs from the other providers at block {}"
+
+log = get_logger("chain")
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """What another provider has of the same blocks: all the same up to ``height``; from the block
+    ``differs`` on something else, ``said``; or neither, if it isn't that far yet."""
+
+    member: Member
+    tip: int
+    height: int
+    differs: int | None = None
+    said: object = None
+
+
+def witnessed(network_id: int) -> int | None:
+    """The height up to which two providers have had the same chain, as far as this process knows
+    (-1 if nothing is); None where a network has but one, which nobody can bear witness for."""
+    pool = pool_of(network_id)
+    return pool.witnessed if len(pool.known()) > 1 else None
+
+
+def agreed(
+    node: Node,
+    headers: Sequence[Header],
+    wanted: LogFilter | None = None,
+    logs: Sequence[Log] = (),
+    *,
+    seconds: float = 5.0,
+) -> int:
+    """The height up to which the other providers have the same as this one, below the first of the
+    blocks if none of them yet; the last one's if there is nobody else to ask.
+
+    ``headers`` are blocks without a gap as ``node`` has answered them, ``logs`` what it has
+    answered for ``wanted`` in them. To be called inside the step that ``attempt`` runs. Raises
+    ``Moved`` if another provider has another first block, or other logs in it: nothing is known
+    then, and the caller looks again later. Raises ``TryAgain`` if the majority differs from
+    ``node``: ``attempt`` goes on with another provider.
+    """
+    pool = pool_of(node.network_id)
+    members = pool.known()
+    pinned = next((one for one in members if one.name == node.provider), None)
+    last = headers[-1].height
+    if pinned is not None and (pinned.health.fresh_head or 0) < last:
+        pinned.health.saw_head(last)
+    others = [one for one in members if one is not pinned and not one.health.is_paused]
+    views: list[_View] = []
+    for other in sorted(others, key=lambda one: -one.given.weight):
+        if len(views) == _ASKED:
+            break
+        try:
+            views.append(_view(pool, members, other, headers, wanted, logs, seconds))
+        except (NodeFailure, ValueError):
+            continue  # it has no say; its health knows
+        finally:
+            report(other)
+    height = _decided(pinned, headers, views)
+    shared = [view.height for view in views if view.height >= headers[0].height]
+    pool.witnessed = max(shared) if shared else min(pool.witnessed, headers[0].height - 1)
+    return height
+
+
+def _decided(pinned: Member | None, headers: Sequence[Header], views: Sequence[_View]) -> int:
+    same = [view for view in views if view.differs is None]
+    different = [view for view in views if view.differs is not None]
+    if not different:
+        for member in (pinned, *(view.member for view in same)):
+            if member is not None:
+                member.differs_since = None
+        ahead = headers[-1].height - max((view.tip for view in same), default=headers[-1].height)
+        if len(same) > 1 and ahead > service_settings.RPC_MAX_LAG and pinned is not None:
+            _leave_out(pinned, f"is {ahead} blocks ahead of the other providers")
+            raise TryAgain("is far ahead of the other providers")
+        return min((view.height for view in same), default=headers[-1].height)
+    if same:
+        for view in different:
+            _leave_out(view.member, _DIFFERS.format(view.differs))
+        return min(view.height for view in same)
+    if len(different) > 1 and len({view.said for view in different}) == 1 and pinned is not None:
+        _leave_out(pinned, _DIFFERS.format(different[0].differs))
+        raise TryAgain("differs from the other providers")
+    return _undecided(pinned, headers, different)
+
+
+def _undecided(pinned: Member | None, headers: Sequence[Header], different: Sequence[_View]) -> int:
+    height = min(view.height for view in different)
+    text = f"another provider has something else at block {height + 1}"
+    if height >= headers[0].height:
+        return height  # so much is certain
+    for member in (pinned, *(view.member for view in different)):
+        if member is not None and member.differs_for() >= PERSISTENT:
+            member.health.note(text)
+            log.error(
+                "providers differ", network=member.network_id, provider=member.name, said=text
+            )
+    raise Moved(f"two providers differ at block {height + 1}")
+
+
+def _leave_out(member: Member, text: str) -> None:
+    member.health.leave_out(text, "differs", _LEFT_OUT)
+    log.error("a provider is left out", network=member.network_id, provider=member.name, said=text)
+
+
+def _view(
+    pool: Pool,
+    members: Sequence[Member],
+    other: Member,
+    headers: Sequence[Header],
+    wanted: LogFilter | None,
+    logs: Sequence[Log],
+    seconds: float,
+) -> _View:
+    node = other.node(seconds, on_head=partial(pool.note_head, other, members))
+    chosen = _spread(headers)
+    tip, *theirs = node.headers(["latest", *(header.height for header in chosen)])
+    if tip is None:
+        raise TryAgain("no latest block")
+    common = headers[0].height - 1
+    differs: int | None = None
+    said: object = None
+    for ours, found in zip(chosen, theirs, strict=True):
+        if found is None or ours.height > tip.height:
+            break
+        if found.hash != ours.hash:
+            differs, said = ours.height, found.hash
+            break
+        common = ours.height
+    if wanted is not None and wanted.addresses and common >= headers[0].height:
+        known = [header for header in headers if header.height <= common]
+        odd = _odd_height(node, known, wanted, logs)
+        if odd is not None:
+            height, found_logs = odd
+            return _View(other, tip.height, height - 1, height, found_logs)
+    return _View(other, tip.height, common, differs, said)
+
+
+def _odd_height(
+    node: HttpNode, headers: Sequence[Header], wanted: LogFilter, logs: Sequence[Log]
+) -> tuple[int, object] | None:
+    """The first block in which the node has other logs than these, and those; None if none."""
+    if len(headers) <= COMPARED:
+        each = node.logs_of(wanted, [header.hash for header in headers])
+        theirs = [one for found in each for one in found]
+    else:
+        theirs = node.logs(wanted, headers[0].height, headers[-1].height)
+    last = headers[-1].height
+    mine = {_identity(one) for one in logs if one.height <= last}
+    found = {_identity(one) for one in theirs}
+    odd = mine ^ found
+    return (min(one[0] for one in odd), frozenset(found)) if odd else None
+
+
+def _identity(one: Log) -> tuple[int, int, str, str, str, tuple[str, ...], str]:
+    return (
+        *(one.height, one.index, one.block_hash, one.transaction_hash, one.address.lower()),
+        tuple(one.topics),
+        one.data,
+    )
+
+
+def _spread(headers: Sequence[Header]) -> Sequence[Header]:
+    if len(headers) <= COMPARED:
+        return headers
+    last = len(headers) - 1
+    places: Iterable[int] = sorted({round(n * last / (COMPARED - 1)) for n in range(COMPARED)})
+    return [headers[place] for place in places]

@@ -1,0 +1,63 @@
+"""How large the answer to a question may be, and reading it up to there.
+
+What comes compressed is unpacked piece by piece, so an answer never takes much more memory than its
+limit. The limits leave room for the largest true answer: a log costs at least a unit of gas for
+each byte that it takes as JSON, so a block of 60 million gas has no more than 64 MB of them.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from time import monotonic
+from typing import Any, Final
+
+import urllib3
+
+_MB: Final = 1024 * 1024
+_PIECE: Final = 256 * 1024
+_SMALL: Final = _MB
+_LARGER: Final = {
+    "eth_getBlockByNumber": 4 * _MB,  # hashes of 60,000 transactions
+    "eth_getBlockByHash": 4 * _MB,
+    "eth_getTransactionByHash": 4 * _MB,
+    "eth_call": 4 * _MB,
+    "eth_getTransactionReceipt": 64 * _MB,  # with all of its logs
+}
+_RANGE: Final = 16 * _MB  # logs of several blocks: fewer may be asked for
+_BLOCK: Final = 64 * _MB  # logs of one, which can't be divided
+_BATCH: Final = 32 * _MB
+
+
+def largest(calls: Sequence[tuple[str, Sequence[Any]]]) -> int:
+    """The bytes that the answer to a request of these calls may have."""
+    if len(calls) == 1:
+        return _largest(*calls[0])
+    return min(_BATCH, sum(_largest(method, params) for method, params in calls))
+
+
+def _largest(method: str, params: Sequence[Any]) -> int:
+    if method != "eth_getLogs":
+        return _LARGER.get(method, _SMALL)
+    asked = params[0]
+    is_one = "blockHash" in asked or asked.get("fromBlock") == asked.get("toBlock")
+    return _BLOCK if is_one else _RANGE
+
+
+def read_up_to(response: urllib3.BaseHTTPResponse, most: int, until: float) -> bytes | None:
+    """The body, unpacked; None if it has more bytes than ``most``. Raises ``TimeoutError`` if it
+    isn't there in time (of ``time.monotonic``), however steadily it drips. The connection is
+    closed in both cases, else given back."""
+    body = io.BytesIO()
+    try:
+        while piece := response.read1(_PIECE):
+            if body.tell() + len(piece) > most:
+                response.close()
+                return None
+            body.write(piece)
+            if monotonic() > until:
+                response.close()
+                raise TimeoutError
+    finally:
+        response.release_conn()
+    return body.getvalue()

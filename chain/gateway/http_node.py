@@ -1,0 +1,180 @@
+"""A node behind one endpoint, as ``chain.core.node.Node`` describes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from time import monotonic
+from typing import Any
+
+import msgspec
+
+from chain.core.failures import Moved, NodeFailure, Refused, TryAgain
+from chain.core.links import in_order
+from chain.core.node import Header, Log, LogFilter, Receipt, SentTransaction
+from chain.gateway.json_rpc import Call, Endpoint
+from chain.gateway.refusals import is_unknown_block
+
+_HIGHEST = 2**52
+_TAGS = frozenset({"latest", "safe", "finalized", "earliest", "pending"})
+
+
+class HttpNode:
+    """One provider, until ``deadline`` (of ``time.monotonic``). See ``Node`` for the methods.
+
+    ``on_head`` is called with each height that the node says is its latest, and may raise.
+    """
+
+    def __init__(
+        self,
+        network_id: int,
+        provider: str,
+        endpoint: Endpoint,
+        *,
+        deadline: float | None = None,
+        on_head: Callable[[int], None] | None = None,
+    ) -> None:
+        self.network_id = network_id
+        self.provider = provider
+        self._endpoint = endpoint
+        self._deadline = deadline
+        self._on_head = on_head
+
+    def call(self, method: str, *params: Any) -> Any:
+        return self._call(method, params, Any)
+
+    def batch(self, calls: Sequence[Call], *, is_raw: bool = False) -> list[Any]:
+        return self._batch(calls, [msgspec.Raw if is_raw else Any] * len(calls))
+
+    def header(self, block: int | str) -> Header | None:
+        return self._call(*_header_call(block), Header | None)
+
+    def headers(self, blocks: Sequence[int | str]) -> list[Header | None]:
+        return self._all([_header_call(block) for block in blocks], Header | None)
+
+    def logs(self, wanted: LogFilter, first: int, last: int) -> list[Log]:
+        found = self._call("eth_getLogs", (_filter(wanted, first, last),), list[Log])
+        return in_order(found)
+
+    def logs_of(self, wanted: LogFilter, block_hashes: Sequence[str]) -> list[list[Log]]:
+        calls = [
+            ("eth_getLogs", ({"blockHash": block_hash, **_subjects(wanted)},))
+            for block_hash in block_hashes
+        ]
+        return [_of_block(one) for one in self._batch(calls, [list[Log]] * len(calls))]
+
+    def logs_and_receipts(
+        self, wanted: LogFilter, block_hash: str, hashes: Sequence[str]
+    ) -> tuple[list[Log], list[Receipt | None]]:
+        calls: list[Call] = [("eth_getLogs", ({"blockHash": block_hash, **_subjects(wanted)},))]
+        calls += [("eth_getTransactionReceipt", (one,)) for one in hashes]
+        types: list[Any] = [Receipt | None] * len(hashes)
+        logs, *receipts = self._batch(calls, [list[Log], *types])
+        for one in receipts:
+            if isinstance(one, NodeFailure):
+                raise one
+        return _of_block(logs), receipts
+
+    def headers_and_logs(
+        self, heights: Sequence[int], wanted: LogFilter, first: int | None = None
+    ) -> tuple[list[Header | None], list[Log]]:
+        calls: list[Call] = [_header_call(height) for height in heights]
+        begin = heights[0] if first is None else first
+        calls.append(("eth_getLogs", (_filter(wanted, begin, heights[-1]),)))
+        types: list[Any] = [Header | None] * len(heights)
+        found = self._all_of(calls, [*types, list[Log]])
+        return found[:-1], in_order(found[-1])
+
+    def receipts(self, hashes: Sequence[str]) -> list[Receipt | None]:
+        calls = [("eth_getTransactionReceipt", (one,)) for one in hashes]
+        return self._all(calls, Receipt | None)
+
+    def transactions(self, hashes: Sequence[str]) -> list[SentTransaction | None]:
+        calls = [("eth_getTransactionByHash", (one,)) for one in hashes]
+        return self._all(calls, SentTransaction | None)
+
+    def _all(self, calls: Sequence[Call], type_: Any) -> list[Any]:
+        return self._all_of(calls, [type_] * len(calls))
+
+    def _all_of(self, calls: Sequence[Call], types: Sequence[Any]) -> list[Any]:
+        found = self._batch(calls, types)
+        for one in found:
+            if isinstance(one, NodeFailure):
+                raise one
+        return found
+
+    def _call(self, method: str, params: Sequence[Any], type_: Any) -> Any:
+        found = self._endpoint.call((method, params), type_, seconds=self._left())
+        self._note_heads([(method, params)], [found])
+        return found
+
+    def _batch(self, calls: Sequence[Call], types: Sequence[Any]) -> list[Any]:
+        if not calls:
+            return []
+        found = self._endpoint.batch(calls, types, seconds=self._left())
+        self._note_heads(calls, found)
+        return found
+
+    def _note_heads(self, calls: Sequence[Call], found: Sequence[Any]) -> None:
+        if self._on_head is None:
+            return
+        for (method, params), one in zip(calls, found, strict=True):
+            height = _height(one) if _asks_for_head(method, params) else None
+            if height is not None:
+                self._on_head(height)
+
+    def _left(self) -> float | None:
+        if self._deadline is None:
+            return None
+        left = self._deadline - monotonic()
+        if left <= 0:
+            raise TryAgain("no time left")
+        return left
+
+
+def _asks_for_head(method: str, params: Sequence[Any]) -> bool:
+    return method == "eth_blockNumber" or (
+        method == "eth_getBlockByNumber" and bool(params) and params[0] == "latest"
+    )
+
+
+def _height(found: Any) -> int | None:
+    if isinstance(found, Header):
+        found = found.number
+    elif isinstance(found, dict):
+        found = found.get("number")
+    try:
+        height = int(found, 16)
+    except (TypeError, ValueError):
+        return None
+    # What can't be a height mustn't make all others lag behind it.
+    return height if 0 <= height < _HIGHEST else None
+
+
+def _header_call(block: int | str) -> Call:
+    if isinstance(block, int):
+        return "eth_getBlockByNumber", (hex(block), False)
+    if block in _TAGS:
+        return "eth_getBlockByNumber", (block, False)
+    return "eth_getBlockByHash", (block, False)
+
+
+def _filter(wanted: LogFilter, first: int, last: int) -> dict[str, Any]:
+    return {"fromBlock": hex(first), "toBlock": hex(last), **_subjects(wanted)}
+
+
+def _subjects(wanted: LogFilter) -> dict[str, Any]:
+    subjects: dict[str, Any] = {}
+    if wanted.addresses:
+        subjects["address"] = [*wanted.addresses]
+    if wanted.topics:
+        subjects["topics"] = [[*wanted.topics]]
+    return subjects
+
+
+def _of_block(answer: list[Log] | NodeFailure) -> list[Log]:
+    """The logs of a block that was asked for by its hash."""
+    if isinstance(answer, Refused) and is_unknown_block(answer):
+        raise Moved("a block is not in the chain any more")
+    if isinstance(answer, NodeFailure):
+        raise answer
+    return in_order(answer)

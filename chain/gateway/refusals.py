@@ -1,0 +1,230 @@
+"""What a provider's error means.
+
+Providers agree on little: the same number stands for a limit of the rate here and for too many
+results there. So the text decides, and the number where the text says nothing. The wordings that
+are understood are listed in ``tests/chain/gateway/test_refusals.py``, provider by provider.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from chain.core.failures import Moved, NodeFailure, RangeTooLarge, Refused, SlowDown, TryAgain
+
+LOGS: Final = "eth_getLogs"
+_LONGEST_TEXT = 500
+_QUOTA_PAUSE = 60.0  # seconds, when what is used up is of a day or a month
+
+
+class Barred(TryAgain):
+    """The provider doesn't let the service in: asking it once more is in vain."""
+
+
+class BatchRefused(NodeFailure):
+    """There are too many calls in one request, or too much comes of them. ``most`` is how many
+    are allowed, if the text says so."""
+
+    def __init__(self, most: int | None = None) -> None:
+        super().__init__("too many calls in one request")
+        self.most = most
+
+
+def meaning_of(
+    code: int, message: str, data: Any = None, *, method: str = "", calls: int = 1
+) -> NodeFailure:
+    """The failure that an error of JSON-RPC stands for, in answer to this method; ``calls`` is how
+    many were in the request."""
+    text = message[:_LONGEST_TEXT]
+    said = f"{text} {_told(data)}"
+    if method != LOGS and (code == 3 or _REVERT.search(text)):
+        return Refused(code, text, _revert_data(data))
+    if calls > 1 and _BATCH.search(said):
+        return BatchRefused(_least(said))
+    if calls > 1 and (code == -32003 or not method) and _TOO_LARGE.search(said):
+        return BatchRefused()
+    if method == LOGS:
+        limit = _limit_of_logs(said)
+        if limit is not None:
+            return limit
+    return _other(code, text, said, data, method)
+
+
+def is_unknown_block(failure: Refused) -> bool:
+    """Whether the node doesn't have the block that was asked about by its hash."""
+    return _UNKNOWN_BLOCK.search(failure.message) is not None
+
+
+def _other(code: int, text: str, said: str, data: Any, method: str) -> NodeFailure:
+    if code == 429 or _RATE.search(said):
+        return SlowDown("the provider limits the rate", _pause(said))
+    if code in (401, 403) or _BARRED.search(said):
+        return Barred("the provider doesn't let the service in")
+    if code == -32005:
+        if method == LOGS:
+            return RangeTooLarge("too many logs", is_structural=False)
+        return SlowDown("the provider limits the rate")
+    is_about_the_call = _UNKNOWN_BLOCK.search(text) or _OF_THE_CALL.search(text)
+    if not is_about_the_call and (code == -32603 or _BUSY.search(said)):
+        return TryAgain(f"the provider is in trouble ({code})")
+    return Refused(code, text, data)
+
+
+def _limit_of_logs(said: str) -> RangeTooLarge | Moved | None:
+    results = _RESULTS.search(said)
+    offered = _offered(said)
+    if results and offered:
+        return RangeTooLarge("too many logs", offered, is_structural=False)
+    if _NOT_THERE.search(said):
+        return Moved("the provider doesn't have all of these blocks")
+    is_range = _RANGE.search(said)
+    blocks = _blocks(said) if is_range else None
+    if blocks:
+        return RangeTooLarge("too many blocks", blocks, is_structural=True)
+    if offered:
+        return RangeTooLarge("too many logs", offered, is_structural=False)
+    if results:
+        return RangeTooLarge("too many logs", is_structural=False)
+    if is_range:
+        return RangeTooLarge("too many blocks", is_structural=True)
+    return None
+
+
+def _any(*patterns: str) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
+
+
+# A number of blocks as texts have it: 10000, 10,000, 10k, 0 - 50.
+_N = (
+    r"(?:0 ?- ?)?(?P<n>\d[\d,_]{0,12}(?:\.\d{1,3})? ?k?)\b(?! ?(?:results|logs|bytes|events|mb|kb))"
+)
+_NUMBERS: Final = tuple(
+    re.compile(pattern + _N, re.IGNORECASE)
+    for pattern in (
+        r"max(?:imum)?(?: allowed)?(?: block)? ?range(?: allowed)?\s*(?:=|:|is|of)?\s*",
+        r"(?:limited to|range limit|limit(?:ed)? (?:is|of|to|on)|up to|at most|max(?:imum)? is"
+        r"|maximum is set to|maximum allowed is|of requested blocks is|not exceed"
+        r"|exceeds the limit|limit:|max:?|\(maximum) (?:an? )?",
+        r"(?:greater than|smaller than size|exceeds|over|distance:|larger than) ",
+        r"\d+ > ",
+    )
+)
+# A range that would do, which depends on what is in it.
+_OFFER = re.compile(
+    r"(?:range should work|with this block range|with the range|try)\D{0,12}?\[?\s*"
+    r"(?P<first>0x[0-9a-f]{1,16}|\d{1,16})\s*(?:,|-|to)\s*(?P<last>0x[0-9a-f]{1,16}|\d{1,16})\b",
+    re.IGNORECASE,
+)
+# Too much was found, or finding it took too long: fewer blocks may do.
+_RESULTS = _any(
+    r"more than [\d,]+k? (?:results|logs|events)|too many (?:results|logs|events)",
+    r"max(?:imum)? (?:results|logs)|(?:results?|logs?)(?: size)? limit exceeded",
+    r"logs? matched by (?:the )?query exceeds?|(?:result|query) set (?:is )?too large",
+    r"response(?: body)?(?: is)? too (?:large|big)|response exceeds?",
+    r"response size (?:exceed|should not|(?:is )?(?:too|larger))",
+    r"query timeout|timeout exceeded|timed out|took too long|execution timeout",
+)
+_RANGE = _any(
+    r"blocks? ?range|block (?:distance|span)|blocks distance|too many blocks|maxblockrange",
+    r"range (?:is )?(?:too|exceed|limit|bigger)|ranges over|exceeds the range|max range",
+    r"(?:limited to|exceeds?|\d) [\w ,.]{0,40}\brange\b|range [\d,]+ (?:exceeds|is bigger)",
+    r"range limit|requested blocks|(?:at most|max is|up to|over) [\d,]+k? blocks",
+    r"query must be smaller than size",
+)
+# What sounds alike and isn't a limit: blocks that this node doesn't have, or not yet.
+_NOT_THERE = _any(
+    r"invalid block range|beyond (?:current )?head|after last|not (?:yet )?(?:available|imported)",
+    r"cannot be found|out ?of ?range|block height is \d+ but requested|begin block",
+    r"not (?:yet )?been? indexed|pruned history",
+)
+_RATE = _any(
+    r"rate[ -]?limit|too many requests|requests? (?:rate|limit)",
+    r"requests? per (?:second|minute|day|month)",
+    r"throughput|throttl|compute units|\bcredits?\b|(?:daily|monthly) request|quota|call rate",
+    r"concurrent requests|limit of requests|capacity (?:limit|exceeded)|requests? count exceeded",
+)
+_QUOTA = _any(r"daily|monthly|per (?:day|month)|quota")
+_RETRY = re.compile(r"(?:retry|try again) (?:after|in) (\d{1,4})(?:\.\d+)? ?(ms|m)?", re.IGNORECASE)
+_BATCH = _any(
+    r"\bbatch(?:es|ed|ing)?\b[^.]{0,60}(?:limit|size|large|more than|max|exceed|support|allow)",
+    r"(?:limit|max\w*|too many|exceed\w*|support)[^.]{0,40}\bbatch",
+)
+_TOO_LARGE = _any(r"too (?:large|big)")
+_BUSY = _any(
+    r"internal (?:server )?error|server error|service unavailable|gateway|timed? ?out|deadline",
+    r"unavailable|try again|temporar|upstream|connection|unhealthy|overloaded|syncing|too busy",
+    r"no (?:backend|healthy|available)|not ready|header for hash not found",
+)
+# Nodes wrap these in "internal error" now and then.
+_OF_THE_CALL = _any(
+    r"nonce|insufficient (?:funds|balance)|underpriced|already known|known transaction|\bgas\b",
+    r"\bfee\b|invalid (?:sender|signature|transaction|opcode|argument|params)|initcode|eip-?\d",
+    r"(?:not|isn't) (?:supported|available)|does not exist|unsupported",
+)
+_BARRED = _any(
+    r"(?:api|access|project|auth\w*)[ -]?(?:key|token)\b|(?:invalid|missing|wrong|expired) key",
+    r"must be authenticated|authenticat|unauthori[sz]ed|access denied|forbidden|project id",
+    r"account (?:is )?(?:disabled|suspended|inactive)|payment required",
+)
+_REVERT = re.compile(r"revert|vm execution error|vm exception|out of gas", re.IGNORECASE)
+_UNKNOWN_BLOCK = _any(
+    r"unknown block|(?:header|block)(?: \S+)? (?:was )?not found|cannot find (?:the )?block",
+    r"hash .{0,80}not found|no such block|not canonical|resource not found|^not found",
+    r"block .{0,80}cannot be found",
+)
+
+
+def _blocks(said: str) -> int | None:
+    for pattern in _NUMBERS:
+        found = [_number(match["n"]) for match in pattern.finditer(said)]
+        if found and found[-1]:
+            return found[-1]
+    return None
+
+
+def _number(text: str) -> int:
+    digits = text.lower().replace(",", "").replace("_", "").replace(" ", "")
+    return int(float(digits[:-1]) * 1000) if digits.endswith("k") else int(float(digits))
+
+
+def _offered(said: str) -> int | None:
+    found = _OFFER.search(said)
+    if found is None:
+        return None
+    first, last = (
+        int(text, 16 if text.lower().startswith("0x") else 10)
+        for text in (found["first"], found["last"])
+    )
+    blocks = last - first + 1
+    return blocks if blocks > 0 else None
+
+
+def _pause(said: str) -> float | None:
+    found = _RETRY.search(said)
+    if found:
+        return float(found[1]) * {"ms": 0.001, "m": 60.0}.get((found[2] or "").lower(), 1.0)
+    return _QUOTA_PAUSE if _QUOTA.search(said) else None
+
+
+def _least(said: str) -> int | None:
+    found = [int(number) for number in re.findall(r"(?<![\w.-])\d{1,5}(?![\w.])", said)]
+    return min((number for number in found if number > 0), default=None)
+
+
+def _told(data: Any) -> str:
+    """What the data of an error says in words: some providers put the reason there."""
+    if isinstance(data, dict):
+        data = " ".join(value for value in data.values() if isinstance(value, str))
+    if isinstance(data, str) and not data.startswith(("0x", "Reverted 0x")):
+        return data[:_LONGEST_TEXT]
+    return ""
+
+
+def _revert_data(data: Any) -> Any:
+    """The bytes of a revert as 0x…, wherever the node puts them."""
+    if isinstance(data, dict):
+        data = data.get("data", data.get("result", data))
+    if isinstance(data, str):
+        found = re.search(r"0x[0-9a-fA-F]*\Z", data)
+        return found[0] if found else data
+    return data

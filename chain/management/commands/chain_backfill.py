@@ -1,0 +1,98 @@
+"""``manage.py chain_backfill``: read what is missing of contracts, or blocks again."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from backend.errors import ServiceError
+from chain import backfilling, coverage, status
+from chain.management.commands.chain_status import describe_backfill
+from chain.management.contracts import (
+    add_arguments,
+    contracts_named,
+    listening,
+    network_read,
+    range_of,
+)
+from chain.models import Backfill
+from objects import maintenance
+
+_PAUSE = 0.5  # seconds
+_SLICE = 5.0
+
+
+class Command(BaseCommand):
+    help = (
+        "Read the past of a network's contracts. Without a range: what has not been read yet, which"
+        " the service also finds by itself. With one: these blocks once more; events that are"
+        " stored already stay as they are."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        add_arguments(parser, doing="read")
+        parser.add_argument(
+            "--wait",
+            action="store_true",
+            help="read here, beside the workers, and return when it is done",
+        )
+        parser.add_argument(
+            "--timeout",
+            type=float,
+            metavar="SECONDS",
+            help="with --wait: give up after this time; the workers go on",
+        )
+        parser.add_argument("--json", action="store_true", help="as JSON, for scripts")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            ids = self._planned(options)
+            if options["wait"]:
+                self._wait(options, ids)
+        except ServiceError as error:
+            raise CommandError(error.message) from error
+        found = status.backfills(options["network"], ids)
+        if options["json"]:
+            self.stdout.write(json.dumps({"backfills": found}))
+            return
+        for row in found:
+            self.stdout.write(describe_backfill(row))
+        if not found:
+            self.stdout.write("Nothing is missing.")
+
+    def _planned(self, options: dict[str, Any]) -> list[int]:
+        """The ids of the backfills that this is about."""
+        network_id, number = options["network"], network_read(options).number or 0
+        named = contracts_named(options)
+        with maintenance.recording(), maintenance.writing():
+            if options["first"] is None and options["last"] is None:
+                backfilling.plan(network_id)
+                rows = Backfill.objects.filter(network_id=network_id, done_at=None)
+                if named is not None:
+                    rows = rows.filter(address__in=named)
+                return [*rows.order_by("pk").values_list("pk", flat=True)]
+            first, last = range_of(options, 0, number)
+            addresses = listening(network_id) if named is None else named
+            return [row.pk for row in coverage.ask(network_id, addresses, first, last)]
+
+    def _wait(self, options: dict[str, Any], ids: list[int]) -> None:
+        timeout = options["timeout"]
+        end = None if timeout is None else time.monotonic() + timeout
+        rows = Backfill.objects.filter(pk__in=ids, done_at=None)
+        shown = ""
+        while rows.exists():
+            if end is not None and time.monotonic() > end:
+                raise CommandError(f"Not done after {timeout:g} s; the workers go on.")
+            left = _SLICE if end is None else min(_SLICE, max(0.1, end - time.monotonic()))
+            if maintenance.is_chain_paused():
+                raise CommandError("Recording what happens on chain is paused.")
+            if not backfilling.advance(options["network"], left):
+                # Others are at it, a provider has to be waited for, or the follower.
+                time.sleep(_PAUSE)
+            now = "\n".join(map(describe_backfill, status.backfills(options["network"], ids)))
+            if now != shown and not options["json"]:
+                self.stderr.write(now)
+                shown = now

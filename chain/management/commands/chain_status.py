@@ -1,0 +1,125 @@
+"""``manage.py chain_status``: how the networks are."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from chain import status
+from objects import maintenance
+
+
+class Command(BaseCommand):
+    help = (
+        "How far each network has been read, how its providers are, what is pending, and what is"
+        " wrong."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("network", type=int, nargs="?", metavar="NETWORK", help="only this one")
+        parser.add_argument("--json", action="store_true", help="as JSON, for scripts")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        found = status.networks(options["network"])
+        if options["network"] is not None and not found:
+            raise CommandError(f"There is no network {options['network']}.")
+        paused = maintenance.is_chain_paused()
+        if options["json"]:
+            self.stdout.write(json.dumps({"chainPaused": paused, "networks": found}))
+            return
+        if paused:
+            self.stdout.write("Recording what happens on chain is paused (maintenance mode).\n")
+        if not found:
+            self.stdout.write("No networks. A Blockchain object makes one.")
+        for one in found:
+            self.stdout.write("\n".join([*_described(one), ""]))
+
+
+def _described(one: dict[str, Any]) -> list[str]:
+    off = "" if one["active"] else ", not active"
+    lines = [f"Network {one['networkId']} ({one['name'] or 'without a name'}{off})"]
+    if one["halted"]:
+        lines.append(f"  HALTED      {one['halted']}")
+    if one["trouble"]:
+        lines.append(f"  trouble     {one['trouble']}")
+    if one["checkpoint"] is None:
+        lines.append("  nothing has been read yet")
+    else:
+        behind = "" if one["lag"] is None else f", {_many(one['lag'], 'block')} behind"
+        ago = one["secondsSinceLook"]
+        lines += [
+            f"  head        {_number(one['head'])}{'' if ago is None else f', {ago:.0f} s ago'}",
+            f"  checkpoint  {_number(one['checkpoint'])}{behind}",
+            f"  final       {_number(one['finalized'])} (safe: {_number(one['safe'])})",
+        ]
+    contracts, sent = one["contracts"], one["transactions"]
+    lines.append(
+        f"  contracts   {contracts['listening']:,} of {contracts['registered']:,} listened to"
+    )
+    oldest = f", the oldest since {sent['oldestPending']}" if sent["oldestPending"] else ""
+    lines.append(
+        f"  transactions  {sent['pending']:,} pending{oldest}; {sent['stalled']:,} stalled"
+    )
+    lines.append(f"  outbox      up to {one['outbox']['newest']:,}")
+    reorganised = one["lastReorganisation"]
+    if reorganised:
+        lines.append(
+            f"  last reorganisation  {_many(reorganised['depth'], 'block')} above"
+            f" {reorganised['above']:,} at {reorganised['seenAt']}"
+        )
+    lines.append(f"  audit       {_audit(one)}")
+    lines += [f"  provider    {_provider(provider)}" for provider in one["providers"]]
+    if one["alone"]:
+        lines.append(f"  alone       {one['alone']} is believed, but nothing becomes final")
+    if not one["providers"]:
+        lines.append("  provider    none: give the network an rpcEndpoint, or add providers")
+    lines += [f"  backfill    {describe_backfill(row)}" for row in one["backfills"]]
+    return lines
+
+
+def describe_backfill(row: dict[str, Any]) -> str:
+    """One line about a backfill."""
+    left = row["to"] - row["next"] + 1
+    where = "done" if row["done"] else f"{_many(left, 'block')} left, at {row['next']:,}"
+    trouble = f"; {row['trouble']}" if row["trouble"] else ""
+    return (
+        f"{row['contract'] or row['address']} {row['from']:,}-{row['to']:,}: {where},"
+        f" {_many(row['events'], 'event')}{trouble}"
+    )
+
+
+def _audit(one: dict[str, Any]) -> str:
+    audit = one["audit"]
+    if audit is None:
+        return "none yet"
+    if "trouble" in audit:
+        return f"{audit['at']}: {audit['trouble']}"
+    kinds = ("missing", "superfluous", "different", "unclear")
+    found = ", ".join(f"{audit[kind]:,} {kind}" for kind in kinds if audit[kind])
+    what = f"{found}; {audit['mended']:,} mended" if found else "nothing differed"
+    return f"up to {_number(one['audited'])} at {audit['at']}: {what}"
+
+
+def _provider(one: dict[str, Any]) -> str:
+    parts = [f"head {_number(one['head'])}"]
+    if one["lag"]:
+        parts.append(f"{_many(one['lag'], 'block')} behind")
+    if one["latency"] is not None:
+        parts.append(f"{one['latency']:.0f} ms")
+    if one["failures"]:
+        parts.append(f"{_many(one['failures'], 'failure')} in a row")
+    if one["pausedUntil"]:
+        parts.append(f"left alone until {one['pausedUntil']}")
+    if one["trouble"]:
+        parts.append(str(one["trouble"]))
+    return f"{one['name']}: {', '.join(parts)}"
+
+
+def _number(number: int | None) -> str:
+    return "unknown" if number is None else f"{number:,}"
+
+
+def _many(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"

@@ -1,0 +1,136 @@
+"""New blocks end transactions; reorganisations bring them back (specification, section 3).
+
+For whoever reads a network: ``seen = receipts_for(…)`` with the node that the blocks came from,
+before its transaction; ``record(seen)`` in the transaction that stores the blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from chain.core.node import Header, Node
+from chain.core.transitions import ORPHANED, Mined, next_state
+from chain.monitor import asking
+from chain.monitor.checking import choices
+from chain.monitor.rows import COLUMNS, followed, milliseconds, write
+from objects.database import fetch
+
+# What may still change by being in a block: all but those that are done with.
+_OPEN = "(t.status IN ('pending', 'stalled') OR t.finality IN ('included', 'safe', 'orphaned'))"
+_UNFINAL = "t.finality IN ('included', 'safe')"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Blocks, and the receipts of the followed transactions in them."""
+
+    network_id: int
+    blocks: tuple[tuple[int, str], ...]
+    found: dict[str, Mined] = field(default_factory=dict)
+
+
+def receipts_for(network_id: int, headers: Sequence[Header], node: Node) -> Seen:
+    """The receipts of the followed transactions that these blocks have, in one request; none if
+    they have none. Raises what the node raises, but for receipts that it doesn't have: replicas
+    lag behind, and the next check finds them."""
+    blocks = tuple((header.height, header.hash.lower()) for header in headers)
+    block_of = {
+        tx_hash.lower(): header.hash.lower()
+        for header in headers
+        for tx_hash in header.transactions
+    }
+    if not block_of:
+        return Seen(network_id, blocks)
+    rows = fetch(
+        "SELECT t.hash, t.block_hash, t.finality FROM chain_transaction t"
+        f" WHERE t.network_id = %s AND t.hash = ANY(%s::text[]) AND {_OPEN}",
+        (str(network_id), [*block_of]),
+        prepare=True,
+    )
+    wanted = [
+        tx_hash
+        for tx_hash, was, finality in rows
+        if block_of[tx_hash] != was or finality == ORPHANED
+    ]
+    if not wanted:
+        return Seen(network_id, blocks)
+    answers = asking.receipts_at_once(node, wanted)
+    found = {
+        tx_hash: mined
+        for tx_hash, mined in answers.items()
+        # Of another block: the chain has moved meanwhile, and whoever reads it will notice.
+        if mined is not None and mined.block_hash == block_of[tx_hash]
+    }
+    return Seen(network_id, blocks, found)
+
+
+def record(seen: Seen) -> int:
+    """Store what was seen, inside the transaction that stores the blocks; how many transactions
+    have changed. Those that were said to be in other blocks of these heights are looked for."""
+    found = [*seen.found]
+    rows = fetch(
+        f"SELECT {COLUMNS}, {milliseconds('statement_timestamp()')}"
+        " FROM chain_transaction t WHERE t.network_id = %s"
+        f" AND (t.hash = ANY(%s::text[]) AND {_OPEN}"
+        f" OR {_UNFINAL} AND t.block_number = ANY(%s::bigint[])"
+        " AND NOT t.hash = ANY(%s::text[]) AND NOT t.block_hash = ANY(%s::text[]))"
+        " ORDER BY t.object_id FOR UPDATE",
+        (
+            str(seen.network_id),
+            found,
+            [height for height, _ in seen.blocks],
+            found,
+            [block_hash for _, block_hash in seen.blocks],
+        ),
+        prepare=True,
+    )
+    changed, lost = [], []
+    decided = choices()
+    for values in rows:
+        row, now = followed(values), int(values[-1])
+        mined = seen.found.get(row.hash)
+        if mined is None:
+            lost.append(row.object_id)
+            continue
+        new = next_state(row.record, mined, now, timed=False, choices=decided)
+        if new != row.record:
+            changed.append((row, new))
+    _look_for(lost)
+    return write(changed)
+
+
+def _look_for(object_ids: Sequence[str]) -> None:
+    if object_ids:
+        fetch(
+            "UPDATE chain_transaction SET next_check_at = statement_timestamp()"
+            " WHERE object_id = ANY(%s::text[])",
+            (list(object_ids),),
+            prepare=True,
+        )
+
+
+def on_reorganisation(network_id: int, above: int) -> int:
+    """Have the transactions looked for that were in blocks above this height, which are gone; how
+    many there are. Inside the transaction that marks the blocks.
+
+    They keep their status until a node has said where they are now, and stalled ones their late
+    receipt.
+    """
+    fetch(
+        "UPDATE chain_transaction SET next_check_at = statement_timestamp()"
+        " WHERE network_id = %s AND next_check_at IS NOT NULL AND status = 'stalled'"
+        " AND CASE WHEN jsonb_typeof(late_receipt -> 'blockNumber') = 'number'"
+        " THEN (late_receipt -> 'blockNumber')::numeric > %s ELSE false END",
+        (str(network_id), above),
+        prepare=True,
+    )
+    rows = fetch(
+        "SELECT t.object_id, t.hash, t.finality FROM chain_transaction t"
+        f" WHERE t.network_id = %s AND t.block_number > %s AND {_UNFINAL}"
+        " ORDER BY t.object_id FOR UPDATE",
+        (str(network_id), above),
+        prepare=True,
+    )
+    _look_for([object_id for object_id, _, _ in rows])
+    return len(rows)

@@ -1,0 +1,44 @@
+"""Up to which block a network is certain, by what its reader has seen, else by what a node says."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from chain import gateway
+from chain.core.finality import Heights, heights
+from chain.core.node import Node
+from objects.database import fetch
+
+_FRESH: Final = 60  # seconds
+_HIGHEST: Final = 2**52
+
+
+def certain_heights(node: Node, network_id: int, depth: int | None) -> Heights:
+    """What is safe and final. ``depth`` is the network's own, see ``chain.core.finality``. One of
+    several providers alone makes nothing so."""
+    rows = fetch(
+        "SELECT head, safe, finalized FROM chain_cursor WHERE network_id = %s AND head IS NOT NULL"
+        " AND finalized IS NOT NULL"
+        f" AND looked_at > statement_timestamp() - interval '{_FRESH} seconds'",
+        (network_id,),
+        prepare=True,
+    )
+    if rows:
+        head, safe, final = (None if one is None else int(one) for one in rows[0])
+        assert head is not None
+    else:
+        tags = ("latest", "safe", "finalized")
+        calls = [("eth_getBlockByNumber", (tag, False)) for tag in tags]
+        latest, safe, final = map(_number, node.batch(calls))
+        head = latest or 0
+        if (limit := gateway.witnessed(network_id)) is not None:
+            head = min(head, max(0, limit))
+    return heights(network_id, head, safe, final, depth)
+
+
+def _number(block: Any) -> int | None:
+    try:
+        found = int(block["number"], 16)
+    except (TypeError, KeyError, ValueError):
+        return None  # refused, or there is none yet
+    return found if 0 <= found < _HIGHEST else None

@@ -1,0 +1,103 @@
+"""What the chain's classes ask of their objects beyond schema and permissions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from django.db import transaction
+
+from backend.errors import DuplicateValue, IncorrectType, ServiceError, ValidationFailed
+from backend.outgoing import parts_of
+from chain.core import names
+from chain.core.names import address_of, network_of
+from objects.database import fetch
+from objects.models import VERSION_SEQUENCE
+from objects.rules import Change, Rules, Wire
+
+# From one sequence, so that no version comes twice, not even after a write that was undone.
+_NEXT_VERSION = f"nextval('{VERSION_SEQUENCE}')"
+
+_LONGEST_ADDRESS: Final = 2000
+
+
+def take(change: Change, name: str, read: Callable[[Any], Any]) -> None:
+    """Replace a field of the write by its normal form; ``IncorrectType`` if it has none."""
+    if name in change.fields:
+        try:
+            change.fields[name] = read(change.fields[name])
+        except ValueError as error:
+            raise IncorrectType(f"{name}: {error}") from None
+
+
+def require(change: Change, *fields: str) -> None:
+    """Raise ``ValidationFailed`` if a new object lacks one of these fields."""
+    if change.creating:
+        for name in fields:
+            if change.fields.get(name) is None:
+                raise ValidationFailed(f"{name} is required")
+
+
+def whole_number(value: Any) -> int | None:
+    """A whole number from 0 on, or nothing."""
+    return None if value is None or value == {"__op": "Delete"} else names.whole_number(value)
+
+
+def _address(*schemes: str) -> Callable[[Any], Any]:
+    """An endpoint's address with one of these schemes, or none; other types are the schema's."""
+
+    def read(value: Any) -> Any:
+        if isinstance(value, str) and value:
+            parts = parts_of(value) if len(value) <= _LONGEST_ADDRESS else None
+            if parts is None or parts.scheme not in schemes:
+                raise ValueError(f"expected an address that begins with {schemes[-1]}://")
+        return value
+
+    return read
+
+
+class BlockchainRules(Rules):
+    """A network has an id; ``networkId`` is one, and never changes. Its endpoints are asked if it
+    has no others, so they have to be addresses."""
+
+    def preparing(self, change: Change) -> None:
+        require(change, "networkId")
+        take(change, "networkId", network_of)
+        take(change, "rpcEndpoint", _address("http", "https"))
+        take(change, "wssEndpoint", _address("ws", "wss"))
+
+    def refusal(self, constraint: str) -> ServiceError | None:
+        if "network_id" in constraint:
+            return DuplicateValue("A blockchain with this networkId exists already.")
+        return None
+
+
+def contracts_changed(*versions: Wire) -> None:
+    """Have the networks of these contracts read with another set of contracts from now on."""
+    networks = {network_of(one["networkId"]) for one in versions if one.get("networkId")}
+    with transaction.atomic():
+        for network_id in sorted(networks):
+            fetch(
+                f"INSERT INTO chain_cursor (network_id, contracts) VALUES (%s, {_NEXT_VERSION})"
+                f" ON CONFLICT (network_id) DO UPDATE SET contracts = {_NEXT_VERSION}",
+                (network_id,),
+                prepare=True,
+            )
+
+
+def every_network_changed() -> None:
+    """The same for all networks."""
+    fetch(f"UPDATE chain_cursor SET contracts = {_NEXT_VERSION}", (), prepare=True)
+
+
+class IdentityRules(Rules):
+    """A wallet address is an address, and nobody else's."""
+
+    def preparing(self, change: Change) -> None:
+        require(change, "walletAddress")
+        take(change, "walletAddress", address_of)
+
+    def refusal(self, constraint: str) -> ServiceError | None:
+        if "wallet_address" in constraint:
+            return DuplicateValue("An identity with this walletAddress exists already.")
+        return None

@@ -1,0 +1,1 @@
+"""Transactions that the service signs and sends itself."""

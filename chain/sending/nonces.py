@@ -1,0 +1,171 @@
+"""Nonces: given out one after the other for each account and network, none twice, none left out.
+
+Whoever takes one holds the lock of the account's row until the transaction with it is signed and
+stored, in one transaction of the database. So a nonce is either stored with what was signed for
+it, or not taken. The nonce of a transaction that no node takes is free, and the next one has it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from django.db.models.functions import Now
+
+from chain.core.fees import Fees
+from chain.core.transactions import Unsigned, hash_of_raw
+from chain.models import Sending
+from objects.database import fetch
+
+SIGNED, SENT, MINED, FINAL = "signed", "sent", "mined", "final"
+REPLACED, REFUSED, LOST = "replaced", "refused", "lost"
+OPEN = (SIGNED, SENT, MINED)
+FILLER = "fill"
+"""The purpose of a transaction that does nothing but use a nonce up."""
+WIDEST: Final = 64
+"""So many transactions of one account wait at a node, at most, that come from elsewhere; of nonces
+that are farther away a node has not told the truth."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """An account that sends on a network."""
+
+    network_id: int
+    address: str
+
+
+def lock(account: Account) -> int | None:
+    """Have the account for this transaction of the database; the next nonce that is fresh, None
+    if nothing was sent yet. Raises ``Timeout`` if others take too long with it."""
+    fetch(
+        "INSERT INTO chain_signing_account (network_id, address) VALUES (%s, %s)"
+        " ON CONFLICT DO NOTHING",
+        (account.network_id, account.address),
+        prepare=True,
+    )
+    rows = fetch(
+        "SELECT next_nonce FROM chain_signing_account WHERE network_id = %s AND address = %s"
+        " FOR UPDATE",
+        (account.network_id, account.address),
+        prepare=True,
+    )
+    return None if rows[0][0] is None else int(rows[0][0])
+
+
+def fresh_nonce(account: Account) -> int | None:
+    """As ``lock``, of an account that others may have: by now it may be higher."""
+    rows = fetch(
+        "SELECT next_nonce FROM chain_signing_account WHERE network_id = %s AND address = %s",
+        (account.network_id, account.address),
+        prepare=True,
+    )
+    return None if not rows or rows[0][0] is None else int(rows[0][0])
+
+
+def take(account: Account, fresh: int | None, on_chain: int) -> int:
+    """The nonce for the next transaction of a locked account.
+
+    ``fresh`` is what ``lock`` gave, ``on_chain`` what the network says is next, transactions that
+    wait among them. A lower one than ``fresh`` is only used if it is known to be free, or lies
+    before a gap that nobody can have made.
+    """
+    below = [*free_nonces(account, on_chain)[:1], *left_out(account, fresh, on_chain)]
+    if below:
+        return min(below)
+    nonce = max(on_chain, fresh or 0)
+    fetch(
+        "UPDATE chain_signing_account SET next_nonce = %s WHERE network_id = %s AND address = %s",
+        (nonce + 1, account.network_id, account.address),
+        prepare=True,
+    )
+    return nonce
+
+
+def free_nonces(account: Account, first: int) -> list[int]:
+    """Nonces from ``first`` on whose transactions were all refused, lowest first."""
+    rows = fetch(
+        "SELECT nonce FROM chain_sending WHERE network_id = %s AND account = %s AND nonce >= %s"
+        f" GROUP BY nonce HAVING bool_and(state = '{REFUSED}') ORDER BY nonce",
+        (account.network_id, account.address, first),
+        prepare=True,
+    )
+    return [int(nonce) for (nonce,) in rows]
+
+
+def left_out(account: Account, fresh: int | None, first: int) -> list[int]:
+    """The lowest nonce from ``first`` on that the service has signed nothing for, if more than
+    ``WIDEST`` are so before one of its own or ``fresh``: somebody has told of a nonce that was far
+    too high. Otherwise empty."""
+    if fresh is None or fresh - first <= WIDEST:
+        return []
+    rows = fetch(
+        "SELECT n - before FROM (SELECT nonce AS n, nonce - lag(nonce, 1, %s - 1) OVER w - 1 AS"
+        " before FROM (SELECT nonce FROM chain_sending WHERE network_id = %s AND account = %s"
+        " AND nonce >= %s UNION SELECT %s) s WINDOW w AS (ORDER BY nonce)) g"
+        " WHERE before > %s ORDER BY n LIMIT 1",
+        (first, account.network_id, account.address, first, fresh, WIDEST),
+        prepare=True,
+    )
+    return [int(nonce) for (nonce,) in rows]
+
+
+def unknown_nonces(account: Account, first: int, end: int) -> list[int]:
+    """Those of these nonces, below ``end``, that the service has never signed anything for."""
+    rows = fetch(
+        "SELECT n FROM generate_series(%s::bigint, %s::bigint - 1) n WHERE NOT EXISTS (SELECT FROM"
+        " chain_sending s WHERE s.network_id = %s AND s.account = %s AND s.nonce = n) ORDER BY n",
+        (first, end, account.network_id, account.address),
+        prepare=True,
+    )
+    return [int(nonce) for (nonce,) in rows]
+
+
+def store(account: Account, unsigned: Unsigned, raw: bytes, purpose: str) -> Sending:
+    """Write down what was signed, before anybody is handed it.
+
+    The same bytes may be there: what was refused and is wanted again with the same nonce is the
+    same transaction, and so is what is done again on a chain that was begun anew.
+    """
+    fees, tx_hash = unsigned.fees, hash_of_raw(raw)
+    again = Sending.objects.filter(hash=tx_hash).exclude(state__in=OPEN)
+    if again.update(
+        state=SIGNED,
+        created_at=Now(),
+        sent_at=None,
+        block_number=None,
+        mined_at=None,
+        passed_at=None,
+        trouble=None,
+        purpose=purpose,
+    ):
+        return Sending.objects.get(hash=tx_hash)
+    return Sending.objects.create(
+        network_id=account.network_id,
+        account=account.address,
+        nonce=unsigned.nonce,
+        hash=tx_hash,
+        raw=f"0x{raw.hex()}",
+        to=unsigned.to,
+        value=str(unsigned.value),
+        data=unsigned.data,
+        gas=unsigned.gas,
+        max_fee=str(fees.max_fee),
+        priority_fee=None if fees.priority_fee is None else str(fees.priority_fee),
+        purpose=purpose,
+        state=SIGNED,
+    )
+
+
+def unsigned_of(row: Sending) -> Unsigned:
+    """The transaction that a row was signed from."""
+    priority = None if row.priority_fee is None else int(row.priority_fee)
+    return Unsigned(
+        row.network_id,
+        row.nonce,
+        row.to or "",
+        int(row.value),
+        row.data,
+        row.gas,
+        Fees(int(row.max_fee), priority),
+    )

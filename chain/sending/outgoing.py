@@ -1,0 +1,159 @@
+"""Sending: tried first, then signed and stored, then handed over and followed to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+from django.db import transaction
+
+from backend.conf import service_settings
+from backend.errors import ScriptFailed, ServiceUnavailable
+from backend.logs import mask_text
+from chain import monitor
+from chain.core.broadcasts import Broadcast
+from chain.core.failures import TryAgain
+from chain.core.fees import Caps, Fees, TooExpensive, cost, gas_limit
+from chain.core.functions import revert_reason
+from chain.core.node import Node
+from chain.core.transactions import Unsigned
+from chain.gateway import contracts
+from chain.gateway.contracts import Call, Reverted
+from chain.models import Sending
+from chain.sending import handing_over, nonces
+from chain.sending.asking import ask
+from chain.sending.counting import believed
+from chain.sending.signers import CannotSign, Signer, signer_for
+from objects import maintenance
+
+AT_ONCE: Final = timedelta(seconds=20)
+"""How long a stored transaction belongs to the call that has stored it: nobody else hands it over
+meanwhile, so what the network says to that call is all that it has said."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Quote:
+    nonce: int
+    gas: int
+    fees: Fees
+
+
+def send(
+    network_id: int,
+    to: str,
+    data: str,
+    *,
+    purpose: str,
+    value: int = 0,
+    abis: Iterable[Any] = (),
+    instead: Callable[[], str | None] = lambda: None,
+) -> str:
+    """Send a transaction by the network's signer; its hash. It is followed from then on.
+
+    It is tried first: a contract that refuses it is ``ScriptFailed`` (141) with its reason, read by
+    its errors in ``abis``, and nothing is sent; so with what the account can't pay and what costs
+    more than the caps. ``instead`` is asked while nobody else can send from the account: the hash
+    of a transaction that does the same makes this one superfluous.
+
+    A transaction whose hash is returned stays the service's to bring into the chain, whatever
+    happens to this process; an error means that it will not be executed. Raises
+    ``ServiceUnavailable`` if the network or the signer doesn't answer.
+    """
+    maintenance.check()
+    signer = usable_signer(network_id)
+    call = Call(to, data, signer.address, value)
+    account = nonces.Account(network_id, signer.address)
+    known = nonces.fresh_nonce(account)
+    quote = ask(network_id, lambda node: _quoted(node, network_id, call, abis, known))
+    on_chain = believed(account, known, quote.nonce)
+    with maintenance.writing():
+        fresh = nonces.lock(account)
+        same = instead()
+        if same is not None:
+            return same
+        nonce = nonces.take(account, fresh, on_chain)
+        unsigned = Unsigned(network_id, nonce, to, value, data, quote.gas, quote.fees)
+        row = sign_and_store(account, signer, unsigned, purpose)
+    if transaction.get_connection().in_atomic_block:
+        # Part of something larger: only what is committed may be handed over.
+        transaction.on_commit(lambda: _first(row, is_heard=False), robust=True)
+    else:
+        _first(row, is_heard=True)
+    return row.hash
+
+
+def sign_and_store(
+    account: nonces.Account, signer: Signer, unsigned: Unsigned, purpose: str
+) -> Sending:
+    """A row with the signed transaction, which is followed; part of the caller's transaction, which
+    has the account's lock. ``ServiceUnavailable`` if the signer can't sign."""
+    try:
+        raw = signer.sign(unsigned)
+    except CannotSign as problem:
+        raise ServiceUnavailable(f"The signer can't sign: {problem}.") from None
+    row = nonces.store(account, unsigned, raw, purpose)
+    monitor.start(account.network_id, row.hash)
+    return row
+
+
+def usable_signer(network_id: int) -> Signer:
+    """The network's signer. ``ScriptFailed`` if there is none, ``ServiceUnavailable`` if it can't
+    be used."""
+    try:
+        signer = signer_for(network_id)
+        _ = signer.address
+    except CannotSign as problem:
+        raise ServiceUnavailable(f"The signer can't be used: {problem}.") from None
+    return signer
+
+
+def caps_of(network_id: int) -> Caps:
+    """What may be paid on a network."""
+    most, tips = service_settings.MAX_FEE_GWEI, service_settings.MAX_PRIORITY_FEE_GWEI
+    return Caps(most.get(network_id, most[None]), tips.get(network_id, tips[None]))
+
+
+def _quoted(
+    node: Node, network_id: int, call: Call, abis: Iterable[Any], known: int | None
+) -> _Quote:
+    try:
+        asked = contracts.quote(node, call)
+    except Reverted as refusal:
+        reason = revert_reason(refusal.data, abis, refusal.message)
+        raise ScriptFailed(f"The contract refuses: {reason}") from None
+    try:
+        offer = asked.prices.offer(caps_of(network_id))
+    except TooExpensive as problem:
+        raise ScriptFailed(f"Nothing was sent: {problem}.") from None
+    if asked.nonce > max(asked.used, known or 0) + nonces.WIDEST:
+        raise TryAgain("a nonce that the account can't have yet")
+    gas = gas_limit(asked.gas, asked.prices.gas_limit)
+    if asked.balance < cost(gas, offer, call.value):
+        raise ScriptFailed(f"Nothing was sent: the account {call.sender} hasn't enough to pay it.")
+    return _Quote(asked.nonce, gas, offer)
+
+
+def _first(row: Sending, *, is_heard: bool) -> None:
+    """Hand it over for the first time. Raises ``ScriptFailed`` if it is certain that it will never
+    be executed and ``is_heard``."""
+    meaning, text = handing_over.hand_over(row)
+    text = mask_text(text)
+    if meaning is Broadcast.TAKEN:
+        handing_over.taken(row)
+        return
+    problem = f"Network {row.network_id} refuses the transaction: {text}"
+    if meaning is Broadcast.NONCE_USED:
+        problem = (
+            f"The account {row.account} was used elsewhere at the same moment, so nothing was"
+            " done. Try again."
+        )
+    state = _ENDS.get(meaning)
+    if state is None or not handing_over.ended(row, state, text, if_younger=AT_ONCE):
+        handing_over.waits(row, text)
+    elif is_heard:
+        raise ScriptFailed(problem)
+
+
+_ENDS: Final = {Broadcast.IMPOSSIBLE: nonces.REFUSED, Broadcast.NONCE_USED: nonces.LOST}

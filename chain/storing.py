@@ -1,0 +1,175 @@
+"""Events into PostgreSQL, each exactly once, and into the outbox of what subscribers are told.
+
+Both functions belong into the caller's transaction, which holds the lock of the network's cursor:
+the outbox is numbered under it. Many rows go into a temporary table first, all at once, since
+``COPY`` knows no conflicts, and from there into the table. A few are parameters of the statement:
+a transaction that has used a temporary table takes milliseconds more to commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from django.db import connection
+
+from chain.core.events import EventRow
+from objects.core.names import new_object_ids
+from objects.database import fetch
+
+_STAGING = """
+CREATE TEMPORARY TABLE IF NOT EXISTS chain_event_staging (
+    object_id text, contract_name text, event_name text, address text, transaction_hash text,
+    block_number bigint, block_hash text, log_index bigint, transaction_index bigint,
+    ordinal bigint, args jsonb
+) ON COMMIT DELETE ROWS
+"""
+_SEPARATORS = 10  # in a line of it
+_FEW: Final = 200  # rows; from about here on COPY is quicker
+# The same columns, as parameters.
+_GIVEN = """unnest(
+    %s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::bigint[], %s::text[],
+    %s::bigint[], %s::bigint[], %s::bigint[], %s::jsonb[])
+    AS g(object_id, contract_name, event_name, address, transaction_hash, block_number, block_hash,
+         log_index, transaction_index, ordinal, args)"""
+NOW = "date_trunc('milliseconds', statement_timestamp())"
+_INSERT = f"""
+INSERT INTO chain_contract_event AS e (
+    object_id, created_at, updated_at, data, network_id, contract_name, event_name, address,
+    transaction_hash, block_number, block_hash, log_index, transaction_index, ordinal, args,
+    timestamp, canonical)
+SELECT object_id, {NOW}, {NOW}, jsonb_build_object(), %s, contract_name, event_name, address,
+       transaction_hash, block_number, block_hash, log_index, transaction_index, ordinal, args,
+       {NOW}, true
+  FROM {{source}} ORDER BY block_number, log_index, block_hash
+    ON CONFLICT (network_id, block_number, log_index, block_hash)
+    DO UPDATE SET canonical = true, updated_at = GREATEST(e.updated_at, {NOW})
+    WHERE NOT e.canonical
+"""
+
+
+def _moment(column: str) -> str:
+    return f"to_char({column} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')"
+
+
+# As REST shows an event: a field without a value isn't there.
+_PAYLOAD = f"""
+json_strip_nulls(json_build_object(
+    'objectId', e.object_id, 'createdAt', {_moment("e.created_at")},
+    'updatedAt', {_moment("e.updated_at")}, 'networkId', e.network_id,
+    'contractName', e.contract_name, 'eventName', e.event_name, 'address', e.address,
+    'transactionHash', e.transaction_hash, 'blockNumber', e.block_number,
+    'blockHash', e.block_hash, 'logIndex', e.log_index,
+    'transactionIndex', e.transaction_index, 'ordinal', e.ordinal, 'args', e.args,
+    'timestamp', json_build_object('__type', 'Date', 'iso', {_moment("e.timestamp")})))::text
+"""
+
+# Of a log in its transaction, whatever the block.
+_PLACE = "md5(concat_ws(' ', e.transaction_hash, e.address, e.ordinal))::uuid"
+
+
+def outbox_insert(op: str, direction: str) -> str:
+    """The statement that tells subscribers of the events ``changed e`` in the order of the chain,
+    or against it. Its parameters are the network and the number to go on from."""
+    return (
+        "INSERT INTO chain_outbox (network_id, seq, op, event_id, place, payload, created_at)"
+        " SELECT %s, %s + row_number() OVER"
+        f" (ORDER BY e.block_number {direction}, e.log_index {direction}), '{op}', e.object_id,"
+        f" {_PLACE}, {_PAYLOAD}, {NOW} FROM changed e ORDER BY 2"
+    )
+
+
+_ADD_AND_TELL = (
+    f"WITH changed AS ({_INSERT} RETURNING e.*),"
+    f" told AS ({outbox_insert('added', 'ASC')} RETURNING 1)"
+    " SELECT count(*) FROM told"
+)
+_ADD = f"WITH changed AS ({_INSERT} RETURNING 1) SELECT count(*) FROM changed"
+_REMOVE = f"""
+WITH changed AS (
+    UPDATE chain_contract_event AS e
+       SET canonical = false, updated_at = GREATEST(e.updated_at, {NOW})
+     WHERE e.network_id = %s AND e.block_number > %s AND e.canonical
+    RETURNING e.*),
+told AS ({outbox_insert("removed", "DESC")} RETURNING 1)
+SELECT count(*) FROM told
+"""
+
+
+def store_events(network_id: int, rows: Sequence[EventRow], *, after_seq: int | None) -> int:
+    """Store these events; how many were not there, or were there as removed ones.
+
+    For those, rows ``added`` are put into the outbox, numbered from ``after_seq`` + 1 on in the
+    order of the chain, unless it is None. An event that is there stays as it is.
+    """
+    unique = {(row.block_number, row.log_index, row.block_hash): row for row in reversed(rows)}
+    new = [*reversed(unique.values())]
+    if not new:
+        return 0
+    told = () if after_seq is None else (network_id, after_seq)
+    if len(new) <= _FEW:
+        statement = _ADD if after_seq is None else _ADD_AND_TELL
+        params = (str(network_id), *_columns(new), *told)
+        [(count,)] = fetch(statement.format(source=_GIVEN), params, prepare=True)
+        return int(count)
+    lines = _lines(new)
+    with connection.cursor() as cursor:
+        cursor.execute(_STAGING)
+        cursor.execute("DELETE FROM chain_event_staging")
+        with cursor.copy("COPY chain_event_staging FROM STDIN") as copy:
+            copy.write(lines)
+        if after_seq is None:
+            # Without RETURNING: of history there may be hundreds of thousands.
+            cursor.execute(_INSERT.format(source="chain_event_staging"), (str(network_id),))
+            return int(cursor.rowcount)
+    statement = _ADD_AND_TELL.format(source="chain_event_staging")
+    [(count,)] = fetch(statement, (str(network_id), *told), prepare=False)
+    return int(count)
+
+
+def remove_events(network_id: int, above: int, *, after_seq: int) -> int:
+    """Take the events above this height out of the chain; how many.
+
+    Rows ``removed`` are put into the outbox, numbered from ``after_seq`` + 1 on, the last event of
+    the chain first.
+    """
+    params = (str(network_id), above, network_id, after_seq)
+    [(count,)] = fetch(_REMOVE, params, prepare=False)
+    return int(count)
+
+
+def _columns(rows: Sequence[EventRow]) -> list[list[Any]]:
+    """The rows as parameters: a list for each column."""
+    values = [
+        (
+            *(object_id, row.contract_name, row.event_name, row.address, row.transaction_hash),
+            *(row.block_number, row.block_hash, row.log_index, row.transaction_index, row.ordinal),
+            row.args,
+        )
+        for object_id, row in zip(new_object_ids(len(rows)), rows, strict=True)
+    ]
+    return [[*column] for column in zip(*values, strict=True)]
+
+
+def _lines(rows: Sequence[EventRow]) -> str:
+    """The rows as ``COPY`` reads them."""
+    lines = []
+    for object_id, row in zip(new_object_ids(len(rows)), rows, strict=True):
+        name = r"\N" if row.event_name is None else _escaped(row.event_name)
+        lines.append(
+            f"{object_id}\t{_escaped(row.contract_name)}\t{name}\t{row.address}"
+            f"\t{row.transaction_hash}\t{row.block_number}\t{row.block_hash}\t{row.log_index}"
+            f"\t{row.transaction_index}\t{row.ordinal}\t{_escaped(row.args)}\n"
+        )
+    text = "".join(lines)
+    if text.count("\n") != len(lines) or text.count("\t") != _SEPARATORS * len(lines):
+        # Hashes are a node's text. They aren't escaped since they have nothing to be escaped.
+        raise ValueError("a hash of a log isn't one")
+    return text
+
+
+def _escaped(text: str) -> str:
+    if "\\" in text or "\n" in text or "\t" in text or "\r" in text:
+        text = text.replace("\\", "\\\\").replace("\t", "\\t")
+        return text.replace("\n", "\\n").replace("\r", "\\r")
+    return text

@@ -1,0 +1,98 @@
+"""The tasks of the chain app: each a line that calls what does the work.
+
+All of them may run twice at once or die in the middle; what they call bears that. ``dispatch``
+finds out each second what is due, so a task that is lost is sent again.
+"""
+
+from __future__ import annotations
+
+from celery import shared_task
+
+
+@shared_task(name="chain.dispatch", ignore_result=True)
+def dispatch() -> None:
+    """Scheduled by beat: start what is due on each network."""
+    from chain import dispatching
+
+    dispatching.dispatch()
+
+
+@shared_task(name="chain.follow", ignore_result=True)
+def follow(network_id: int) -> None:
+    """Read the blocks that a network has got since."""
+    from chain import following
+
+    following.follow(network_id)
+
+
+@shared_task(name="chain.check_due", ignore_result=True)
+def check_due(network_id: int) -> None:
+    """Check the pending transactions of a network that are due."""
+    from chain import monitor
+
+    monitor.check_due(network_id)
+
+
+@shared_task(name="chain.backfill", ignore_result=True)
+def backfill(network_id: int) -> None:
+    """Read some of what lies behind the cursor."""
+    from chain import backfilling
+
+    backfilling.advance(network_id)
+
+
+@shared_task(name="chain.finalize_all", ignore_result=True)
+def finalize_all() -> None:
+    """Scheduled by beat: mark what has become final, on each network by a task of its own."""
+    from chain import dispatching
+
+    dispatching.for_each_network(finalize)
+
+
+@shared_task(name="chain.finalize", ignore_result=True)
+def finalize(network_id: int) -> None:
+    """Mark what has become final on a network."""
+    from chain import monitor
+
+    monitor.finalize(network_id)
+
+
+@shared_task(name="chain.resend_all", ignore_result=True)
+def resend_all() -> None:
+    """Scheduled by beat: look after the transactions that the service has signed."""
+    from chain import dispatching
+
+    dispatching.for_each_network(resend)
+
+
+@shared_task(name="chain.resend", ignore_result=True)
+def resend(network_id: int) -> None:
+    """Send again what was signed and isn't mined; replace what is stuck."""
+    from chain.sending import upkeep
+
+    upkeep.resend(network_id)
+
+
+@shared_task(name="chain.audit_all", ignore_result=True)
+def audit_all() -> None:
+    """Scheduled by beat: compare the last hours with the chain again."""
+    from chain import dispatching
+
+    # They take minutes where there is much to compare, and wait for backfills and each other.
+    dispatching.for_each_network(audit, expires=3600.0)
+
+
+@shared_task(name="chain.audit", ignore_result=True)
+def audit(network_id: int) -> None:
+    """Compare what is stored of a network with its chain."""
+    from chain import auditing
+
+    auditing.audit(network_id)
+
+
+@shared_task(name="chain.prune", ignore_result=True)
+def prune() -> None:
+    """Scheduled by beat: remove what nobody needs any more."""
+    from chain import pruning
+
+    pruning.prune()

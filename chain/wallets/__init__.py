@@ -1,0 +1,5 @@
+"""Wallets of users: an address on each network, whose key a custodian keeps.
+
+``custody`` is the face: it makes a user's wallets, lists them, and signs where the custodian does.
+Custodians are adapters (``local``, ``http``, ``mock``), chosen by ``WALLET_CUSTODIAN``.
+"""

@@ -1,0 +1,169 @@
+"""Making, listing and using the wallets of users, whoever keeps their keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from cryptography.fernet import InvalidToken
+from django.db import IntegrityError, transaction
+
+from backend.conf import service_settings
+from backend.logs import get_logger
+from backend.principal import MASTER
+from chain.core.names import address_of
+from chain.models import Blockchain, Identity
+from chain.signing_models import Wallet
+from chain.wallets.adapters import Custodian, CustodyFailed, Made, Owner, Proof
+from chain.wallets.http import Delegated, Http
+from chain.wallets.local import Local
+from chain.wallets.mock import Mock
+from objects import maintenance, service
+from objects.core.values import Json, pointer
+from objects.encryption import cipher
+
+_CUSTODIANS: Final[dict[str, type[Custodian]]] = {"local": Local, "http": Http, "mock": Mock}
+_INVITATION: Final = "wallet invitation"
+WITHOUT_CHAIN: Final = "local"
+"""The network of wallets where no network is known."""
+
+log = get_logger("wallets")
+
+
+def custodian() -> Custodian | None:
+    """Who keeps keys by the setting; None where users have no wallets."""
+    if service_settings.WALLET_CUSTODIAN == "http" and service_settings.WALLET_API_DELEGATED:
+        return Delegated()
+    kind = _CUSTODIANS.get(service_settings.WALLET_CUSTODIAN)
+    return None if kind is None else kind()
+
+
+def invite(owner: Owner) -> tuple[bytes, str] | None:
+    """The challenge that a user to be has to sign for the custodian, and what ``create_wallets``
+    wants back as ``invitation``, encrypted; None if the custodian doesn't ask for anything.
+
+    Raises ``CustodyFailed``.
+    """
+    keeper = custodian()
+    invitation = None if keeper is None else keeper.invite(owner)
+    if invitation is None:
+        return None
+    return invitation.challenge, cipher(_INVITATION).encrypt(invitation.token.encode()).decode()
+
+
+def networks() -> tuple[str, ...]:
+    """The networks that users have wallets on: those of the setting, else the active networks by
+    their ids, else one that stands for none."""
+    if service_settings.WALLET_NETWORKS:
+        return tuple(service_settings.WALLET_NETWORKS)
+    found = Blockchain.objects.filter(active=True, network_id__isnull=False)
+    ids = found.order_by("network_id").values_list("network_id", flat=True)
+    return tuple(str(one) for one in ids) or (WITHOUT_CHAIN,)
+
+
+def create_wallets(
+    owner: Owner, credential: Mapping[str, Any] | None = None, invitation: str | None = None
+) -> list[Wallet]:
+    """Make the wallets that the user lacks; all that the user has then.
+
+    Call it last in the transaction that makes the user: what a custodian elsewhere has made can't
+    be unmade, so nothing else should fail after it. Its log line names what is left over if
+    something does. Each address gets its ``Identity``. ``credential`` is a new user's passkey, and
+    ``invitation`` what ``invite`` gave for it. Raises ``CustodyFailed`` and ``UnderMaintenance``;
+    nothing is stored then.
+    """
+    keeper = custodian()
+    if keeper is None:
+        return wallets_of(owner.user_id)
+    made: list[Made] = []
+    try:
+        with maintenance.writing():
+            has = Wallet.objects.filter(user_id=owner.user_id, custodian=keeper.name)
+            known = set(has.values_list("network", flat=True))
+            missing = [network for network in networks() if network not in known]
+            proof = _proof(credential, invitation)
+            for one in keeper.create(owner, missing, proof) if missing else ():
+                made.append(one)
+                _store(owner, keeper.name, one)
+    except BaseException:
+        leave_behind(made)
+        raise
+    return wallets_of(owner.user_id)
+
+
+def _proof(credential: Mapping[str, Any] | None, invitation: str | None) -> Proof | None:
+    if credential is None or invitation is None:
+        return None
+    try:
+        return Proof(cipher(_INVITATION).decrypt(invitation).decode(), credential)
+    except InvalidToken:
+        raise CustodyFailed("the invitation can't be read: SECRET_KEY is another one") from None
+
+
+def leave_behind(made: Sequence[Made]) -> None:
+    """Write down which wallets a custodian elsewhere has made for a user who isn't there."""
+    left = [one.wallet_id for one in made if one.reference is not None]
+    if left:
+        log.error("wallets were left at the custodian", wallets=left)
+
+
+def _store(owner: Owner, keeper: str, one: Made) -> None:
+    try:
+        with transaction.atomic():
+            Wallet.objects.create(
+                wallet_id=one.wallet_id,
+                user_id=owner.user_id,
+                network=one.network,
+                address=one.address,
+                custodian=keeper,
+                reference=one.reference,
+                key=one.key,
+            )
+    except IntegrityError:
+        raise CustodyFailed("the wallet is there already") from None
+    _identify(owner.user_id, one.address)
+
+
+def _identify(user_id: str, address: str) -> None:
+    """Let the address be known as this user's. Custodians may give one for several networks."""
+    try:
+        address = address_of(address)
+    except ValueError:
+        return  # of a network that isn't Ethereum's kind
+    owners = Identity.objects.filter(wallet_address=address).values_list("user", flat=True)
+    for known in owners:
+        if known != user_id:
+            raise CustodyFailed("the address is known as somebody else's")
+        return
+    body: dict[str, Json] = {"walletAddress": address, "user": pointer("_User", user_id)}
+    service.create(MASTER, "Identity", body)
+
+
+def wallets_of(user_id: str) -> list[Wallet]:
+    """The wallets of a user, in the order of their making."""
+    return list(Wallet.objects.filter(user_id=user_id).order_by("created_at", "id"))
+
+
+def shown(wallets: Sequence[Wallet]) -> list[dict[str, Json]]:
+    """Wallets as their owner sees them."""
+    return [
+        {"id": one.wallet_id, "network": one.network, "address": one.address} for one in wallets
+    ]
+
+
+def sign(user_id: str, network: str, digest: bytes) -> bytes:
+    """The signature of a hash by a user's wallet: 65 bytes, r, s and v (0 or 1).
+
+    For code of the deployment, which has to know that the user wants it. Raises ``CustodyFailed``
+    if there is no such wallet, or its custodian doesn't sign.
+    """
+    keeper = custodian()
+    if keeper is None:
+        raise CustodyFailed("users have no wallets here")
+    if len(digest) != 32:
+        raise CustodyFailed("what is signed is a hash of 32 bytes")
+    mine = Wallet.objects.filter(user_id=user_id, custodian=keeper.name)
+    found = mine.filter(network=network).first()
+    if found is None:
+        raise CustodyFailed("the user has no such wallet")
+    return keeper.sign(found, digest)

@@ -1,0 +1,47 @@
+"""``monitorTransaction``: follow a transaction of somebody's own."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from backend.errors import OperationForbidden, ScriptFailed
+from chain import monitor
+from chain.core.names import hash_of
+from chain.sending.asking import known_network
+from functions import FunctionRequest, RateLimit
+from functions.library.blockchains import number_of
+from functions.registry import function
+from functions.requirements import requirements
+from functions.values import Object
+
+_CLASS: Final = "Transaction"
+# Whoever may start as many as they like could have the nodes asked without end.
+_LIMIT: Final = RateLimit(count=100, window=60, per="user")
+_CALLERS: Final = requirements(require_user=True)
+
+
+@function("monitorTransaction", rate_limit=_LIMIT)
+def monitor_transaction(
+    request: FunctionRequest, networkId: int | float | str, hash: str
+) -> Object:
+    """Follow a transaction until it is confirmed, failed or stalled; its ``Transaction`` record.
+
+    A hash that is followed already gives the record that is there; one that somebody follows on
+    another network, where no node has ever known it, becomes this network's if a node of it knows
+    the hash. For the master key, and for users who are logged in on networks that the service
+    follows.
+    """
+    network_id = number_of(networkId)
+    try:
+        tx_hash = hash_of(hash)
+    except ValueError as error:
+        raise ScriptFailed(f"Invalid parameter hash: {error}") from None
+    if request.read_only:
+        raise OperationForbidden("read-only masterKey isn't allowed to monitor a transaction.")
+    _CALLERS.check(request.principal, dict)
+    if not request.master:
+        # A hash has one record: by a network that nobody follows, users could keep it from others.
+        known_network(network_id)
+    monitor.claim(network_id, tx_hash)
+    started = request.objects.as_master(_CLASS).create(hash=tx_hash, networkId=str(network_id))
+    return request.objects(_CLASS).get(started.id)
