@@ -1,4 +1,7 @@
-"""A real Ethereum node on this machine (anvil, from npm), for as long as a test run needs it."""
+"""A real Ethereum node on this machine (anvil, from npm), for as long as it is needed.
+
+Without pytest, since the benchmark uses it as well.
+"""
 
 from __future__ import annotations
 
@@ -8,73 +11,270 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
-from collections.abc import Iterator
+import unittest
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import httpx
-import pytest
+import urllib3
 
 from backend.embedded.children import before_exec
+from tests.evm.artefacts import Contract, put
 
 FOLDER = Path(__file__).resolve().parent
+_PATIENCE = 30  # seconds
 
 
-@dataclass(frozen=True)
+class NodeError(AssertionError):
+    """The node answered with an error; ``code`` and ``message`` are the node's."""
+
+    def __init__(self, error: dict[str, Any]) -> None:
+        super().__init__(error)
+        self.code: int = error["code"]
+        self.message: str = error["message"]
+
+
 class Node:
-    """A node whose first accounts have ether and need no signatures to spend it."""
+    """A node whose first accounts have ether and need no signatures to spend it.
 
-    url: str
-    chain_id: int
+    It mines a block with each transaction. Tests of reorganisations and rollbacks switch that off
+    (``automine(False)``) and mine themselves: anvil loses blocks when both happen at once.
+    """
 
-    def rpc(self, method: str, *params: Any) -> Any:
+    def __init__(self, port: int, chain_id: int, command: Sequence[str]) -> None:
+        self.port = port
+        self.url = f"http://127.0.0.1:{port}"
+        self.socket_url = f"ws://127.0.0.1:{port}"
+        self.chain_id = chain_id
+        self._command = command
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pool = urllib3.PoolManager(maxsize=8, block=False, retries=False, timeout=60)
+
+    # -- The process ---------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start it, with the chain that it had when it was stopped."""
+        self._process = subprocess.Popen(
+            self._command, stdout=subprocess.DEVNULL, preexec_fn=before_exec(signal.SIGTERM)
+        )
+        until = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                assert int(self.rpc("eth_chainId"), 16) == self.chain_id
+                return
+            except urllib3.exceptions.HTTPError:
+                if self._process.poll() is not None or time.monotonic() > until:
+                    raise RuntimeError("anvil doesn't answer") from None
+                time.sleep(0.02)  # it has no way to say that it listens
+
+    def stop(self) -> None:
+        """Stop it; the chain is kept for the next start. What it had not mined is lost."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+        self._process.terminate()
+        self._process.wait(_PATIENCE)
+
+    def kill(self) -> None:
+        """Stop it for good."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait(_PATIENCE)
+        self._pool.clear()
+
+    def hang(self) -> None:
+        """Let it take connections and requests, and answer none."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """End of ``hang``."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
+    def reset(self, patience: float = 20) -> None:
+        """Empty the chain, but for its height; blocks are mined with each transaction again. Anvil
+        may be stuck when it mined at the same moment: after so many seconds it is started anew."""
+        try:
+            self._forget_all(patience)
+        except urllib3.exceptions.HTTPError:
+            self.kill()
+            self.start()
+            self._forget_all(_PATIENCE)
+
+    def _forget_all(self, seconds: float) -> None:
+        self.rpc("anvil_reset", seconds=seconds)
+        self.automine(True)
+
+    # -- Asking --------------------------------------------------------------------------------
+
+    def rpc(self, method: str, *params: Any, seconds: float = 60) -> Any:
+        """The result of a call; ``NodeError`` for an error."""
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-        reply = httpx.post(self.url, json=body, timeout=30).json()
-        assert "error" not in reply, reply["error"]
+        reply = self._pool.request("POST", self.url, json=body, timeout=seconds).json()
+        if "error" in reply:
+            raise NodeError(reply["error"])
         return reply["result"]
 
+    def batch(self, calls: Sequence[tuple[str, Sequence[Any]]]) -> list[Any]:
+        """The results of calls in one request, none of which may fail."""
+        body = [
+            {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+            for number, (method, params) in enumerate(calls)
+        ]
+        replies = self._pool.request("POST", self.url, json=body).json()
+        return [one["result"] for one in sorted(replies, key=lambda one: int(one["id"]))]
+
+    @cached_property
+    def accounts(self) -> list[str]:
+        found: list[str] = self.rpc("eth_accounts")
+        return found
+
+    @property
+    def head(self) -> int:
+        """The number of the newest block."""
+        return int(self.rpc("eth_blockNumber"), 16)
+
+    def block(self, number: int | str = "latest") -> dict[str, Any]:
+        """A block with the hashes of its transactions."""
+        which = hex(number) if isinstance(number, int) else number
+        found: dict[str, Any] = self.rpc("eth_getBlockByNumber", which, False)
+        return found
+
+    def logs(self, first: int = 0, last: int | None = None, **wanted: Any) -> list[dict[str, Any]]:
+        """The logs of the chain as it is; by default all of them."""
+        to = "latest" if last is None else hex(last)
+        query = {"fromBlock": hex(first), "toBlock": to, **wanted}
+        found: list[dict[str, Any]] = self.rpc("eth_getLogs", query)
+        return found
+
+    def receipt(self, sent: str) -> dict[str, Any] | None:
+        found: dict[str, Any] | None = self.rpc("eth_getTransactionReceipt", sent)
+        return found
+
+    def mined(self, sent: str) -> dict[str, Any]:
+        """The receipt of a transaction, once it is in a block."""
+        until = time.monotonic() + _PATIENCE
+        while (receipt := self.receipt(sent)) is None:
+            assert time.monotonic() < until, f"{sent} is not mined"
+            time.sleep(0.005)  # with automine, sending may return before the block is there
+        return receipt
+
+    # -- Sending -------------------------------------------------------------------------------
+
+    def send(self, transaction: dict[str, Any]) -> str:
+        """Send a transaction of one of the node's accounts; its hash. Numbers may be numbers."""
+        request = {
+            name: hex(value) if isinstance(value, int) else value
+            for name, value in transaction.items()
+        }
+        sent: str = self.rpc("eth_sendTransaction", request)
+        return sent
+
+    def send_raw(self, signed: str) -> str:
+        """Send a signed transaction (see ``signed``); its hash."""
+        sent: str = self.rpc("eth_sendRawTransaction", signed)
+        return sent
+
+    def signed(self, key: str, transaction: dict[str, Any]) -> str:
+        """A transaction signed with a private key, to be sent as often as one likes. What it
+        doesn't say is filled in: nonce, gas, fees, chain."""
+        # Not before Django is set up, which is after this module was imported by a conftest.
+        from chain.gateway.web3_library import eth_account
+
+        account = eth_account().Account.from_key(key)
+        whole = {
+            "nonce": int(self.rpc("eth_getTransactionCount", account.address, "pending"), 16),
+            "gas": 1_000_000,
+            "maxFeePerGas": 100 * 10**9,
+            "maxPriorityFeePerGas": 10**9,
+            "value": 0,
+            "data": "0x",
+            "chainId": self.chain_id,
+            "type": 2,
+            **{name: value for name, value in transaction.items() if name != "from"},
+        }
+        return "0x" + bytes(account.sign_transaction(whole).raw_transaction).hex()
+
+    def give(self, address: str, wei: int = 10**21) -> None:
+        """Let an account have so much ether."""
+        self.rpc("anvil_setBalance", address, hex(wei))
+
+    def drop(self, sent: str) -> None:
+        """Forget a transaction that is not mined."""
+        self.rpc("anvil_dropTransaction", sent)
+
     def deploy(self, bytecode: str) -> str:
-        """Put a contract on the chain; its address."""
-        sender = self.rpc("eth_accounts")[0]
-        sent = self.rpc("eth_sendTransaction", {"from": sender, "data": bytecode})
-        receipt = self.rpc("eth_getTransactionReceipt", sent)
+        """Put bytecode on the chain; the contract's address."""
+        receipt = self.mined(self.send({"from": self.accounts[0], "data": bytecode}))
         assert receipt["status"] == "0x1"
         address: str = receipt["contractAddress"]
         return address
 
+    def deployed(self, name: str, *arguments: Any, sender: str | None = None) -> Contract:
+        """Put a contract of ``tests/evm/contracts`` on the chain."""
+        return put(self, name, *arguments, sender=sender)
+
+    # -- The chain -----------------------------------------------------------------------------
+
+    def mine(self, count: int = 1, *, seconds_apart: int | None = None) -> int:
+        """Mine so many blocks; the new head."""
+        more = [] if seconds_apart is None else [hex(seconds_apart)]
+        self.rpc("anvil_mine", hex(count), *more)
+        return self.head
+
+    def automine(self, on: bool) -> None:
+        """Whether each transaction gets a block at once."""
+        self.rpc("evm_setAutomine", on)
+
+    def reorg(self, depth: int, replacements: Sequence[tuple[dict[str, Any], int]] = ()) -> None:
+        """Exchange the newest blocks for others of the same number. They hold nothing but the
+        ``replacements``: transactions (``Contract.request``) with the place of their block among
+        the new ones, from 0 on. What the old ones held is not known to the node any more."""
+        before = hex(self.head - depth)
+        nonces: dict[str, int] = {}
+        pairs = []
+        for request, place in sorted(replacements, key=lambda one: one[1]):
+            sender = request["from"]
+            if sender not in nonces:
+                # Anvil itself would go on from the nonces of the blocks that go away.
+                nonces[sender] = int(self.rpc("eth_getTransactionCount", sender, before), 16)
+            pairs.append([{"gas": hex(2_000_000), "nonce": hex(nonces[sender]), **request}, place])
+            nonces[sender] += 1
+        self.rpc("anvil_reorg", depth, pairs)
+
+    def rollback(self, depth: int) -> None:
+        """Take the newest blocks away."""
+        self.rpc("anvil_rollback", depth)
+
+    def snapshot(self) -> str:
+        """Something to ``revert`` to, once. Lost by ``reorg``."""
+        taken: str = self.rpc("evm_snapshot")
+        return taken
+
+    def revert(self, taken: str) -> None:
+        assert self.rpc("evm_revert", taken) is True
+
 
 @contextmanager
-def running_node(chain_id: int = 31337) -> Iterator[Node]:
+def running_node(chain_id: int = 31337, *options: str) -> Iterator[Node]:
+    """A node with a chain of its own; ``options`` are anvil's."""
     program = _program()
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
-    command = [program, "--host", "127.0.0.1", "--port", str(port), "--chain-id", str(chain_id)]
-    process = subprocess.Popen(
-        [*command, "--silent"], stdout=subprocess.DEVNULL, preexec_fn=before_exec(signal.SIGTERM)
-    )
-    try:
-        node = Node(f"http://127.0.0.1:{port}", chain_id)
-        _wait_for(node, process)
-        yield node
-    finally:
-        process.terminate()
-        process.wait(10)
-
-
-def _wait_for(node: Node, process: subprocess.Popen[bytes]) -> None:
-    until = time.monotonic() + 30
-    while True:
+    with tempfile.TemporaryDirectory(prefix="anvil-") as folder:
+        where = ("--host", "127.0.0.1", "--port", str(port), "--state", f"{folder}/state.json")
+        command = [program, *where, "--chain-id", str(chain_id), "--silent", *options]
+        node = Node(port, chain_id, command)
+        node.start()
         try:
-            assert int(node.rpc("eth_chainId"), 16) == node.chain_id
-            return
-        except httpx.TransportError:
-            if process.poll() is not None or time.monotonic() > until:
-                pytest.fail("anvil doesn't answer", pytrace=False)
-            time.sleep(0.02)  # it has no way to say that it listens
+            yield node
+        finally:
+            node.kill()
 
 
 def _program() -> str:
@@ -84,7 +284,8 @@ def _program() -> str:
     """
     npm = shutil.which("npm")
     if npm is None:
-        pytest.skip("npm not found: the tests of contract wallets need Node.js 20 or later.")
+        # Which pytest takes for a reason to skip.
+        raise unittest.SkipTest("npm not found: a chain needs Node.js 20 or later.")
     with open(FOLDER / "package.json") as wanted:
         # Several processes of one test run may come here at once.
         fcntl.flock(wanted, fcntl.LOCK_EX)
@@ -94,7 +295,7 @@ def _program() -> str:
             done = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, check=False)
             found = _installed()
             if found is None:
-                pytest.fail(f"npm has not installed anvil:\n{done.stderr}", pytrace=False)
+                raise RuntimeError(f"npm has not installed anvil:\n{done.stderr}")
     return found
 
 

@@ -1,0 +1,82 @@
+"""What should be stored of a chain, read and decoded independently of the service, and what is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import eth_abi
+from eth_utils import to_checksum_address
+
+from tests.evm.artefacts import Contract, topic
+
+Place = tuple[int, int, str]
+"""Height, index in the block, hash of the block."""
+
+Event = tuple[str, str, str, str]
+"""Name, transaction, address, arguments as JSON."""
+
+COLUMNS = "block_number, log_index, block_hash, event_name, transaction_hash, address, args"
+
+
+def on_chain(gem: Contract) -> dict[Place, Event]:
+    """The Transfer events of a Gem, as its node tells them."""
+    transfer = topic(gem.abi, "Transfer")
+    found = {}
+    for log in gem.node.logs(address=gem.address):
+        assert log["topics"][0] == transfer
+        ends = [to_checksum_address("0x" + one[-40:]) for one in log["topics"][1:3]]
+        (number,) = eth_abi.decode(["uint256"], bytes.fromhex(log["topics"][3][2:]))
+        args = {"from": ends[0], "to": ends[1], "tokenId": str(number)}
+        found[_place(log["blockNumber"], log["logIndex"], log["blockHash"])] = (
+            "Transfer",
+            log["transactionHash"],
+            gem.address,
+            _text(args),
+        )
+    return found
+
+
+def stored(rows: Iterable[tuple[Any, ...]]) -> dict[Place, Event]:
+    """The same from rows of ``COLUMNS``. Each place may be there once."""
+    found: dict[Place, Event] = {}
+    for height, index, block_hash, name, tx_hash, address, args in rows:
+        place = (height, index, block_hash)
+        assert place not in found, f"{place} is stored twice"
+        args = json.loads(args) if isinstance(args, str) else args
+        found[place] = (name, tx_hash, address, _text(args))
+    return found
+
+
+def replayed(outbox: Iterable[tuple[int, str, str]]) -> dict[Place, Event]:
+    """The events that a subscriber has who began with nothing and was told all of the outbox: rows
+    of number, operation and payload. Each row has to make sense after those before it."""
+    told: dict[Place, Event] = {}
+    expected = 1
+    for seq, op, payload in outbox:
+        assert seq == expected, f"{seq} follows {expected - 1}"
+        expected += 1
+        event = json.loads(payload)
+        place = (event["blockNumber"], event["logIndex"], event["blockHash"])
+        if op == "added":
+            assert place not in told, f"{seq} adds {place} again"
+            told[place] = (
+                event["eventName"],
+                event["transactionHash"],
+                event["address"],
+                _text(event["args"]),
+            )
+        else:
+            assert op == "removed"
+            assert place in told, f"{seq} removes {place}, which wasn't there"
+            del told[place]
+    return told
+
+
+def _place(height: str, index: str, block_hash: str) -> Place:
+    return int(height, 16), int(index, 16), block_hash
+
+
+def _text(args: dict[str, Any]) -> str:
+    return json.dumps(args, sort_keys=True)

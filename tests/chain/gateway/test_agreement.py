@@ -1,0 +1,210 @@
+"""What providers differ about is not believed, and who is alone with it is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
+from typing import Any
+
+import pytest
+
+from chain import gateway
+from chain.core.failures import Moved
+from chain.core.node import Header, LogFilter
+from chain.gateway.pool import pool_of
+from tests.chain.gateway.networks import network, proxies
+from tests.evm import faults
+from tests.evm.node import Node
+from tests.evm.proxy import Call, Proxy
+
+pytestmark = pytest.mark.django_db
+ID = 31337
+NOTHING = LogFilter()
+
+
+@pytest.fixture
+def pair(node: Node) -> Iterator[list[Proxy]]:
+    network()
+    with ExitStack() as stack:
+        yield proxies(stack, node, "first", "second")
+
+
+@pytest.fixture
+def three(node: Node) -> Iterator[list[Proxy]]:
+    network()
+    with ExitStack() as stack:
+        yield proxies(stack, node, "first", "second", "third")
+
+
+def compared(first: int, last: int, wanted: LogFilter = NOTHING) -> tuple[str, int]:
+    """Which provider was asked, and up to which of these blocks the others have the same."""
+
+    def step(node: gateway.Node) -> tuple[str, int]:
+        headers = node.headers([*range(first, last + 1)])
+        logs = node.logs(wanted, first, last) if wanted.addresses else []
+        known = [one for one in headers if one is not None]  # what the provider has of them
+        return node.provider, gateway.agreed(node, known, wanted, logs)
+
+    return gateway.attempt(ID, step)
+
+
+def another_hash(height: int, digit: str = "f") -> Any:
+    """For ``eth_getBlockByNumber``: other blocks from this height on."""
+
+    def hook(call: Call) -> Any:
+        found = call.forward()
+        if found and int(found["number"], 16) >= height:
+            number = found["number"].removeprefix("0x")
+            found = {**found, "hash": "0x" + number.rjust(64, digit)}
+        return found
+
+    return hook
+
+
+def lie(proxy: Proxy, height: int, digit: str = "f") -> None:
+    proxy.on("eth_getBlockByNumber", another_hash(height, digit))
+
+
+def test_one_provider_alone_is_believed(node: Node) -> None:
+    network()
+    node.mine(5)
+    with ExitStack() as stack:
+        proxies(stack, node, "first")
+        assert compared(1, 5) == ("first", 5)
+
+
+def test_providers_that_say_the_same_agree_up_to_the_last_block(
+    pair: list[Proxy], node: Node
+) -> None:
+    node.mine(40)
+    assert compared(1, 5) == ("first", 5)
+    assert compared(1, 40) == ("first", 40)
+    # The block's hash stands for all before it: a request or two are enough.
+    assert pair[1].requests <= 3
+
+
+def test_the_lower_head_wins(pair: list[Proxy], node: Node) -> None:
+    node.mine(8)
+    faults.stay_at(pair[1], 6)
+    assert compared(4, 8) == ("first", 6)
+    assert compared(7, 8) == ("first", 6)
+
+
+def test_a_provider_that_lags_far_or_fails_has_no_say(pair: list[Proxy], node: Node) -> None:
+    node.mine(30)
+    faults.stay_at(pair[1], 6)
+    assert compared(25, 30) == ("first", 30)
+    pair[1].be_good()
+    pair[1].on_request(faults.server_error(500))
+    assert compared(25, 30) == ("first", 30)
+
+
+def test_two_that_differ_agree_on_what_they_share_and_no_more(
+    pair: list[Proxy], node: Node
+) -> None:
+    node.mine(8)
+    lie(pair[1], 6)
+    assert compared(4, 8) == ("first", 5)
+    with pytest.raises(Moved, match="differ at block 6"):
+        compared(6, 8)
+    # A moment's difference is how networks are.
+    assert [one.trouble for one in gateway.health(ID)] == [None, None]
+
+
+def test_two_that_go_on_differing_are_reported(pair: list[Proxy], node: Node) -> None:
+    node.mine(3)
+    lie(pair[1], 1)
+    with pytest.raises(Moved):
+        compared(1, 3)
+    for member in pool_of(ID).known():
+        member.differs_since -= 60
+    with pytest.raises(Moved):
+        compared(1, 3)
+    text = "another provider has something else at block 1"
+    assert [one.trouble for one in gateway.health(ID)] == [text, text]
+
+    pair[1].be_good()
+    assert compared(1, 3) == ("first", 3)
+    assert all(member.differs_since is None for member in pool_of(ID).known())
+
+
+def test_of_three_the_one_that_is_alone_is_left_out(three: list[Proxy], node: Node) -> None:
+    node.mine(8)
+    lie(three[2], 5)
+    assert compared(1, 8) == ("first", 8)
+    found = {one.name: one for one in gateway.health(ID)}
+    assert found["third"].trouble == "differs from the other providers at block 5"
+    assert found["third"].paused_until is not None
+
+
+def test_a_provider_against_the_majority_is_not_asked_on(three: list[Proxy], node: Node) -> None:
+    node.mine(8)
+    lie(three[0], 5)
+    name, height = compared(1, 8)
+    assert (name in ("second", "third"), height) == (True, 8)
+    found = {one.name: one for one in gateway.health(ID)}
+    assert found["first"].trouble == "differs from the other providers at block 5"
+
+
+def test_three_that_all_differ_are_not_believed(three: list[Proxy], node: Node) -> None:
+    node.mine(3)
+    lie(three[1], 1, "a")
+    lie(three[2], 1, "b")
+    with pytest.raises(Moved):
+        compared(1, 3)
+
+
+def test_one_that_is_far_ahead_of_two_others_is_not_believed(
+    three: list[Proxy], node: Node
+) -> None:
+    node.mine(30)
+    faults.stay_at(three[1], 6)
+    faults.stay_at(three[2], 6)
+    assert compared(5, 6)[1] == 6
+    name, height = compared(5, 30)
+    assert name in ("second", "third")
+    assert height == 6
+    assert gateway.health(ID)[0].trouble == "is 24 blocks ahead of the other providers"
+
+
+def test_logs_are_compared_too(pair: list[Proxy], node: Node) -> None:
+    gem = node.deployed("Gem")
+    for _ in range(3):
+        node.mined(gem.transact("mint", node.accounts[0]))
+    head = node.head
+    wanted = LogFilter(addresses=(gem.address.lower(),))
+    assert compared(head - 2, head, wanted) == ("first", head)
+
+    pair[0].on("eth_getLogs", faults.without_logs())
+    with pytest.raises(Moved, match=f"differ at block {head - 2}"):
+        compared(head - 2, head, wanted)
+
+    pair[0].be_good()
+    hides_the_last = faults.altered(lambda logs: [*logs][:0])
+    last = node.rpc("eth_getBlockByNumber", hex(head), False)["hash"]
+    pair[1].on(
+        "eth_getLogs",
+        faults.only_if(lambda call: call.params[0]["blockHash"] == last, hides_the_last),
+    )
+    assert compared(head - 2, head, wanted) == ("first", head - 1)
+
+
+def test_a_reorganisation_between_the_questions_is_noticed(pair: list[Proxy], node: Node) -> None:
+    node.mine(5)
+    reorganise = faults.before(partial(node.reorg, 3))
+    pair[1].on("eth_getBlockByNumber", reorganise, times=1)
+    assert compared(1, 5) == ("first", 2)
+
+
+def test_blocks_are_compared_by_hash(pair: list[Proxy], node: Node) -> None:
+    node.mine(2)
+
+    def step(node: gateway.Node) -> int:
+        found = node.header(1)
+        assert found is not None
+        forged = Header("0x1", "0x" + "ee" * 32, found.parent_hash)
+        return gateway.agreed(node, [forged])
+
+    with pytest.raises(Moved):
+        gateway.attempt(ID, step)

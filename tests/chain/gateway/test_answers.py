@@ -1,0 +1,169 @@
+"""An answer has no more bytes than a true one may have, packed or not."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import threading
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from chain.core.failures import RangeTooLarge, Refused, TryAgain
+from chain.core.node import LogFilter
+from chain.gateway import answers
+from chain.gateway.http_node import HttpNode
+from chain.gateway.json_rpc import Endpoint
+from chain.monitor import asking
+from chain.sending.signers.problems import CannotSign
+from chain.sending.signers.remote import RemoteSigner
+
+MB = 1024 * 1024
+HASH = f"0x{'ab' * 32}"
+WANTED = LogFilter(addresses=(f"0x{'11' * 20}",))
+
+
+@cache
+def bomb(megabytes: int) -> bytes:
+    """Much in little: a JSON text with this many bytes of nothing before its end."""
+    return gzip.compress(b'{"id":0,"result":"' + b" " * megabytes * MB + b'"}', 1)
+
+
+class Liar:
+    """A node that answers a method with a bomb, and others with null; a batch with it if one of its
+    calls is of the method."""
+
+    def __init__(self, method: str, megabytes: int) -> None:
+        self.method = method
+        self.body = bomb(megabytes)
+        self.batches: list[int] = []
+
+    def answer(self, asked: Any) -> bytes | None:
+        """None is the bomb."""
+        calls = asked if isinstance(asked, list) else [asked]
+        self.batches.append(len(calls))
+        if any(call["method"] == self.method for call in calls):
+            return None
+        said = [{"id": call["id"], "result": None} for call in calls]
+        return json.dumps(said if isinstance(asked, list) else said[0]).encode()
+
+
+@contextmanager
+def served(liar: Liar) -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            body = liar.answer(asked)
+            self.send_response(200)
+            if body is None:
+                self.send_header("Content-Encoding", "gzip")
+                body = liar.body
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            with suppress(OSError):  # who has asked is gone
+                self.wfile.write(body)
+
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Encoding", "gzip")
+            self.send_header("Content-Length", str(len(liar.body)))
+            self.end_headers()
+            with suppress(OSError):
+                self.wfile.write(liar.body)
+
+        def log_message(self, *args: Any) -> None:
+            """Nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@contextmanager
+def costing(at_most: int) -> Iterator[None]:
+    """What happens inside holds no more bytes at any moment."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < at_most
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("method", ["eth_chainId", "eth_getTransactionCount", "eth_call"])
+def test_a_small_question_has_a_small_answer(method: str) -> None:
+    with (
+        served(Liar(method, 64)) as url,
+        costing(12 * MB),
+        pytest.raises(TryAgain, match="too large"),
+    ):
+        Endpoint(url, timeout=10).call((method, ()))
+
+
+def test_logs_of_a_range_that_are_too_many_are_asked_for_in_smaller_ones() -> None:
+    with served(Liar("eth_getLogs", 17)) as url:
+        node = HttpNode(1, "liar", Endpoint(url, timeout=10))
+        with pytest.raises(RangeTooLarge) as refused:
+            node.logs(WANTED, 1, 1000)
+    assert not refused.value.is_structural
+
+
+def test_the_logs_of_one_block_may_be_as_many_as_its_gas_is_enough_for() -> None:
+    one = [("eth_getLogs", [{"fromBlock": "0x7", "toBlock": "0x7"}])]
+    several = [("eth_getLogs", [{"fromBlock": "0x7", "toBlock": "0x8"}])]
+    assert answers.largest(one) == answers.largest([("eth_getLogs", [{"blockHash": HASH}])])
+    assert answers.largest(one) > answers.largest(one * 100) > answers.largest(several)
+    assert answers.largest(several) < 20 * MB
+
+
+def test_a_receipt_that_is_too_large_holds_up_no_other() -> None:
+    liar = Liar("eth_getTransactionReceipt", 65)
+    with served(liar) as url:
+        endpoint = Endpoint(url, timeout=10)
+        calls = [("eth_getTransactionReceipt", (HASH,)), ("eth_getCode", (HASH, "latest"))] * 2
+        found = endpoint.batch(calls, [Any] * 4)
+    assert [isinstance(one, Refused) for one in found] == [True, False, True, False]
+    assert found[1::2] == [None, None]
+    assert endpoint.batch_size == 100, "the number of calls wasn't what was wrong"
+    assert endpoint.health.failures == 0
+
+
+def test_of_receipts_only_what_is_wanted_is_decoded() -> None:
+    class Wordy(Liar):
+        def answer(self, asked: Any) -> bytes | None:
+            log = {"address": HASH, "topics": [HASH] * 4, "data": HASH}
+            receipt = {
+                "transactionHash": HASH,
+                "blockHash": HASH,
+                "blockNumber": "0x1",
+                "transactionIndex": "0x0",
+                "gasUsed": "0x1",
+                "effectiveGasPrice": "0x1",
+                "from": f"0x{'11' * 20}",
+                "logs": [log] * 10_000,
+            }
+            return json.dumps({"id": 0, "result": receipt}).encode()
+
+    with served(Wordy("", 1)) as url:
+        node = HttpNode(1, "wordy", Endpoint(url, timeout=10))
+        found = asking.receipts(node, [HASH])
+    mined = found[HASH]
+    assert mined is not None
+    assert mined.block_number == 1
+
+
+def test_a_signing_service_s_answer_has_an_end() -> None:
+    with served(Liar("", 8)) as url, costing(4 * MB), pytest.raises(CannotSign, match="too large"):
+        _ = RemoteSigner(url).address

@@ -1,0 +1,72 @@
+"""What a provider allows a second is shared by all processes."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+
+from chain import gateway
+from chain.gateway.budget import Budget, OverBudget
+from tests.chain.gateway.networks import network, provider
+from tests.evm.node import Node
+from tests.evm.proxy import proxied
+
+
+@pytest.fixture
+def name() -> str:
+    return uuid4().hex
+
+
+def test_processes_share_one_budget(name: str) -> None:
+    one, other = Budget(name, 10), Budget(name, 10)
+    # A second's worth at once, then each in its turn.
+    waits = [budget.take(1) for _ in range(6) for budget in (one, other)]
+    assert waits[:10] == [0.0] * 10
+    assert waits[11] == pytest.approx(0.15, abs=0.1)
+
+
+def test_calls_of_a_batch_count_each(name: str) -> None:
+    budget = Budget(name, 10)
+    assert budget.take(20) == 0.0
+    assert budget.take(1) == pytest.approx(1.0, abs=0.1)
+
+
+def test_whose_turn_comes_too_late_is_not_counted(name: str) -> None:
+    budget = Budget(name, 10)
+    budget.take(100)
+    for _ in range(5):
+        with pytest.raises(OverBudget) as raised:
+            budget.take(1)
+        assert raised.value.wait == pytest.approx(9, abs=0.2)
+
+
+def test_who_has_no_time_doesn_t_wait(name: str) -> None:
+    budget = Budget(name, 10)
+    budget.take(12)
+    with pytest.raises(OverBudget):
+        budget.take(1, longest=0.01)
+
+
+def test_without_redis_a_process_keeps_to_its_share(name: str, settings) -> None:
+    settings.REDIS_URL = "redis://127.0.0.1:9/0"
+    budget = Budget(name, 100)
+    waits = [budget.take(1) for _ in range(35)]
+    assert waits[0] == 0.0
+    assert waits[-1] > 0.2  # a quarter of the rate, after a second's worth
+
+
+@pytest.mark.django_db
+def test_a_provider_over_its_budget_is_left_to_rest_while_another_can_be_asked(node: Node) -> None:
+    network()
+    with proxied(node) as first, proxied(node) as second:
+        provider(first.url, "first", requests_per_second=2)
+        provider(second.url, "second", weight=0)
+
+        def asked(one: gateway.Node) -> str:
+            one.batch([("eth_chainId", ())] * 20)
+            return one.provider
+
+        assert gateway.attempt(31337, asked) == "first"
+        assert gateway.attempt(31337, asked) == "second"
+        assert gateway.health(31337)[0].failures == 0

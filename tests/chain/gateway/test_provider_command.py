@@ -1,0 +1,107 @@
+"""``manage.py chain_provider``: adding, listing and removing endpoints without showing them."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from chain import gateway
+from chain.gateway.endpoints import given_for, socket_urls
+from chain.models import Provider
+from objects import maintenance
+from tests.chain.gateway.networks import network
+from tests.evm.node import Node
+
+pytestmark = pytest.mark.django_db
+ID = 31337
+KEY = "k3yOfTheProviderWhichIsLong"
+
+
+def run(*args: Any) -> str:
+    out = io.StringIO()
+    call_command("chain_provider", *map(str, args), stdout=out)
+    return out.getvalue()
+
+
+def test_an_endpoint_is_added_listed_and_removed(node: Node) -> None:
+    network()
+    url = f"{node.url}/?key={KEY}"
+    said = run("add", ID, "main", "--url", url, "--weight", 7, "--requests-per-second", 50)
+    row = Provider.objects.get()
+    assert (row.name, row.weight, row.requests_per_second, row.batch_size) == ("main", 7, 50, None)
+    assert KEY not in row.url + said
+    assert given_for(ID)[0].url == url
+
+    gateway.attempt(ID, lambda one: one.header("latest"))
+    listed = run("list")
+    assert f"main  (provider, weight 7)  head {node.head}" in listed
+    found = json.loads(run("list", ID, "--json"))[str(ID)]
+    assert (found[0]["name"], found[0]["head"], found[0]["lag"]) == ("main", node.head, 0)
+    assert KEY not in listed + json.dumps(found)
+
+    run("remove", ID, "main")
+    assert not Provider.objects.exists()
+    assert run("list") == f"{ID}\n  no endpoint\n"
+
+
+def test_the_address_is_read_from_standard_input(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{node.url}\n"))
+    run("add", ID, "main", "--socket-url", f"wss://node.example/{KEY}")
+    network()
+    assert given_for(ID)[0].url == node.url
+    assert socket_urls() == {ID: f"wss://node.example/{KEY}"}
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("add", 1, "main", "--url", "{node}"), "It answers for network 31337, not for 1."),
+        (("add", ID, "main", "--url", f"http://127.0.0.1:9/{KEY}"), "It doesn't answer"),
+        (("add", ID, "main", "--url", f"ftp://{KEY}", "--unchecked"), "begins with https://"),
+        (("add", ID, "main", "--url", f"http://me:{KEY}@a.example", "--unchecked"), "begins with"),
+        (("add", ID, "", "--url", "{node}"), "name: expected"),
+        (("add", ID, "main", "--url", "{node}", "--weight", "-1"), "weight: expected"),
+        (("add", ID, "main", "--url", "{node}", "--batch-size", "0"), "limits: expected"),
+        (("add", ID, "main", "--url", "{node}", "--socket-url", f"http://{KEY}"), "wss://"),
+        (("remove", ID, "main"), "The network has no provider main."),
+    ],
+)
+def test_what_is_wrong_is_said_without_the_address(
+    node: Node, args: tuple[Any, ...], said: str
+) -> None:
+    with pytest.raises(CommandError) as raised:
+        run(*(str(arg).replace("{node}", node.url) for arg in args))
+    assert said in str(raised.value)
+    assert KEY not in str(raised.value)
+    assert not Provider.objects.exists()
+
+
+def test_what_is_no_address_is_asked_for_nothing() -> None:
+    with pytest.raises(CommandError, match="address isn't one") as raised:
+        run("add", ID, "main", "--url", f"https://[{KEY}")
+    assert KEY not in str(raised.value)
+    assert not Provider.objects.exists()
+
+
+def test_a_name_is_given_once_in_a_network(node: Node) -> None:
+    run("add", ID, "main", "--url", node.url)
+    with pytest.raises(CommandError, match="a provider main already"):
+        run("add", ID, "main", "--url", node.url)
+    run("add", 5, "main", "--url", "https://node.example/", "--unchecked")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nothing_is_added_during_maintenance(node: Node) -> None:
+    maintenance.on("Back at noon")
+    try:
+        with pytest.raises(CommandError, match="Back at noon"):
+            run("add", ID, "main", "--url", node.url)
+        assert not Provider.objects.exists()
+    finally:
+        maintenance.off()

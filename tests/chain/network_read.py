@@ -1,0 +1,136 @@
+"""A network that is read as it grows, and what must be true of it whatever has happened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+
+from django.utils import timezone
+
+from chain import following
+from chain.following import reader
+from chain.models import Block, Blockchain, ContractEvent, Cursor, OutboxEntry, SmartContract
+from chain.rules import contracts_changed
+from objects.core.names import new_object_id
+from tests.evm.artefacts import Contract
+from tests.evm.node import Node
+from tests.evm.proxy import Proxy, proxied
+
+Identity = tuple[str, int]
+"""Hash of the block and index of the log in it."""
+
+
+@dataclass
+class Network:
+    """A network with a contract, behind a proxy."""
+
+    node: Node
+    proxy: Proxy
+    gem: Contract
+
+    @property
+    def network_id(self) -> int:
+        return self.node.chain_id
+
+    @property
+    def cursor(self) -> Cursor:
+        return Cursor.objects.get(pk=self.network_id)
+
+    def follow(self) -> Cursor:
+        """Read what there is; where the cursor is then."""
+        following.follow(self.network_id)
+        return self.cursor
+
+    def requests(self) -> int:
+        """How many requests it takes to read what there is."""
+        self.proxy.forget_counts()
+        following.follow(self.network_id)
+        return self.proxy.requests
+
+    def send(self, count: int = 1) -> str:
+        """A transaction with so many logs, for the next block."""
+        return self.gem.transact("spam", count, gas=5_000_000)
+
+    def mint(self, count: int = 1) -> None:
+        """A block with so many logs."""
+        sent = self.send(count)
+        self.node.mine()
+        assert self.node.receipt(sent) is not None
+
+    def shown(self) -> set[Identity]:
+        """The events that clients see."""
+        found = ContractEvent.objects.filter(canonical=True, network_id=str(self.network_id))
+        return {*found.values_list("block_hash", "log_index")}
+
+    def on_chain(self) -> set[Identity]:
+        """The same as the node says it, of the blocks that are followed."""
+        first = (self.cursor.began_at or 0) + 1
+        logs = self.node.logs(first, address=self.gem.address) if self.node.head >= first else []
+        return {(log["blockHash"], int(log["logIndex"], 16)) for log in logs}
+
+    def told(self) -> set[Identity]:
+        """What a subscriber knows who has applied the whole outbox, each row in its turn."""
+        columns = ("object_id", "block_hash", "log_index")
+        place = {row[0]: row[1:] for row in ContractEvent.objects.values_list(*columns)}
+        rows = OutboxEntry.objects.filter(network_id=self.network_id).order_by("seq")
+        known: set[Identity] = set()
+        seqs = []
+        for seq, op, event_id in rows.values_list("seq", "op", "event_id"):
+            seqs.append(seq)
+            one = place[event_id]
+            assert (one in known) == (op == "removed"), "told twice, or taken back twice"
+            (known.discard if op == "removed" else known.add)(one)
+        assert seqs == list(range(1, len(seqs) + 1))
+        assert self.cursor.outbox == len(seqs)
+        return known
+
+    def check(self) -> None:
+        """Everything is as on the chain: events, outbox, headers, cursor."""
+        truth = self.on_chain()
+        assert self.shown() == truth
+        assert self.told() == truth
+        cursor = self.cursor
+        assert cursor.number == self.node.head
+        assert cursor.hash == self.node.block()["hash"]
+        blocks = Block.objects.filter(network_id=self.network_id, canonical=True)
+        chain = list(blocks.order_by("number").values_list("number", "hash", "parent_hash"))
+        for (number, hash_, _), (after, _, parent) in pairwise(chain):
+            assert after > number
+            assert after != number + 1 or parent == hash_
+
+
+@contextmanager
+def network(node: Node, **settings: int) -> Iterator[Network]:
+    """The network of a node, whose first look is still to come; its blocks are mined by hand.
+    ``settings`` are columns of it."""
+    with proxied(node) as proxy:
+        Blockchain.objects.create(
+            **_object(), network_id=node.chain_id, rpc_endpoint=proxy.url, **settings
+        )
+        reader.forget()
+        gem = node.deployed("Gem")
+        node.automine(False)
+        yield Network(node, proxy, gem)
+
+
+def listen(world: Network, contract: Contract | None = None, name: str = "Gem") -> SmartContract:
+    """Register a contract; the network's own if none is given."""
+    contract = contract or world.gem
+    made = SmartContract.objects.create(
+        **_object(),
+        name=name,
+        address=contract.address,
+        network_id=world.network_id,
+        abi=[*contract.abi],
+        start_block=0,
+        listening=True,
+    )
+    contracts_changed({"networkId": world.network_id})
+    return made
+
+
+def _object() -> dict[str, object]:
+    now = timezone.now()
+    return {"object_id": new_object_id(), "created_at": now, "updated_at": now}

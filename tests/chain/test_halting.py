@@ -1,0 +1,166 @@
+"""A chain that is another one below what is final halts its network, and nothing is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from chain import backfilling, following
+from chain.models import Block, Blockchain, ContractEvent, OutboxEntry, Reorganisation
+from tests.chain.gateway.networks import provider
+from tests.chain.network_read import Network, listen, network
+from tests.evm.node import Node, running_node
+from tests.evm.proxy import proxied
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def world(node: Node) -> Iterator[Network]:
+    """A network read up to its head, with events in final blocks and in others."""
+    with network(node) as world:
+        listen(world)
+        world.follow()
+        for _ in range(5):
+            node.mine(19)
+            world.mint(2)
+        world.follow()
+        following.reader.forget()
+        world.follow()
+        world.check()
+        assert world.cursor.finalized == node.head - 64
+        yield world
+
+
+def remembered(world: Network) -> tuple[object, ...]:
+    events = ContractEvent.objects.order_by("pk").values_list("pk", "canonical")
+    blocks = Block.objects.order_by("number").values_list("hash", "canonical")
+    return list(events), list(blocks), OutboxEntry.objects.count(), world.cursor.number
+
+
+def test_a_reorganisation_below_what_is_final_halts_the_network(world: Network) -> None:
+    was = remembered(world)
+    final = world.cursor.finalized
+    world.node.reorg(66)
+    world.node.mine(3)
+    halted = world.follow().halted
+    assert halted is not None
+    assert f"block {final}" in halted
+    assert world.proxy.url not in halted
+    assert remembered(world) == was
+    assert not Reorganisation.objects.exists()
+    assert world.requests() == 0
+
+
+def test_a_network_that_begins_anew_is_halted(world: Network) -> None:
+    was = remembered(world)
+    world.node.rpc("anvil_reset")
+    world.node.mine(5)
+    assert world.follow().halted is not None
+    assert remembered(world) == was
+
+
+def test_64_blocks_are_not_too_many(world: Network) -> None:
+    world.node.reorg(64, [(world.gem.request("spam", 1), 3)])
+    assert world.follow().halted is None
+    world.check()
+
+
+def test_what_was_not_final_when_it_was_read_may_change_though_others_are_by_now(
+    world: Network,
+) -> None:
+    """The service was away while the last blocks that it had read changed, and became final."""
+    world.node.reorg(3, [(world.gem.request("spam", 4), 1)])
+    world.node.mine(100)
+    following.reader.forget()
+    assert world.follow().halted is None
+    world.follow()
+    world.check()
+
+
+def test_a_halted_network_goes_on_where_it_was(world: Network) -> None:
+    """Its provider was the node of another chain for a while."""
+    with running_node(world.network_id) as other:
+        other.mine(world.node.head + 5)
+        Blockchain.objects.update(rpc_endpoint=other.url)
+        assert world.follow().halted is not None
+    world.proxy.forget_counts()
+    Blockchain.objects.update(rpc_endpoint=world.proxy.url)
+    world.mint(1)
+    world.follow()
+    assert world.proxy.calls["eth_getLogs"] == 0
+    said = StringIO()
+    call_command("chain_resume", str(world.network_id), stdout=said)
+    assert "goes on" in said.getvalue()
+    world.follow()
+    world.check()
+    assert world.cursor.halted is None
+
+
+def test_a_halted_network_goes_on_from_a_lower_block(world: Network) -> None:
+    fork = world.node.head - 66
+    world.node.reorg(66, [(world.gem.request("spam", 3), 10)])
+    world.node.mine(1)
+    assert world.follow().halted is not None
+    with pytest.raises(CommandError, match="another one than was read"):
+        call_command("chain_resume", str(world.network_id), "--unwind-to", str(fork + 1))
+    assert world.cursor.halted is not None
+    said = StringIO()
+    call_command("chain_resume", str(world.network_id), "--unwind-to", str(fork), stdout=said)
+    assert str(fork) in said.getvalue()
+    assert world.cursor.halted is None
+    world.follow()
+    world.check()
+
+
+def test_a_development_chain_that_was_thrown_away_is_read_anew(world: Network) -> None:
+    world.node.rpc("anvil_reset")
+    world.node.automine(True)
+    assert world.node.deployed("Gem").address == world.gem.address
+    world.node.automine(False)
+    world.mint(2)
+    world.follow()
+    said = StringIO()
+    call_command("chain_resume", str(world.network_id), "--anew", stdout=said)
+    assert "anew" in said.getvalue()
+    assert world.told() == set()
+    world.mint(1)
+    world.follow()
+    world.mint(3)
+    world.follow()
+    assert world.cursor.halted is None
+    world.check()
+    while backfilling.advance(world.network_id):
+        pass
+    assert len(world.shown()) == 6
+
+
+def test_only_what_is_halted_is_resumed(world: Network) -> None:
+    with pytest.raises(CommandError, match="not halted"):
+        call_command("chain_resume", str(world.network_id))
+    with pytest.raises(CommandError, match="not followed"):
+        call_command("chain_resume", "424242")
+    with pytest.raises(CommandError, match="read up to"):
+        call_command("chain_resume", str(world.network_id), "--unwind-to", "9999")
+
+
+def test_a_provider_of_another_chain_is_outvoted_by_one_that_is_right(world: Network) -> None:
+    """Two chains of one id: one provider has been set up for the wrong one."""
+    with running_node(world.network_id) as other, proxied(other) as wrong:
+        other.mine(world.node.head + 5)
+        provider(wrong.url, "wrong", world.network_id, weight=1000)
+        right = provider(world.proxy.url, "right", world.network_id, weight=0)
+        world.mint(1)
+        world.follow()
+        assert world.cursor.halted is None
+        world.proxy.refuse()
+        world.follow()
+        assert world.cursor.halted is None
+        assert "another one at block" in str(world.cursor.trouble)
+        world.proxy.accept()
+        right.delete()
+        world.follow()
+        assert world.cursor.halted is not None

@@ -1,0 +1,164 @@
+"""Events are stored exactly once, and subscribers are told in the order of the chain."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import Any
+
+import pytest
+from django.db import transaction
+
+from chain.core.events import EventRow
+from chain.models import ContractEvent, OutboxEntry
+from chain.storing import remove_events, store_events
+from tests.rest import Api
+from tests.threads import at_once
+
+pytestmark = pytest.mark.django_db
+
+NETWORK = 31337
+ADDRESS = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
+
+
+def row(block: int, index: int = 0, fork: str = "a", **changed: Any) -> EventRow:
+    values = {
+        "contract_name": "Gem",
+        "event_name": "Transfer",
+        "address": ADDRESS,
+        "transaction_hash": f"0x{block:062x}{index:02x}",
+        "block_number": block,
+        "block_hash": f"0x{fork}{block:063x}",
+        "log_index": index,
+        "transaction_index": 0,
+        "ordinal": 0,
+        "args": '{"tokenId":"1"}',
+    }
+    return EventRow(**values | changed)
+
+
+MANY = [row(block, index) for block in range(100, 110) for index in range(30)]
+
+
+def outbox() -> list[tuple[int, str, dict[str, Any]]]:
+    rows = OutboxEntry.objects.filter(network_id=NETWORK).order_by("seq")
+    return [(one.seq, one.op, json.loads(one.payload)) for one in rows]
+
+
+def places() -> list[tuple[int, str, int, int]]:
+    return [(seq, op, payload["blockNumber"], payload["logIndex"]) for seq, op, payload in outbox()]
+
+
+def test_what_is_stored_again_is_there_once_and_is_told_once() -> None:
+    rows = [row(1), row(2), row(2, 1)]
+    assert store_events(NETWORK, rows, after_seq=0) == 3
+    ids = set(ContractEvent.objects.values_list("object_id", flat=True))
+    assert store_events(NETWORK, [*rows, row(3)], after_seq=3) == 1
+    assert store_events(NETWORK, [], after_seq=4) == 0
+    assert ContractEvent.objects.count() == 4
+    assert ids < set(ContractEvent.objects.values_list("object_id", flat=True))
+    assert places() == [
+        (1, "added", 1, 0),
+        (2, "added", 2, 0),
+        (3, "added", 2, 1),
+        (4, "added", 3, 0),
+    ]
+
+
+def test_a_log_that_stands_twice_in_one_answer_is_stored_once() -> None:
+    assert store_events(NETWORK, [row(1), row(1)], after_seq=0) == 1
+
+
+def test_rows_in_any_order_are_told_in_the_order_of_the_chain() -> None:
+    store_events(NETWORK, [row(3), row(1, 1), row(1, 0), row(2)], after_seq=10)
+    assert [place[2:] for place in places()] == [(1, 0), (1, 1), (2, 0), (3, 0)]
+    assert [place[0] for place in places()] == [11, 12, 13, 14]
+
+
+@pytest.mark.parametrize("count", [1, 300])
+def test_history_is_told_to_nobody(count: int) -> None:
+    assert store_events(NETWORK, MANY[:count], after_seq=None) == count
+    assert store_events(NETWORK, MANY[:count], after_seq=None) == 0
+    assert places() == []
+
+
+def test_many_at_once_are_stored_as_few_are() -> None:
+    strange = row(9, contract_name="a\tb\\", event_name=None, args='{"note":"\\t, \\\\"}')
+    rows = [*MANY, strange, MANY[0]]
+    assert store_events(NETWORK, rows, after_seq=0) == 301
+    assert store_events(NETWORK, rows, after_seq=301) == 0
+    ids = dict(ContractEvent.objects.values_list("transaction_hash", "object_id"))
+    kept = ContractEvent.objects.get(block_number=9)
+    assert (kept.contract_name, kept.event_name, kept.args) == ("a\tb\\", None, {"note": "\t, \\"})
+    assert remove_events(NETWORK, 0, after_seq=301) == 301
+    assert store_events(NETWORK, rows, after_seq=602) == 301
+    assert [seq for seq, *_ in places()] == [*range(1, 904)]
+    now = ContractEvent.objects.filter(canonical=True)
+    assert dict(now.values_list("transaction_hash", "object_id")) == ids
+
+
+def test_what_is_removed_is_told_last_first_and_comes_back_as_itself() -> None:
+    rows = [row(1), row(2), row(2, 1), row(3)]
+    store_events(NETWORK, rows, after_seq=0)
+    ids = dict(ContractEvent.objects.values_list("transaction_hash", "object_id"))
+    assert remove_events(NETWORK, 1, after_seq=4) == 3
+    assert remove_events(NETWORK, 1, after_seq=7) == 0
+    assert places()[4:] == [(5, "removed", 3, 0), (6, "removed", 2, 1), (7, "removed", 2, 0)]
+    assert ContractEvent.objects.filter(canonical=True).count() == 1
+    other = [row(2, fork="b"), row(3, fork="b")]
+    assert store_events(NETWORK, other, after_seq=7) == 2
+    remove_events(NETWORK, 1, after_seq=9)
+    assert store_events(NETWORK, rows, after_seq=11) == 3
+    now = ContractEvent.objects.filter(canonical=True)
+    assert dict(now.values_list("transaction_hash", "object_id")) == ids
+
+
+def test_networks_do_not_meet() -> None:
+    store_events(NETWORK, [row(1)], after_seq=0)
+    assert store_events(1, [row(1)], after_seq=0) == 1
+    assert remove_events(1, 0, after_seq=1) == 1
+    assert ContractEvent.objects.filter(canonical=True, network_id=str(NETWORK)).count() == 1
+
+
+def test_what_is_told_is_what_clients_read(client: Api) -> None:
+    strange = row(
+        7, event_name=None, args='{"note":"tab\\t, \\\\ and \\u2028"}', contract_name="a\tb\\"
+    )
+    store_events(NETWORK, [row(6, 3), strange], after_seq=0)
+    read = client.get("/classes/ContractEvent?order=blockNumber").json["results"]
+    told = [payload for _, _, payload in outbox()]
+    assert [one.pop("ordinal") for one in told] == [0, 0]
+    assert told == read
+    assert read[0]["args"] == {"tokenId": "1"}
+    assert "eventName" not in read[1]
+    assert read[1]["contractName"] == "a\tb\\"
+    assert read[1]["args"] == {"note": "tab\t, \\ and \u2028"}
+
+
+def test_a_hash_can_not_be_more_than_one_column() -> None:
+    broken = row(1, transaction_hash="0x1\t2")
+    with pytest.raises(ValueError, match="hash"):
+        store_events(NETWORK, [*MANY, broken], after_seq=0)
+    assert store_events(NETWORK, [row(2)], after_seq=0) == 1
+
+
+def test_what_the_caller_undoes_is_not_stored() -> None:
+    with transaction.atomic():
+        store_events(NETWORK, [row(1)], after_seq=0)
+        transaction.set_rollback(True)
+    assert not ContractEvent.objects.exists()
+    assert store_events(NETWORK, [row(1)], after_seq=0) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_those_who_store_the_same_at_once_store_it_once() -> None:
+    rows = [row(block, index) for block in range(20) for index in range(20)]
+
+    def store(number: int) -> int:
+        chosen = rows if number % 2 else rows[::-1]
+        with transaction.atomic():
+            return store_events(NETWORK, chosen, after_seq=0)
+
+    counts = at_once([partial(store, number) for number in range(6)])
+    assert sorted(counts) == [0, 0, 0, 0, 0, 400]
+    assert ContractEvent.objects.count() == OutboxEntry.objects.count() == 400

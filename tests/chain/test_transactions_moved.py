@@ -1,0 +1,283 @@
+"""Transactions in blocks that are gone: looked for, moved, pending again; and how certain it is
+that the others stay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from chain import monitor
+from chain.core.names import checksummed
+from chain.core.transitions import PENDING
+from chain.gateway.pool import forget
+from chain.gateway.web3_library import eth_account
+from chain.models import Block, Blockchain, Cursor, Transaction
+from tests.chain.followed import Followed, follow, mining_by_hand, network, paid, read_block
+from tests.evm import faults
+from tests.evm.node import Node
+from tests.evm.proxy import proxied
+from tests.rest import MASTER, Api
+
+pytestmark = pytest.mark.django_db
+
+KEY = "0x" + "11" * 32
+
+
+@pytest.fixture
+def known(db: None, node: Node) -> Iterator[Node]:
+    """A node whose network the service knows; the test mines."""
+    forget()
+    network(node.chain_id, node.url)
+    with mining_by_hand(node):
+        yield node
+
+
+def raw(node: Node) -> str:
+    """A signed transaction, which can be sent to one fork after the other."""
+    account = eth_account().Account.from_key(KEY).address
+    node.give(account)
+    return node.signed(KEY, {"to": checksummed(node.accounts[9]), "gas": 21_000, "value": 1})
+
+
+def included(node: Node, sent: str) -> Followed:
+    """One that a block has ended."""
+    one = follow(node.chain_id, sent)
+    assert read_block(node.chain_id, node.mine()) == 1
+    assert one.status == "confirmed"
+    return one
+
+
+# -- Reorganisations ------------------------------------------------------------------------------
+
+
+def test_the_same_transaction_in_another_block_is_one_record_moved_in_place(known: Node) -> None:
+    signed = raw(known)
+    before = known.snapshot()
+    one = included(known, known.send_raw(signed))
+    old = one.wire
+    known.revert(before)
+    known.mine(2)
+    again = known.send_raw(signed)
+    assert again == old["hash"]
+    assert monitor.on_reorganisation(known.chain_id, old["blockNumber"] - 1) == 1
+    assert one.status == "confirmed", "until a node has said where it is"
+    height = known.mine()
+    assert read_block(known.chain_id, height) == 1
+    receipt = known.mined(again)
+    assert Transaction.objects.count() == 1
+    assert one.get("status", "blockNumber", "blockHash", "reorgCount", "finality") == (
+        "confirmed",
+        height,
+        receipt["blockHash"],
+        1,
+        "included",
+    )
+    assert height == old["blockNumber"] + 2
+    assert one.due is None
+    assert one.wire["createdAt"] == old["createdAt"]
+
+
+def test_it_is_also_found_without_its_block(known: Node) -> None:
+    signed = raw(known)
+    before = known.snapshot()
+    one = included(known, known.send_raw(signed))
+    known.revert(before)
+    known.mine(2)
+    known.send_raw(signed)
+    height = known.mine()
+    monitor.on_reorganisation(known.chain_id, one.wire["blockNumber"] - 1)
+    one.check(3600)
+    assert one.get("status", "blockNumber", "reorgCount", "attempts") == ("confirmed", height, 1, 0)
+
+
+def test_one_that_is_in_no_block_any_more_is_pending_again(known: Node) -> None:
+    signed = raw(known)
+    one = included(known, known.send_raw(signed))
+    height = one.wire["blockNumber"]
+    known.reorg(1)
+    assert monitor.on_reorganisation(known.chain_id, height - 1) == 1
+    later = 2 * 3600
+    assert one.check(later) == 1
+    assert one.get("status", "blockNumber", "gasUsed", "finality", "reorgCount", "attempts") == (
+        "pending",
+        None,
+        None,
+        "orphaned",
+        1,
+        0,
+    )
+    assert one.wire["from"] == eth_account().Account.from_key(KEY).address, "what it is stays known"
+    assert one.due == later + 15
+    one.check(later + 3600)
+    assert one.get("status", "attempts") == ("pending", 1), "its hour begins anew"
+    known.send_raw(signed)
+    read_block(known.chain_id, known.mine())
+    assert one.get("status", "reorgCount", "finality") == ("confirmed", 1, "included")
+
+
+def test_a_block_that_comes_back_changes_nothing(known: Node) -> None:
+    one = included(known, paid(known))
+    before = one.wire
+    monitor.on_reorganisation(known.chain_id, before["blockNumber"] - 1)
+    one.check(60)
+    assert one.wire == before
+    assert one.due is None
+
+
+def test_only_what_lay_above_the_fork_is_looked_for(known: Node) -> None:
+    below = included(known, paid(known))
+    above = included(known, paid(known))
+    other = follow(known.chain_id + 1, "0x" + "cd" * 32)
+    assert monitor.on_reorganisation(known.chain_id, below.wire["blockNumber"]) == 1
+    assert (below.due, above.due is None) == (None, False)
+    assert other.due == 0
+
+
+def test_by_the_letter_of_the_specification_only_other_fields_change(
+    known: Node, settings: Any
+) -> None:
+    settings.SERVICE = {**settings.SERVICE, "REORG_REOPEN": False}
+    one = included(known, paid(known))
+    names = ("status", "blockNumber", "blockHash", "gasUsed", "effectiveGasPrice", "attempts")
+    before = one.get(*names)
+    known.reorg(1)
+    monitor.on_reorganisation(known.chain_id, one.wire["blockNumber"] - 1)
+    one.check(60)
+    assert one.get(*names) == before
+    assert one.get("finality", "reorgCount") == ("orphaned", 1)
+    assert one.due is None
+
+
+def test_by_the_letter_a_block_that_comes_back_is_its_block_again(
+    known: Node, settings: Any
+) -> None:
+    settings.SERVICE = {**settings.SERVICE, "REORG_REOPEN": False}
+    one = included(known, paid(known))
+    Transaction.objects.update(finality="orphaned")
+    assert read_block(known.chain_id, one.wire["blockNumber"]) == 1
+    assert one.wire["finality"] == "included"
+
+
+def test_a_late_receipt_that_somebody_has_brought_along_disturbs_nothing(known: Node) -> None:
+    sent = paid(known)
+    body = {"hash": sent, "networkId": known.chain_id, "lateReceipt": {"own": 1}}
+    Api(MASTER).make("Transaction", **body, status="stalled")
+    assert read_block(known.chain_id, known.mine()) == 1
+    (found,) = Api(MASTER).results("Transaction")
+    assert (found["status"], found["lateReceipt"]["status"]) == ("stalled", "confirmed")
+
+
+def test_a_receipt_of_a_block_that_the_reader_never_had_is_found_out(known: Node) -> None:
+    one = follow(known.chain_id, paid(known))
+    height = known.mine()
+    one.check()
+    assert one.status == "confirmed"
+    known.reorg(1)
+    read_block(known.chain_id, height)
+    assert one.due is not None
+    one.check(60)
+    assert one.get("status", "finality") == (PENDING, "orphaned")
+
+
+def test_receipts_of_another_block_than_the_one_that_is_read_are_left_alone(known: Node) -> None:
+    """The chain moves between the header and the receipt."""
+    one = follow(known.chain_id, paid(known))
+    height = known.mine()
+    with proxied(known) as proxy:
+        Blockchain.objects.update(rpc_endpoint=proxy.url)
+        forget()
+        other = {"blockHash": "0x" + "ee" * 32}
+        proxy.on("eth_getTransactionReceipt", faults.altered(lambda found: found | other))
+        assert read_block(known.chain_id, height) == 0
+        proxy.on("eth_getTransactionReceipt", faults.gives(None))
+        assert read_block(known.chain_id, height) == 0
+        proxy.on("eth_getTransactionReceipt", faults.fails(-32000, "no such receipt"))
+        assert read_block(known.chain_id, height) == 0
+        assert one.get("status", "attempts") == ("pending", 0)
+        proxy.be_good()
+        assert read_block(known.chain_id, height) == 1
+
+
+# -- Finality -------------------------------------------------------------------------------------
+
+
+def test_what_is_included_becomes_safe_and_then_final(known: Node) -> None:
+    Blockchain.objects.update(finality_depth=10)
+    one = included(known, paid(known))
+    height = one.wire["blockNumber"]
+    assert monitor.finalize(known.chain_id) == 0
+    assert one.wire["finality"] == "included"
+    known.mine(5)
+    assert monitor.finalize(known.chain_id) == 1
+    assert one.wire["finality"] == "safe"
+    known.mine(4)
+    assert monitor.finalize(known.chain_id) == 0
+    known.mine(1)
+    assert monitor.finalize(known.chain_id) == 1
+    assert one.get("finality", "status", "blockNumber") == ("finalized", "confirmed", height)
+    assert monitor.on_reorganisation(known.chain_id, 0) == 0, "final is final"
+    assert one.due is None
+
+
+def test_the_node_s_tags_are_asked_where_a_network_has_no_depth(known: Node) -> None:
+    one = included(known, paid(known))
+    known.mine(100)
+    monitor.finalize(known.chain_id)
+    assert int(known.block("finalized")["number"], 16) >= one.wire["blockNumber"]
+    assert one.wire["finality"] == "finalized"
+
+
+def test_nodes_without_tags_are_judged_by_depth(known: Node) -> None:
+    with proxied(known) as proxy:
+        Blockchain.objects.update(rpc_endpoint=proxy.url)
+        forget()
+        without = faults.only_if(
+            lambda call: call.params[0] in ("safe", "finalized"), faults.fails(-32602, "no tags")
+        )
+        proxy.on("eth_getBlockByNumber", without)
+        one = included(known, paid(known))
+        known.mine(32)
+        monitor.finalize(known.chain_id)
+        assert one.wire["finality"] == "safe"
+        known.mine(32)
+        monitor.finalize(known.chain_id)
+        assert one.wire["finality"] == "finalized"
+
+
+def test_nobody_is_asked_while_nothing_waits(known: Node) -> None:
+    with proxied(known) as proxy:
+        Blockchain.objects.update(rpc_endpoint=proxy.url, finality_depth=1)
+        forget()
+        follow(known.chain_id, paid(known))
+        assert monitor.finalize(known.chain_id) == 0
+        assert proxy.requests == 0
+
+
+def test_what_lies_in_another_block_than_the_chain_s_is_never_called_final(known: Node) -> None:
+    Blockchain.objects.update(finality_depth=1)
+    one = included(known, paid(known))
+    known.reorg(1)
+    known.mine(10)
+    assert monitor.finalize(known.chain_id) == 0
+    assert one.wire["finality"] == "included"
+    one.check(60)
+    assert one.get("status", "finality", "reorgCount") == ("pending", "orphaned", 1)
+
+
+def test_the_reader_s_blocks_and_heights_spare_the_node(known: Node) -> None:
+    one = included(known, paid(known))
+    height, block_hash = one.get("blockNumber", "blockHash")
+    common = {"network_id": known.chain_id, "timestamp": 0, "parent_hash": "0x"}
+    Block.objects.create(number=height, hash=block_hash, **common)
+    with proxied(known) as proxy:
+        Blockchain.objects.update(rpc_endpoint=proxy.url)
+        forget()
+        seen = {"head": height + 50, "safe": height, "finalized": height}
+        Cursor.objects.create(
+            network_id=known.chain_id, looked_at=Transaction.objects.get().created_at, **seen
+        )
+        assert monitor.finalize(known.chain_id) == 1
+        assert not proxy.calls.keys() & {"eth_getBlockByNumber", "eth_getTransactionReceipt"}
+    assert one.wire["finality"] == "finalized"

@@ -1,0 +1,50 @@
+"""What differs between what is stored and what the chain says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from chain.core.comparing import Content, Identity, compare, identity_of
+from chain.core.events import EventRow
+
+
+def row(block: int, index: int = 0, **changed: Any) -> EventRow:
+    values = {
+        "contract_name": "Gem",
+        "event_name": "Transfer",
+        "address": "0x01",
+        "transaction_hash": f"0x{block:x}",
+        "block_number": block,
+        "block_hash": f"0xb{block:x}",
+        "log_index": index,
+        "transaction_index": 0,
+        "ordinal": index,
+        "args": '{"to":"0x02","tokenId":"1"}',
+    }
+    return EventRow(**values | changed)
+
+
+def stored(*rows: EventRow) -> dict[Identity, Content]:
+    return {
+        identity_of(one): Content(*[getattr(one, name) for name in Content._fields]) for one in rows
+    }
+
+
+def test_what_is_stored_as_it_is_does_not_differ() -> None:
+    assert not compare(stored(row(1), row(2)), [row(1), row(2)])
+
+
+def test_the_order_of_keys_and_the_name_of_the_contract_do_not_count() -> None:
+    other = row(1, args='{"tokenId": "1", "to": "0x02"}', contract_name="Old")
+    assert not compare(stored(other), [row(1)])
+
+
+def test_what_is_missing_superfluous_and_different_is_told() -> None:
+    orphan = msgspec.structs.replace(row(3), block_hash="0xother")
+    found = compare(stored(row(1), row(2, args="{}"), orphan), [row(1), row(2), row(3), row(4)])
+    assert found.missing == [row(3), row(4)]
+    assert found.superfluous == [(3, 0, "0xother")]
+    assert found.different == [row(2)]
+    assert found.blocks() == [2, 3, 4]
