@@ -1,0 +1,73 @@
+"""The triggers that capture changes, and whether a class is captured at the moment.
+
+Generic classes have theirs from the table that they are partitions of. Each table of a model gets
+three, one for each kind of statement: PostgreSQL hands them all rows of the statement at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django.db import transaction
+
+from backend.logs import get_logger
+from objects import registry
+from objects.database import fetch
+from objects.sql import literal
+
+_ROWS: Final = {
+    "insert": "NEW TABLE AS new_rows",
+    "update": "OLD TABLE AS old_rows NEW TABLE AS new_rows",
+    "delete": "OLD TABLE AS old_rows",
+}
+_MISSING = """
+SELECT g.class_name, g.relation, e.event, g.arguments
+FROM unnest(%s::text[], %s::text[], %s::text[]) AS g(class_name, relation, arguments)
+CROSS JOIN unnest(%s::text[]) AS e(event)
+WHERE to_regclass(g.relation) IS NOT NULL AND to_regproc('objects_change_of_statement') IS NOT NULL
+AND NOT EXISTS (
+    SELECT FROM pg_trigger t
+    WHERE t.tgrelid = to_regclass(g.relation) AND t.tgname = 'objects_change_' || e.event
+    AND strpos(pg_get_triggerdef(t.oid), '_of_statement(' || g.arguments || ')') > 0)
+"""
+
+log = get_logger("changes")
+
+
+def install(**_: Any) -> None:
+    """Give the tables of model-backed classes the triggers that they lack.
+
+    After migrations, and whenever the service is prepared: a deployment may offer a model that has
+    its table already. Tables that aren't there yet are left out.
+    """
+    classes = registry.model_storage()
+    arguments = [_arguments(name, shown_if) for name, (_, shown_if) in classes.items()]
+    relations = [relation for relation, _ in classes.values()]
+    with transaction.atomic():
+        for class_name, relation, event, given in fetch(
+            _MISSING, ([*classes], relations, arguments, [*_ROWS]), prepare=False
+        ):
+            fetch(
+                f"CREATE OR REPLACE TRIGGER objects_change_{event} AFTER {event} ON {relation}"
+                f" REFERENCING {_ROWS[event]} FOR EACH STATEMENT"
+                f" EXECUTE FUNCTION objects_change_of_statement({given})",
+                (),
+                prepare=False,
+            )
+            log.debug("changes are captured", class_name=class_name, statement=event)
+
+
+def _arguments(class_name: str, shown_if: str | None) -> str:
+    names = [class_name] if shown_if is None else [class_name, shown_if]
+    return ", ".join(map(literal, names))
+
+
+def is_wanted(class_name: str) -> bool:
+    """Whether changes of the class are captured at the moment."""
+    return bool(
+        fetch(
+            "SELECT FROM objects_interest WHERE class_name = %s AND until > statement_timestamp()",
+            (class_name,),
+            prepare=True,
+        )
+    )

@@ -1,0 +1,123 @@
+"""Captured rows as objects."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from objects import registry
+from objects.core.schema import empty_schema
+from objects.database import Row, fetch
+from objects.models import GENERIC_TABLE
+from objects.records import Record
+from objects.rows import object_columns
+from objects.tables import ClassTable
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One committed change of one object.
+
+    ``before`` is None if there was no object (or none that its class shows), ``after`` if there is
+    none any more. ``table`` is the class as it was when this was read, or later. ``at`` is when the
+    change was written, in seconds since the epoch.
+    """
+
+    table: ClassTable
+    object_id: str
+    before: Record | None
+    after: Record | None
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a captured change is, of which class, and how many bytes it has."""
+
+    txid: str
+    seq: int
+    class_name: str
+    is_generic: bool
+    size: int
+
+
+_HEAD: Final = 6  # columns before those of the images; the last three are the class's
+_IMAGE: Final = 6  # columns of an image: a ``records.StoredRow``
+
+
+_ANY: Final = ClassTable("", 0, 0, GENERIC_TABLE, empty_schema("Any"))
+
+
+def changes_at(places: Sequence[Place]) -> dict[int, Change | None] | None:
+    """The changes at these places, by their numbers; None for what nobody would see.
+
+    That is a change of a class that has been dropped since, or of columns that are the service's
+    own. The result is None if some of the places are empty by now.
+    """
+    found: dict[int, Change | None] = {}
+    tables: dict[tuple[str, ...], ClassTable | None] = {}
+    for class_name in {None if place.is_generic else place.class_name for place in places}:
+        of_class = [
+            place
+            for place in places
+            if (place.is_generic if class_name is None else place.class_name == class_name)
+        ]
+        keys = ([place.txid for place in of_class], [place.seq for place in of_class])
+        if class_name is None:
+            rows = fetch(_statement(_ANY), keys, prepare=True)
+        else:
+            table = registry.find(class_name)
+            assert table is not None, "a class of a model is always there"
+            rows = fetch(_statement(table), (*keys, class_name), prepare=True)
+        if len(rows) < len(of_class):
+            return None
+        for row in rows:
+            seen = row[3:_HEAD]
+            if seen not in tables:
+                tables[seen] = None if seen[0] is None else _current(*seen)
+            found[int(row[0])] = _change(row, tables[seen], is_generic=class_name is None)
+    return found
+
+
+def _statement(table: ClassTable) -> str:
+    """The statement that reads images of this class, as rows of its table.
+
+    ``_ANY`` stands for all generic classes, whose tables have the same columns.
+    """
+    is_class = "c.id = i.class_id" if table is _ANY else "c.name = %s"
+    return (
+        "SELECT i.seq, i.object_id, extract(epoch FROM i.at), c.name, c.id, c.version,"
+        f" {object_columns(table, '(i.before)')}, {object_columns(table, '(i.after)')}"
+        " FROM (SELECT h.seq, h.object_id, h.at, h.class_id,"
+        f" jsonb_populate_record(NULL::{table.storage}, h.before) AS before,"
+        f" jsonb_populate_record(NULL::{table.storage}, h.after) AS after"
+        # One look at the index for each, whatever is thought of the table's size.
+        " FROM unnest(%s::xid8[], %s::bigint[]) AS k(txid, seq) CROSS JOIN LATERAL"
+        " (SELECT * FROM objects_change h WHERE h.txid = k.txid AND h.seq = k.seq OFFSET 0) h"
+        " OFFSET 0) i"
+        f" LEFT JOIN objects_class c ON {is_class}"
+    )
+
+
+def _change(row: Row, table: ClassTable | None, *, is_generic: bool) -> Change | None:
+    _, object_id, at = row[:3]
+    before, after = row[_HEAD : _HEAD + _IMAGE], row[_HEAD + _IMAGE :]
+    if table is None or (before == after and not is_generic):
+        return None
+    return Change(
+        table,
+        object_id,
+        None if before[0] is None else Record(table, before),
+        None if after[0] is None else Record(table, after),
+        float(at),
+    )
+
+
+def _current(class_name: str, class_id: str, version: str) -> ClassTable | None:
+    """The class as it was when the statement saw this version, or later; None if it is gone."""
+    table = registry.find(class_name)
+    if table is None or (table.class_id, table.version) != (int(class_id), int(version)):
+        registry.forget(class_name)
+        table = registry.find(class_name)
+    return table if table is not None and table.class_id == int(class_id) else None

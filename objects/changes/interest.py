@@ -1,0 +1,89 @@
+"""Which classes are wanted, by whom it doesn't matter, and whether that has held all the time.
+
+A class is wanted while its row of ``objects_interest`` has not run out. ``since`` is when it began
+to be, and the row's identity: whoever finds another one, or none, has missed something in between.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from objects import registry
+from objects.database import fetch
+
+WANTED_FOR: Final = 60.0
+"""Seconds for which a class is captured after ``Reader.want`` has named it."""
+
+# A row that has almost run out counts as gone: until it is prolonged, and that is seen by all, it
+# might be.
+_MARGIN: Final = 5.0
+_PATIENCE: Final = 1.0  # seconds; who writes for longer is waited for in the background
+_POLL: Final = 0.002
+
+_PROLONG = f"""
+INSERT INTO objects_interest AS i (class_name, since, until)
+SELECT name, clock_timestamp(), clock_timestamp() + interval '{WANTED_FOR} s'
+FROM unnest(%s::text[]) AS name ORDER BY name
+ON CONFLICT (class_name) DO UPDATE SET
+    since = CASE WHEN i.until > clock_timestamp() + interval '{_MARGIN} s'
+                 THEN i.since ELSE EXCLUDED.since END,
+    until = GREATEST(i.until, EXCLUDED.until)
+RETURNING class_name, since::text
+"""
+
+# Those that may have written without having been captured: they hold a lock that writers take, and
+# began before the class was wanted (a second for the commit of that). A class that isn't there has
+# a name that whoever makes it holds.
+_WRITERS = """
+SELECT DISTINCT l.virtualtransaction
+FROM unnest(%s::text[], %s::text[], %s::timestamptz[]) AS w(name, relation, since)
+CROSS JOIN LATERAL (SELECT hashtextextended('class:' || w.name, 0) AS key) k
+JOIN pg_locks l ON l.locktype = 'relation' AND l.relation = to_regclass(w.relation)
+        AND l.mode IN ('RowExclusiveLock', 'ShareRowExclusiveLock', 'ExclusiveLock',
+                       'AccessExclusiveLock')
+    OR l.locktype = 'advisory' AND l.objsubid = 1 AND l.classid::bigint = (k.key >> 32) & 4294967295
+        AND l.objid::bigint = k.key & 4294967295
+LEFT JOIN pg_stat_activity a ON a.pid = l.pid
+WHERE l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
+AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+AND (a.xact_start IS NULL OR a.xact_start < w.since + interval '1 s')
+"""
+
+
+def prolong(class_names: Collection[str]) -> dict[str, str]:
+    """Want these classes for ``WANTED_FOR`` seconds from now; since when each has been, as text."""
+    rows = fetch(_PROLONG, (sorted(class_names),), prepare=True)
+    return {row[0]: row[1] for row in rows}
+
+
+def writers_left(since: Mapping[str, str]) -> set[str]:
+    """Wait for those who began to write to these classes before they were wanted.
+
+    Returns those that take their time (ids of transactions, for ``ended``).
+    """
+    end = time.monotonic() + _PATIENCE
+    places = [
+        (name, table.storage if (table := registry.find(name)) else None, began)
+        for name, began in since.items()
+    ]
+    columns = [[*column] for column in zip(*places, strict=True)]
+    left: set[str] | None = None
+    while True:
+        rows = fetch(_WRITERS, columns, prepare=False)
+        found = {row[0] for row in rows}
+        left = found if left is None else left & found
+        if not left or time.monotonic() >= end:
+            return left
+        time.sleep(_POLL)
+
+
+def ended(writers: set[str]) -> set[str]:
+    """Those of these transactions that are over."""
+    rows = fetch(
+        "SELECT DISTINCT virtualtransaction FROM pg_locks WHERE virtualtransaction = ANY(%s)",
+        ([*writers],),
+        prepare=True,
+    )
+    return writers - {row[0] for row in rows}

@@ -1,0 +1,278 @@
+"""Reading committed changes, each exactly once, while transactions begin and end around it.
+
+A transaction's changes are there for others from its commit on, in any order of their numbers. So
+a reader remembers no number but a snapshot: what it hasn't seen are the changes of transactions
+that weren't over in that, and are now. Long transactions hold nobody up, and are read when they
+are committed. Changes of one object come in the order of their numbers: who writes an object waits
+for the one before to be committed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.db import connection
+
+from objects.changes import interest, trimming
+from objects.changes.images import Change, Place, changes_at
+from objects.database import fetch
+
+_MOST: Final = 1000  # changes of one reading
+_MOST_BYTES: Final = 4 * 1024 * 1024
+# That are waited for by a reader; of more than that, whoever wants them had better load anew.
+_MOST_PLACES: Final = 200_000
+# Seconds. Until it has been quiet for a moment, looking is cheaper than being woken up.
+_QUIET: Final = 0.1
+_SHORT: Final = 0.005
+_LONG: Final = 0.5
+_LEFT_OUT: Final = interest.WANTED_FOR / 6
+
+_LOOK = """
+SELECT pg_current_snapshot()::text,
+    COALESCE((SELECT version FROM objects_role_version WHERE id = 1), 0),
+    COALESCE((SELECT generation FROM objects_change_trim WHERE id = 1), 0),
+    (SELECT count(*) FROM unnest(%s::text[], %s::timestamptz[]) AS w(name, since)
+     JOIN objects_interest i ON i.class_name = w.name AND i.since = w.since
+     WHERE i.until > clock_timestamp()),
+    n.txid, n.seq, n.name, n.is_generic, n.size
+FROM (SELECT) AS one LEFT JOIN (
+    SELECT h.txid, h.seq, COALESCE(h.class_name, c.name) AS name, h.class_id IS NOT NULL AS
+        is_generic, h.size
+    FROM (SELECT * FROM objects_change WHERE txid >= %s::xid8
+          UNION ALL
+          SELECT * FROM objects_change WHERE txid = ANY(%s::xid8[])) h
+    LEFT JOIN objects_class c ON c.id = h.class_id
+    WHERE COALESCE(h.class_name, c.name) = ANY(%s)
+) n ON true ORDER BY n.name = '_Session' DESC, n.seq
+LIMIT %s
+"""
+_ASK: Final = "SELECT setval('objects_change_asleep', 1, %s)"
+_ASK_FIRST: Final = "SELECT setval('objects_change_asleep', 1, true), pg_current_xact_id()"
+
+
+# Statements are planned once, perhaps while the tables are empty, and the plan has to be right when
+# they aren't: along the indexes. Planning each time costs ten times what reading does, and
+# processes that help with what might be much, but is little, cost a hundred times as much.
+_ALONG_INDEXES: Final = """
+SELECT set_config(name, 'off', false)
+FROM unnest('{enable_seqscan,enable_hashjoin,enable_mergejoin,jit}'::text[]) AS name
+UNION ALL SELECT set_config('max_parallel_workers_per_gather', '0', false)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Changes that were committed since the last reading.
+
+    Changes of one object are in the order of their commits, each beginning with what the one
+    before ended with, unless there was a gap. Of much that is read in several batches, sessions
+    come first: who was shown objects by one must not be shown what was committed after its end.
+    ``role_version`` is the version of the roles that ``users.roles.held_by`` takes. ``gap`` says
+    that changes before these ones may be missing.
+    """
+
+    changes: list[Change]
+    role_version: str
+    gap: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Snapshot:
+    """What ``pg_snapshot`` says: transactions from ``end`` on and those in ``running`` aren't over,
+    all others are."""
+
+    begin: int
+    end: int
+    running: tuple[str, ...]
+
+    @classmethod
+    def of(cls, text: str) -> _Snapshot:
+        begin, end, running = text.split(":")
+        return cls(int(begin), int(end), tuple(running.split(",")) if running else ())
+
+
+class Reader:
+    """Reads what has been committed since it read last, beginning when it is first used.
+
+    Belongs to one thread, and uses its connection. While PostgreSQL can't be reached,
+    ``ServiceUnavailable`` is raised; call again later, and it goes on from where it was.
+    The usual loop::
+
+        batch = reader.read()
+        if not batch.changes:
+            wait(reader.sleep())    # seconds, or less if CHANNEL notifies
+    """
+
+    CHANNEL: Final = "objects_change"
+
+    def __init__(self) -> None:
+        self._raw: Any = None
+        self._seen: _Snapshot | None = None
+        self._generation = 0
+        self._role_version = "0"
+        self._gap = False
+        self._waiting: deque[Place] = deque()
+        # Of each class: since when it has been captured, when it was named last, and when it was
+        # left out first after that.
+        self._since: dict[str, str] = {}
+        self._named: dict[str, float] = {}
+        self._unnamed: dict[str, float] = {}
+        self._writers: set[str] = set()
+        self._changed_at = time.monotonic()
+        self._asked_at: float | None = None
+        self._asked_in = 0  # the transaction that asked
+
+    def want(self, class_names: Collection[str]) -> None:
+        """Capture the changes of these classes, which need not be there yet.
+
+        In force when it returns: whatever is committed from then on will be read. It may wait a
+        second for those who began to write before; should one of them take longer, there is a gap
+        when it ends. Name all classes that are still wanted every ``WANTED_FOR`` / 3 seconds; those
+        that aren't named any more are let go.
+        """
+        self._begin()
+        self._let_go(class_names)
+        found = interest.prolong(class_names)
+        now = time.monotonic()
+        new = {}
+        for name, since in found.items():
+            if self._since.get(name) != since:
+                self._gap |= name in self._since
+                new[name] = since
+            self._named[name] = now
+            self._unnamed.pop(name, None)
+        self._since |= found
+        if new:
+            self._writers |= interest.writers_left(new)
+
+    def read(self) -> Batch:
+        """What has been committed since the last reading; of much, the first part. Read on until
+        nothing comes."""
+        seen = self._begin()
+        if not self._waiting:
+            self._look(seen)
+        changes = self._next_changes()
+        if changes:
+            self._changed_at = time.monotonic()
+            self._be_awake()
+        gap, self._gap = self._gap, False
+        return Batch(changes, self._role_version, gap)
+
+    def sleep(self) -> float:
+        """After a reading without changes: how many seconds to wait for the next one, unless there
+        is a notification on ``CHANNEL`` before.
+
+        Zero means at once. Writers are asked to notify only when it has been quiet for a moment,
+        since notifications make them commit one after another.
+        """
+        now = time.monotonic()
+        if now - self._changed_at < _QUIET:
+            return _SHORT
+        if self._asked_at is None:
+            self._asked_in = int(fetch(_ASK_FIRST, (), prepare=True)[0][1])
+            self._asked_at = now
+            return 0
+        # Again, for another reader may have woken up.
+        fetch(_ASK, (True,), prepare=True)
+        if self._begin().begin > self._asked_in:
+            return _LONG
+        # Somebody who had written before they were asked is not committed yet.
+        return min(max(_SHORT, (now - self._asked_at) / 2), _LONG)
+
+    def trim(self) -> None:
+        """Remove what has been kept for ``KEPT`` seconds. Any process may, at any time."""
+        trimming.trim()
+
+    def close(self) -> None:
+        """Give up the thread's connection."""
+        connection.close()
+
+    def _begin(self) -> _Snapshot:
+        """The snapshot of the last reading; at first, of now."""
+        if self._raw is None or connection.connection is not self._raw:
+            fetch(_ALONG_INDEXES, (), prepare=False)
+            self._raw = connection.connection
+        if self._seen is None:
+            rows = fetch(
+                "SELECT pg_current_snapshot()::text,"
+                " COALESCE((SELECT generation FROM objects_change_trim WHERE id = 1), 0)",
+                (),
+                prepare=True,
+            )
+            self._seen, self._generation = _Snapshot.of(rows[0][0]), int(rows[0][1])
+        return self._seen
+
+    def _look(self, seen: _Snapshot) -> None:
+        """Find the places of what is new, and whether something may be missing."""
+        names, since = [*self._since], [*self._since.values()]
+        rows = fetch(
+            _LOOK, (names, since, seen.end, [*seen.running], names, _MOST_PLACES + 1), prepare=True
+        )
+        snapshot, self._role_version, generation, in_force = rows[0][:4]
+        if int(in_force) < len(names):
+            # It ran out, or the server has crashed. Prolonging makes the rows that are gone.
+            self._gap = True
+            self._since = interest.prolong(names)
+            self._writers |= interest.writers_left(self._since)
+        self._gap |= int(generation) >= self._generation + 2
+        self._generation = int(generation)
+        self._gap |= self._have_writers_ended()
+        if len(rows) > _MOST_PLACES:
+            self._gap = True
+        else:
+            self._waiting.extend(
+                Place(row[4], int(row[5]), row[6], row[7] == "t", int(row[8]))
+                for row in rows
+                if row[4] is not None
+            )
+        self._seen = _Snapshot.of(snapshot)
+
+    def _have_writers_ended(self) -> bool:
+        ended = interest.ended(self._writers) if self._writers else set()
+        self._writers -= ended
+        return bool(ended)
+
+    def _next_changes(self) -> list[Change]:
+        changes: list[Change] = []
+        # What is seen by nobody alone is no reason to say that nothing is left.
+        while self._waiting and not changes:
+            places = self._next_places()
+            found = changes_at(places)
+            if found is None:
+                # Trimmed meanwhile.
+                self._gap = True
+                self._waiting.clear()
+                break
+            changes = [one for _, one in sorted(found.items()) if one is not None]
+            for _ in places:
+                self._waiting.popleft()
+        return changes
+
+    def _next_places(self) -> list[Place]:
+        places: list[Place] = []
+        size = 0
+        for place in self._waiting:
+            size += place.size
+            if places and (size > _MOST_BYTES or len(places) == _MOST):
+                break
+            places.append(place)
+        return places
+
+    def _let_go(self, class_names: Collection[str]) -> None:
+        """Forget classes that haven't been named for a while, while they are still in force."""
+        now = time.monotonic()
+        for name in self._since.keys() - set(class_names):
+            first = self._unnamed.setdefault(name, now)
+            # Once alone would be too early: it may be a call for new ones.
+            if now - first > _LEFT_OUT:
+                self._gap |= now - self._named[name] >= interest.WANTED_FOR
+                del self._since[name], self._named[name], self._unnamed[name]
+
+    def _be_awake(self) -> None:
+        if self._asked_at is not None:
+            fetch(_ASK, (False,), prepare=True)
+            self._asked_at = None
