@@ -2,6 +2,25 @@
 
 from __future__ import annotations
 
-from django.urls import URLPattern
+import re
+from typing import Any, cast
 
-websocket_urlpatterns: list[URLPattern] = []
+from channels.consumer import AsyncConsumer
+from django.urls import URLPattern, re_path
+
+from backend.conf import service_settings
+from realtime.events.consumer import EventSocket
+from realtime.livequery.consumer import LiveQuerySocket
+
+
+def _at(path: str, consumer: type[AsyncConsumer]) -> URLPattern:
+    """With or without a slash at the end, as clients have it."""
+    return re_path(f"^{re.escape(path.strip('/'))}/?$", cast(Any, consumer.as_asgi()))
+
+
+websocket_urlpatterns: list[URLPattern] = [
+    _at("/ws", EventSocket),
+    _at("/livequery", LiveQuerySocket),
+    # Where Parse's clients look without being told.
+    _at(service_settings.MOUNT_PATH, LiveQuerySocket),
+]

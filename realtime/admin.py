@@ -1,0 +1,120 @@
+"""The admin's page of the live channel: what was told last, who is connected, and what lags."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from time import time
+from typing import Any, Final
+
+import msgspec
+import redis
+from django.http import HttpRequest, HttpResponseBase
+from django.views.decorators.http import require_safe
+
+from backend.admin_base import page, render
+from backend.logs import get_logger
+from chain import outbox
+from chain.models import OutboxEntry
+from realtime import reporting
+from realtime.core.events import Details, Event
+
+_VIEW: Final = "chain.view_contractevent"
+_SHOWN: Final = 25  # events
+
+log = get_logger("admin")
+
+
+@dataclass(slots=True)
+class Lag:
+    """How far a network's events have been told, by the process that is furthest behind."""
+
+    network: str
+    newest: int
+    told: int | None = None
+    by_process: list[tuple[str, int]] = field(default_factory=list)
+
+    @property
+    def behind(self) -> int | None:
+        """Rows that are still to be told; None if nobody tells any."""
+        return None if self.told is None else max(0, self.newest - self.told)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A row of the outbox, as the page shows it."""
+
+    entry: OutboxEntry
+    details: Details
+
+    @property
+    def arguments(self) -> str:
+        """As JSON."""
+        return "" if self.details.args is None else msgspec.json.encode(self.details.args).decode()
+
+
+@page(
+    "live/",
+    name="live",
+    permission=_VIEW,
+    title="Live channel",
+    section="Chain",
+    icon="bolt",
+    position=15,
+)
+@require_safe
+def live(request: HttpRequest) -> HttpResponseBase:
+    """The last events, each network's lag, and each realtime process with its connections."""
+    trouble = None
+    processes: list[dict[str, Any]] = []
+    try:
+        processes = reporting.processes()
+    except (redis.RedisError, OSError) as error:
+        log.warning("no reports of realtime processes", error=type(error).__name__)
+        trouble = "Redis doesn't answer, so nothing is known of the processes."
+    return render(
+        request,
+        "admin/realtime/live.html",
+        "Live channel",
+        processes=[_process(one) for one in processes],
+        networks=lags(outbox.state(), processes),
+        events=_newest(),
+        trouble=trouble,
+        shown=_SHOWN,
+    )
+
+
+def lags(state: outbox.State, processes: Iterable[dict[str, Any]]) -> list[Lag]:
+    """Each network's lag. Only processes that have connections to ``/ws`` tell anything."""
+    found = {str(one): Lag(str(one), reach.newest) for one, reach in state.networks.items()}
+    for process in processes:
+        told_of = process["parts"].get("events", {}).get("networks", {})
+        for network, figures in told_of.items():
+            lag = found.get(network)
+            if lag is not None:
+                told = int(figures["told"])
+                lag.told = told if lag.told is None else min(lag.told, told)
+                behind = max(0, lag.newest - told)
+                lag.by_process.append((f"{process['host']}:{process['pid']}", behind))
+    return [found[network] for network in sorted(found, key=int)]
+
+
+def _newest() -> list[Told]:
+    entries = OutboxEntry.objects.order_by("-created_at", "-network_id", "-seq")[:_SHOWN]
+    return [
+        Told(one, Event(one.network_id, one.seq, one.op, one.payload).details) for one in entries
+    ]
+
+
+def _process(status: dict[str, Any]) -> dict[str, Any]:
+    """A report, with what the page counts itself."""
+    parts = status["parts"]
+    return status | {
+        "age": max(0.0, time() - status["at"]),
+        "running": max(0.0, time() - status["startedAt"]),
+        "total": sum(status["connections"].values()),
+        "refusals": sum(status["refused"].values()),
+        "slow": status["closed"].get("1013", 0),
+        "events": parts.get("events"),
+        "livequery": parts.get("livequery"),
+    }

@@ -1,0 +1,1 @@
+"""What the realtime parts mean by their words: plain Python, without I/O."""

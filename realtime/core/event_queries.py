@@ -1,0 +1,135 @@
+"""What a client asks the event channel for, from the query of the address that it opens.
+
+| parameter | |
+|---|---|
+| ``contract`` | addresses or names: only events of these contracts |
+| ``network`` | numbers: only events of these networks |
+| ``event`` | names, or ``*`` for every kind; ``Transfer`` unless it's given |
+| ``since`` | a cursor, ``0`` or ``now``: detailed messages, from there on |
+| ``reorg`` | ``1``: detailed messages, and what a reorganisation has removed |
+
+``contract``, ``network`` and ``event`` may be repeated, and list several with commas.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from realtime.core.cursors import BadCursor, Cursor, decode
+from realtime.core.events import TRANSFER, Event, is_transfer
+
+MOST_VALUES: Final = 100
+LONGEST_VALUE: Final = 200
+LARGEST_NETWORK: Final = 2**53 - 1
+NOW: Final = "now"
+BEGINNING: Final = "0"
+ALL: Final = "*"
+
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
+_NETWORK = re.compile(r"[1-9][0-9]{0,15}")
+_YES = frozenset({"1", "true", "on", "yes"})
+_NO = frozenset({"", "0", "false", "off", "no"})
+
+
+class BadQuery(ValueError):
+    """What can't be asked for; the text is for the client and names the parameter."""
+
+
+class Filter(NamedTuple):
+    """Which events; None is no restriction. Addresses are in lower case."""
+
+    events: frozenset[str] | None = frozenset({TRANSFER})
+    contracts: frozenset[str] | None = None
+    networks: frozenset[int] | None = None
+
+    def matches(self, event: Event) -> bool:
+        """Whether the event is among them. What couldn't be decoded never is; a ``Transfer`` that
+        isn't a token's only where every kind is asked for."""
+        if event.data is None:
+            return False
+        if self.networks is not None and event.network_id not in self.networks:
+            return False
+        if self.contracts is not None and self.contracts.isdisjoint(event.terms):
+            return False
+        if self.events is None:
+            return True
+        name = event.details.eventName
+        return name in self.events and (name != TRANSFER or is_transfer(event.data))
+
+
+class Wish(NamedTuple):
+    """What a connection is to be told. ``since`` is None for one that can't go on later."""
+
+    filter: Filter = Filter()
+    since: Cursor | str | None = None
+    reorg: bool = False
+
+    @property
+    def is_detailed(self) -> bool:
+        return self.since is not None or self.reorg
+
+
+def parse(query: Mapping[str, Sequence[str]]) -> Wish:
+    """What is asked for; ``BadQuery`` if it can't be. Parameters of other names are ignored."""
+    contracts = _values(query, "contract")
+    networks = _values(query, "network")
+    events = _values(query, "event")
+    wanted = Filter(
+        events=frozenset(events) if events else frozenset({TRANSFER}),
+        contracts=frozenset(map(_contract, contracts)) if contracts else None,
+        networks=frozenset(map(_network, networks)) if networks else None,
+    )
+    if ALL in events:
+        wanted = wanted._replace(events=None)
+    return Wish(wanted, _since(query), _flag(query, "reorg"))
+
+
+def _values(query: Mapping[str, Sequence[str]], name: str) -> list[str]:
+    parts = [part.strip() for text in query.get(name, ()) for part in text.split(",")]
+    found = [part for part in parts if part]
+    if len(found) > MOST_VALUES:
+        raise BadQuery(f"{name}: at most {MOST_VALUES} values.")
+    if any(len(part) > LONGEST_VALUE for part in found):
+        raise BadQuery(f"{name}: a value has at most {LONGEST_VALUE} characters.")
+    if parts and not found:
+        raise BadQuery(f"{name}: names nothing.")
+    return found
+
+
+def _contract(text: str) -> str:
+    return text.lower() if _ADDRESS.fullmatch(text) else text
+
+
+def _network(text: str) -> int:
+    if _NETWORK.fullmatch(text) is None or int(text) > LARGEST_NETWORK:
+        raise BadQuery(f"network: {text!r} is no number of a network.")
+    return int(text)
+
+
+def _since(query: Mapping[str, Sequence[str]]) -> Cursor | str | None:
+    given = query.get("since")
+    if not given:
+        return None
+    if len(given) > 1:
+        raise BadQuery("since: may be given once.")
+    text = given[0].strip()
+    if text in ("", NOW):
+        return NOW
+    if text == BEGINNING:
+        return BEGINNING
+    try:
+        return decode(text)
+    except BadCursor:
+        raise BadQuery("since: neither the id of a message, nor 0, nor now.") from None
+
+
+def _flag(query: Mapping[str, Sequence[str]], name: str) -> bool:
+    given = query.get(name)
+    text = given[-1].strip().lower() if given else ""
+    if text in _YES:
+        return True
+    if text in _NO:
+        return False
+    raise BadQuery(f"{name}: 1 or 0.")

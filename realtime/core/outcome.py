@@ -1,0 +1,41 @@
+"""What a change of an object is to a subscription, and what of an object it is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final, Literal, TypeAlias
+
+from objects.core.paths import exact_value
+from objects.core.values import equal
+
+Op: TypeAlias = Literal["create", "update", "enter", "leave", "delete"]
+
+ALWAYS_SENT: Final = frozenset({"className", "objectId", "createdAt", "updatedAt", "ACL"})
+
+
+def outcome(
+    before: bool | None,
+    after: bool | None,
+) -> Op | None:
+    """What happened to a subscription; None if nothing did.
+
+    ``before`` and ``after`` say whether the subscription finds the object as it was and as it is;
+    None stands for an object that isn't there.
+    """
+    if after:
+        return "update" if before else ("create" if before is None else "enter")
+    if before:
+        return "delete" if after is None else "leave"
+    return None
+
+
+def touches(
+    watch: Collection[tuple[str, ...]], before: Mapping[str, Any], after: Mapping[str, Any]
+) -> bool:
+    """Whether one of the fields, each a path, differs between two images of an object."""
+    return any(not equal(exact_value(before, path), exact_value(after, path)) for path in watch)
+
+
+def fields_sent(names: Iterable[str]) -> frozenset[str]:
+    """The fields that are sent where these are asked for: some always are."""
+    return ALWAYS_SENT.union(names)

@@ -1,0 +1,200 @@
+"""Who sees what of a live query.
+
+``bind`` asks the policy once for a caller and a class, and gives an ``Access`` that answers for one
+object after the other without a database: may it be read, and what of it is shown. It holds for one
+version of the class and for one principal; whoever keeps it binds again when either is another.
+
+``bind`` may read the database and run a deployment's own code (triggers before a find), so it
+belongs into a thread. An ``Access`` only computes and belongs wherever it is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable
+from dataclasses import dataclass
+from typing import Final
+
+from backend.errors import InvalidQuery, OperationForbidden
+from backend.principal import Principal
+from objects import policy, registry, triggers
+from objects.core.class_permissions import Action
+from objects.core.matching import Predicate, predicate
+from objects.core.query import (
+    Equals,
+    Everything,
+    Exists,
+    InQuery,
+    Nothing,
+    Query,
+    RelatedTo,
+    Select,
+    all_of,
+    fields_read,
+    walk,
+)
+from objects.core.values import Json
+from objects.tables import ClassTable
+
+Wire = dict[str, Json]
+
+_NOTHING_HIDDEN: Final[frozenset[str]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What one caller may see of the objects of a class, as long as its ``version`` is the same.
+
+    Callers with equal ``rights`` may read the same objects and are shown the same of each, but for
+    the objects' access lists, which are told apart by ``acl_ids`` (None: they don't count, for the
+    master key). ``version`` is 0 for a class that isn't there. ``condition`` is what ``allows``
+    asks.
+    """
+
+    class_name: str
+    version: int
+    rights: Hashable
+    acl_ids: frozenset[str] | None
+    condition: Query
+    principal: Principal
+    _table: ClassTable | None
+    _allows: Predicate
+    _listed: Predicate
+    _hidden: frozenset[str]
+    _hides_by_object: bool
+
+    @property
+    def key(self) -> Hashable:
+        """Callers with equal keys see the same, access lists included."""
+        return self.rights, self.acl_ids
+
+    def allows(self, obj: Wire) -> bool:
+        """Whether the object may be read as far as its class and the triggers say."""
+        return self._allows(obj)
+
+    def listed(self, obj: Wire) -> bool:
+        """Whether the object's access list lets the caller read it."""
+        return self._listed(obj)
+
+    def readable(self, obj: Wire) -> bool:
+        """Whether the caller may read the object: both of the above."""
+        return self._listed(obj) and self._allows(obj)
+
+    def hidden(self, obj: Wire) -> frozenset[str]:
+        """The fields of this object that the caller may not see."""
+        if not self._hides_by_object or self._table is None:
+            return self._hidden
+        return policy.hidden_fields(self.principal, self._table, obj)
+
+    def shown(self, obj: Wire, stored: Wire | None = None) -> Wire:
+        """The object without what is hidden from the caller; the object given stays as it is.
+
+        ``stored`` is the object that decides what is hidden, where a trigger has changed the other.
+        """
+        hidden = self.hidden(obj if stored is None else stored)
+        if hidden.isdisjoint(obj):
+            return obj
+        return {name: value for name, value in obj.items() if name not in hidden}
+
+
+def current_table(class_name: str) -> ClassTable | None:
+    """The class as it is now, whatever this process remembers; None if there is none."""
+    return registry.current(class_name)
+
+
+def bind(
+    principal: Principal,
+    class_name: str,
+    table: ClassTable | None,
+    where: Query,
+    watch: Collection[str] = (),
+) -> Access:
+    """What the caller may see of what ``where`` finds.
+
+    ``table`` is the class, as current as possible; None where there is none, which nothing is seen
+    of until it's there. ``watch`` are the fields whose changes are waited for.
+
+    Raises ``OperationForbidden``, ``ObjectNotFound`` and ``InvalidSessionToken`` as a find does:
+    the class's permissions, a protected field in ``where`` or ``watch``; ``InvalidQuery`` for what
+    can only be found with the database; and whatever a trigger before a find raises.
+    """
+    check_matchable(where, table)
+    if table is None:
+        policy.check_missing_class(principal, class_name)
+        return _of_missing_class(principal, class_name)
+    action = _action(where)
+    policy.check_question(principal, table, where)
+    _check_watch(principal, table, watch)
+    return _bound(principal, table, action)
+
+
+def check_matchable(where: Query, table: ClassTable | None, place: str = "where") -> None:
+    """Raise ``InvalidQuery`` for a question that can't be answered by looking at one object."""
+    for node in walk(where):
+        if isinstance(node, InQuery | Select | RelatedTo):
+            raise InvalidQuery(
+                f"{place}: a live query can't look into other objects ($inQuery, $notInQuery,"
+                " $select, $dontSelect, $relatedTo)"
+            )
+    if table is not None:
+        relations = fields_read(where) & table.relation_values.keys()
+        if relations:
+            raise InvalidQuery(f"{place}.{min(relations)}: a live query can't look into a relation")
+    predicate(where)  # raises for a text search that only PostgreSQL can do
+
+
+def _action(where: Query) -> Action:
+    """Waiting for one object by its id is getting it, as for Parse."""
+    if isinstance(where, Equals) and where.path == ("objectId",) and isinstance(where.value, str):
+        return "get"
+    return "find"
+
+
+def _check_watch(principal: Principal, table: ClassTable, watch: Collection[str]) -> None:
+    for name in watch:
+        # That a field has changed tells about it.
+        policy.check_question(principal, table, Exists((name.partition(".")[0],), True))
+
+
+def _bound(principal: Principal, table: ClassTable, action: Action) -> Access:
+    of_class, listed = policy.reading(principal, table, action)
+    narrowed = triggers.narrowing(principal, table.class_name)
+    try:
+        check_matchable(narrowed, table, "before_find")
+    except InvalidQuery:
+        # Fail closed: what the trigger would have left out can't be told here.
+        raise OperationForbidden(
+            f"Objects of {table.class_name} can't be watched: a trigger asks for other objects."
+        ) from None
+    condition = all_of(of_class, narrowed)
+    hidden = policy.hidden_fields(principal, table)
+    by_object = policy.hides_by_object(principal, table)
+    return Access(
+        class_name=table.class_name,
+        version=table.version,
+        # Conditions name the user where it matters. A tree is no key (1 == True), its text is one.
+        rights=(table.version, repr(condition), hidden, principal.acl_ids if by_object else None),
+        acl_ids=None if isinstance(listed, Everything) else principal.acl_ids,
+        condition=condition,
+        principal=principal,
+        _table=table,
+        _allows=predicate(condition, class_name=table.class_name),
+        _listed=predicate(listed),
+        _hidden=hidden,
+        _hides_by_object=by_object,
+    )
+
+
+def _of_missing_class(principal: Principal, class_name: str) -> Access:
+    return Access(
+        class_name=class_name,
+        version=0,
+        rights=(0,),
+        acl_ids=None if principal.is_master else principal.acl_ids,
+        condition=Nothing(),
+        principal=principal,
+        _table=None,
+        _allows=predicate(Nothing()),
+        _listed=predicate(Nothing()),
+        _hidden=_NOTHING_HIDDEN,
+        _hides_by_object=False,
+    )

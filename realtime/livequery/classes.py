@@ -1,0 +1,57 @@
+"""The subscriptions of a process, by class and by group."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from realtime.core.subscription_index import SubscriptionIndex
+from realtime.livequery.subscriptions import Group, Subscription, group_key
+
+
+class LiveClass:
+    """The subscriptions to the objects of one class."""
+
+    def __init__(self) -> None:
+        self.groups: dict[Hashable, Group] = {}
+        self.index: SubscriptionIndex[Group] = SubscriptionIndex()
+        self._of_version: dict[int, int] = {}
+
+    def add(self, subscription: Subscription) -> None:
+        """Answer a subscription from now on."""
+        admitted = subscription.admitted
+        key = group_key(admitted)
+        group = self.groups.get(key)
+        if group is None:
+            group = self.groups[key] = Group(key, admitted)
+            self.index.add(group, group.query)
+        group.add(subscription)
+        version = admitted.access.version
+        self._of_version[version] = self._of_version.get(version, 0) + 1
+
+    def remove(self, subscription: Subscription) -> None:
+        """Answer a subscription no more."""
+        assert subscription.cohort is not None
+        group = subscription.cohort.group
+        group.remove(subscription)
+        if not group.cohorts:
+            del self.groups[group.key]
+            self.index.remove(group)
+        version = subscription.admitted.access.version
+        self._of_version[version] -= 1
+        if not self._of_version[version]:
+            del self._of_version[version]
+
+    def subscriptions(self) -> list[Subscription]:
+        """All of them."""
+        return [one for group in self.groups.values() for one in group.subscriptions()]
+
+    def outdated(self, version: int) -> list[Subscription]:
+        """Those whose rights are of a former version of the class; versions grow."""
+        if all(known >= version for known in self._of_version):
+            return []
+        return [
+            one
+            for group in self.groups.values()
+            if group.access.version < version
+            for one in group.subscriptions()
+        ]

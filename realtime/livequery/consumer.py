@@ -1,0 +1,138 @@
+"""The socket of live queries: Parse's protocol, message by message.
+
+``connect`` comes first: the application's id and any of its keys, as for REST, and perhaps a
+session, which counts for every subscription that doesn't bring its own. A wrong key or a session
+that has ended closes the connection.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from uuid import uuid4
+
+from backend.api.authentication import Credentials, authenticate
+from backend.errors import InvalidClientKey, ServiceError
+from backend.logs import get_logger
+from backend.principal import Authority, Principal
+from realtime.connections import POLICY, Socket
+from realtime.core import messages
+from realtime.core.messages import Connect, Fetch, Refused, Subscribe, Unsubscribe
+from realtime.livequery import events, subscribing
+from realtime.livequery.engine import LiveQueries
+from realtime.livequery.identities import Identity
+from realtime.livequery.subscriptions import Client
+from realtime.process import Process
+
+log = get_logger("livequery")
+
+_FAULT = "Internal server error."
+
+
+class LiveQuerySocket(Socket):
+    """One client of live queries."""
+
+    kind = "livequery"
+    keys_in_handshake = False
+
+    _engine: LiveQueries
+    _client: Client | None = None
+
+    async def opened(self) -> None:
+        self._engine = Process.current().part(LiveQueries)
+
+    async def received(self, text: str) -> None:
+        try:
+            message = messages.parse_message(text)
+        except Refused as refused:
+            self.junk()
+            self._refuse(refused.code, refused.error, refused.request_id)
+            return
+        try:
+            await self._answer(message, len(text))
+        except ServiceError as error:
+            self._refuse(error.code, error.message, getattr(message, "request_id", None))
+        except Exception as error:
+            log.error("live query failed", exc_info=error)
+            self._refuse(1, _FAULT, getattr(message, "request_id", None))
+
+    async def gone(self) -> None:
+        if self._client is not None:
+            self._engine.remove_client(self._client)
+
+    async def _answer(self, message: messages.ClientMessage, size: int) -> None:
+        if isinstance(message, Connect):
+            await self._connect(message)
+            return
+        client = self._client
+        if client is None:
+            self.junk()
+            self._refuse(
+                messages.NOT_CONNECTED, "Connect before anything else.", message.request_id
+            )
+        elif isinstance(message, Subscribe):
+            await subscribing.subscribe(self._engine, client, message, size)
+        elif isinstance(message, Unsubscribe):
+            subscribing.unsubscribe(self._engine, client, message.request_id)
+        elif isinstance(message, Fetch):
+            await subscribing.fetch(self._engine, client, message.request_id)
+
+    async def _connect(self, message: Connect) -> None:
+        if self._client is not None:
+            self.junk()
+            self._refuse(messages.MALFORMED, "This connection is connected already.")
+            return
+        try:
+            caller = _authenticate(message, self.address)
+        except ServiceError:
+            # Which of them is wrong isn't said, as Parse doesn't.
+            self._refuse(messages.WRONG_KEY, "Key in request is not valid")
+            self.close_with(POLICY, "wrong key")
+            return
+        try:
+            client = await self._admitted(caller, message.session_token)
+        except ServiceError as error:
+            self._refuse(error.code, error.message)
+            self.close_with(POLICY, "not admitted")
+            return
+        if not self.is_open:
+            self._engine.release(client.identity)
+            return
+        self._client = client
+        self._engine.add_client(client)
+        self.enqueue(messages.connected(client.said_to))
+
+    async def _admitted(self, caller: Principal, token: str | None) -> Client:
+        engine = self._engine
+        identity: Identity | None = None
+        if token is not None and not caller.is_master:
+            identity = await engine.prove(token)
+        client = Client(self, str(uuid4()), caller, identity)
+        principal, counts = client.principal(identity), engine.counts()
+
+        def ask() -> None:
+            with events.calling(self.address, self.headers):
+                events.connect(principal, counts)
+
+        try:
+            await engine.in_thread(ask)
+        except BaseException:
+            engine.release(identity)
+            raise
+        return client
+
+    def _refuse(self, code: int, error: str, request_id: int | None = None) -> None:
+        self.enqueue(messages.error(code, error, reconnect=False, request_id=request_id))
+
+
+def _authenticate(message: Connect, address: str) -> Principal:
+    credentials = Credentials(
+        application_id=message.application_id,
+        master_key=message.master_key,
+        rest_key=message.rest_key,
+        javascript_key=message.javascript_key,
+        client_key=message.client_key or message.windows_key,
+    )
+    principal = authenticate(credentials, address, with_session=False)
+    if principal.authority is Authority.APPLICATION:
+        raise InvalidClientKey
+    return replace(principal, installation_id=message.installation_id)

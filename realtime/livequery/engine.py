@@ -1,0 +1,311 @@
+"""Live queries of one process: who is subscribed to what, and the telling of committed changes.
+
+All of the state is the event loop's. What asks the database or runs a deployment's code does so in
+a thread, and what it found is put into force in one step afterwards, if it still holds then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+from time import monotonic, time
+from typing import Any, Final, TypeVar
+
+from backend.errors import ServiceError, ServiceUnavailable
+from backend.logs import get_logger
+from objects.changes import Batch, Change, Reader
+from realtime.connections import TRY_AGAIN
+from realtime.core import messages
+from realtime.livequery.afterwards import Afterwards, Happened
+from realtime.livequery.classes import LiveClass
+from realtime.livequery.events import Counts, is_told
+from realtime.livequery.feed import RETRY, Feed
+from realtime.livequery.identities import Followed, Identities, Identity
+from realtime.livequery.renewing import Renewed, renewed
+from realtime.livequery.subscriptions import Client, Group, Subscription, is_too_large
+from realtime.livequery.telling import Seen, Telling, tellings
+from realtime.livequery.threads import Threads
+from realtime.process import Process
+
+_SLICE: Final = 0.01
+"""Seconds for which changes are told before others have their turn in the event loop."""
+_SESSIONS: Final = "_Session"
+_SESSION_ENDED: Final = 209
+
+log = get_logger("livequery")
+T = TypeVar("T")
+
+
+class LiveQueries:
+    """A ``Part`` of the realtime process."""
+
+    name = "livequery"
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._identities = Identities()
+        self._clients: dict[Client, None] = {}
+        self._classes: dict[str, LiveClass] = {}
+        self._of_identity: dict[Identity, dict[Subscription, None]] = {}
+        self._feed: Feed | None = None
+        self._feeding = asyncio.Event()
+        # Classes that are captured, and those of which somebody relies on that before they count.
+        self._captured: frozenset[str] = frozenset()
+        self._coming: dict[str, int] = {}
+        self._threads = Threads()
+        # Clients who come wait for each other and for the triggers that they meet; changes of
+        # rights and events wait for neither.
+        self._renewals = Threads(1)
+        self._triggers = Threads()
+        self._afterwards = Afterwards(self._triggers.do, self.counts)
+        self._subscriptions = 0
+        self._changes = 0
+        self._events = 0
+        self._lag = 0.0
+
+    async def run(self) -> None:
+        """Tell changes until cancelled."""
+        # If this isn't the first time, something may have been missed.
+        self._send_away()
+        self._feed = feed = Feed(self._identities, self.tell)
+        self._captured = frozenset()
+        unlisten = self._process.listener.subscribe(Reader.CHANNEL, lambda _payload: feed.wake())
+        self._feeding.set()
+        try:
+            await feed.run()
+        finally:
+            self._feeding.clear()
+            unlisten()
+            self._afterwards.stop()
+            for threads in (self._threads, self._renewals, self._triggers):
+                await threads.close()
+
+    def status(self) -> dict[str, Any]:
+        """Figures, as a ``Part`` gives them. ``lag`` is how old the last change was when told."""
+        read_at = None if self._feed is None else self._feed.read_at
+        return {
+            "clients": len(self._clients),
+            "subscriptions": self._subscriptions,
+            "groups": sum(len(one.groups) for one in self._classes.values()),
+            "classes": len(self._classes),
+            "sessions": len(self._identities),
+            "changes": self._changes,
+            "events": self._events,
+            "lag": round(self._lag, 3),
+            "read": None if read_at is None else round(monotonic() - read_at, 3),
+        }
+
+    def counts(self) -> Counts:
+        """What triggers are told."""
+        return Counts(len(self._clients), self._subscriptions)
+
+    async def in_thread(self, work: Callable[[], T]) -> T:
+        """Do what a client asks for, where the database or a deployment's code is needed."""
+        return await self._threads.do(work)
+
+    # -- Clients --------------------------------------------------------------------------------
+
+    def add_client(self, client: Client) -> None:
+        """A client is connected. Its identity is released when it is removed."""
+        self._clients[client] = None
+
+    def remove_client(self, client: Client) -> None:
+        """A client is gone, and its subscriptions with it."""
+        if client not in self._clients:
+            return
+        del self._clients[client]
+        for subscription in list(client.subscriptions.values()):
+            self._end(subscription)
+        self.release(client.identity)
+        self._let_go()
+
+    def is_here(self, client: Client) -> bool:
+        """Whether a client is connected."""
+        return client in self._clients
+
+    async def prove(self, token: str) -> Identity:
+        """The bearer of a session token, to be released. Raises ``InvalidSessionToken``."""
+        # What ends a session while it is proven has to be noticed.
+        await self.capture(_SESSIONS)
+        try:
+            return await self.in_thread(lambda: self._identities.prove(token))
+        finally:
+            self.captured(_SESSIONS)
+
+    def release(self, identity: Identity | None) -> None:
+        """An identity that was proven is used no more."""
+        if identity is not None:
+            self._identities.release(identity)
+            self._let_go()
+
+    # -- Subscriptions --------------------------------------------------------------------------
+
+    def begin(self, subscription: Subscription) -> None:
+        """Answer a subscription from now on; its class has to be captured."""
+        self._classes.setdefault(subscription.class_name, LiveClass()).add(subscription)
+        subscription.client.subscriptions[subscription.request_id] = subscription
+        if subscription.identity is not None:
+            self._of_identity.setdefault(subscription.identity, {})[subscription] = None
+        self._subscriptions += 1
+
+    def end(self, subscription: Subscription) -> None:
+        """Answer a subscription no more. Nothing is said to the client."""
+        self._end(subscription)
+        self._let_go()
+
+    def _end(self, subscription: Subscription) -> None:
+        if subscription.cohort is None:
+            return
+        name = subscription.class_name
+        self._classes[name].remove(subscription)
+        if not self._classes[name].groups:
+            del self._classes[name]
+        del subscription.client.subscriptions[subscription.request_id]
+        self._subscriptions -= 1
+        identity = subscription.identity
+        if identity is not None:
+            theirs = self._of_identity[identity]
+            del theirs[subscription]
+            if not theirs:
+                del self._of_identity[identity]
+            if subscription.holds_identity:
+                self._identities.release(identity)
+
+    async def capture(self, class_name: str) -> None:
+        """Have a class captured, until ``captured`` is called and nobody is subscribed to it.
+
+        Raises ``ServiceUnavailable`` if that can't be had.
+        """
+        self._coming[class_name] = self._coming.get(class_name, 0) + 1
+        try:
+            while class_name not in self._captured:
+                await self._feeding.wait()
+                assert self._feed is not None
+                in_force = await self._feed.want(self._wanted())
+                # Others may have come and gone meanwhile.
+                self._captured = in_force & self._wanted()
+        except BaseException:
+            self.captured(class_name)
+            raise
+
+    def captured(self, class_name: str) -> None:
+        """Whoever has called ``capture`` relies on it no more, or is subscribed now."""
+        self._coming[class_name] -= 1
+        if not self._coming[class_name]:
+            del self._coming[class_name]
+        self._let_go()
+
+    def _wanted(self) -> frozenset[str]:
+        names = {*self._classes, *self._coming}
+        if len(self._identities):
+            names.add(_SESSIONS)
+        return frozenset(names)
+
+    def _let_go(self) -> None:
+        wanted = self._wanted()
+        if not self._captured <= wanted and self._feed is not None:
+            self._captured &= wanted
+            self._feed.let_go(wanted)
+
+    # -- Changes --------------------------------------------------------------------------------
+
+    async def tell(self, batch: Batch, followed: Followed) -> None:
+        """Tell subscribers of a reading, and of what it has done to their sessions."""
+        if batch.gap:
+            self._send_away()
+            return
+        for identity in followed.ended:
+            for subscription in list(self._of_identity.get(identity, ())):
+                subscription.say(_SESSION_ENDED, "Invalid session token")
+                self.end(subscription)
+        changed = [one for who in followed.changed for one in self._of_identity.get(who, ())]
+        if changed:
+            await self._renew(changed, None)
+        since = monotonic()
+        for change in batch.changes:
+            await self._tell_change(change)
+            if monotonic() - since > _SLICE:
+                await asyncio.sleep(0)
+                since = monotonic()
+
+    async def _tell_change(self, change: Change) -> None:
+        name, version = change.table.class_name, change.table.version
+        # Others come and go while rights are read; the last look is at those who are told.
+        while (of_class := self._classes.get(name)) and (outdated := of_class.outdated(version)):
+            await self._renew(outdated, change)
+        if of_class is None:
+            return
+        seen = Seen(change)
+        self._changes += 1
+        self._lag = time() - change.at
+        for group in of_class.index.candidates(*seen.images):
+            try:
+                for telling in tellings(seen, group):
+                    self._send(seen, group, telling)
+            except Exception as error:
+                log.error("live query failed", class_name=name, exc_info=error)
+                for subscription in list(group.subscriptions()):
+                    subscription.say(1, "Internal server error.")
+                    self.end(subscription)
+
+    def _send(self, seen: Seen, group: Group, telling: Telling) -> None:
+        if is_told(seen.class_name):
+            self._have_asked(seen, group, telling)
+            return
+        body = seen.body(telling, group)
+        event, op, too_large = messages.event, telling.op, is_too_large(body)
+        for cohort in telling.cohorts:
+            for subscription in cohort.subscriptions:
+                if too_large:
+                    subscription.say_too_large(f"{op} of {seen.change.object_id}")
+                else:
+                    subscription.socket.enqueue(event(op, subscription.middle, body))
+            self._events += len(cohort.subscriptions)
+
+    def _have_asked(self, seen: Seen, group: Group, telling: Telling) -> None:
+        obj = None if telling.object is None else seen.image(telling.object)
+        original = None if telling.original is None else seen.image(telling.original)
+        for cohort in telling.cohorts:
+            for one in cohort.subscriptions:
+                happened = Happened(
+                    one,
+                    one.admitted.access,
+                    group.fields,
+                    telling.op,
+                    seen.change.object_id,
+                    obj,
+                    original,
+                )
+                self._afterwards.put(seen.class_name, happened)
+            self._events += len(cohort.subscriptions)
+
+    async def _renew(self, subscriptions: Collection[Subscription], change: Change | None) -> None:
+        """Ask anew what subscribers may see: of the class as it is with this change, or as it is
+        now. Those who may see nothing any more are told, and end."""
+        asked = [one for one in subscriptions if one.cohort is not None]
+        while True:
+            try:
+                found = await self._renewals.do(lambda: renewed(asked, change))
+                break
+            except ServiceUnavailable as error:
+                log.warning("rights of live queries can't be read", error=error.message)
+                await asyncio.sleep(RETRY)
+        for subscription, admitted in found:
+            self._put_into_force(subscription, admitted)
+
+    def _put_into_force(self, subscription: Subscription, admitted: Renewed) -> None:
+        if subscription.cohort is None:
+            return
+        if isinstance(admitted, ServiceError):
+            subscription.say(admitted.code, admitted.message)
+            self.end(subscription)
+            return
+        of_class = self._classes[subscription.class_name]
+        of_class.remove(subscription)
+        subscription.admitted = admitted
+        of_class.add(subscription)
+
+    def _send_away(self) -> None:
+        for client in list(self._clients):
+            self.remove_client(client)
+            client.socket.close_with(TRY_AGAIN, "changes were missed")

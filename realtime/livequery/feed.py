@@ -1,0 +1,202 @@
+"""The thread that reads committed changes and hands them to the event loop, in order.
+
+A reading is handed over when the one before is told, so a process that can't keep up reads more at
+once instead of piling it up. Nothing is read while no class is wanted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from time import monotonic
+from typing import Any, Final
+
+from django.db import connections
+
+from backend.errors import ServiceError, ServiceUnavailable
+from backend.logs import get_logger
+from objects.changes import KEPT, WANTED_FOR, Batch, Reader
+from realtime.livequery.identities import Followed, Identities
+
+RETRY: Final = 1.0
+"""Seconds until PostgreSQL is asked again after it didn't answer."""
+_TRIM: Final = KEPT / 6
+_LAST_READING: Final = 5.0
+# While changes come, seconds between readings: a look costs PostgreSQL as much as several changes.
+_PACE: Final = 0.01
+_MANY: Final = 200
+
+log = get_logger("livequery")
+
+# Told of a reading, and of what it has done to sessions; returns when subscribers are told.
+Tell = Callable[[Batch, Followed], Coroutine[Any, Any, None]]
+
+
+class Feed:
+    """One reader, and its thread. Methods are called in the event loop."""
+
+    def __init__(self, identities: Identities, tell: Tell) -> None:
+        self._identities = identities
+        self._tell = tell
+        self._loop = asyncio.get_running_loop()
+        self._ended: asyncio.Future[None] = self._loop.create_future()
+        self._wake = threading.Event()
+        self._lock = threading.Lock()
+        self._is_over = False
+        # Guarded by the lock: what is wanted from now on, and who waits for its being captured.
+        self._wanted: frozenset[str] = frozenset()
+        self._waiting: list[Future[frozenset[str]]] = []
+        self._thread = threading.Thread(target=self._work, name="livequery", daemon=True)
+        self.read_at: float | None = None
+        """When something was last read, by ``monotonic``."""
+
+    async def run(self) -> None:
+        """Read until cancelled. Raises what ends the thread by itself."""
+        self._thread.start()
+        try:
+            await asyncio.shield(self._ended)
+        finally:
+            self._is_over = True
+            self._wake.set()
+            await asyncio.wait([self._ended], timeout=_LAST_READING)
+
+    def wake(self) -> None:
+        """Something was committed."""
+        self._wake.set()
+
+    async def want(self, class_names: frozenset[str]) -> frozenset[str]:
+        """Have these classes captured, and no others, unless somebody says otherwise meanwhile.
+        Returns when they are: the classes that are captured.
+
+        Raises ``ServiceError`` if PostgreSQL can't be reached.
+        """
+        waiting: Future[frozenset[str]] = Future()
+        with self._lock:
+            self._wanted = class_names
+            self._waiting.append(waiting)
+        self._wake.set()
+        return await asyncio.wrap_future(waiting)
+
+    def let_go(self, class_names: frozenset[str]) -> None:
+        """Have only these classes captured from the next time on."""
+        with self._lock:
+            self._wanted = class_names
+
+    # -- In the thread ------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        error: BaseException | None = None
+        try:
+            while not self._is_over:
+                self._wake.wait(WANTED_FOR / 3)
+                self._wake.clear()
+                if self._wanted:
+                    self._read_on()
+        except BaseException as raised:
+            error = raised
+        finally:
+            connections.close_all()
+            self._loop.call_soon_threadsafe(self._end, error)
+
+    def _end(self, error: BaseException | None) -> None:
+        for one in self._take_waiting():
+            one.set_exception(ServiceUnavailable("Live queries begin again; try again."))
+        if self._ended.done():
+            return
+        if error is None:
+            self._ended.set_result(None)
+        else:
+            self._ended.set_exception(error)
+
+    def _read_on(self) -> None:
+        """Read for as long as something is wanted, with one reader."""
+        reader = Reader()
+        captured: frozenset[str] = frozenset()
+        asked_at = trimmed_at = 0.0
+        try:
+            while not self._is_over:
+                with self._lock:
+                    wanted, waiting = self._wanted, self._take_waiting()
+                try:
+                    if waiting or not wanted <= captured or _is_due(asked_at, WANTED_FOR / 3):
+                        self._want(reader, wanted, waiting)
+                        captured, asked_at = wanted, monotonic()
+                        if not wanted:
+                            return
+                    begun = monotonic()
+                    batch = reader.read()
+                except ServiceError as error:
+                    self._pause_after(error)
+                    continue
+                # What is read is handed over before anything else may fail.
+                self._hand_over(batch)
+                try:
+                    if _is_due(trimmed_at, _TRIM):
+                        reader.trim()
+                        trimmed_at = monotonic()
+                    self._wait(_pause(batch, begun) if batch.changes else reader.sleep())
+                except ServiceError as error:
+                    self._pause_after(error)
+        finally:
+            reader.close()
+
+    def _pause_after(self, error: ServiceError) -> None:
+        log.warning("committed changes can't be read", error=error.message)
+        self._wait(RETRY)
+
+    def _take_waiting(self) -> list[Future[frozenset[str]]]:
+        taken, self._waiting = self._waiting, []
+        return [one for one in taken if one.set_running_or_notify_cancel()]
+
+    def _want(
+        self, reader: Reader, wanted: frozenset[str], waiting: list[Future[frozenset[str]]]
+    ) -> None:
+        try:
+            reader.want(wanted)
+        except BaseException as error:
+            for one in waiting:
+                one.set_exception(error)
+            raise
+        for one in waiting:
+            one.set_result(wanted)
+
+    def _hand_over(self, batch: Batch) -> None:
+        followed = self._follow(batch)
+        self.read_at = monotonic()
+        if batch.changes or batch.gap or followed.ended or followed.changed:
+            asyncio.run_coroutine_threadsafe(self._tell(batch, followed), self._loop).result()
+
+    def _follow(self, batch: Batch) -> Followed:
+        """What a reading does to sessions. It isn't told to anybody before that is known."""
+        ended = Followed()
+        while True:
+            try:
+                if batch.gap:
+                    followed = self._identities.reload()
+                    ended.ended += followed.ended
+                    ended.changed += followed.changed
+                followed = self._identities.follow(batch.changes, batch.role_version)
+                ended.ended += followed.ended
+                ended.changed += followed.changed
+                return ended
+            except ServiceError as error:
+                log.warning("sessions can't be read", error=error.message)
+                self._wait(RETRY)
+                if self._is_over:
+                    raise
+
+    def _wait(self, seconds: float) -> None:
+        if seconds > 0:
+            self._wake.wait(seconds)
+        self._wake.clear()
+
+
+def _is_due(last: float, every: float) -> bool:
+    return monotonic() - last >= every
+
+
+def _pause(batch: Batch, begun: float) -> float:
+    """How long to wait after a reading with changes; not at all if more are likely to be there."""
+    return 0 if len(batch.changes) >= _MANY else begun + _PACE - monotonic()

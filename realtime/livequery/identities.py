@@ -1,0 +1,277 @@
+"""Whose a session token is, for as long as live queries are open under it.
+
+One ``Identity`` a token in a process, however many subscriptions share it. It is proven when the
+first of them asks, and ends with its session: when that is removed (log out, a new password, the
+user's deletion, the admin), when it expires, or when it becomes another token's. Roles are read
+again whenever any role has changed.
+
+``follow`` is handed every reading of committed changes before anything of it is delivered. What it
+finds counts for all of the reading, so nothing that was committed after a session ended, or after
+a role was taken away, reaches whoever lost it. For this ``_Session`` has to be captured (wanted)
+since before the first ``prove``.
+
+``prove``, ``follow`` and ``reload`` read the database and belong into a thread; several may be in
+here at once. Whoever binds rights to an identity looks at its ``generation`` first, and again in
+the step that puts these rights into force: if it has changed, the rights are bound again.
+"""
+
+from __future__ import annotations
+
+import heapq
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import count
+from time import monotonic
+from typing import Final
+
+from backend.errors import InvalidSessionToken, ServiceUnavailable
+from backend.principal import Authority, Principal
+from objects.changes import Change
+from objects.users import roles, sessions
+from objects.users.sessions import Proven
+
+_ATTEMPTS: Final = 20
+_SPARE: Final = 1000
+
+
+class Identity:
+    """One session token's bearer.
+
+    ``principal`` is replaced when the user's roles change, and ``generation`` grows then. It knows
+    nothing of a device; whoever does makes a principal with it.
+    """
+
+    __slots__ = ("_holders", "_key", "_until", "ended", "generation", "principal")
+
+    def __init__(self, key: str, proven: Proven, now: float) -> None:
+        self._key = key
+        self._holders = 0
+        self.generation = 0
+        self.ended = False
+        self.principal = _principal(proven)
+        self._until = _until(proven, now)
+
+    @property
+    def session_id(self) -> str:
+        assert self.principal.session_id is not None
+        return self.principal.session_id
+
+    def _is_over(self, now: float) -> bool:
+        return self._until is not None and self._until <= now
+
+    def _become(self, principal: Principal) -> bool:
+        """Whether that is anything new."""
+        if principal == self.principal:
+            return False
+        self.principal = principal
+        self.generation += 1
+        return True
+
+
+@dataclass(slots=True)
+class Followed:
+    """What has become of identities: those that ended (they are forgotten already), and those that
+    hold other roles now."""
+
+    ended: list[Identity] = field(default_factory=list)
+    changed: list[Identity] = field(default_factory=list)
+
+
+class Identities:
+    """The identities of a process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # never held while the database is asked
+        self._known: dict[str, Identity] = {}  # by the token's hash
+        self._by_session: dict[str, Identity] = {}
+        self._role_version: str | None = None
+        self._role_changes = 0
+        self._doubtful: set[Identity] = set()
+        # By the time at which they expire; those that ended or go on longer are found out there.
+        self._expiring: list[tuple[float, int, Identity]] = []
+        self._numbers = count()
+        self._proving = 0
+        # Sessions that have changed since the oldest proof under way has begun.
+        self._touched: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def prove(self, token: str) -> Identity:
+        """The bearer of a token; ``release`` it as often as it was proven.
+
+        Raises ``InvalidSessionToken`` (209) for one that is unknown, has expired or has ended.
+        """
+        key = sessions.token_hash(token)
+        with self._lock:
+            known = self._known.get(key)
+            if known is not None and not known._is_over(monotonic()):
+                known._holders += 1
+                return known
+            self._proving += 1
+        try:
+            return self._proven(key, token)
+        finally:
+            with self._lock:
+                self._proving -= 1
+                if not self._proving:
+                    self._touched.clear()
+
+    def _proven(self, key: str, token: str) -> Identity:
+        for _ in range(_ATTEMPTS):
+            with self._lock:
+                role_changes = self._role_changes
+                before = set(self._touched)
+            proven = sessions.authenticate(token)
+            with self._lock:
+                # A reading taken in meanwhile may have ended what was proven, or taken a role away.
+                touched = proven.session_id in self._touched - before
+                if touched or role_changes != self._role_changes:
+                    continue
+                found = self._known.get(key)
+                if found is None:
+                    found = self._known[key] = Identity(key, proven, monotonic())
+                    self._by_session[found.session_id] = found
+                    self._expect(found)
+                found._holders += 1
+                return found
+        raise ServiceUnavailable("Sessions and roles are changing; try again.")
+
+    def release(self, identity: Identity) -> None:
+        """One holder of the identity less; the last one forgets it. Never waits."""
+        with self._lock:
+            identity._holders -= 1
+            if identity._holders <= 0:
+                self._forget(identity)
+
+    def follow(self, changes: Iterable[Change], role_version: str) -> Followed:
+        """Take in the changes of a reading, sessions that have expired, and roles.
+
+        Call it for empty readings too: sessions expire without a change. If it raises, nothing of
+        the reading may be delivered; what was left undone is done by the next call.
+        """
+        followed = Followed()
+        with self._lock:
+            for change in changes:
+                if change.table.class_name == "_Session":
+                    self._note(change, followed)
+            self._note_expired(monotonic())
+            doubtful = set(self._doubtful)
+            roles_changed = role_version != self._role_version
+            others: list[Identity] = []
+            if roles_changed:
+                self._role_changes += 1
+                others = [one for one in self._known.values() if one not in doubtful]
+        if doubtful:
+            self._prove_again(doubtful, followed)
+        if roles_changed:
+            self._read_roles(others, followed)
+            with self._lock:
+                self._role_version = role_version
+        return followed
+
+    def reload(self) -> Followed:
+        """Prove everybody anew, after readings were missed."""
+        followed = Followed()
+        with self._lock:
+            self._role_changes += 1
+            self._touched.update(self._by_session)
+            everybody = set(self._known.values())
+            self._doubtful |= everybody
+        if everybody:
+            self._prove_again(everybody, followed)
+        return followed
+
+    def _note(self, change: Change, followed: Followed) -> None:
+        if self._proving:
+            self._touched.add(change.object_id)
+        identity = self._by_session.get(change.object_id)
+        if identity is None:
+            return
+        if change.after is None:
+            self._end(identity, followed)
+        else:
+            self._doubtful.add(identity)
+
+    def _expect(self, identity: Identity) -> None:
+        """Look at an identity when it expires."""
+        if identity._until is None:
+            return
+        if len(self._expiring) > 2 * len(self._known) + _SPARE:
+            # Most are gone long before they would expire.
+            self._expiring = [
+                (one._until, next(self._numbers), one)
+                for one in self._known.values()
+                if one._until is not None
+            ]
+            heapq.heapify(self._expiring)
+            return
+        heapq.heappush(self._expiring, (identity._until, next(self._numbers), identity))
+
+    def _note_expired(self, now: float) -> None:
+        while self._expiring and self._expiring[0][0] <= now:
+            identity = heapq.heappop(self._expiring)[2]
+            if identity._is_over(now) and self._is_known(identity):
+                self._doubtful.add(identity)
+
+    def _is_known(self, identity: Identity) -> bool:
+        return self._known.get(identity._key) is identity
+
+    def _prove_again(self, doubtful: set[Identity], followed: Followed) -> None:
+        proven = sessions.prove_many([one._key for one in doubtful])
+        now = monotonic()
+        with self._lock:
+            self._doubtful -= doubtful
+            for one in doubtful:
+                found = proven.get(one._key)
+                if found is None or found.session_id != one.session_id:
+                    self._end(one, followed)
+                    continue
+                one._until = _until(found, now)
+                self._expect(one)
+                if one._become(_principal(found)):
+                    followed.changed.append(one)
+
+    def _read_roles(self, identities: list[Identity], followed: Followed) -> None:
+        users = {one.principal.user_id for one in identities}
+        held = roles.held_by_many([user_id for user_id in users if user_id is not None])
+        with self._lock:
+            for one in identities:
+                was = one.principal
+                assert was.user_id is not None
+                now = _client(was.user_id, held[was.user_id], was.session_id)
+                if one._become(now):
+                    followed.changed.append(one)
+
+    def _end(self, identity: Identity, followed: Followed) -> None:
+        if not identity.ended:
+            identity.ended = True
+            identity.generation += 1
+            followed.ended.append(identity)
+            self._forget(identity)
+
+    def _forget(self, identity: Identity) -> None:
+        self._doubtful.discard(identity)
+        if self._is_known(identity):
+            del self._known[identity._key]
+        if self._by_session.get(identity.session_id) is identity:
+            del self._by_session[identity.session_id]
+
+
+def check(identity: Identity | None) -> None:
+    """Raise ``InvalidSessionToken`` if the identity has ended; nobody's is none that ends."""
+    if identity is not None and identity.ended:
+        raise InvalidSessionToken("Invalid session token")
+
+
+def _principal(proven: Proven) -> Principal:
+    return _client(proven.user_id, proven.roles, proven.session_id)
+
+
+def _client(user_id: str, held: frozenset[str], session_id: str | None) -> Principal:
+    return Principal(Authority.CLIENT, user_id=user_id, roles=held, session_id=session_id)
+
+
+def _until(proven: Proven, now: float) -> float | None:
+    return None if proven.seconds_left is None else now + proven.seconds_left

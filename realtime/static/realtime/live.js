@@ -1,0 +1,58 @@
+// Events as they are told, on the admin's page of the live channel: the page is a client of /ws
+// like any other, and goes on after the last message that it has seen.
+"use strict";
+
+(() => {
+  const table = document.getElementById("live-events");
+  const state = document.getElementById("live-state");
+  if (!table || !state) return;
+  const most = Number(state.dataset.most);
+  let since = "now";
+  let pause = 1000;
+
+  const cell = (row, text, name) => {
+    const made = row.insertCell();
+    made.textContent = text;
+    if (name) made.className = name;
+    return made;
+  };
+
+  const show = (told) => {
+    const row = table.insertRow(0);
+    cell(row, told.networkId);
+    cell(row, told.blockNumber, "sv-number");
+    cell(row, told.contractName);
+    const event = cell(row, told.event);
+    if (told.removed) {
+      const mark = document.createElement("span");
+      mark.className = "sv-level sv-level-warning";
+      mark.textContent = "removed";
+      event.append(" ", mark);
+    }
+    cell(row, JSON.stringify(told.data), "sv-said");
+    cell(row, told.transactionHash, "sv-event");
+    while (table.rows.length > most) table.deleteRow(-1);
+  };
+
+  const connect = () => {
+    const scheme = location.protocol === "https:" ? "wss:" : "ws:";
+    const socket = new WebSocket(
+      `${scheme}//${location.host}/ws?event=*&reorg=1&since=${encodeURIComponent(since)}`,
+    );
+    socket.onopen = () => {
+      pause = 1000;
+      state.textContent = "Connected: what is told appears here.";
+    };
+    socket.onmessage = ({ data }) => {
+      const told = JSON.parse(data);
+      if (told.id) since = told.id;
+      if (told.transactionHash) show(told);
+    };
+    socket.onclose = () => {
+      state.textContent = "Not connected to /ws from here; trying again.";
+      setTimeout(connect, pause);
+      pause = Math.min(pause * 2, 30000);
+    };
+  };
+  connect();
+})();
