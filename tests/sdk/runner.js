@@ -50,7 +50,7 @@ async function run(checks, seed) {
 }
 
 function main(checks, seed) {
-  run(checks, seed).catch((error) => {
+  return run(checks, seed).catch((error) => {
     console.error(error);
     process.exit(1);
   });

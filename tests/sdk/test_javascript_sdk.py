@@ -24,6 +24,7 @@ SOURCES = (
     "cloud.js",
     "hooks.js",
     "jobs.js",
+    "passkeys.js",
     "people.js",
     "service.js",
     "sharing.js",

@@ -1,0 +1,114 @@
+"""What a client may ask the event channel for."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from realtime.core.event_queries import MOST_VALUES, BadQuery, Filter, Wish, parse
+from realtime.core.events import Event
+
+GEM = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
+ANN = "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359"
+
+
+def event(name: str | None = "Transfer", network: int = 31337, **changed: object) -> Event:
+    payload = {
+        "eventName": name,
+        "contractName": "Gem",
+        "address": GEM,
+        "args": {"from": GEM, "to": ANN, "tokenId": "1"},
+        **changed,
+    }
+    kept = {key: value for key, value in payload.items() if value is not None}
+    return Event(network, 1, "added", json.dumps(kept))
+
+
+def test_without_anything_every_transfer_is_asked_for() -> None:
+    assert parse({}) == Wish(Filter(frozenset({"Transfer"}), None, None), None, False)
+    assert not parse({}).is_detailed
+
+
+def test_values_are_repeated_or_listed() -> None:
+    wish = parse(
+        {"contract": [f"Gem, {GEM}", "Coin"], "network": ["1,10", "31337"], "event": ["A,B"]}
+    )
+    assert wish.filter.contracts == {"Gem", GEM.lower(), "Coin"}
+    assert wish.filter.networks == {1, 10, 31337}
+    assert wish.filter.events == {"A", "B"}
+
+
+@pytest.mark.parametrize("value", ["*", "Transfer,*"])
+def test_a_star_is_every_kind(value: str) -> None:
+    assert parse({"event": [value]}).filter.events is None
+
+
+@pytest.mark.parametrize(("since", "read"), [("", "now"), ("now", "now"), ("0", "0")])
+def test_who_may_come_back_is_told_details(since: str, read: str) -> None:
+    wish = parse({"since": [since]})
+    assert (wish.since, wish.is_detailed) == (read, True)
+
+
+def test_who_asks_for_reorganisations_is_told_details() -> None:
+    assert parse({"reorg": ["1"]}).is_detailed
+    assert not parse({"reorg": ["0"]}).is_detailed
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ({"network": ["one"]}, "network"),
+        ({"network": ["0"]}, "network"),
+        ({"network": ["99999999999999999"]}, "network"),
+        ({"network": ["1;2"]}, "network"),
+        ({"contract": [""]}, "contract"),
+        ({"event": [","]}, "event"),
+        ({"event": ["x" * 201]}, "event"),
+        ({"contract": [",".join(map(str, range(MOST_VALUES + 1)))]}, "contract"),
+        ({"since": ["yesterday"]}, "since"),
+        ({"since": ["1.e.1:1.", "1.e.1:1."]}, "since"),
+        ({"reorg": ["maybe"]}, "reorg"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_by_name(query: dict[str, list[str]], names: str) -> None:
+    with pytest.raises(BadQuery, match=f"^{names}: "):
+        parse(query)
+
+
+def test_parameters_of_others_are_ignored() -> None:
+    assert parse({"applicationId": ["x"], "utm_source": ["y"]}) == Wish()
+
+
+@pytest.mark.parametrize(
+    ("query", "matches"),
+    [
+        ({"contract": ["Gem"]}, True),
+        ({"contract": ["gem"]}, False),
+        ({"contract": [GEM]}, True),
+        ({"contract": [GEM.lower()]}, True),
+        ({"contract": [GEM.upper().replace("0X", "0x")]}, True),
+        ({"contract": [ANN]}, False),
+        ({"contract": ["Coin,Gem"]}, True),
+        ({"network": ["31337"]}, True),
+        ({"network": ["1"]}, False),
+        ({"event": ["Transfer"]}, True),
+        ({"event": ["Minted"]}, False),
+        ({"event": ["*"]}, True),
+        ({"event": ["*"], "network": ["1"]}, False),
+    ],
+)
+def test_filters_let_through_what_they_name(query: dict[str, list[str]], matches: bool) -> None:
+    assert parse(query).filter.matches(event()) is matches
+
+
+def test_what_could_not_be_decoded_is_told_to_nobody() -> None:
+    unknown = event(None, args={"topics": [], "data": "0x", "undecoded": "unknown event"})
+    assert not parse({"event": ["*"]}).filter.matches(unknown)
+
+
+def test_a_transfer_of_something_else_is_told_where_every_kind_is() -> None:
+    other = event(args={"node": "0x00", "owner": ANN})
+    assert not parse({}).filter.matches(other)
+    assert not parse({"event": ["Transfer"]}).filter.matches(other)
+    assert parse({"event": ["*"]}).filter.matches(other)

@@ -1,0 +1,330 @@
+"""Triggers around live queries: who may connect, who may subscribe to what, what is told."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from backend.errors import OperationForbidden, ScriptFailed, Timeout, ValidationFailed
+from functions import (
+    ConnectRequest,
+    LiveEventRequest,
+    SubscribeRequest,
+    after_event,
+    before_connect,
+    before_save,
+    before_subscribe,
+)
+from objects.core.query import Query
+from objects.core.query_parser import check_path, parse_where
+from realtime.livequery import events
+from realtime.livequery.access import current_table
+from realtime.livequery.events import Admitted, Counts, Question
+from tests.policy.tables import PUBLIC, SECRET
+from tests.policy.world import CALLERS, CLIENT, MASTER, OWNER, make, permit, user
+
+pytestmark = pytest.mark.django_db
+
+COUNTS = Counts(clients=3, subscriptions=7)
+OBJECT = {"objectId": "abcdefghij", "createdAt": "2026-01-01T00:00:00.000Z", "name": "n"}
+
+
+def ask(principal: Any = OWNER, where: Any = None, keys: Any = None, watch: Any = None) -> Admitted:
+    paths = None if keys is None else frozenset(check_path(key) for key in keys)
+    asked = Question("Doc", parse_where(where or {}), paths, watch, where or {})
+    return events.subscribe(principal, asked, COUNTS)
+
+
+def tell(
+    principal: Any = OWNER, event: str = "update", original: Any = None, **fields: Any
+) -> tuple[Any, Any] | None:
+    access = ask(principal).access
+    return events.after_event(principal, access, event, {**OBJECT, **fields}, original, COUNTS)
+
+
+def test_a_client_is_kept_from_connecting_with_code_and_text():
+    told: list[Any] = []
+
+    @before_connect()
+    def check(request: ConnectRequest) -> None:
+        told.append((request.event, request.clients, request.subscriptions, request.user_id))
+        told.append((request.address, dict(request.headers)))
+        if request.user_id is None:
+            raise ScriptFailed("Members only.", code=4711)
+
+    headers = {"user-agent": "x", "x-svc-session-token": "r:1", "cookie": "a=b"}
+    with events.calling("10.1.2.3", headers):
+        events.connect(OWNER, COUNTS)
+        with pytest.raises(ScriptFailed, match=r"Members only\.") as refused:
+            events.connect(CLIENT, COUNTS)
+    assert refused.value.code == 4711
+    assert told[:2] == [
+        ("connect", 3, 7, OWNER.user_id),
+        ("10.1.2.3", {"user-agent": "x"}),
+    ]
+
+
+def test_requirements_are_asked_before():
+    @before_connect(require_user=True)
+    def members(request: ConnectRequest) -> None:
+        pass
+
+    @before_subscribe("Doc", require_any_role=["Team"])
+    def team(request: SubscribeRequest) -> None:
+        pass
+
+    with pytest.raises(ValidationFailed):
+        events.connect(CLIENT, COUNTS)
+    make("Doc")
+    with pytest.raises(ValidationFailed):
+        ask(OWNER)
+    assert ask(CALLERS["member"]).told.where == parse_where({})
+    assert ask(MASTER)
+
+
+def found(query: Query, **fields: Any) -> bool:
+    from objects.core.matching import matches
+
+    return matches(query, {**OBJECT, **fields})
+
+
+def test_a_subscription_is_narrowed_and_what_is_sent_and_counts_is_replaced():
+    make("Doc")
+
+    @before_subscribe("Doc")
+    def narrow(request: SubscribeRequest) -> None:
+        assert (request.event, request.class_name) == ("subscribe", "Doc")
+        assert request.watch == ("a",)
+        assert request.options.asked == {"name": "n"}
+        request.query.where(open=True)
+        request.query.keys("name", "open").watch("open")
+
+    admitted = ask(where={"name": "n"}, keys=["name"], watch=("a",))
+    assert found(admitted.told.where, open=True)
+    assert not found(admitted.told.where, open=False)
+    assert not found(admitted.told.where, open=True, name="other")
+    assert admitted.told.keys == {("name",), ("open",)}
+    assert admitted.told.watch == ("open",)
+    assert admitted.question.watch == ("a",)
+
+
+def test_a_subscription_that_no_trigger_changes_stays_as_it_was_asked():
+    make("Doc")
+    alone = ask(where={"name": "n"}, keys=["name"], watch=("name",))
+    assert alone.told is alone.question
+
+    @before_subscribe("*")
+    def look(request: SubscribeRequest) -> None:
+        pass
+
+    asked = ask(where={"name": "n"}, keys=["name"], watch=("name",))
+    assert asked.told == alone.told
+
+
+def test_a_trigger_may_let_every_change_count():
+    make("Doc")
+
+    @before_subscribe("Doc")
+    def all_changes(request: SubscribeRequest) -> None:
+        request.query.watch()
+
+    assert ask(watch=("name",)).told.watch is None
+
+
+def test_a_subscription_is_refused_with_code_and_text():
+    make("Doc")
+
+    @before_subscribe("Doc")
+    def refuse(request: SubscribeRequest) -> None:
+        raise ScriptFailed("Not these.", code=4712)
+
+    with pytest.raises(ScriptFailed, match="Not these") as refused:
+        ask(MASTER)
+    assert refused.value.code == 4712
+
+
+def test_triggers_may_ask_about_what_the_client_may_not():
+    """What a trigger adds isn't the client's question, and is never shown."""
+    make("Doc", secret=1)
+    permit("Doc", **PUBLIC, protectedFields={"*": SECRET})
+
+    @before_subscribe("Doc")
+    def narrow(request: SubscribeRequest) -> None:
+        request.query.where(secret=1)
+
+    assert found(ask(OWNER).told.where, secret=1)
+    with pytest.raises(OperationForbidden):
+        ask(OWNER, where={"secret": 1})
+
+
+def test_a_client_without_rights_is_refused_before_any_trigger():
+    make("Doc")
+    permit("Doc", **PUBLIC | {"find": {}})
+    called = []
+
+    @before_subscribe("Doc")
+    def note(request: SubscribeRequest) -> None:
+        called.append(request)
+
+    with pytest.raises(OperationForbidden):
+        ask(OWNER)
+    assert called == []
+
+
+def test_what_a_trigger_asks_has_to_be_answered_by_one_object():
+    from backend.errors import InvalidQuery
+
+    make("Doc")
+
+    @before_subscribe("Doc")
+    def narrow(request: SubscribeRequest) -> None:
+        request.query.where(to={"$inQuery": {"className": "Ref", "where": {}}})
+
+    with pytest.raises(InvalidQuery):
+        ask()
+
+
+def test_a_subscription_is_renewed_without_asking_its_trigger_again():
+    make("Doc", owner=user(OWNER))
+    calls = []
+
+    @before_subscribe("Doc")
+    def narrow(request: SubscribeRequest) -> None:
+        calls.append(request)
+        request.query.where(open=True)
+
+    admitted = ask(OWNER)
+    permit("Doc", **PUBLIC | {"find": {"pointerFields": ["owner"]}})
+    renewed = events.renew(OWNER, admitted, current_table("Doc"))
+    assert len(calls) == 1
+    assert renewed.told == admitted.told
+    assert renewed.access.version > admitted.access.version
+    assert not renewed.access.readable({**OBJECT})
+    permit("Doc", **PUBLIC | {"find": {}})
+    with pytest.raises(OperationForbidden):
+        events.renew(OWNER, renewed, current_table("Doc"))
+
+
+# -- Events ---------------------------------------------------------------------------------------
+
+
+def test_what_is_told_may_be_changed_for_each_subscriber():
+    make("Doc")
+
+    @after_event("Doc")
+    def greet(request: LiveEventRequest) -> None:
+        assert (request.event, request.clients, request.subscriptions) == ("enter", 3, 7)
+        request.object["for"] = request.user_id
+        request.object.setdefault("list", []).append(1)
+        assert request.original is not None
+        request.original["was"] = True
+
+    listed = {"deep": {"list": [1]}, "list": [0]}
+    original = {**OBJECT, "name": "old"}
+    for principal in (OWNER, CALLERS["stranger"]):
+        told = tell(principal, "enter", original, **listed)
+        assert told is not None
+        assert told[0]["for"] == principal.user_id
+        assert told[0]["list"] == [0, 1], "nothing of what another subscriber's trigger did"
+        assert told[1] == {**original, "was": True}
+    assert listed == {"deep": {"list": [1]}, "list": [0]}
+    assert original == {**OBJECT, "name": "old"}
+
+
+def test_an_event_may_be_kept_from_a_subscriber():
+    make("Doc")
+
+    @after_event("Doc")
+    def only_owner(request: LiveEventRequest) -> None:
+        request.send_event = request.user_id == OWNER.user_id
+
+    assert tell(OWNER) is not None
+    assert tell(CALLERS["stranger"]) is None
+
+
+def test_which_object_it_is_and_of_when_can_not_be_changed():
+    make("Doc")
+
+    @after_event("Doc")
+    def forge(request: LiveEventRequest) -> None:
+        request.object["objectId"] = "somebodyel"
+        del request.object["createdAt"]
+
+    told = tell()
+    assert told is not None
+    assert told[0] == OBJECT
+
+
+def test_protected_fields_are_taken_out_of_what_a_trigger_leaves():
+    """The trigger itself sees the whole object."""
+    make("Doc", secret=1, owner=user(OWNER))
+    permit("Doc", **PUBLIC, protectedFields={"*": SECRET, "userField:owner": []})
+    seen = []
+
+    @after_event("Doc")
+    def look(request: LiveEventRequest) -> None:
+        seen.append((request.object.get("secret"), request.original.get("secret")))
+        request.object["owner"] = user(CALLERS["stranger"])
+        request.object["secret"] = 3
+
+    fields = {"secret": 2, "owner": user(OWNER)}
+    original = {**OBJECT, "secret": 1}
+    told = tell(CALLERS["stranger"], "update", original, **fields)
+    assert told is not None
+    assert seen == [(2, 1)]
+    assert "secret" not in told[0], "whom the stored object names, not the changed one"
+    assert "secret" not in told[1]
+    told = tell(OWNER, "update", original, **fields)
+    assert told is not None
+    assert told[0]["secret"] == 3
+    assert "secret" not in told[1], "the former object named nobody"
+
+
+def test_a_trigger_that_fails_or_takes_too_long_says_nothing_of_why():
+    make("Doc")
+
+    @after_event("Doc", time_limit=0.05)
+    def slow_or_broken(request: LiveEventRequest) -> None:
+        if request.object["name"] == "slow":
+            end = time.monotonic() + 5
+            while time.monotonic() < end:
+                pass
+        raise RuntimeError("internal detail")
+
+    with pytest.raises(ScriptFailed) as failed:
+        tell()
+    assert "internal" not in failed.value.message
+    with pytest.raises(Timeout):
+        tell(name="slow")
+
+
+# -- Registering ----------------------------------------------------------------------------------
+
+
+def test_only_what_there_is_can_be_registered():
+    for class_name in ("@File", "@Config", "@Connect", "_Session", "_JobStatus"):
+        with pytest.raises(ValueError, match="has no trigger"):
+            before_subscribe(class_name)
+        with pytest.raises(ValueError, match="has no trigger"):
+            after_event(class_name)
+    with pytest.raises(ValueError, match="has no trigger"):
+        before_save("@Connect")
+
+
+def test_a_class_has_its_own_trigger_before_that_of_every_class():
+    make("Doc")
+    order = []
+
+    @after_event("*")
+    def every(request: LiveEventRequest) -> None:
+        order.append("every")
+
+    @after_event("Doc")
+    def own(request: LiveEventRequest) -> None:
+        order.append("own")
+
+    assert events.is_told("Doc")
+    tell()
+    assert order == ["own", "every"]

@@ -1,0 +1,250 @@
+"""Whose a session token is, for as long as live queries are open under it.
+
+Readings are made by hand here; that every way of ending a session is read is shown where there are
+sockets.
+"""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from backend.errors import InvalidSessionToken, ObjectNotFound
+from backend.principal import MASTER
+from objects import registry, service
+from objects.changes import Change
+from objects.database import fetch
+from objects.records import Record
+from objects.users import roles, sessions
+from realtime.livequery.identities import Followed, Identities, Identity
+from tests.people import User, make_role, sign_up
+from tests.rest import Api
+from tests.statements import traffic
+from tests.threads import at_once
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def identities() -> Identities:
+    return Identities()
+
+
+@pytest.fixture
+def ann(client: Api) -> User:
+    return sign_up("ann")
+
+
+def role_version() -> str:
+    rows = fetch("SELECT version FROM objects_role_version", (), prepare=False)
+    return rows[0][0] if rows else ""
+
+
+def change_of(session_id: str) -> Change:
+    """The change of a session as a reading has it now: one that has ended has no image."""
+    table = registry.current("_Session")
+    assert table is not None
+    after: Record | None = None
+    try:
+        found = service.get(MASTER, "_Session", session_id)
+        assert isinstance(found, Record)
+        after = found
+    except ObjectNotFound:
+        pass
+    return Change(table, session_id, None, after, 0.0)
+
+
+def follow(identities: Identities, *of: Identity) -> Followed:
+    changes = [change_of(one.session_id) for one in of]
+    return identities.follow(changes, role_version())
+
+
+def expire(identity: Identity, seconds: float) -> None:
+    """Let a session expire so many seconds from now."""
+    fetch(
+        "UPDATE objects_session SET expires_at = statement_timestamp() + make_interval(secs => %s)"
+        " WHERE object_id = %s",
+        (seconds, identity.session_id),
+        prepare=False,
+    )
+
+
+def test_a_token_is_one_identity_however_often_it_is_proven(identities, ann):
+    first, second = identities.prove(ann.token), identities.prove(ann.token)
+    assert first is second
+    assert first.principal.user_id == ann.user_id
+    assert first.principal.acl_ids == {"*", ann.user_id}
+    identities.release(first)
+    assert identities.prove(ann.token) is first
+    identities.release(first)
+    identities.release(first)
+    assert len(identities) == 0
+    assert identities.prove(ann.token) is not first
+
+
+@pytest.mark.parametrize("token", ["", "r:", "r:" + "0" * 32, "x" * 5000, "r:\x00"])
+def test_what_is_no_token_proves_nobody(identities, ann, token):
+    with pytest.raises(InvalidSessionToken):
+        identities.prove(token)
+    assert len(identities) == 0
+
+
+def test_an_identity_tells_no_token(identities, ann):
+    identity = identities.prove(ann.token)
+    assert identity.principal.session_token is None
+    assert ann.token not in repr(identity.principal)
+
+
+def test_it_ends_with_its_session_and_others_go_on(identities, ann):
+    bob = identities.prove(sign_up("bob").token)
+    identity = identities.prove(ann.token)
+    generation = identity.generation
+    follow(identities)
+    assert ann.post("/logout").status == 200
+    followed = follow(identities, identity, bob)
+    assert (followed.ended, followed.changed) == ([identity], [])
+    assert identity.ended
+    assert identity.generation > generation
+    assert not bob.ended
+    with pytest.raises(InvalidSessionToken):
+        identities.prove(ann.token)
+    assert follow(identities, identity).ended == []
+    identities.release(identity)  # late, by who still held it
+    assert len(identities) == 1
+
+
+def test_it_ends_when_its_session_is_given_to_somebody_else(identities, ann):
+    identity = identities.prove(ann.token)
+    sessions.set_token(identity.session_id, sessions.new_token())
+    assert follow(identities, identity).ended == [identity]
+
+
+def test_it_ends_when_its_session_expires_without_any_change(identities, ann):
+    expire(identities.prove(ann.token), 0.05)
+    identity = identities.prove(ann.token)
+    assert follow(identities, identity).ended == []
+    over = threading.Event()
+    ended: list[Identity] = []
+    while not ended and not over.wait(0.01):
+        ended = follow(identities).ended
+    assert ended == [identity]
+    with pytest.raises(InvalidSessionToken):
+        identities.prove(ann.token)
+
+
+def test_a_session_that_was_prolonged_goes_on(identities, ann):
+    expire(identities.prove(ann.token), 0.05)
+    identity = identities.prove(ann.token)
+    follow(identities, identity)
+    expire(identity, 100)
+    threading.Event().wait(0.06)
+    assert follow(identities).ended == []
+    assert identities.prove(ann.token) is identity
+
+
+def test_sessions_that_never_expire_do_not(identities, ann, settings):
+    settings.SERVICE = {**settings.SERVICE, "EXPIRE_INACTIVE_SESSIONS": False}
+    expire(identities.prove(ann.token), -100)
+    identity = identities.prove(ann.token)
+    assert follow(identities, identity).ended == []
+
+
+def test_a_change_of_roles_counts_from_the_reading_on_that_tells_of_it(identities, ann, master):
+    identity = identities.prove(ann.token)
+    bob = identities.prove(sign_up("bob").token)
+    follow(identities)
+    inner = make_role(master, "Inner", [ann])
+    make_role(master, "Outer", roles=[inner])
+    assert identity.principal.roles == frozenset()
+    assert follow(identities).changed == [identity]
+    assert identity.principal.roles == {"Inner", "Outer"}
+    generation = identity.generation
+    master.put(f"/roles/{inner}", {"users": {"__op": "RemoveRelation", "objects": [ann.pointer]}})
+    assert follow(identities).changed == [identity]
+    assert identity.principal.roles == frozenset()
+    assert identity.generation == generation + 1
+    assert bob.generation == 0
+
+
+def test_the_roles_of_everybody_are_one_statement(identities, ann, master):
+    role_id = make_role(master, "Team", [ann])
+    make_role(master, "Above", roles=[role_id])
+    people = [ann, *(sign_up(f"user{number}") for number in range(5))]
+    held = [identities.prove(one.token) for one in people]
+    follow(identities)
+    roles.changed()
+    version = role_version()
+    with traffic() as sent:
+        followed = identities.follow([], version)
+    assert sent.executions == 1
+    assert followed.changed == []
+    assert held[0].principal.roles == {"Team", "Above"}
+    with traffic() as sent:
+        identities.follow([], version)
+    assert sent.executions == 0
+
+
+def test_everybody_is_proven_anew_after_a_gap_in_two_statements(identities, ann, master):
+    people = [ann, *(sign_up(f"user{number}") for number in range(3))]
+    held = [identities.prove(one.token) for one in people]
+    follow(identities)
+    people[1].post("/logout")
+    make_role(master, "Team", [people[2]])
+    with traffic() as sent:
+        followed = identities.reload()
+    assert sent.executions == 2
+    assert (followed.ended, followed.changed) == ([held[1]], [held[2]])
+
+
+def test_what_failed_is_done_by_the_next_call(identities, ann, master):
+    identity = identities.prove(ann.token)
+    follow(identities)
+    make_role(master, "Team", [ann])
+    version = role_version()
+
+    def unreadable():
+        raise ConnectionError
+        yield
+
+    with pytest.raises(ConnectionError):
+        identities.follow(unreadable(), version)
+    assert identity.principal.roles == frozenset()
+    assert identities.follow([], version).changed == [identity]
+
+
+def test_a_role_held_by_two_sessions_of_a_user_is_held_by_both(identities, ann, master):
+    other = master.post("/loginAs", {"userId": ann.user_id}).json["sessionToken"]
+    held = [identities.prove(ann.token), identities.prove(other)]
+    assert held[0] is not held[1]
+    follow(identities)
+    make_role(master, "Team", [ann])
+    assert follow(identities).changed == held
+    follow(identities)
+    fetch("DELETE FROM objects_session WHERE object_id = %s", (held[0].session_id,), prepare=False)
+    assert follow(identities, *held).ended == [held[0]]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_proof_and_the_end_of_its_session_at_the_same_moment_leave_nobody_signed_in(
+    identities, emptied
+):
+    """Who reads of the end after the proof has begun ends what it has found, or stops it."""
+    ann = sign_up("ann")
+    for _ in range(20):
+        token = sessions.begin(ann.user_id, action="login")
+        session_id = sessions.authenticate(token).session_id
+
+        def prove(token: str = token) -> Identity | None:
+            try:
+                return identities.prove(token)
+            except InvalidSessionToken:
+                return None
+
+        def end(session_id: str = session_id) -> None:
+            sessions.end(session_id)
+            identities.follow([change_of(session_id)], role_version())
+
+        identity, _ = at_once([prove, end])
+        assert identity is None or identity.ended
+        assert len(identities) == 0

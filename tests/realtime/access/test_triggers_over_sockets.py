@@ -1,0 +1,211 @@
+"""Triggers of live queries as clients meet them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from functions import (
+    ConnectRequest,
+    FindRequest,
+    LiveEventRequest,
+    ScriptFailed,
+    SubscribeRequest,
+    after_event,
+    before_connect,
+    before_find,
+    before_subscribe,
+)
+from tests.people import sign_up
+from tests.policy.tables import PUBLIC
+from tests.subscribers import KEYS, Realtime, realtime_process
+
+pytestmark = [
+    pytest.mark.usefixtures("emptied"),
+    pytest.mark.django_db(transaction=True),
+]
+
+
+@pytest.fixture
+def realtime(db: None) -> Iterator[Realtime]:
+    with realtime_process() as process:
+        yield process
+
+
+def test_a_client_that_may_not_connect_is_told_why_and_closed(realtime):
+    @before_connect()
+    def members_only(request: ConnectRequest) -> None:
+        if request.user_id is None:
+            raise ScriptFailed("Members only.", code=4711)
+
+    refused = realtime.connect(**KEYS)
+    told = refused.next()
+    assert (told["op"], told["code"], told["error"]) == ("error", 4711, "Members only.")
+    assert told["reconnect"] is False
+    assert refused.frame()["type"] == "websocket.close"
+    assert realtime.subscriber(sign_up("ann"))
+
+
+def test_a_subscription_is_narrowed_replaced_and_refused(realtime, master):
+    master.make("Post", name="first", draft=False, text="t")
+    counts: list[Any] = []
+
+    @before_subscribe("Post")
+    def narrow(request: SubscribeRequest) -> None:
+        counts.append((request.clients, request.subscriptions))
+        if request.options.asked == {"all": True}:
+            raise ScriptFailed("Not all.", code=4712)
+        request.query.where(draft=False).keys("name").watch("name")
+
+    one = realtime.subscriber()
+    told = one.ask(1, "Post", {"all": True})
+    assert (told["op"], told["code"], told["error"], told["requestId"]) == (
+        "error",
+        4712,
+        "Not all.",
+        1,
+    )
+    one.subscribe(1, "Post")
+    one.subscribe(1, "Post", op="update")
+    assert counts == [(1, 0), (1, 0), (1, 1)]
+    master.make("Post", name="hidden", draft=True)
+    post = master.make("Post", name="shown", draft=False, text="t")
+    master.put(f"/classes/Post/{post}", {"text": "not watched"})
+    master.put(f"/classes/Post/{post}", {"name": "renamed"})
+    created, updated = one.next(), one.next()
+    assert (created["op"], created["object"]["name"]) == ("create", "shown")
+    assert (updated["op"], updated["object"]["name"]) == ("update", "renamed")
+    assert "text" not in created["object"].keys() | updated["object"].keys()
+
+
+def test_events_are_changed_kept_back_and_told_in_order(realtime, master):
+    master.make("Post", name="first", number=0)
+
+    @after_event("Post")
+    def change(request: LiveEventRequest) -> None:
+        if request.object["number"] % 3 == 0:
+            request.send_event = False
+        if request.object["number"] == 4:
+            raise ScriptFailed("No four.", code=4713)
+        request.object["event"] = request.event
+
+    one, other = realtime.subscriber(), realtime.subscriber()
+    for subscriber in (one, other):
+        subscriber.subscribe(1, "Post", keys=["number", "event"])
+    for number in range(9):
+        master.make("Post", name="n", number=number)
+    for subscriber in (one, other):
+        told = [subscriber.next() for _ in range(6)]
+        assert [message["op"] for message in told] == [*["create"] * 2, "error", *["create"] * 3]
+        assert (told[2]["code"], told[2]["error"], told[2]["requestId"]) == (4713, "No four.", 1)
+        objects = [message["object"] for message in told if message["op"] == "create"]
+        assert [obj["number"] for obj in objects] == [1, 2, 5, 7, 8]
+        assert {obj["event"] for obj in objects} == {"create"}
+        assert all("name" not in obj for obj in objects)
+
+
+def test_a_slow_trigger_of_one_class_holds_up_no_other(realtime, master):
+    master.make("Slow", name="first")
+    master.make("Fast", name="first")
+    may_go_on = threading.Event()
+
+    @after_event("Slow")
+    def wait(request: LiveEventRequest) -> None:
+        assert may_go_on.wait(20)
+
+    one = realtime.subscriber()
+    one.subscribe(1, "Slow")
+    one.subscribe(2, "Fast")
+    master.make("Slow", name="slow")
+    master.make("Fast", name="fast")
+    assert one.next()["requestId"] == 2
+    may_go_on.set()
+    assert one.next()["requestId"] == 1
+
+
+def test_a_trigger_before_finds_is_asked_again_when_permissions_change(realtime, master):
+    master.make("Post", name="first", draft=False)
+    hides: list[bool] = []
+
+    @before_find("Post")
+    def published(request: FindRequest) -> None:
+        if hides:
+            assert request.address
+            request.query.where(draft=False)
+
+    one = realtime.subscriber()
+    one.subscribe(1, "Post")
+    master.make("Post", name="seen", draft=True)
+    assert one.next()["object"]["name"] == "seen"
+    hides.append(True)
+    master.put("/schemas/Post", {"classLevelPermissions": PUBLIC})
+    master.make("Post", name="unseen", draft=True)
+    master.make("Post", name="published", draft=False)
+    assert one.next()["object"]["name"] == "published"
+
+
+def test_what_is_there_by_now_is_found_by_the_same_narrowed_question(realtime, master):
+    """``query`` answers with a search; a trigger may have asked for what the client may not."""
+    master.make("Post", name="open", secret=1)
+    master.make("Post", name="closed", secret=2)
+    permissions = {**PUBLIC, "protectedFields": {"*": ["secret"]}}
+    master.put("/schemas/Post", {"classLevelPermissions": permissions})
+
+    @before_subscribe("Post")
+    def narrow(request: SubscribeRequest) -> None:
+        request.query.where(secret=1)
+
+    one = realtime.subscriber()
+    one.subscribe(1, "Post")
+    one.say(op="query", requestId=1)
+    (found,) = one.next()["results"]
+    assert (found["name"], "secret" in found) == ("open", False)
+    master.make("Post", name="told", secret=1)
+    assert one.next()["object"]["name"] == "told"
+
+
+def test_nothing_is_told_beside_a_trigger_of_an_object_that_it_is_not_shown(realtime, master):
+    """Whoever may not read an object any more is told which one it is; what it was is for the
+    trigger to show."""
+    post = master.make("Post", name="first", text="for editors only")
+
+    @after_event("Post")
+    def without_text(request: LiveEventRequest) -> None:
+        for image in (request.object, request.original or {}):
+            image.pop("text", None)
+
+    one = realtime.subscriber()
+    one.subscribe(1, "Post")
+    master.put(f"/classes/Post/{post}", {"name": "second"})
+    assert "text" not in one.next()["original"]
+    master.put(f"/classes/Post/{post}", {"ACL": {}})
+    told = one.next()
+    assert (told["op"], told["object"]) == ("leave", {"className": "Post", "objectId": post})
+    assert "original" not in told
+
+
+def test_triggers_that_take_their_time_hold_up_no_changes_of_rights(realtime, master):
+    master.make("Slow", name="first")
+    master.make("Post", name="first")
+    may_go_on, begun = threading.Event(), threading.Semaphore(0)
+
+    @before_subscribe("Slow")
+    def wait(request: SubscribeRequest) -> None:
+        begun.release()
+        assert may_go_on.wait(20)
+
+    one = realtime.subscriber()
+    one.subscribe(1, "Post")
+    slow = [realtime.subscriber() for _ in range(6)]
+    for other in slow:
+        other.say(op="subscribe", requestId=1, query={"className": "Slow", "where": {}})
+    for _ in range(4):
+        assert begun.acquire(timeout=10)
+    master.put("/schemas/Post", {"classLevelPermissions": PUBLIC})
+    master.make("Post", name="told")
+    assert one.next()["object"]["name"] == "told"
+    may_go_on.set()
+    assert all(other.next()["op"] == "subscribed" for other in slow)

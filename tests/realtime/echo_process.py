@@ -1,0 +1,44 @@
+"""The realtime process as it is, with one more socket at ``/echo`` for tests of sockets alone."""
+
+from __future__ import annotations
+
+import os
+
+import django
+from django.urls import re_path
+
+os.environ["DJANGO_SETTINGS_MODULE"] = "backend.settings"
+django.setup()
+
+from realtime import routing  # noqa: E402
+from realtime.connections import Socket  # noqa: E402
+from realtime.process import Process  # noqa: E402
+
+
+class Echo(Socket):
+    """Says what it is told. ``all 3 1000`` sends three frames of 1,000 bytes to everybody,
+    ``count`` says how many are connected, ``address`` what the client's is."""
+
+    kind = "echo"
+
+    async def received(self, text: str) -> None:
+        word, _, rest = text.partition(" ")
+        if word == "all":
+            times, size = map(int, rest.split())
+            for number in range(times):
+                for one in tuple(Process.current().sockets):
+                    one.enqueue(f"{number} ".ljust(size, "x"))
+        elif word == "count":
+            self.enqueue(str(len(Process.current().sockets)))
+        elif word == "address":
+            self.enqueue(self.address)
+        else:
+            self.enqueue(text)
+
+
+routing.websocket_urlpatterns.append(re_path("^echo$", Echo.as_asgi()))  # type: ignore[arg-type]
+
+if __name__ == "__main__":
+    from backend.serve import realtime
+
+    realtime()

@@ -1,0 +1,203 @@
+"""What subscribers are told of committed changes, and in which order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.realtime.livequery.desk import MASTER_KEYS, Desk
+from tests.rest import Api
+
+pytestmark = pytest.mark.django_db
+
+HIGH = {"score": {"$gt": 5}}
+
+
+def put(api: Api, object_id: str, **fields: Any) -> None:
+    assert api.put(f"/classes/Game/{object_id}", fields).status == 200
+
+
+def test_an_object_comes_changes_goes_returns_and_ends(desk: Desk, games: Api):
+    ann = desk.connect()
+    ann.subscribe(1, "Game", HIGH)
+    game = games.make("Game", score=6, name="a")
+    for score in (7, 1, 2, 9):
+        put(games, game, score=score)
+    games.delete(f"/classes/Game/{game}")
+    events = [ann.next() for _ in range(5)]
+    assert [one["op"] for one in events] == ["create", "update", "leave", "enter", "delete"]
+    assert [one["object"]["score"] for one in events] == [6, 7, 1, 9, 9]
+    assert [one.get("original", {}).get("score") for one in events] == [None, 6, 7, 2, None]
+    assert {one["requestId"] for one in events} == {1}
+    assert {one["clientId"] for one in events} == {ann.client_id}
+    assert "installationId" not in events[0]
+
+
+def test_an_object_is_shown_as_over_rest(desk: Desk, games: Api):
+    ann = desk.connect(**MASTER_KEYS, installationId="phone-1")
+    ann.subscribe(1, "Game")
+    file = games.call("POST", "/files/a.txt", raw=b"text", content_type="text/plain").json
+    fields = {
+        "name": 'é "quoted" \U0001f600',
+        "score": 1.5,
+        "big": 2**60,
+        "on": True,
+        "none": None,
+        "list": [1, "two", {"three": [3]}],
+        "info": {"a": {"b": 1}},
+        "when": {"__type": "Date", "iso": "2026-01-02T03:04:05.678Z"},
+        "place": {"__type": "GeoPoint", "latitude": 10, "longitude": 20},
+        "bytes": {"__type": "Bytes", "base64": "AAEC"},
+        "owner": {"__type": "Pointer", "className": "Other", "objectId": "abcdefghij"},
+        "file": {"__type": "File", "name": file["name"]},
+        "likes": {
+            "__op": "AddRelation",
+            "objects": [{"__type": "Pointer", "className": "Other", "objectId": "abcdefghij"}],
+        },
+        "ACL": {"*": {"read": True}, "role:admins": {"write": True}},
+    }
+    game = games.make("Game", **fields)
+    event = ann.next("create", 1)
+    assert event["installationId"] == "phone-1"
+    stored = games.get(f"/classes/Game/{game}").json
+    assert event["object"] == {"className": "Game", **stored}
+    assert event["object"]["file"]["url"].startswith("http")
+    ann.subscribe(2, "Game", keys=["name", "info.a", "nothing"])
+    put(games, game, name="b")
+    always = {"className", "objectId", "createdAt", "updatedAt", "ACL"}
+    by_request = {}
+    for _ in range(2):
+        event = ann.next("update")
+        by_request[event["requestId"]] = event
+    assert by_request[1]["original"] == {"className": "Game", **stored}
+    assert by_request[2]["object"].keys() == always | {"name", "info"}
+    assert by_request[2]["original"].keys() == always | {"name", "info"}
+    assert by_request[2]["original"]["name"] == fields["name"]
+
+
+def test_objects_of_a_model_are_shown_as_over_rest(desk: Desk, games: Api):
+    ann = desk.connect(**MASTER_KEYS)
+    ann.subscribe(1, "Book", {"author": author("abcdefghij"), "pages": {"$gt": 100}})
+    fields = {
+        "title": "é",
+        "pages": 300,
+        "price": 12.5,
+        "inPrint": True,
+        "published": {"__type": "Date", "iso": "2026-01-02T03:04:05.678Z"},
+        "author": author("abcdefghij"),
+        "tags": ["a", {"b": 1}],
+        "cover": {"colour": "red"},
+        "more": [1, 2],
+    }
+    book = games.make("Book", **fields)
+    made = ann.next("create", 1)["object"]
+    assert made == {"className": "Book", **games.get(f"/classes/Book/{book}").json}
+    assert games.put(f"/classes/Book/{book}", {"author": author("klmnopqrst")}).status == 200
+    assert ann.next("leave", 1)["original"] == made
+    games.delete(f"/classes/Book/{book}")
+
+
+def author(object_id: str) -> dict[str, str]:
+    return {"__type": "Pointer", "className": "Author", "objectId": object_id}
+
+
+def test_each_subscription_is_told_in_the_order_of_commits(desk: Desk, games: Api):
+    ann, bob = desk.connect(), desk.connect()
+    ann.subscribe(1, "Game", HIGH)
+    ann.subscribe(2, "Game")
+    bob.subscribe(1, "Game", {"name": "b"})
+    made = [games.make("Game", score=score, name="ab"[score % 2]) for score in range(4, 9)]
+    requests = [
+        {"method": "PUT", "path": f"/api/classes/Game/{one}", "body": {"score": number}}
+        for number, one in enumerate(made)
+    ]
+    assert games.post("/batch", {"requests": requests, "transaction": True}).status == 200
+    told = ann.told(3 + 5 + 5 + 3)
+    assert [(op, one) for op, request, one in told if request == 2] == [
+        *(("create", one) for one in made),
+        *(("update", one) for one in made),
+    ]
+    assert [(op, one) for op, request, one in told if request == 1] == [
+        *(("create", one) for one in made[2:]),
+        *(("leave", one) for one in made[2:]),
+    ]
+    assert bob.told(4) == [(op, 1, made[n]) for op in ("create", "update") for n in (1, 3)]
+
+
+def test_what_is_rolled_back_is_not_told(desk: Desk, games: Api):
+    ann = desk.connect()
+    ann.subscribe(1, "Game")
+    requests = [
+        {"method": "POST", "path": "/api/classes/Game", "body": {"score": 1}},
+        {"method": "PUT", "path": "/api/classes/Game/nobodyhere", "body": {"score": 2}},
+    ]
+    games.post("/batch", {"requests": requests, "transaction": True})
+    last = games.make("Game", score=3)
+    assert ann.told(1) == [("create", 1, last)]
+
+
+def test_watch_tells_updates_of_those_fields_only(desk: Desk, games: Api):
+    ann = desk.connect()
+    ann.subscribe(1, "Game", HIGH, watch=["name", "info.level"])
+    game = games.make("Game", score=6, name="a", info={"level": 1, "lives": 3})
+    for fields in (
+        {"score": 7},
+        {"name": "b"},
+        {"name": "b"},
+        {"info": {"level": 1, "lives": 2}},
+        {"info": {"level": 2, "lives": 2}},
+        {"score": 1},
+        {"name": "c"},
+        {"score": 8},
+    ):
+        put(games, game, **fields)
+    games.delete(f"/classes/Game/{game}")
+    events = [ann.next() for _ in range(6)]
+    assert [one["op"] for one in events] == [
+        *("create", "update", "update", "leave", "enter", "delete")
+    ]
+    assert [one["object"]["name"] for one in events[1:3]] == ["b", "b"]
+    assert events[2]["object"]["info"]["level"] == 2
+
+
+def test_one_change_is_told_to_every_subscription_that_finds_it(desk: Desk, games: Api):
+    ann = desk.connect()
+    for number, where in enumerate(
+        [
+            {"name": "a"},
+            {"name": {"$in": ["a", "b"]}},
+            {"tags": "x"},
+            {"$or": [{"name": "q"}, {"score": 3}]},
+            {"info.a": 1},
+            {"name": {"$regex": "^a"}},
+            {"place": {"$exists": False}},
+            {"name": None},
+            {"tags": {"$all": ["x", "z"]}},
+        ]
+    ):
+        ann.subscribe(number + 1, "Game", where)
+    games.make("Game", name="a", tags=["x", "y"], score=3, info={"a": 1})
+    last = games.make("Game")
+    told = []
+    while not told or told[-1] != ("create", 8, last):
+        told += ann.told(1)
+    assert sorted(request for _, request, one in told if one != last) == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_large_objects_are_told_whole(desk: Desk, games: Api):
+    ann = desk.connect()
+    ann.subscribe(1, "Game")
+    text = "long " * 100_000
+    games.make("Game", name=text)
+    assert ann.next("create")["object"]["name"] == text
+
+
+def test_every_process_tells_its_own_clients(desks, games: Api):
+    callers = [desks().connect() for _ in range(2)]
+    for caller in callers:
+        caller.subscribe(1, "Game", HIGH)
+    game = games.make("Game", score=6)
+    put(games, game, score=8)
+    for caller in callers:
+        assert caller.told(2) == [("create", 1, game), ("update", 1, game)]

@@ -1,0 +1,285 @@
+"""Parse's protocol of live queries, message by message: what is answered, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from realtime.connections import POLICY
+from tests.realtime.livequery.desk import (
+    APPLICATION,
+    CLIENT_KEYS,
+    MASTER_KEYS,
+    READER_KEYS,
+    Desk,
+)
+from tests.rest import Api
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"javascriptKey": "test-javascript-key"},
+        {"restAPIKey": "test-rest-key"},
+        {"clientKey": "test-client-key"},
+        {"windowsKey": "test-client-key"},
+        {"masterKey": "test-master-key"},
+        {"masterKey": "test-read-only-key"},
+        {"javascriptKey": "test-javascript-key", "clientKey": "wrong"},
+    ],
+)
+def test_a_client_connects_with_any_key_of_the_application(desk: Desk, keys):
+    assert desk.connect(**APPLICATION, **keys).client_id
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {},
+        {"javascriptKey": "wrong"},
+        {"masterKey": "wrong"},
+        {"masterKey": "wrong", "javascriptKey": "test-javascript-key"},
+        {"javascriptKey": "test-javascript-key", "applicationId": "other"},
+        {"javascriptKey": "test-master-key"},
+    ],
+)
+def test_a_client_without_a_right_key_is_told_and_closed(desk: Desk, keys):
+    ann = desk.stranger()
+    ann.say({"op": "connect", **APPLICATION, **keys})
+    refusal = ann.next("error")
+    assert (refusal["code"], refusal["reconnect"]) == (4, False)
+    assert "requestId" not in refusal
+    assert ann.socket.closed_with == POLICY
+    assert desk.status["clients"] == 0
+
+
+@pytest.mark.parametrize("token", ["", "r:" + "0" * 32, "nonsense"])
+def test_a_client_with_a_session_that_is_none_is_told_and_closed(desk: Desk, token):
+    ann = desk.stranger()
+    ann.say({"op": "connect", **CLIENT_KEYS, "sessionToken": token})
+    refusal = ann.next("error")
+    assert (refusal["code"], refusal["reconnect"]) == (209, False)
+    assert ann.socket.closed_with == POLICY
+    assert desk.status["clients"] == 0
+
+
+def test_a_subscription_may_bring_a_session_of_its_own(desk: Desk, games: Api, person):
+    ann, bob = person("ann"), person("bob")
+    caller = desk.connect(bob.token)
+    caller.subscribe(1, "Game")
+    caller.subscribe(2, "Game", token=ann.token)
+    assert caller.refused(3, "Game", token="r:nobody") == 209
+    hers = games.make("Game", ACL={ann.user_id: {"read": True}})
+    his = games.make("Game", ACL={bob.user_id: {"read": True}})
+    assert caller.told(2) == [("create", 2, hers), ("create", 1, his)]
+    ann.post("/logout")
+    assert caller.next("error", 2)["code"] == 209
+    caller.say({"op": "unsubscribe", "requestId": 2})
+    assert caller.next("error", 2)["code"] == 2
+    his = games.make("Game", ACL={bob.user_id: {"read": True}})
+    assert caller.told(1) == [("create", 1, his)]
+    bob.post("/logout")
+    assert caller.next("error", 1)["code"] == 209
+    assert caller.refused(1, "Game") == 209
+    assert desk.status["sessions"] == 0
+
+
+def test_the_master_key_counts_only_from_where_it_may(desk: Desk, settings):
+    settings.SERVICE = {**settings.SERVICE, "MASTER_KEY_IPS": ("10.0.0.0/8",)}
+    ann = desk.stranger()
+    ann.say({"op": "connect", **MASTER_KEYS})
+    assert ann.next("error")["code"] == 4
+
+
+def test_connecting_comes_first_and_once(desk: Desk):
+    ann = desk.stranger()
+    for op in ("unsubscribe", "query"):
+        ann.say({"op": op, "requestId": 1})
+        assert ann.next("error", 1)["code"] == 2
+    ann.say({"op": "subscribe", "requestId": 1, "query": {"className": "Game", "where": {}}})
+    assert ann.next("error", 1)["code"] == 2
+    ann.say({"op": "connect", **CLIENT_KEYS})
+    ann.next("connected")
+    ann.say({"op": "connect", **CLIENT_KEYS})
+    assert ann.next("error")["code"] == 1
+    assert ann.socket.closed_with is None
+    assert ann.socket.junk_count == 4
+
+
+@pytest.mark.parametrize("text", ["", "nonsense", "[]", '{"op":"connect"}', '{"op":1}'])
+def test_junk_is_answered_and_counted(desk: Desk, text):
+    ann = desk.connect()
+    ann.say(text)
+    error = ann.next("error")
+    assert (error["code"], error["reconnect"]) == (1, False)
+    assert ann.socket.junk_count == 1
+
+
+def test_an_unknown_op_is_refused(desk: Desk):
+    ann = desk.connect()
+    ann.say({"op": "publish", "requestId": 3})
+    assert ann.next("error", 3)["code"] == 3
+
+
+def test_after_unsubscribing_nothing_is_told(desk: Desk, games: Api):
+    ann = desk.connect()
+    ann.subscribe(1, "Game")
+    ann.subscribe(2, "Game", {"score": 2})
+    ann.say({"op": "unsubscribe", "requestId": 1})
+    answer = ann.next("unsubscribed", 1)
+    assert answer["clientId"] == ann.client_id
+    games.make("Game", score=1)
+    last = games.make("Game", score=2)
+    assert ann.told(1) == [("create", 2, last)]
+    ann.say({"op": "unsubscribe", "requestId": 1})
+    assert ann.next("error", 1)["code"] == 2
+
+
+def test_a_subscription_is_replaced_by_update_and_by_its_number(desk: Desk, games: Api):
+    ann = desk.connect()
+    ann.subscribe(1, "Game", {"score": 1})
+    ann.subscribe(1, "Game", {"score": 2}, op="update")
+    games.make("Game", score=1)
+    second = games.make("Game", score=2)
+    assert ann.told(1) == [("create", 1, second)]
+    ann.subscribe(1, "Game", {"score": 3}, keys=["score"])
+    games.make("Game", score=2)
+    games.make("Game", score=3, name="c")
+    assert "name" not in ann.next("create", 1)["object"]
+    assert desk.status["subscriptions"] == 1
+    # One that is refused leaves nothing behind.
+    assert ann.refused(1, "Game", {"score": {"$what": 1}}) == 107
+    assert desk.status["subscriptions"] == 0
+
+
+def test_an_update_of_what_is_not_subscribed_subscribes(desk: Desk, games: Api):
+    ann = desk.connect()
+    ann.subscribe(9, "Game", op="update")
+    game = games.make("Game")
+    assert ann.told(1) == [("create", 9, game)]
+
+
+def test_the_query_of_a_subscription_is_answered_with_what_it_finds(desk: Desk, games: Api):
+    ann = desk.connect(**CLIENT_KEYS, installationId="phone-1")
+    games.make("Game", score=1)
+    game = games.make("Game", score=2, name="b")
+    ann.subscribe(1, "Game", {"score": {"$gt": 1}}, keys=["score"])
+    ann.say({"op": "query", "requestId": 1})
+    result = ann.next("result", 1)
+    assert result["installationId"] == "phone-1"
+    [found] = result["results"]
+    assert (found["className"], found["objectId"], found["score"]) == ("Game", game, 2)
+    assert "name" not in found
+    ann.say({"op": "query", "requestId": 2})
+    assert ann.next("error", 2)["code"] == 2
+
+
+@pytest.mark.parametrize(
+    ("where", "code"),
+    [
+        ({"score": {"$what": 1}}, 107),
+        ({"not a name": 1}, 105),
+        ({"name": {"$regex": "("}}, None),
+        ({"name": {"$regex": "a", "$options": "q"}}, 102),
+        ({"$or": 1}, 102),
+        ({"owner": {"$inQuery": {"className": "Game", "where": {}}}}, 102),
+        ({"owner": {"$notInQuery": {"className": "Game", "where": {}}}}, 102),
+        ({"a": {"$select": {"query": {"className": "Game", "where": {}}, "key": "b"}}}, 102),
+        (
+            {
+                "$relatedTo": {
+                    "object": {"__type": "Pointer", "className": "Game", "objectId": "a"},
+                    "key": "likes",
+                }
+            },
+            102,
+        ),
+    ],
+)
+def test_a_where_that_can_not_be_matched_is_refused(desk: Desk, games: Api, where, code):
+    ann = desk.connect()
+    refused = ann.refused(1, "Game", where)
+    assert code is None or refused == code
+    nested: dict = where
+    for _ in range(15):
+        nested = {"$or": [nested]}
+    assert ann.refused(1, "Game", nested) in (102, 107)
+
+
+def test_names_of_fields_and_classes_are_checked(desk: Desk, games: Api):
+    ann = desk.connect()
+    assert ann.refused(1, "Game", keys=["a b"]) == 105
+    assert ann.refused(1, "Game", watch=["$score"]) == 105
+    assert ann.refused(1, "not a class") == 103
+    assert ann.refused(1, "_Join:likes:Game") == 103
+
+
+def test_a_connection_has_a_number_of_subscriptions(desk: Desk, games: Api, settings):
+    settings.SERVICE = {**settings.SERVICE, "LIVE_QUERY_MAX_SUBSCRIPTIONS": 2}
+    ann = desk.connect()
+    ann.subscribe(1, "Game")
+    ann.subscribe(2, "Game")
+    assert ann.refused(3, "Game") == 119
+    ann.subscribe(2, "Game", {"score": 1})
+    ann.say({"op": "unsubscribe", "requestId": 1})
+    ann.next("unsubscribed")
+    ann.subscribe(3, "Game")
+
+
+def test_the_subscriptions_of_a_connection_have_a_length_together(desk: Desk, games: Api, settings):
+    settings.SERVICE = {**settings.SERVICE, "WS_MESSAGE_SIZE": 1024}
+    ann = desk.connect()
+    long = {"name": {"$in": ["x" * 700]}}
+    for number in range(5):
+        ann.subscribe(number, "Game", long)
+    assert ann.refused(5, "Game", long) == 119
+    ann.subscribe(4, "Game", long)
+    ann.say({"op": "unsubscribe", "requestId": 1})
+    ann.next("unsubscribed")
+    ann.subscribe(5, "Game", long)
+
+
+def test_live_queries_are_for_the_classes_that_have_them(desk: Desk, games: Api, settings):
+    ann = desk.connect(**MASTER_KEYS)
+    settings.SERVICE = {**settings.SERVICE, "LIVE_QUERY_CLASSES": ("Game",)}
+    ann.subscribe(1, "Game")
+    assert ann.refused(2, "Other") == 119
+    settings.SERVICE = {**settings.SERVICE, "LIVE_QUERY_CLASSES": ("none",)}
+    assert ann.refused(3, "Game") == 119
+
+
+def test_the_read_only_master_key_reads(desk: Desk, games: Api):
+    ann = desk.connect(**READER_KEYS)
+    ann.subscribe(1, "Game")
+    game = games.make("Game", ACL={})
+    assert ann.told(1) == [("create", 1, game)]
+
+
+def test_a_client_who_leaves_leaves_nothing_behind(desk: Desk, games: Api, person):
+    ann = person("ann")
+    one, other = desk.connect(ann.token), desk.connect(ann.token)
+    for number in (1, 2, 3):
+        one.subscribe(number, "Game", {"score": number}, token=ann.token)
+        other.subscribe(number, "Game")
+    one.leave()
+    assert desk.status["subscriptions"] == 3
+    assert desk.status["sessions"] == 1
+    other.leave()
+    status = desk.status
+    figures = ("clients", "subscriptions", "groups", "classes", "sessions")
+    assert [status[name] for name in figures] == [0] * 5
+
+
+def test_alike_subscriptions_are_one_group(desk: Desk, games: Api, person):
+    ann, bob = person("ann"), person("bob")
+    clients = [desk.connect(), desk.connect(ann.token), desk.connect(bob.token)]
+    for client in clients:
+        client.subscribe(1, "Game", {"score": 1})
+        client.subscribe(2, "Game", {"score": 1}, keys=["score"])
+    assert desk.status["groups"] == 2
+    game = games.make("Game", score=1, ACL={bob.user_id: {"read": True}})
+    assert sorted(clients[2].told(2)) == [("create", 1, game), ("create", 2, game)]
+    last = games.make("Game", score=1)
+    for client in clients:
+        assert sorted(client.told(2)) == [("create", 1, last), ("create", 2, last)]

@@ -1,0 +1,229 @@
+"""A real realtime process: limits, slow readers, addresses behind the proxy, stopping."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import stat
+from collections.abc import Iterator
+
+import psutil
+import pytest
+from websockets.exceptions import InvalidStatus
+
+from realtime.reporting import processes
+from tests.realtime.serving import RawClient, Serving, close_code, eventually, serving
+
+pytestmark = [pytest.mark.process, pytest.mark.django_db]
+
+ECHO = ("tests.realtime.echo_process",)
+TEXT, PING, CONTINUED = 1, 9, 0
+TOO_LARGE, TOO_SLOW = b"\x03\xf1", b"\x03\xf5"  # as closes have them
+
+
+@pytest.fixture(scope="module")
+def process(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None) -> Iterator[Serving]:
+    """One process for all that doesn't end it."""
+    with serving(
+        tmp_path_factory.mktemp("sockets"),
+        ECHO,
+        WS_MAX_PER_ADDRESS="3",
+        WS_ALLOWED_ORIGINS="https://app.example.org",
+        WS_MESSAGE_SIZE="2000",
+        WS_SEND_QUEUE="200000",
+        WS_PING_INTERVAL="1",
+        WS_PING_TIMEOUT="1",
+    ) as found:
+        yield found
+
+
+def count(process: Serving) -> int:
+    """How many clients are connected besides the one that asks."""
+    with process.connect("/echo") as client:
+        client.send("count")
+        return int(client.recv(20)) - 1
+
+
+def test_it_is_alive_and_ready_and_serves_nothing_else_over_http(process):
+    assert process.ask("/health") == (200, b'{"status":"ok"}')
+    eventually(lambda: process.ask("/ready")[0] == 200)
+    assert process.ask("/api/classes/Game")[0] == 404
+
+
+@pytest.mark.parametrize("path", ["/ws", "/ws/", "/livequery", "/livequery/", "/api", "/api/"])
+def test_sockets_are_where_clients_look_for_them(process, path):
+    with process.connect(path) as client:
+        client.send("ping")
+        assert client.recv(20) == "pong"
+
+
+@pytest.mark.parametrize("path", ["/", "/ws/more", "/wsx", "/api/classes"])
+def test_there_is_no_socket_elsewhere(process, path):
+    with pytest.raises(InvalidStatus) as refused:
+        process.connect(path)
+    assert refused.value.response.status_code == 403
+
+
+def test_a_refusal_has_its_status_and_an_error_as_rest_has_it(process):
+    with pytest.raises(InvalidStatus) as refused:
+        process.connect("/ws", origin="https://evil.example")
+    answer = refused.value.response
+    assert answer.status_code == 403
+    assert json.loads(answer.body)["code"] == 119
+    assert answer.headers["content-type"] == "application/json"
+
+
+def test_the_address_is_the_one_that_the_proxy_tells_and_has_so_many_connections(process):
+    clients = [process.connect("/echo", address="1.2.3.4, 198.51.100.7") for _ in range(3)]
+    clients[0].send("address")
+    assert clients[0].recv(20) == "198.51.100.7"
+    with pytest.raises(InvalidStatus) as refused:
+        process.connect("/echo", address="198.51.100.7")
+    assert refused.value.response.status_code == 429
+    assert int(refused.value.response.headers["retry-after"]) > 0
+    for client in clients:
+        client.close()
+
+
+def test_nothing_is_compressed(process):
+    client = RawClient(process.socket)
+    assert b" 101 " in client.head
+    assert b"extensions" not in client.head.lower()
+    client.socket.close()
+
+
+def test_a_message_that_is_too_large_closes_the_connection(process):
+    with process.connect("/echo") as client:
+        client.send("x" * 2000)
+        assert client.recv(20) == "x" * 2000
+        client.send("x" * 2001)
+        assert close_code(client) == 1009
+    with process.connect("/echo") as client:
+        client.send(["x" * 999, "x" * 999, "x" * 999])
+        assert close_code(client) == 1009
+
+
+def test_empty_fragments_without_end_close_the_connection(process):
+    client = RawClient(process.socket)
+    client.send(TEXT, b"x", last=False)
+    for _ in range(1_001):
+        client.send(CONTINUED, last=False)
+    assert TOO_LARGE in client.read(until=TOO_LARGE)
+    client.socket.close()
+
+
+def test_pings_without_end_close_the_connection(process):
+    client = RawClient(process.socket)
+    with pytest.raises(OSError, match=r"."):  # noqa: PT012
+        for _ in range(200_000):
+            client.send(PING, b"x" * 100)
+    client.socket.close()
+
+
+def test_who_answers_no_ping_is_cut_off(process):
+    client = RawClient(process.socket)
+    client.read()
+    assert eventually(lambda: count(process) == 0)
+    client.socket.close()
+
+
+def test_a_client_that_does_not_read_is_closed_and_no_other_waits_for_it(process):
+    eventually(lambda: count(process) == 0)
+    slow = RawClient(process.socket)
+    with process.connect("/echo") as fast:
+        for _ in range(12):
+            fast.send("all 1 50000")
+            assert len(fast.recv(20)) == 50_000
+        fast.send("count")
+        # The slow one is no more among those who are told, whether it has read its close or not.
+        assert int(fast.recv(20)) <= 2
+        assert TOO_SLOW in slow.read(until=TOO_SLOW)
+        slow.socket.close()
+    eventually(lambda: count(process) == 0)
+
+
+def test_only_its_own_account_reaches_its_socket_and_files_are_as_many_as_the_system_allows(
+    process,
+):
+    assert stat.S_IMODE(os.stat(process.socket).st_mode) == 0o600
+    soft, hard = psutil.Process(process.process.pid).rlimit(psutil.RLIMIT_NOFILE)
+    assert soft == hard
+
+
+@pytest.mark.slow
+def test_a_process_that_is_told_to_stop_sends_its_clients_elsewhere_and_ends_soon(tmp_path):
+    with serving(tmp_path, ECHO) as process:
+        clients = [process.connect(path) for path in ("/ws", "/livequery", "/echo", "/echo")]
+        # One that reads nothing, and has something waiting for it.
+        deaf = RawClient(process.socket)
+        clients[-1].send("all 1 400000")
+        eventually(lambda: len(clients[-1].recv(20)) == 400_000)
+        process.process.send_signal(signal.SIGTERM)
+        assert [close_code(client) for client in clients] == [1001] * 4
+        assert process.process.wait(30) == 0
+        deaf.socket.close()
+
+
+@pytest.mark.slow
+def test_several_processes_serve_one_address_and_one_that_dies_is_replaced(tmp_path):
+    with serving(tmp_path, REALTIME_WORKERS="2") as process:
+        whole = psutil.Process(process.process.pid)
+
+        def workers() -> set[int]:
+            return {one["pid"] for one in processes()} & {
+                one.pid for one in whole.children(recursive=True)
+            }
+
+        eventually(lambda: len(workers()) == 2)
+        first = min(workers())
+        psutil.Process(first).kill()
+        eventually(lambda: len(workers() - {first}) == 2)
+        with process.connect("/ws") as client:
+            process.process.send_signal(signal.SIGTERM)
+            assert close_code(client) == 1001
+        assert process.process.wait(60) == 0
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"\x00\xff\x16\x03\x01",
+        b"GET /ws\xff\xfe HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET /ws HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
+        b"GET /ws HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        b"Sec-WebSocket-Version: 8\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n",
+        b"GET /%ff%00 HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n",
+        b"GET /ws HTTP/1.1\r\nHost: x\r\nA: " + b"x" * 100_000 + b"\r\n\r\n",
+        b"POST /health HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello",
+    ],
+    ids=["no HTTP", "bytes", "no key", "version", "path", "header", "body"],
+)
+def test_a_handshake_that_is_none_gets_no_socket(process, said):
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(20)
+        client.connect(str(process.socket))
+        client.sendall(said)
+        client.shutdown(socket.SHUT_WR)
+        answer = b""
+        with contextlib.suppress(ConnectionResetError):
+            while piece := client.recv(4096):
+                answer += piece
+    assert b" 101 " not in answer
+    assert b"Traceback" not in answer
+    assert process.ask("/health")[0] == 200
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [b"\x81\x01x", b"\xc1\x81\0\0\0\0x", b"\x83\x80\0\0\0\0", b"\x81\x81\0\0\0\0\xff"],
+    ids=["unmasked", "reserved bits", "unknown opcode", "no UTF-8"],
+)
+def test_frames_against_the_protocol_close_the_connection(process, frames):
+    client = RawClient(process.socket)
+    client.socket.sendall(frames)
+    assert client.socket.recv(1) == b"\x88"
+    client.socket.close()

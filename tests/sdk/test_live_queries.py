@@ -1,0 +1,141 @@
+"""Live queries with the official JavaScript SDK, which connects to a realtime process by itself."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.other_process import ROOT, OtherProcess, database_url
+from tests.process.service import Service, free_port
+from tests.realtime.serving import eventually
+from tests.sdk.conftest import FOLDER
+
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.usefixtures("emptied"),
+    pytest.mark.xdist_group("sdk"),
+]
+KEYS = ("test-app", "test-javascript-key", "test-master-key")
+CHECKS = re.findall(r"^  async '(.+)'\(", (FOLDER / "live.js").read_text(), re.MULTILINE)
+
+
+class Realtime:
+    """A realtime process on a port, which can be started anew."""
+
+    def __init__(self, web: OtherProcess) -> None:
+        self.web = web
+        self.port = free_port()
+        self.url = f"ws://127.0.0.1:{self.port}/livequery"
+        self.start()
+
+    def start(self) -> None:
+        public_url = self.web.url.removesuffix("/api")
+        environment = {
+            **os.environ,
+            "DATABASE_URL": database_url(),
+            "PUBLIC_URL": public_url,
+            "REALTIME_BIND": f"127.0.0.1:{self.port}",
+            "PROCESS": "realtime",
+        }
+        command = [sys.executable, "-m", "backend.serve", "realtime"]
+        self.process = subprocess.Popen(command, cwd=ROOT, env=environment)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture(scope="module")
+def realtime(other: OtherProcess) -> Iterator[Realtime]:
+    running = Realtime(other)
+    yield running
+    running.process.terminate()
+    running.process.wait(60)
+
+
+@pytest.fixture(scope="module")
+def outcomes(node: str, other: OtherProcess, realtime: Realtime) -> dict[str, Any]:
+    """What each check came to: an error, or None."""
+    return run(node, other.url, *KEYS, realtime.url)
+
+
+def run(node: str, *arguments: str) -> dict[str, Any]:
+    done = subprocess.run(
+        [node, "live.js", *arguments],
+        cwd=FOLDER,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    return {line["name"]: line["error"] for line in lines}
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_the_sdk_hears_of_objects(check, outcomes):
+    assert check in outcomes
+    assert outcomes[check] is None, outcomes[check]
+
+
+@contextlib.contextmanager
+def listening(node: str, *arguments: str) -> Iterator[list[str]]:
+    """The steps of a client that goes on listening."""
+    client = subprocess.Popen(
+        [node, "live_restart.js", *arguments], cwd=FOLDER, stdout=subprocess.PIPE, text=True
+    )
+    assert client.stdout
+    steps: list[str] = []
+
+    def read() -> None:
+        assert client.stdout
+        steps.extend(json.loads(line)["step"] for line in client.stdout)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        yield steps
+    finally:
+        client.kill()
+        client.wait()
+        reader.join()
+
+
+@pytest.mark.slow
+def test_the_sdk_connects_again_when_the_process_was_killed(node, other, realtime):
+    fields = {"name": {"type": "String"}}
+    other.do("POST", "/schemas/Game", {"className": "Game", "fields": fields})
+    with listening(node, other.url, *KEYS, realtime.url) as steps:
+        eventually(lambda: "subscribed" in steps)
+        other.do("POST", "/classes/Game", {"name": "before"})
+        eventually(lambda: "created before" in steps)
+        realtime.kill()
+        eventually(lambda: "closed" in steps)
+        realtime.start()
+        eventually(lambda: steps.count("subscribed") == 2)
+        other.do("POST", "/classes/Game", {"name": "after"})
+        eventually(lambda: "created after" in steps)
+
+
+@pytest.mark.slow
+@pytest.mark.process
+def test_the_sdk_hears_of_objects_by_the_address_that_it_guesses(node, tmp_path):
+    names = ("APP_ID", "JAVASCRIPT_KEY", "MASTER_KEY")
+    service = Service(
+        tmp_path / "data", **dict(zip(names, KEYS, strict=True)), REST_API_KEY="test-rest-key"
+    )
+    try:
+        found = run(node, f"{service.url}/api", *KEYS)
+        assert found == dict.fromkeys(CHECKS)
+    finally:
+        service.stop()
