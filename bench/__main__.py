@@ -1,9 +1,14 @@
-"""``script/bench``: start the servers, load them, ask them, print the figures."""
+"""``script/bench``: start the servers, load them, ask them, print the figures.
+
+``script/bench chain`` and ``script/bench realtime`` are commands of their own (``bench.chain``,
+``bench.realtime``).
+"""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import signal
 import sys
 
 from backend.embedded.errors import StartError
@@ -16,7 +21,8 @@ from bench.workloads import WORKLOADS
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="script/bench",
-        description="Measure the service, alone or beside Parse Server on the same PostgreSQL.",
+        description="Measure the service, alone or beside Parse Server on the same PostgreSQL. "
+        "script/bench chain measures the chain app, script/bench realtime the sockets.",
     )
     parser.add_argument("--peer", action="store_true", help="measure Parse Server as well")
     parser.add_argument("--peer-only", action="store_true", help="measure Parse Server alone")
@@ -56,6 +62,14 @@ def _arguments() -> argparse.Namespace:
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["chain"]:
+        from bench.chain import command
+
+        return command.main(sys.argv[2:])
+    if sys.argv[1:2] == ["realtime"]:
+        from bench.realtime import command as realtime
+
+        return realtime.main(sys.argv[2:])
     arguments = _arguments()
     workloads = [
         workload for workload in WORKLOADS if not arguments.only or workload.name in arguments.only
@@ -103,6 +117,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    # Whoever ends it this way wants its servers to end as well.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
         main()
     except (BenchFailure, StartError) as failure:

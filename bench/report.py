@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import statistics
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ from bench.workloads import Workload
 RESULTS = Path(__file__).parent / "results"
 
 
-def conditions(engines: Engines, targets: Sequence[Target], options: Options) -> dict[str, Any]:
-    """What somebody needs to know to repeat the figures."""
+def surroundings(engines: Engines) -> dict[str, Any]:
+    """When, of which commit and on what machine figures are."""
     commit = subprocess.run(
         ["git", "describe", "--always", "--dirty"],
         cwd=RESULTS.parent,
@@ -30,6 +31,12 @@ def conditions(engines: Engines, targets: Sequence[Target], options: Options) ->
         "commit": commit or "unknown",
         "machine": machine(),
         "PostgreSQL": engines.version,
+    }
+
+
+def conditions(engines: Engines, targets: Sequence[Target], options: Options) -> dict[str, Any]:
+    """What somebody needs to know to repeat the figures."""
+    return surroundings(engines) | {
         "servers": {target.title: dict(target.versions) for target in targets},
         "load": f"{options.generator}, {options.connections} connections, keep-alive",
         "rounds": f"{options.rounds} rounds of {options.seconds} s, medians",
@@ -74,6 +81,21 @@ def table(runs: Sequence[Run], workloads: Sequence[Workload], names: Sequence[st
             ]
         lines.append(line)
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def line(*cells: object) -> str:
+    """A line of a table in markdown."""
+    return f"| {' | '.join(str(cell) for cell in cells)} |"
+
+
+def ruler(columns: int) -> str:
+    """The line below its heading: the first column is text, the others are figures."""
+    return line("---", *["---:"] * (columns - 1))
+
+
+def middle(runs: Sequence[Mapping[str, Any]], name: str) -> float:
+    """The median of a figure over rounds."""
+    return statistics.median(run[name] for run in runs)
 
 
 def _figures(runs: Sequence[Run], workload: str, target: str) -> Figures:

@@ -132,10 +132,20 @@ def service_environment(engines: Engines) -> dict[str, str]:
     }
 
 
+def migrate(engines: Engines) -> None:
+    """Make the service's tables, or bring them up to date."""
+    command = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
+    environment = service_environment(engines)
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise BenchFailure(f"migrate failed: {done.stderr.strip()[-400:]}")
+
+
 @contextlib.contextmanager
 def ours(engines: Engines, workers: int, threads: int | None = None) -> Iterator[Target]:
     """The service's web process, as in production, without the proxy."""
     port = free_port()
+    migrate(engines)
     environment = service_environment(engines) | {
         "WEB_BIND": f"127.0.0.1:{port}",
         "WEB_WORKERS": str(workers),
@@ -143,12 +153,8 @@ def ours(engines: Engines, workers: int, threads: int | None = None) -> Iterator
     }
     if threads is not None:
         environment["WEB_THREADS"] = str(threads)
-    migrate = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
-    done = subprocess.run(migrate, cwd=ROOT, env=environment, capture_output=True, text=True)
-    if done.returncode != 0:
-        raise BenchFailure(f"migrate failed: {done.stderr.strip()[-400:]}")
     command = [sys.executable, "-m", "backend.serve", "web"]
-    with _process("ours", command, ROOT, environment, LOGS / "ours.log") as pid:
+    with running("ours", command, ROOT, environment, LOGS / "ours.log") as pid:
         wait_until_answering(port, "/health")
         yield Target(
             "ours",
@@ -158,17 +164,18 @@ def ours(engines: Engines, workers: int, threads: int | None = None) -> Iterator
             "X-Svc",
             (pid,),
             DATABASE,
-            _python_versions(),
+            python_versions(),
             _tune_ours,
         )
 
 
-def _python_versions() -> dict[str, str]:
+def python_versions(*more: str) -> dict[str, str]:
+    """The versions that figures depend on, those of these packages as well."""
     from importlib.metadata import version
 
     from backend import __version__
 
-    names = ("Django", "granian", "psycopg", "msgspec")
+    names = ("Django", "granian", "psycopg", "msgspec", *more)
     return {
         "service": __version__,
         "Python": sys.version.split()[0],
@@ -180,26 +187,30 @@ def _tune_ours(engines: Engines) -> None:
     engines.execute(DATABASE, "VACUUM ANALYZE", "CHECKPOINT")
 
 
-@contextlib.contextmanager
-def peer(engines: Engines, workers: int) -> Iterator[Target]:
-    """Parse Server from npm, as a cluster of processes."""
-    install_peer()
-    engines.execute(
-        "postgres", sql.SQL("CREATE DATABASE {}").format(sql.Identifier(_PEER_DATABASE))
-    )
-    port = free_port()
-    environment = {
+def peer_environment(engines: Engines, port: int) -> dict[str, str]:
+    """The settings of a process of ``peer.js`` that listens on this port."""
+    return {
         "PATH": os.environ["PATH"],
         "HOME": os.environ.get("HOME", "/"),
         "NODE_ENV": "production",
         "PARSE_SERVER_LOGS_FOLDER": "null",
         "PEER_PORT": str(port),
-        "PEER_PROCESSES": str(workers),
         "PEER_DATABASE_URL": engines.url(_PEER_DATABASE).replace("postgresql:", "postgres:"),
         **{f"PEER_{name}": value for name, value in _KEYS.items()},
     }
+
+
+@contextlib.contextmanager
+def peer(engines: Engines, workers: int, **more: str) -> Iterator[Target]:
+    """Parse Server from npm, as a cluster of processes, with more settings than the usual ones."""
+    install_peer()
+    name = sql.Identifier(_PEER_DATABASE)
+    engines.execute("postgres", sql.SQL("DROP DATABASE IF EXISTS {}").format(name))
+    engines.execute("postgres", sql.SQL("CREATE DATABASE {}").format(name))
+    port = free_port()
+    environment = peer_environment(engines, port) | {"PEER_PROCESSES": str(workers), **more}
     log = LOGS / "peer.log"
-    with _process("peer", ["node", "peer.js"], HERE, environment, log, until="ready") as pid:
+    with running("peer", ["node", "peer.js"], HERE, environment, log, until="ready") as pid:
         node = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True)
         yield Target(
             "peer",
@@ -264,7 +275,7 @@ def proxied(target: Target, folder: Path) -> Iterator[Target]:
     command = [str(binaries.caddy()), "run", "--config", str(configuration)]
     command += ["--adapter", "caddyfile"]
     log = LOGS / f"{target.name}-proxy.log"
-    with _process("caddy", command, folder, dict(os.environ), log) as pid:
+    with running("caddy", command, folder, dict(os.environ), log) as pid:
         wait_until_answering(port, "/")
         yield Target(
             f"{target.name}{PROXIED}",
@@ -280,7 +291,7 @@ def proxied(target: Target, folder: Path) -> Iterator[Target]:
 
 
 @contextlib.contextmanager
-def _process(
+def running(
     name: str,
     command: list[str],
     folder: Path,
