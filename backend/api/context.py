@@ -16,6 +16,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponseBase
 from structlog.contextvars import bind_contextvars, clear_contextvars
 
+from backend import request_counts
 from backend.conf import service_settings
 from backend.current import Current, as_current
 from backend.logs import request_line
@@ -46,13 +47,16 @@ class RequestContext:
         with as_current(Current(request_id, meta=request.META)):
             response = self.get_response(request)
         response.headers[HEADER] = request_id
+        duration = perf_counter() - begin
         request_line(
             request_id,
             request.method or "",
             request.path_info,
             response.status_code,
-            round((perf_counter() - begin) * 1000, 2),
+            round(duration * 1000, 2),
         )
+        if service_settings.METRICS:
+            request_counts.count(request.method or "", response.status_code, duration)
         return response
 
 

@@ -18,15 +18,15 @@ from django.http import HttpRequest, HttpResponse
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from backend.heartbeats import BEAT, JOBS, WORKER, latest
+from backend.heartbeats import BACKFILL, BEAT, CHAIN, JOBS, REALTIME, WORKER, latest
 from backend.logs import get_logger
 
 _PATIENCE = 2  # seconds
 _WORKER_SILENCE = 20
 _BEAT_SILENCE = 60
 _MOST_BYTES = 4096
-# Their absence delays jobs and schedules, and stops no request.
-_SHOWN_ONLY = frozenset({"jobs", "beat"})
+# Their absence delays jobs, schedules, chain records and sockets, and stops no request.
+_SHOWN_ONLY = frozenset({"jobs", "chain", "backfill", "beat", "realtime"})
 
 log = get_logger("ready")
 _encode = msgspec.json.encode
@@ -141,5 +141,8 @@ CHECKS: dict[str, Callable[[], str]] = {
     "redis": _redis,
     "worker": lambda: _heard(WORKER, _WORKER_SILENCE),
     "jobs": lambda: _heard(JOBS, _WORKER_SILENCE),
+    "chain": lambda: _heard(CHAIN, _WORKER_SILENCE),
+    "backfill": lambda: _heard(BACKFILL, _WORKER_SILENCE),
     "beat": lambda: _heard(BEAT, _BEAT_SILENCE),
+    "realtime": lambda: _heard(REALTIME, _WORKER_SILENCE),
 }

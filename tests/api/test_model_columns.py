@@ -7,6 +7,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import models
 from django.utils import timezone
 
+from objects.models import ObjectClass
 from tests.catalogue.models import Book
 
 
@@ -73,6 +74,14 @@ def test_a_field_that_is_a_column_can_not_be_removed(master):
     reply = master.put("/schemas/Book", {"fields": {"title": {"__op": "Delete"}}})
     assert reply.error == (400, 255)
     assert master.results("Book")[0]["title"] == "x"
+
+
+def test_the_class_is_made_again_when_its_definition_was_emptied_away(master):
+    master.make("Book", title="x")
+    ObjectClass.objects.filter(name="Book").delete()  # what this process remembers is outdated
+    reply = master.delete("/purge/Book")
+    assert reply.status == 200, reply.json
+    assert master.results("Book") == []
 
 
 def test_an_index_on_a_column_is_built(master):

@@ -31,13 +31,12 @@ def change(master, class_name="Game", **schema):
     return master.put(f"/schemas/{class_name}", schema)
 
 
-MODEL_CLASSES = {"Book", "_User", "_Session", "_Role", "_Installation", "_JobStatus"}
-
-
 def listed(master):
     """All classes but those of models, which are there from the start."""
+    from objects.registry import model_tables
+
     schemas = master.get("/schemas").json["results"]
-    return [schema for schema in schemas if schema["className"] not in MODEL_CLASSES]
+    return [schema for schema in schemas if schema["className"] not in model_tables()]
 
 
 # -- Who may --------------------------------------------------------------------------------------

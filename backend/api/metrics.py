@@ -1,0 +1,156 @@
+"""``/metrics``: the service's state for Prometheus, for those who may (docs/metrics.md).
+
+Everything is read when it is asked for, within a few seconds: what doesn't answer is missing, and
+``svc_up`` says what that is. It is off unless the setting ``METRICS`` is on.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterable, Iterator
+from ipaddress import ip_address, ip_network
+from time import time
+from typing import Final
+
+import psycopg
+import redis
+from django.conf import settings
+from django.db import DatabaseError, transaction
+from django.http import HttpRequest, HttpResponse
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from backend import heartbeats, request_counts
+from backend.api.context import client_address
+from backend.api.exceptions import error_response
+from backend.chain_settings import BACKFILL_QUEUE, QUEUE
+from backend.conf import service_settings
+from backend.errors import CommandUnavailable, OperationForbidden, ServiceError
+from backend.job_settings import QUEUE as JOB_QUEUE
+from backend.logs import get_logger
+from chain.metrics import ChainCollector
+from objects.database import fetch
+from realtime.metrics import metrics as of_sockets
+
+_PATIENCE: Final = 3000  # milliseconds for each statement
+_QUEUES: Final = ("default", JOB_QUEUE, QUEUE, BACKFILL_QUEUE)
+_PREFIX: Final = "celery:"
+_PROCESSES: Final = (
+    heartbeats.WORKER,
+    heartbeats.BEAT,
+    heartbeats.JOBS,
+    heartbeats.CHAIN,
+    heartbeats.BACKFILL,
+    heartbeats.REALTIME,
+)
+
+log = get_logger("metrics")
+
+
+def metrics(request: HttpRequest) -> HttpResponse:
+    """The metrics as text, in the format that the caller prefers."""
+    if not service_settings.METRICS:
+        return error_response(CommandUnavailable("unknown route", status=404), request)
+    if not _may_read(request):
+        return error_response(OperationForbidden("unauthorized", status=403), request)
+    if request.method not in ("GET", "HEAD"):
+        refusal = CommandUnavailable(f"method {request.method} is not allowed here", status=405)
+        answer = error_response(refusal, request)
+        answer.headers["Allow"] = "GET, HEAD"
+        return answer
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Whole())
+    encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+    answer = HttpResponse(encode(registry), content_type=content_type)
+    answer.headers["Cache-Control"] = "no-store"
+    return answer
+
+
+def _may_read(request: HttpRequest) -> bool:
+    token = service_settings.METRICS_TOKEN
+    given = request.headers.get("Authorization", "").encode()
+    # Compared in any case, so that the time says nothing.
+    has_token = hmac.compare_digest(given, f"Bearer {token}".encode()) and bool(token)
+    return has_token or _is_near(client_address(request.META))
+
+
+def _is_near(address: str) -> bool:
+    try:
+        client = ip_address(address)
+    except ValueError:
+        return False
+    return any(
+        client in ip_network(network, strict=False) for network in service_settings.METRICS_NETWORKS
+    )
+
+
+class _Whole(Collector):
+    """What each part has; parts that fail are missing."""
+
+    def collect(self) -> Iterator[Metric]:
+        up = GaugeMetricFamily("svc_up", "Whether a dependency answers.", labels=("dependency",))
+        for name, read in (("database", _of_database), ("redis", _of_redis)):
+            try:
+                found = read()
+            except (ServiceError, DatabaseError, psycopg.Error, redis.RedisError, OSError) as error:
+                log.warning("no metrics of a dependency", dependency=name, error=str(error))
+                up.add_metric([name], 0)
+            else:
+                up.add_metric([name], 1)
+                yield from found
+        yield up
+
+
+def _of_database() -> list[Metric]:
+    with transaction.atomic():
+        fetch(f"SET LOCAL statement_timeout = {_PATIENCE}", (), prepare=False)
+        return [*ChainCollector().collect()]
+
+
+def _of_redis() -> list[Metric]:
+    request_counts.add_up()
+    with redis.Redis.from_url(
+        settings.REDIS_URL,
+        socket_timeout=_PATIENCE / 1000,
+        socket_connect_timeout=_PATIENCE / 1000,
+        retry=Retry(NoBackoff(), 0),
+    ) as client:
+        own = [*_queues(client), *_silences(client), *_requests(client)]
+    return [*own, *of_sockets()]
+
+
+def _queues(client: redis.Redis) -> Iterable[Metric]:
+    gauge = GaugeMetricFamily("svc_queue_length", "Tasks that wait.", labels=("queue",))
+    for queue in _QUEUES:
+        gauge.add_metric([queue], float(str(client.llen(f"{_PREFIX}{queue}"))))
+    yield gauge
+
+
+def _silences(client: redis.Redis) -> Iterable[Metric]:
+    gauge = GaugeMetricFamily(
+        "svc_process_silence_seconds",
+        "Seconds since a background process gave a sign of life; none at all is missing here.",
+        labels=("process",),
+    )
+    for process in _PROCESSES:
+        seen = heartbeats.latest(client, process)
+        if seen is not None:
+            gauge.add_metric([process], max(0.0, time() - seen))
+    yield gauge
+
+
+def _requests(client: redis.Redis) -> Iterable[Metric]:
+    labels = ("method", "status")
+    number = CounterMetricFamily("svc_requests", "Requests that were answered.", labels=labels)
+    seconds = CounterMetricFamily(
+        "svc_request_seconds", "Seconds that answering took.", labels=labels
+    )
+    for (method, status), (count, duration) in sorted(request_counts.totals(client).items()):
+        number.add_metric([method, str(status)], count)
+        seconds.add_metric([method, str(status)], duration)
+    yield number
+    yield seconds

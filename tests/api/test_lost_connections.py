@@ -1,0 +1,43 @@
+"""The database hangs up on us: the next request takes another connection, and one in the middle of
+its work answers 503."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from django.db import transaction
+
+from backend.errors import ServiceUnavailable
+from objects.database import fetch
+from tests.other_process import database_url
+from tests.rest import CLIENT, Api
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def hang_up() -> None:
+    """The server ends this thread's connection, as it does with all when it is stopped."""
+    [(pid,)] = fetch("SELECT pg_backend_pid()", (), prepare=False)
+    with psycopg.connect(database_url(), autocommit=True) as other:
+        other.execute("SELECT pg_terminate_backend(%s, 10000)", [int(pid)])
+
+
+@pytest.mark.parametrize("prepare", [True, False])
+def test_between_two_statements_nobody_notices(prepare: bool) -> None:
+    hang_up()
+    assert fetch("SELECT 1", (), prepare=prepare) == [("1",)]
+    hang_up()
+    assert Api(CLIENT).get("/classes/Blockchain").json == {"results": []}
+
+
+def asked_in_a_transaction(prepare: bool) -> None:
+    with transaction.atomic():
+        hang_up()
+        fetch("SELECT 1", (), prepare=prepare)
+
+
+@pytest.mark.parametrize("prepare", [True, False])
+def test_in_a_transaction_it_is_503(prepare: bool) -> None:
+    with pytest.raises(ServiceUnavailable):
+        asked_in_a_transaction(prepare)
+    assert fetch("SELECT 1", (), prepare=prepare) == [("1",)]

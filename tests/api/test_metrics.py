@@ -1,0 +1,281 @@
+"""``/metrics``: off by itself, and only for those who may read it; then what Prometheus reads."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import redis
+from django.conf import settings as django_settings
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+from prometheus_client.parser import text_string_to_metric_families
+
+from backend import heartbeats, metrics_settings, request_counts
+from backend.environment import BadSetting
+from chain.models import Backfill, Blockchain, Cursor, Reorganisation, Transaction
+from objects.core.names import new_object_id
+from tests.other_process import ROOT, database_url
+from tests.rest import CLIENT, MASTER, Api
+
+TOKEN = "a-token-of-some-length"
+Read = dict[tuple[str, tuple[tuple[str, str], ...]], float]
+
+
+@pytest.fixture
+def on(settings: Any) -> Any:
+    settings.SERVICE = {**settings.SERVICE, "METRICS": True, "METRICS_TOKEN": TOKEN}
+    return settings
+
+
+@pytest.fixture
+def server() -> Iterator[redis.Redis]:
+    with redis.Redis.from_url(django_settings.REDIS_URL) as client:
+        client.delete(request_counts.KEY)
+        yield client
+        client.delete(request_counts.KEY, "celery:chain", "heartbeat:beat")
+
+
+def ask(token: str | None = TOKEN, method: str = "GET", **meta: Any) -> Any:
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    return Client(raise_request_exception=False).generic(
+        method, "/metrics", headers=headers, **meta
+    )
+
+
+def read() -> Read:
+    """The samples by name and labels, as Prometheus understands them."""
+    answer = ask()
+    assert answer.status_code == 200, answer.content
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(answer.content.decode())
+        for sample in family.samples
+    }
+
+
+def of(found: Read, name: str, **labels: str) -> float | None:
+    return found.get((f"svc_{name}", tuple(sorted(labels.items()))))
+
+
+# -- Who may read them ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("token", [None, TOKEN])
+def test_it_isn_t_there_unless_it_is_switched_on(db: None, token: str | None) -> None:
+    answer = ask(token)
+    assert (answer.status_code, answer.json()) == (404, {"code": 108, "error": "unknown route"})
+
+
+@pytest.mark.parametrize("token", [None, "", TOKEN[:-1], f"{TOKEN}é", "test-master-key"])
+def test_without_the_token_nothing_is_said(db: None, on: Any, token: str | None) -> None:
+    answer = ask(token)
+    assert (answer.status_code, answer.json()["code"]) == (403, 119)
+
+
+def test_an_empty_token_opens_nothing(db: None, on: Any) -> None:
+    on.SERVICE = {**on.SERVICE, "METRICS_TOKEN": "", "METRICS_NETWORKS": ("10.0.0.0/8",)}
+    assert ask("").status_code == 403
+    assert ask(None, REMOTE_ADDR="10.1.2.3").status_code == 200
+    assert ask(None, REMOTE_ADDR="11.1.2.3").status_code == 403
+    forged = {"REMOTE_ADDR": "11.1.2.3", "HTTP_X_FORWARDED_FOR": "10.1.2.3"}
+    assert ask(None, **forged).status_code == 403
+
+
+def test_it_is_read_and_nothing_else(db: None, on: Any) -> None:
+    assert ask(method="POST").status_code == 405
+    assert ask(method="HEAD").content == b""
+    assert ask().headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"METRICS": "on"}, "METRICS_TOKEN or METRICS_NETWORKS"),
+        ({"METRICS": "on", "METRICS_TOKEN": "short"}, "METRICS_TOKEN must have 16"),
+        ({"METRICS": "maybe"}, "METRICS must be on or off"),
+    ],
+)
+def test_open_to_everybody_is_no_setting(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, str], named: str
+) -> None:
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(BadSetting, match=named) as refused:
+        metrics_settings.service_values(())
+    assert given.get("METRICS_TOKEN", "-none-") not in str(refused.value)
+
+
+@pytest.mark.parametrize("network", ["0.0.0.0/0", "::/0"])
+def test_everybody_is_no_network(network: str) -> None:
+    with pytest.raises(BadSetting, match="must not be everybody"):
+        metrics_settings.service_values(["10.0.0.0/8", network])
+
+
+# -- What is read ---------------------------------------------------------------------------------
+
+
+def transaction(status: str, age: float, **fields: Any) -> None:
+    since = timezone.now() - timedelta(seconds=age)
+    object_id = new_object_id()
+    Transaction.objects.create(
+        object_id=object_id,
+        created_at=since,
+        updated_at=since,
+        hash=f"0x{object_id}",
+        network_id="5",
+        status=status,
+        **fields,
+    )
+
+
+def test_networks_and_transactions_are_counted(db: None, on: Any, master: Api) -> None:
+    secret = "https://node.example/SECRET"
+    master.make("Blockchain", networkId=5, rpcEndpoint=secret)
+    master.make("Blockchain", networkId=6)
+    Blockchain.objects.filter(network_id=6).update(active=False)
+    now = timezone.now()
+    Cursor.objects.create(
+        network_id=5,
+        head=1000,
+        number=990,
+        safe=960,
+        finalized=940,
+        outbox=77,
+        looked_at=now - timedelta(seconds=3),
+        moved_at=now - timedelta(seconds=40),
+    )
+    due = {"next_check_at": now}
+    for age in (10, 20, 200, 5000):
+        transaction("pending", age, **due)
+    transaction("pending", 1, failed_checks=2, replaced_suspected=True, **due)
+    transaction("stalled", 7200, **due)
+    transaction("stalled", 10**6)
+    transaction("confirmed", 50, finality="included")
+    transaction("failed", 50, finality="finalized")
+    common = {"fork_hash": "0x", "old_hash": "0x", "old_number": 9, "network_id": 5}
+    for depth in (1, 3):
+        Reorganisation.objects.create(
+            fork_number=9 - depth, depth=depth, removed_events=4, seen_at=now, **common
+        )
+    Backfill.objects.create(network_id=5, address="0x", first_block=0, last_block=99, next_block=50)
+    found = read()
+    one = {"network": "5"}
+    expected = {
+        "chain_active": 1,
+        "chain_head_block": 1000,
+        "chain_cursor_block": 990,
+        "chain_lag_blocks": 10,
+        "chain_safe_block": 960,
+        "chain_finalized_block": 940,
+        "chain_halted": 0,
+        "chain_outbox_seq": 77,
+        "chain_transactions_stalled": 1,
+        "chain_transactions_unanswered": 1,
+        "chain_transactions_replaced_suspected": 1,
+        "chain_reorganisations_total": 2,
+        "chain_removed_events_total": 8,
+        "chain_reorganisation_depth_max": 3,
+        "chain_backfills_open": 1,
+        "chain_backfill_blocks": 50,
+    }
+    assert {name: of(found, name, **one) for name in expected} == expected
+    pending = {
+        up_to: of(found, "chain_transactions_pending", up_to=up_to, **one)
+        for up_to in ("60", "300", "900", "3600", "+Inf")
+    }
+    assert pending == {"60": 3, "300": 4, "900": 4, "3600": 4, "+Inf": 5}
+    assert of(found, "chain_transactions_pending_oldest_seconds", **one) == pytest.approx(5000, 1)
+    assert of(found, "chain_transactions_unfinal", finality="included", **one) == 1
+    assert of(found, "chain_look_age_seconds", **one) == pytest.approx(3, abs=30)
+    assert of(found, "chain_active", network="6") == 0
+    assert of(found, "chain_head_block", network="6") is None
+    assert {labels for name, labels in found if name == "svc_chain_provider_up"} == {
+        (("network", "5"), ("provider", "public"))
+    }
+    assert b"SECRET" not in ask().content
+
+
+def test_queues_processes_and_requests_are_counted(db: None, on: Any, server: redis.Redis) -> None:
+    request_counts.add_up()
+    server.delete(request_counts.KEY)
+    server.rpush("celery:chain", "{}", "{}")
+    heartbeats.note(server, heartbeats.BEAT)
+    Api(CLIENT).get("/classes/Thing")
+    Api(MASTER).post("/classes/Thing", {})
+    Api(MASTER).get("/nowhere")
+    Api(CLIENT).call("BREW", "/classes/Thing")
+    found = read()
+    assert of(found, "queue_length", queue="chain") == 2
+    assert of(found, "queue_length", queue="backfill") == 0
+    silence = of(found, "process_silence_seconds", process="beat")
+    assert silence is not None
+    assert silence < 60
+    assert of(found, "process_silence_seconds", process="chain") is None
+    assert of(found, "requests_total", method="POST", status="201") == 1
+    assert of(found, "requests_total", method="GET", status="404") == 1
+    assert of(found, "requests_total", method="other", status="405") == 1
+    seconds = of(found, "request_seconds_total", method="POST", status="201")
+    assert seconds is not None
+    assert 0 < seconds < 60
+
+
+def test_counts_of_all_processes_are_added(db: None, on: Any, server: redis.Redis) -> None:
+    request_counts.add_up()
+    server.delete(request_counts.KEY)
+    other = (
+        "from backend import request_counts as counts;"
+        " import django.conf; counts.count('GET', 200, 0.5); counts.add_up()"
+    )
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"}
+    environment |= {"DATABASE_URL": database_url(), "REDIS_URL": django_settings.REDIS_URL}
+    subprocess.run([sys.executable, "-c", other], cwd=ROOT, env=environment, timeout=60, check=True)
+    request_counts.count("GET", 200, 0.25)
+    found = read()
+    assert of(found, "requests_total", method="GET", status="200") == 2
+    assert of(found, "request_seconds_total", method="GET", status="200") == 0.75
+
+
+def test_what_does_not_answer_is_missing(db: None, on: Any) -> None:
+    found = read()
+    assert (of(found, "up", dependency="database"), of(found, "up", dependency="redis")) == (1, 1)
+    on.REDIS_URL = "redis://127.0.0.1:1/0"
+    found = read()
+    assert (of(found, "up", dependency="database"), of(found, "up", dependency="redis")) == (1, 0)
+    assert of(found, "queue_length", queue="chain") is None
+
+
+def test_a_database_that_fails_is_missing(db: None, on: Any) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE chain_cursor RENAME TO chain_cursor_elsewhere")
+    found = read()
+    assert (of(found, "up", dependency="database"), of(found, "up", dependency="redis")) == (0, 1)
+
+
+def test_the_questions_are_answered_by_indexes(db: None, on: Any) -> None:
+    """However many transactions are done with."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO chain_transaction (object_id, created_at, updated_at, data, hash, status,"
+            " network_id, finality) SELECT 'done' || n, now(), now(), '{}', 'h' || n, 'confirmed',"
+            " '5', 'finalized' FROM generate_series(1, 20000) n"
+        )
+        cursor.execute("ANALYZE chain_transaction")
+        for sql in _questions():
+            cursor.execute(f"EXPLAIN {sql}")
+            plan = "\n".join(row[0] for row in cursor.fetchall())
+            assert "Seq Scan on chain_transaction" not in plan, plan
+
+
+def _questions() -> Iterator[str]:
+    from chain import metrics
+
+    for name, value in vars(metrics).items():
+        if name.startswith("_") and isinstance(value, str) and "FROM chain_transaction" in value:
+            yield value
