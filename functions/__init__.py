@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from backend.errors import ServiceError as ServiceError
     from functions.jobs.request import JobRequest as JobRequest
     from functions.jobs.starting import start_job as start_job
+    from functions.live_requests import ConnectRequest as ConnectRequest
+    from functions.live_requests import LiveEventRequest as LiveEventRequest
+    from functions.live_requests import SubscribeRequest as SubscribeRequest
     from functions.parameters import Meta as Meta
     from functions.querying import Query as Query
     from functions.registry import function as function
@@ -34,15 +37,18 @@ if TYPE_CHECKING:
     from functions.triggers import CONFIG as CONFIG
     from functions.triggers import FILE as FILE
     from functions.triggers import after_delete as after_delete
+    from functions.triggers import after_event as after_event
     from functions.triggers import after_find as after_find
     from functions.triggers import after_login as after_login
     from functions.triggers import after_logout as after_logout
     from functions.triggers import after_save as after_save
+    from functions.triggers import before_connect as before_connect
     from functions.triggers import before_delete as before_delete
     from functions.triggers import before_find as before_find
     from functions.triggers import before_login as before_login
     from functions.triggers import before_password_reset as before_password_reset
     from functions.triggers import before_save as before_save
+    from functions.triggers import before_subscribe as before_subscribe
     from functions.values import UNSET as UNSET
     from functions.values import File as File
     from functions.values import GeoPoint as GeoPoint
@@ -61,14 +67,16 @@ _HOMES = {
     "backend.errors": "ScriptFailed ServiceError",
     "functions.jobs.request": "JobRequest",
     "functions.jobs.starting": "start_job",
+    "functions.live_requests": "ConnectRequest LiveEventRequest SubscribeRequest",
     "functions.parameters": "Meta",
     "functions.querying": "Query",
     "functions.registry": "function job",
     "functions.request": "FindRequest FunctionRequest Request TriggerRequest",
     "functions.requirements": "RateLimit",
     "functions.triggers": (
-        "CONFIG FILE after_delete after_find after_login after_logout after_save before_delete"
-        " before_find before_login before_password_reset before_save"
+        "CONFIG FILE after_delete after_event after_find after_login after_logout after_save"
+        " before_connect before_delete before_find before_login before_password_reset before_save"
+        " before_subscribe"
     ),
     "functions.values": (
         "UNSET File GeoPoint Object Pointer Polygon Relation add add_relation add_unique"

@@ -138,7 +138,10 @@ def _reason(text: str) -> str:
 
 
 def _in_words(types: str) -> str:
-    return " or ".join(_WORDS.get(one, one) for one in types.split(" | "))
+    kinds = types.split(" | ")
+    if "float" in kinds:
+        kinds = [one for one in kinds if one != "int"]
+    return " or ".join(_WORDS.get(one, one) for one in kinds)
 
 
 def of_signature(body: Callable[..., Any]) -> Parameters:

@@ -15,21 +15,24 @@ from functions.firing import fire
 from functions.registry import Trigger, registry, trigger
 from functions.tasks import start_trigger
 from objects import triggers
-from objects.triggers import CONFIG, FILE, Event
+from objects.triggers import CONFIG, CONNECT, FILE, Event
 
 __all__ = [
     "CONFIG",
     "FILE",
     "after_delete",
+    "after_event",
     "after_find",
     "after_login",
     "after_logout",
     "after_save",
+    "before_connect",
     "before_delete",
     "before_find",
     "before_login",
     "before_password_reset",
     "before_save",
+    "before_subscribe",
 ]
 
 _Body = TypeVar("_Body", bound=Callable[..., Any])
@@ -99,6 +102,26 @@ def before_password_reset(**options: Any) -> _Decorator[Any]:
     """Before a link for a new password is mailed: refuse. The request for it is answered by then,
     so nobody learns of the refusal, nor whether there is an account."""
     return trigger("before_password_reset", "_User", **options)
+
+
+def before_connect(**options: Any) -> _Decorator[Any]:
+    """When a client of live queries has shown its keys, before it is connected: refuse."""
+    return trigger("before_connect", CONNECT, **options)
+
+
+def before_subscribe(class_name: str, **options: Any) -> _Decorator[Any]:
+    """When a client asks to be told of objects of the class: change ``request.query``, or refuse.
+
+    It takes a ``SubscribeRequest``.
+    """
+    return trigger("before_subscribe", class_name, **options)
+
+
+def after_event(class_name: str, **options: Any) -> _Decorator[Any]:
+    """Before a subscriber is told of an object of the class: change ``request.object`` and
+    ``request.original``, or set ``request.send_event`` to False. It takes a ``LiveEventRequest``,
+    and is called once for each subscriber that would be told."""
+    return trigger("after_event", class_name, **options)
 
 
 def _after(

@@ -1,4 +1,5 @@
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate
 
 
 class ObjectsConfig(AppConfig):
@@ -7,6 +8,7 @@ class ObjectsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
+        from objects.changes import capture
         from objects.core.values import set_file_address
         from objects.files.urls import address_in_value
         from objects.reencryption import encrypted_column
@@ -17,3 +19,4 @@ class ObjectsConfig(AppConfig):
         offer_classes()
         encrypted_column(SecondFactor, "secret", second_factor.PURPOSE)
         set_file_address(address_in_value)
+        post_migrate.connect(capture.install, sender=self)

@@ -19,6 +19,7 @@ from backend.errors import (
 )
 from backend.principal import Principal
 from objects import indexes, maintenance, registry
+from objects.changes.capture import is_wanted
 from objects.core.names import check_class_name
 from objects.core.schema import IndexDeclaration
 from objects.core.schema_changes import SchemaChange, change_schema, new_schema
@@ -146,8 +147,12 @@ def purge(principal: Principal, class_name: str) -> None:
     _check_master(principal, "delete")
     with maintenance.writing():
         table = _existing(registry.lock(class_name), class_name)
-        # What belongs to the rows of a model goes with them, which TRUNCATE would refuse.
-        remove = "TRUNCATE" if table.is_partition else "DELETE FROM"
+        # As a writer: who wants the changes of a class waits for those that write it already.
+        fetch(f"LOCK TABLE {table.storage} IN ROW EXCLUSIVE MODE", (), prepare=False)
+        # What belongs to the rows of a model goes with them, which TRUNCATE would refuse; and it
+        # tells nobody what it removes.
+        at_once = table.is_partition and not is_wanted(class_name)
+        remove = "TRUNCATE" if at_once else "DELETE FROM"
         fetch(f"{remove} {table.relation}", (), prepare=False)
         fetch("DELETE FROM objects_relation WHERE class_id = %s", (table.class_id,), prepare=True)
         rules = rules_of(class_name)
@@ -160,7 +165,7 @@ def _keep_writers_out(table: ClassTable) -> None:
 
     They wait for the lock before they look at the class's version, so they find the new one.
     """
-    fetch(f"LOCK TABLE {table.relation} IN SHARE ROW EXCLUSIVE MODE", (), prepare=False)
+    fetch(f"LOCK TABLE {table.storage} IN SHARE ROW EXCLUSIVE MODE", (), prepare=False)
 
 
 def _existing(table: ClassTable | None, class_name: str) -> ClassTable:

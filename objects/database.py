@@ -71,11 +71,13 @@ class _Session:
         """Whether the server has not hung up, without asking it.
 
         An idle connection has nothing to read; when it has, it is the server's farewell (or a
-        notice, which is read away). Looking is one system call, during which this thread keeps
+        notice, which is read away). Looking is two system calls, during which this thread keeps
         the interpreter, and makes a repetition of statements unnecessary, which would be unsafe
-        for writes.
+        for writes. Two, since libpq sees the end of the connection only when it reads again after
+        the farewell.
         """
         try:
+            self._pgconn.consume_input()
             self._pgconn.consume_input()
         except psycopg.Error:
             return False
@@ -124,6 +126,9 @@ class _Session:
 
     def _check(self, result: pq.abc.PGresult) -> pq.abc.PGresult:
         if result.status not in _SUCCESS:
+            if self._pgconn.status != pq.ConnStatus.OK:
+                # It's libpq that speaks here, and gives no code.
+                raise psycopg.OperationalError("the connection to the server is lost")
             raise pg.error_from_result(result, encoding="utf-8")
         return result
 

@@ -12,6 +12,8 @@ from objects import indexes, maintenance, registry
 from objects.database import fetch
 from objects.files import storage
 from objects.reencryption import unreadable
+from objects.users.passkeys import relying_party
+from objects.users.passkeys.models import Passkey
 
 _NEEDS = (DATABASE, "migrations")
 _SAMPLE = 20  # files
@@ -54,18 +56,37 @@ def stored_secrets() -> Iterator[Finding]:
     lost = unreadable()
     if lost:
         yield fail(
-            f"{lost} second factors can't be read: their users can't log in by them.",
+            f"{lost} stored secrets can't be read: second factors that log nobody in, wallets that "
+            "sign nothing, endpoints of networks that can't be asked.",
             "Put the SECRET_KEY of before into SECRET_KEY_FALLBACKS.",
         )
     else:
         yield ok("all can be read")
 
 
+@check("passkeys", needs=_NEEDS)
+def passkeys() -> Iterator[Finding]:
+    """Whether browsers let the service's pages ask for passkeys."""
+    domain = relying_party.domain()
+    wrong = relying_party.problems()
+    chosen = service_settings.WEBAUTHN_RP_ID or service_settings.WEBAUTHN_ORIGINS
+    if not wrong:
+        yield ok(f"of {domain}, asked for at {', '.join(relying_party.origins())}")
+    elif chosen or Passkey.objects.exists():
+        yield warn(
+            f"Passkeys can't be used: {'; '.join(wrong)}.",
+            "Set PUBLIC_URL, or WEBAUTHN_RP_ID and WEBAUTHN_ORIGINS, to where your pages are.",
+        )
+    else:
+        yield ok(f"nobody has one, and nobody can: {'; '.join(wrong)}")
+
+
 @check("expired rows", needs=_NEEDS)
 def expired_rows() -> Iterator[Finding]:
     """Whether what has expired is removed."""
     overdue = {
-        "mailed tokens": "SELECT count(*) FROM objects_mail_token WHERE expires_at < now() - "
+        "mailed tokens": "SELECT count(*) FROM objects_mail_token WHERE expires_at < now() - ",
+        "challenges": "SELECT count(*) FROM objects_passkey_challenge WHERE expires_at < now() - ",
     }
     if service_settings.EXPIRE_INACTIVE_SESSIONS:
         overdue["sessions"] = "SELECT count(*) FROM objects_session WHERE expires_at < now() - "

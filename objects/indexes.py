@@ -56,7 +56,7 @@ def build(table: ClassTable, index: IndexDeclaration) -> None:
         try:
             fetch(
                 f"CREATE {unique} INDEX {concurrently} IF NOT EXISTS {name}"
-                f" ON {table.relation} {_definition(table, index)}",
+                f" ON {table.storage} {_definition(table, index)}",
                 (),
                 prepare=False,
             )

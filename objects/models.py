@@ -14,6 +14,9 @@ GENERIC_TABLE = "objects_object"
 VERSION_SEQUENCE = "objects_class_version"
 """Every change of any class takes its number from here, so that no version comes twice."""
 
+CHANGE_TABLES = ("objects_interest", "objects_change", "objects_change_trim")
+"""Of ``objects.changes``. They are unlogged, and empty after a crash: nothing that is backed up."""
+
 
 class ObjectClass(models.Model):
     """A class: its fields, its permissions, its indexes.
@@ -125,3 +128,4 @@ from objects.app_config import models as app_config  # noqa: E402, F401
 from objects.files import models as files  # noqa: E402, F401
 from objects.replays import models as replays  # noqa: E402, F401
 from objects.users import models as users  # noqa: E402, F401
+from objects.users.passkeys import models as passkeys  # noqa: E402, F401

@@ -211,12 +211,23 @@ def readable(
     principal: Principal, table: ClassTable, action: Action, *, told: list[Reason] | None = None
 ) -> Query:
     """The condition under which the caller may read an object of the class."""
+    return all_of(*reading(principal, table, action, told=told))
+
+
+def reading(
+    principal: Principal, table: ClassTable, action: Action, *, told: list[Reason] | None = None
+) -> tuple[Query, Query]:
+    """The two parts of ``readable``: what the class says, and what access lists have to say.
+
+    The second is ``Everything`` where access lists don't count. For whoever asks about one object
+    for many callers, most of whom differ in the second part only.
+    """
     condition = check_class(principal, table, action, told=told)
     if principal.is_master:
-        return condition
+        return condition, Everything()
     listed = ReadableBy(principal.acl_ids)
     _tell(told, "access list", action, None, condition=listed)
-    return all_of(condition, listed)
+    return condition, listed
 
 
 def writable(

@@ -46,6 +46,8 @@ class ModelClass:
     fields: Mapping[str, FieldType]
     columns: Mapping[str, Column]
     permissions: ClassPermissions | None
+    shown_by: str | None = None
+    shown_if: str | None = None
 
 
 _model_classes: dict[str, ModelClass] = {}
@@ -58,15 +60,23 @@ def model_class(
     *,
     columns: Mapping[str, str] | None = None,
     permissions: ClassPermissions | None = None,
+    shown_by: str | None = None,
+    shown_if: str | None = None,
 ) -> None:
     """Offer a Django model as a class. Call it in ``AppConfig.ready``.
 
     ``fields`` are the promoted fields with their types; each is kept in the model field of the
     same name, or of the name that ``columns`` gives it. Other fields that clients save go to
-    ``data``. ``permissions`` hold until somebody sets others through ``/schemas``.
-    Raises ``ImproperlyConfigured`` for a class that is registered already and for a model field
+    ``data``. ``permissions`` hold until somebody sets others through ``/schemas``. ``shown_by`` is
+    a view of the model's table, one that PostgreSQL can update, if not all rows are objects, and
+    ``shown_if`` the boolean column that the view shows a row by. Raises ``ImproperlyConfigured``
+    for a class that is registered already, for a view without its column, and for a model field
     that can't hold a promoted field, by its type or its collation.
     """
+    if (shown_by is None) != (shown_if is None):
+        raise ImproperlyConfigured(
+            f"The class {class_name} needs both, shown_by and shown_if, or neither."
+        )
     if class_name in _model_classes:
         other = _model_classes[class_name].model
         raise ImproperlyConfigured(
@@ -80,6 +90,8 @@ def model_class(
         dict(fields),
         {name: _column(model, attribute) for name, attribute in names.items()},
         permissions,
+        shown_by,
+        shown_if,
     )
     forget(class_name)
 
@@ -98,6 +110,15 @@ def offered_models() -> list[type[ModelBackedObject]]:
 def model_tables() -> dict[str, str]:
     """The tables of the model-backed classes, by class."""
     return {name: backing.model._meta.db_table for name, backing in _model_classes.items()}
+
+
+def model_storage() -> dict[str, tuple[str, str | None]]:
+    """Of each model-backed class: the quoted name of its table, and the column (not quoted) that
+    says whether a row is an object, if not all rows are."""
+    return {
+        name: (_quoted(backing.model._meta.db_table), backing.shown_if)
+        for name, backing in _model_classes.items()
+    }
 
 
 def _column(model: type[ModelBackedObject], attribute: str) -> Column:
@@ -138,12 +159,26 @@ def _load(class_name: str) -> ClassTable | None:
     return _remember(rows[0])
 
 
+def current(class_name: str) -> ClassTable | None:
+    """The class as the database has it at this moment, for when no statement about it follows."""
+    rows = fetch(f"{_SELECT} WHERE name = %s", (class_name,), prepare=True)
+    if rows:
+        return _remember(rows[0])
+    forget(class_name)
+    return find(class_name)
+
+
 def lock(class_name: str) -> ClassTable | None:
     """The class as the database has it now, locked until the transaction ends."""
-    if find(class_name) is None:
-        return None
-    rows = fetch(f"{_SELECT} WHERE name = %s FOR UPDATE", (class_name,), prepare=True)
-    return _remember(rows[0]) if rows else None
+    for _ in range(2):
+        if find(class_name) is None:
+            return None
+        rows = fetch(f"{_SELECT} WHERE name = %s FOR UPDATE", (class_name,), prepare=True)
+        if rows:
+            return _remember(rows[0])
+        # It was there when it was read; a class that a model is behind is made again.
+        forget(class_name)
+    return None
 
 
 def all_classes() -> Iterator[ClassTable]:
@@ -200,14 +235,16 @@ def _table(class_id: int, version: int, schema: ClassSchema) -> ClassTable:
     if backing is None:
         relation = _quoted(f"{GENERIC_TABLE}_{class_id}")
         return ClassTable(schema.class_name, class_id, version, relation, schema)
+    stored_in = backing.model._meta.db_table
     return ClassTable(
         schema.class_name,
         class_id,
         version,
-        _quoted(backing.model._meta.db_table),
+        _quoted(backing.shown_by or stored_in),
         schema.with_fields(backing.fields),
         backing.columns,
         is_partition=False,
+        stored_in=_quoted(stored_in),
     )
 
 

@@ -54,10 +54,17 @@ class ClassTable:
     schema: ClassSchema
     columns: Mapping[str, Column] = field(default_factory=lambda: _NO_COLUMNS)
     is_partition: bool = True
+    stored_in: str = ""
+    """The quoted name of the table itself, where ``relation`` is a view of it."""
     readings: dict[tuple[str, str], Any] = field(default_factory=dict, compare=False, repr=False)
     """How ``field_sql`` reads fields that queries have named, by field and alias."""
     attached: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """What layers above have read for this version of the class; see ``registry.renew``."""
+
+    @property
+    def storage(self) -> str:
+        """The table that has the rows, and the indexes."""
+        return self.stored_in or self.relation
 
     @cached_property
     def relation_values(self) -> dict[str, Json]:

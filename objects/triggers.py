@@ -37,11 +37,15 @@ Event: TypeAlias = Literal[
     "after_login",
     "after_logout",
     "before_password_reset",
+    "before_connect",  # of a live query's client
+    "before_subscribe",  # may change ``query`` and ``live.watch``
+    "after_event",  # may change ``object``, ``original``, ``live.send``
 ]
 
 EVERY_CLASS: Final = "*"
 FILE: Final = "@File"
 CONFIG: Final = "@Config"
+CONNECT: Final = "@Connect"
 """What has triggers like a class, and is none."""
 
 # Of these only sign-out is anybody's business (reference section 5).
@@ -53,10 +57,27 @@ _WITHOUT_TRIGGERS: Final = frozenset(
 )
 _OF_USERS: Final = frozenset({"before_login", "after_login", "before_password_reset"})
 _OF_SESSIONS: Final = frozenset({"after_logout"})
+_OF_LIVE_QUERIES: Final = frozenset({"before_subscribe", "after_event"})
 # Their operations have no statement that looks at the version of a class.
 _UNGUARDED: Final = _OF_USERS | _OF_SESSIONS
 
 log = get_logger("triggers")
+
+
+@dataclass
+class Live:
+    """What an occasion of live queries has besides.
+
+    ``event`` is ``connect``, ``subscribe``, or what is told of an object: ``create``, ``enter``,
+    ``update``, ``leave``, ``delete``. ``clients`` and ``subscriptions`` are those of the process.
+    ``watch`` are the fields whose changes the client waits for, None for all.
+    """
+
+    event: str
+    clients: int = 0
+    subscriptions: int = 0
+    watch: tuple[str, ...] | None = None
+    send: bool = True
 
 
 @dataclass
@@ -76,6 +97,7 @@ class Occasion:
     objects: list[Wire] | None = None
     is_get: bool = False
     is_count: bool = False
+    live: Live | None = None
 
 
 Handler: TypeAlias = Callable[[Occasion], None]
@@ -118,10 +140,12 @@ def check_event(event: Event, class_name: str) -> None:
         fits = class_name == "_Session"
     elif event in _OF_USERS:
         fits = class_name == "_User"
+    elif event == "before_connect" or class_name == CONNECT:
+        fits = event == "before_connect" and class_name == CONNECT
     elif class_name == CONFIG:
         fits = event in ("before_save", "after_save")
     elif class_name == FILE:
-        fits = event not in ("saved", "deleted")
+        fits = event not in ("saved", "deleted") and event not in _OF_LIVE_QUERIES
     else:
         fits = class_name not in _WITHOUT_TRIGGERS
     if not fits:
@@ -144,6 +168,8 @@ def _registered(class_name: str) -> Mapping[Event, tuple[Handler, ...]]:
 def handlers(event: Event, class_name: str) -> tuple[Handler, ...]:
     """Who is called, in order: first those of the class, then those of every class."""
     found = _registered(class_name).get(event, ())
+    if event in _OF_LIVE_QUERIES or class_name == CONNECT:
+        return found  # what is elsewhere is asked about objects only
     for source in _sources:
         found += source(class_name, _is_unguarded(class_name, event)).get(event, ())
     return found
@@ -160,6 +186,11 @@ def has(class_name: str, *events: Event) -> bool:
         if found and not found.keys().isdisjoint(events):
             return True
     return False
+
+
+def is_registered(event: Event, class_name: str) -> bool:
+    """Whether Python code of the deployment is called at this event. Never waits."""
+    return event in _registered(class_name)
 
 
 def _is_unguarded(class_name: str, event: Event) -> bool:

@@ -6,13 +6,10 @@ from django.db import models
 from django.db.models import Q
 from django_celery_beat.models import PeriodicTask
 
+from objects.columns import moment_column, text_column
 from objects.models import ModelBackedObject
 
 QUEUED, RUNNING, SUCCEEDED, FAILED = "queued", "running", "succeeded", "failed"
-
-
-def _text(**options: object) -> models.TextField:
-    return models.TextField(null=True, blank=True, db_collation="C", **options)  # type: ignore[arg-type]
 
 
 class JobStatus(ModelBackedObject):
@@ -23,21 +20,21 @@ class JobStatus(ModelBackedObject):
     schedule, of which there is one run at most. ``published_at`` is when workers were last told.
     """
 
-    job_name = _text()
-    source = _text()
-    status = _text()
-    message = _text()
-    error = _text()
+    job_name = text_column()
+    source = text_column()
+    status = text_column()
+    message = text_column()
+    error = text_column()
     params = models.JSONField(null=True, blank=True)
     attempt = models.IntegerField(default=0)
     skipped = models.IntegerField(default=0)
-    started_at = models.DateTimeField(null=True, blank=True)
-    heartbeat_at = models.DateTimeField(null=True, blank=True)
-    finished_at = models.DateTimeField(null=True, blank=True)
+    started_at = moment_column()
+    heartbeat_at = moment_column()
+    finished_at = moment_column()
     exclusive = models.BooleanField(default=True)
-    occasion = _text(unique=True)
-    request_id = _text()
-    published_at = models.DateTimeField(null=True, blank=True)
+    occasion = text_column(unique=True)
+    request_id = text_column()
+    published_at = moment_column()
 
     class Meta:
         db_table = "functions_job_status"

@@ -23,7 +23,9 @@ from objects.core.values import normalise
 Source: TypeAlias = Literal["api", "schedule", "admin", "command", "function"]
 
 RUN_TASK = "functions.run_job"
-_KILL_AFTER = 30  # seconds over the time limit, for code that can't be stopped otherwise
+# Seconds over the time limit, for code that can't be stopped otherwise: as long again, but this.
+_KILL_AFTER_AT_LEAST = 5
+_KILL_AFTER_AT_MOST = 30
 
 log = get_logger("jobs")
 
@@ -95,7 +97,8 @@ def checked(name: str, params: Mapping[str, Any]) -> Job:
 def publish(status_id: str, job: Job) -> None:
     """Tell the workers of a queued run. Without a broker they are told later, by ``tending``."""
     seconds = time_limit_of(job)
-    limit = seconds + _KILL_AFTER if seconds else None
+    more = min(max(seconds, _KILL_AFTER_AT_LEAST), _KILL_AFTER_AT_MOST)
+    limit = seconds + more if seconds else None
     try:
         current_app.send_task(RUN_TASK, (status_id,), time_limit=limit, queue="jobs")
         records.note_published(status_id)

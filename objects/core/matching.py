@@ -7,7 +7,7 @@ operand can make it fail or hang.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -19,7 +19,7 @@ from .paths import Object, candidates, elements, exact_value
 from .query import OrderKey, Path, Query, SubQuery
 from .regex import compile_regex
 from .text import configuration, found_in, read_term
-from .values import Json, equal, is_pointer, kind, number_key, pointer
+from .values import Json, equal, frozen, is_pointer, kind, number_key, pointer
 
 Predicate: TypeAlias = Callable[[Object], bool]
 
@@ -108,8 +108,12 @@ class _Builder:
         return _negation(self.equals(tree.Equals(node.path, node.value)))
 
     def in_values(self, node: tree.In) -> Predicate:
-        parts = [self.equals(tree.Equals(node.path, value)) for value in node.values]
-        return lambda obj: any(part(obj) for part in parts)
+        keys = _keys(node.values)
+        found = self.some_element(node.path, lambda value: _key(value) in keys)
+        if None not in node.values:
+            return found
+        values = self.candidates(node.path)
+        return lambda obj: not values(obj) or found(obj)
 
     def not_in(self, node: tree.NotIn) -> Predicate:
         return _negation(self.in_values(tree.In(node.path, node.values)))
@@ -122,8 +126,16 @@ class _Builder:
         return lambda obj: any(value is not None for value in values(obj)) is wanted
 
     def contains_all(self, node: tree.ContainsAll) -> Predicate:
-        parts = [self.equals(tree.Equals(node.path, value)) for value in node.values]
-        return lambda obj: bool(parts) and all(part(obj) for part in parts)
+        keys, members = _keys(node.values), self.lookup.members
+        # null is what is missing, too.
+        of_nothing = _keys([None])
+
+        def contains(obj: Object) -> bool:
+            if not candidates(obj, node.path, members):
+                return keys == of_nothing
+            return keys <= _keys(elements(obj, node.path, members))
+
+        return lambda obj: bool(keys) and contains(obj)
 
     def contains_all_regex(self, node: tree.ContainsAllRegex) -> Predicate:
         parts = [self.regex(tree.Matches(node.path, pattern)) for pattern in node.patterns]
@@ -131,12 +143,10 @@ class _Builder:
 
     def contained_by(self, node: tree.ContainedBy) -> Predicate:
         values = self.candidates(node.path)
-        tests = [_equality(value) for value in node.values]
+        keys = _keys(node.values)
 
         def is_subset(value: Json) -> bool:
-            return isinstance(value, list) and all(
-                any(test(item) for test in tests) for item in value
-            )
+            return isinstance(value, list) and all(_key(item) in keys for item in value)
 
         return lambda obj: any(map(is_subset, values(obj)))
 
@@ -313,6 +323,19 @@ def _equality(value: Json) -> Callable[[Json], bool]:
             isinstance(other, dict) and other.get("__type") == "File" and other["name"] == name
         )
     return lambda other: equal(other, value)
+
+
+def _key(value: Json) -> Hashable:
+    """The same for values that ``_equality`` calls equal, and for no others: long lists are
+    compared by it, since one value after the other would take the product of their lengths."""
+    if isinstance(value, dict) and value.get("__type") == "File":
+        return ("File", frozen(value.get("name")))
+    key: Hashable = frozen(value)
+    return key
+
+
+def _keys(values: Iterable[Json]) -> frozenset[Hashable]:
+    return frozenset(map(_key, values))
 
 
 def _comparison(op: tree.Comparison, value: Json) -> Callable[[Json], bool]:

@@ -33,7 +33,8 @@ from objects.records import Record, wire_object
 from objects.service.current import with_current_classes
 from objects.tables import ClassTable
 
-_WHOLE = FindOptions(where=Everything(), limit=1)
+_NOTHING_ELSE = Everything()
+_WHOLE = FindOptions(where=_NOTHING_ELSE, limit=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +54,22 @@ class Found:
         return [wire_object(item) for item in self.results]
 
 
-def find(principal: Principal, class_name: str, options: FindOptions) -> Found:
+def find(
+    principal: Principal, class_name: str, options: FindOptions, *, also: Query = _NOTHING_ELSE
+) -> Found:
     """The objects of a class that satisfy a query and that the caller may read.
+
+    They satisfy ``also`` as well, which isn't the caller's question: it may ask for what the caller
+    may not.
 
     Raises ``OperationForbidden`` (class-level permissions, protected fields, a class that isn't
     there), ``InvalidQuery`` and the like for what the query can't mean. For the master key a class
     that isn't there is an empty one.
     """
-    return with_current_classes(lambda: _find(principal, class_name, options))
+    return with_current_classes(lambda: _find(principal, class_name, options, also))
 
 
-def _find(principal: Principal, class_name: str, options: FindOptions) -> Found:
+def _find(principal: Principal, class_name: str, options: FindOptions, also: Query) -> Found:
     table = _table_for_reading(principal, class_name)
     if table is None:
         return Found([], 0 if options.count else None)
@@ -79,13 +85,15 @@ def _find(principal: Principal, class_name: str, options: FindOptions) -> Found:
             if table is None:
                 return Found([], 0 if options.count else None, redirected)
     check_question(principal, table, options.where, options.order)
-    condition = readable(principal, table, "find")
+    condition = all_of(readable(principal, table, "find"), also)
     # What triggers ask for isn't the caller's question; they may ask for anything.
     options, given = triggers.before_find(principal, table.class_name, options)
     if given is not None:
         count = len(given) if options.count else None
         return Found(_after_find(principal, table, given), count, redirected)
-    count = _count(principal, table, options.where) if options.count else None
+    count = None
+    if options.count:
+        count = _count(principal, table, all_of(options.where, also))
     if options.limit == 0:
         return Found([], count, redirected)
     records = store.find(

@@ -58,6 +58,18 @@ def user_named(text: str) -> str | None:
     return rows[0][0] if rows else None
 
 
+def id_of_name(username: str) -> str | None:
+    """The id of the user with this name, whatever its spelling; None if nobody has it."""
+    if "\x00" in username:
+        return None
+    rows = fetch(
+        "SELECT object_id FROM objects_user WHERE username_key = %s",
+        (name_key(username),),
+        prepare=True,
+    )
+    return rows[0][0] if rows else None
+
+
 @dataclass(frozen=True)
 class Standing:
     """What there is about a user that is no field of the object.

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 from django.db import models
 
+from objects.columns import text_column
 from objects.models import ModelBackedObject
-
-
-def _text() -> models.TextField:
-    return models.TextField(null=True, blank=True, db_collation="C")
 
 
 class User(ModelBackedObject):
@@ -21,12 +18,12 @@ class User(ModelBackedObject):
     The keys are the names without their differences of case and of writing (``names.name_key``).
     """
 
-    username = _text()
-    email = _text()
+    username = text_column()
+    email = text_column()
     email_verified = models.BooleanField(null=True, blank=True)
     auth_data = models.JSONField(null=True, blank=True)
-    username_key = _text()
-    email_key = _text()
+    username_key = text_column()
+    email_key = text_column()
 
     class Meta:
         db_table = "objects_user"
@@ -42,8 +39,8 @@ class User(ModelBackedObject):
 class Session(ModelBackedObject):
     """``_Session``. The token itself is known to its bearer alone; here is its hash."""
 
-    user = _text()
-    installation_id = _text()
+    user = text_column()
+    installation_id = text_column()
     expires_at = models.DateTimeField(null=True, blank=True)
     created_with = models.JSONField(null=True, blank=True)
     token_hash = models.BinaryField(null=True, unique=True)
@@ -62,7 +59,7 @@ class Session(ModelBackedObject):
 class Role(ModelBackedObject):
     """``_Role``. Members and inherited roles are relations."""
 
-    name = _text()
+    name = text_column()
 
     class Meta:
         db_table = "objects_role"
@@ -85,9 +82,9 @@ class RoleVersion(models.Model):
 class Installation(ModelBackedObject):
     """``_Installation``: an app on a device."""
 
-    installation_id = _text()
-    device_token = _text()
-    device_type = _text()
+    installation_id = text_column()
+    device_token = text_column()
+    device_type = text_column()
     channels = models.JSONField(null=True, blank=True)
 
     class Meta:

@@ -147,16 +147,30 @@ def claim_guess(user_id: str) -> None:
     minutes = service_settings.LOCKOUT_DURATION
     if fetch(_CLAIM, (user_id, threshold, minutes, threshold, minutes), prepare=True):
         return
+    raise _locked(_seconds_left(user_id))
+
+
+def check_not_locked(user_id: str) -> None:
+    """Raise what ``claim_guess`` raises while the account is locked, without counting anything."""
+    left = _seconds_left(user_id) if service_settings.LOCKOUT_THRESHOLD > 0 else 0.0
+    if left > 0:
+        raise _locked(left)
+
+
+def _seconds_left(user_id: str) -> float:
     rows = fetch(
         "SELECT extract(epoch FROM locked_until - statement_timestamp())"
         " FROM objects_failed_logins WHERE user_id = %s",
         (user_id,),
         prepare=True,
     )
-    left = max(1.0, float(rows[0][0])) if rows and rows[0][0] is not None else 1.0
-    raise ObjectNotFound(
+    return float(rows[0][0]) if rows and rows[0][0] is not None else 0.0
+
+
+def _locked(seconds_left: float) -> ObjectNotFound:
+    return ObjectNotFound(
         "Your account is locked due to multiple failed login attempts. Please try again"
-        f" after {math.ceil(left / 60)} minute(s)"
+        f" after {math.ceil(max(1.0, seconds_left) / 60)} minute(s)"
     )
 
 

@@ -8,6 +8,7 @@ request that uses it.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from objects import registry
@@ -42,6 +43,30 @@ def held_by(user_id: str, version: str) -> frozenset[str]:
         _kept.clear()
     _kept[user_id] = (version, names)
     return names
+
+
+_HELD_BY_MANY = """
+WITH RECURSIVE held (user_id, id) AS (
+    SELECT m.related_id, m.owning_id FROM objects_relation m
+    WHERE m.class_id = %s AND m.key = 'users' AND m.related_id = ANY (%s::text[])
+    UNION
+    SELECT h.user_id, m.owning_id FROM held h
+    JOIN objects_relation m ON m.class_id = %s AND m.key = 'roles' AND m.related_id = h.id
+)
+SELECT h.user_id, r.name FROM held h JOIN objects_role r ON r.object_id = h.id
+WHERE r.name IS NOT NULL
+"""
+
+
+def held_by_many(user_ids: Collection[str]) -> dict[str, frozenset[str]]:
+    """The names of the roles that each of these users holds now; reads the database anew."""
+    names: dict[str, set[str]] = {user_id: set() for user_id in user_ids}
+    if names:
+        table = _table()
+        given = (table.class_id, list(names), table.class_id)
+        for user_id, name in fetch(_HELD_BY_MANY, given, prepare=False):
+            names[user_id].add(name)
+    return {user_id: frozenset(held) for user_id, held in names.items()}
 
 
 _STEPS = """

@@ -31,7 +31,7 @@ from backend.errors import (
 from backend.principal import MASTER, Authority, Principal
 from objects import service, triggers
 from objects.core.values import Json
-from objects.database import fetch
+from objects.database import Row, fetch
 from objects.records import wire_object
 from objects.triggers import Event, Occasion
 from objects.users import adapters, identities, passwords, second_factor, sessions
@@ -59,13 +59,19 @@ SELECT u.object_id, COALESCE(u.email_verified, false),
        COALESCE(cardinality(u.read_acl) = 0 AND cardinality(u.write_acl) = 0, false),
        p.encoded, p.changed_at::text
 FROM objects_user u LEFT JOIN objects_password p ON p.user_id = u.object_id
+"""
+_BY_NAME = f"""{_ACCOUNT}
 WHERE (%s::text IS NULL OR u.username_key = %s) AND (%s::text IS NULL OR u.email_key = %s)
 """
+_BY_ID = f"{_ACCOUNT} WHERE u.object_id = %s"
 
 
 def _find(username: str | None, email: str | None) -> _Account | None:
     name, address = (None if one is None else name_key(one) for one in (username, email))
-    rows = fetch(_ACCOUNT, (name, name, address, address), prepare=False)
+    return _account(fetch(_BY_NAME, (name, name, address, address), prepare=False))
+
+
+def _account(rows: list[Row]) -> _Account | None:
     if not rows:
         return None
     user_id, is_verified, is_closed, encoded, changed_at = rows[0]
@@ -112,7 +118,7 @@ def log_in(principal: Principal, given: Mapping[str, Any]) -> Wire:
     """Sign in with a password, and a second factor if the user has one."""
     account = _proven(principal, given)
     with transaction.atomic():
-        _lock(account.user_id)
+        lock(account.user_id)
         # Who changes the password at this moment ends all sessions, this one too.
         if not fetch(_STILL, (account.user_id, account.password_changed_at), prepare=True):
             raise ObjectNotFound(_WRONG)
@@ -179,6 +185,36 @@ def sign_in_with_providers(principal: Principal, body: dict[str, Any]) -> Wire |
     return _begin(principal, user_id, next(iter(proven)))
 
 
+def log_in_proven(
+    principal: Principal,
+    user_id: str,
+    provider: str,
+    *,
+    is_strong: bool,
+    second_factor_token: str | None = None,
+) -> Wire:
+    """Sign in a user who is proven otherwise than by a password (a passkey), as ``log_in`` would.
+
+    So not while the account is locked, closed, or waiting for its address to be verified. A second
+    factor is asked for unless the proof was one of two factors already (``is_strong``). Call it in
+    a transaction, after ``lock``.
+    """
+    account = _account(fetch(_BY_ID, (user_id,), prepare=True))
+    if account is None or (account.is_closed and not principal.is_master):
+        raise ObjectNotFound(_WRONG)
+    passwords.check_not_locked(user_id)
+    _check_verified(account)
+    if not is_strong:
+        check_second_factor(user_id, second_factor_token)
+    return _begin(principal, user_id, provider)
+
+
+def check_second_factor(user_id: str, token: str | None) -> None:
+    """Raise ``SecondFactorMissing`` or ``InvalidSecondFactor`` unless this proves the user's
+    second factor, or there is none."""
+    _check_second_factor(user_id, None if token is None else {MFA: {"token": token}})
+
+
 def log_in_as(principal: Principal, user_id: object) -> Wire:
     """A session of any user, for the master key."""
     if not principal.is_master:
@@ -194,7 +230,7 @@ def _begin(principal: Principal, user_id: str, provider: str) -> Wire:
     if principal.is_master and not principal.may_write_as_master:
         raise OperationForbidden("read-only masterKey isn't allowed to begin a session.")
     with transaction.atomic():
-        _lock(user_id)
+        lock(user_id)
         if triggers.has("_User", "before_login"):
             triggers.run(_occasion("before_login", principal, user_id))
         token = sessions.begin(
@@ -214,7 +250,7 @@ def _occasion(event: Event, principal: Principal, user_id: str) -> Occasion:
     return Occasion(event, "_User", caller, object=account_of(user_id))
 
 
-def _lock(user_id: str) -> None:
+def lock(user_id: str) -> None:
     """Let nobody change or remove the user until the transaction ends: a session that begins
     meanwhile would outlive that. Whoever changes an account locks the user first, too."""
     lock = "SELECT FROM objects_user WHERE object_id = %s FOR KEY SHARE"

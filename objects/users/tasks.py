@@ -16,6 +16,7 @@ from backend.logs import get_logger
 from backend.principal import MASTER
 from objects import service, triggers
 from objects.analytics.upkeep import remove_old_events
+from objects.changes import trimming
 from objects.records import wire_object
 from objects.replays.store import remove_expired_answers
 from objects.triggers import Occasion
@@ -89,7 +90,9 @@ def _failure(address: str, purpose: str, token: str) -> str | None:
 
 @shared_task(name="objects.remove_expired", ignore_result=True)
 def remove_expired() -> None:
-    """Remove what nobody can use any more: sessions, mailed tokens, kept answers, old events."""
+    """Remove what nobody can use any more: sessions, mailed tokens, kept answers, old events, and
+    captured changes that were left when nobody wanted any more."""
+    trimming.trim()
     removed = upkeep.remove_expired() + remove_expired_answers() + remove_old_events()
     if removed:
         log.info("expired rows removed", rows=removed)

@@ -1,9 +1,10 @@
-"""Rows that nothing can use any more: sessions and mailed tokens that have expired."""
+"""Rows that nothing can use any more: sessions, mailed tokens and challenges that have expired."""
 
 from __future__ import annotations
 
 from backend.conf import service_settings
 from objects.database import fetch
+from objects.users.passkeys import challenges
 
 # One statement removes no more, so that nobody waits long for the locks of its rows.
 _AT_ONCE = 1000
@@ -21,7 +22,7 @@ _MAIL_TOKENS = (
 
 def remove_expired() -> int:
     """Remove what has expired; how many rows that were. It may run twice at once."""
-    statements = [_MAIL_TOKENS]
+    statements = [_MAIL_TOKENS, challenges.EXPIRED]
     if service_settings.EXPIRE_INACTIVE_SESSIONS:
         statements.append(_SESSIONS)
     return sum(_remove(statement) for statement in statements)

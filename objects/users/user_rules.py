@@ -22,8 +22,17 @@ from backend.errors import (
 from objects.core.values import Json
 from objects.database import fetch
 from objects.rules import Change, Rules
-from objects.users import adapters, identities, mail, passwords, second_factor, sessions
+from objects.users import (
+    adapters,
+    identities,
+    mail,
+    passkeys,
+    passwords,
+    second_factor,
+    sessions,
+)
 from objects.users.names import check_email, check_username, name_key
+from objects.users.passkeys import keys
 
 MFA = "mfa"
 
@@ -112,6 +121,8 @@ class UserRules(Rules):
     def updated(self, change: Change) -> None:
         _keep_keys(change)
         identities.replace(change.object_id, change.kept["identities"])
+        if change.kept["identities"].get(passkeys.PROVIDER, change) is None:
+            keys.remove_all(change.object_id)
         _set_up_second_factor(change)
         if change.kept.get("new_email"):
             mail.email_given(change.object_id, change.fields.get("email"), new=False)

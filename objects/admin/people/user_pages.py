@@ -23,9 +23,11 @@ from objects.admin.people.reading import (
     get,
     time_of,
 )
+from objects.admin.people.sections import sections
 from objects.core.query import Equals, Everything, OrderKey
 from objects.core.values import Json, pointer
 from objects.users import directory, roles
+from objects.users.passkeys import keys
 
 VIEW: Final = "objects.view_user"
 _SESSIONS = 50
@@ -118,15 +120,25 @@ def show_user(
         acl=_json(user["ACL"]) if "ACL" in user else "",
         fields=sorted((name, _json(value)) for name, value in user.items() if name not in _KNOWN),
         standing=directory.standing(user_id),
+        passkeys=[_passkey_row(one) for one in keys.shown(user_id)],
         sessions=[session_row(one) for one in sessions[:_SESSIONS]],
         more_sessions=len(sessions) > _SESSIONS,
         direct_roles=[name for name, way in ways.items() if len(way) == 1],
         inherited_roles=[(name, way) for name, way in ways.items() if len(way) > 1],
+        sections=sections(request, user_id),
         may={name: request.user.has_perm(needed) for name, needed in PERMISSIONS.items()},
         complaint=complaint,
     )
     response.status_code = status
     return response
+
+
+def _passkey_row(passkey: Wire) -> dict[str, Any]:
+    return {
+        "name": passkey["name"],
+        "created": time_of(passkey["createdAt"]),
+        "used": time_of(passkey["lastUsedAt"]),
+    }
 
 
 def _sessions(user_id: str) -> list[Wire]:

@@ -333,4 +333,4 @@ def _analyze(class_name: str) -> None:
     table = registry.find(class_name)
     if table is not None:
         with connection.cursor() as cursor:
-            cursor.execute(f"ANALYZE {table.relation}")
+            cursor.execute(f"ANALYZE {table.storage}")

@@ -18,6 +18,7 @@ from django.utils.module_loading import import_string
 
 from backend.conf import service_settings
 from backend.errors import UnsupportedService
+from objects.users.passkeys import PROVIDER as PASSKEY
 
 from .base import Adapter
 
@@ -33,7 +34,7 @@ _BUILT_IN = {
     "wallet": "objects.users.adapters.wallet.Wallet",
 }
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}")
-_RESERVED = {"mfa"}  # the second factor, which proves no identity
+_RESERVED = {"mfa", PASSKEY}  # the second factor proves no identity, passkeys have their own way
 
 
 def adapter_for(provider: str) -> Adapter:

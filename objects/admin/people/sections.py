@@ -1,0 +1,41 @@
+"""What other applications show on the page of a user."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from django.http import HttpRequest
+
+MOST: Final = 50
+"""Rows that a section shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A table with a heading; ``rows`` have a text for each of the ``columns``."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+_Maker = Callable[[str], Section]
+_makers: list[tuple[str, _Maker]] = []
+
+
+def user_section(permission: str) -> Callable[[_Maker], _Maker]:
+    """Show what the function makes of a user's id to staff who have the permission."""
+
+    def register(maker: _Maker) -> _Maker:
+        _makers.append((permission, maker))
+        return maker
+
+    return register
+
+
+def sections(request: HttpRequest, user_id: str) -> list[Section]:
+    """Those that the staff user may see, with the first ``MOST`` of their rows."""
+    found = [make(user_id) for needed, make in _makers if request.user.has_perm(needed)]
+    return [Section(one.title, one.columns, one.rows[:MOST]) for one in found]
