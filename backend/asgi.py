@@ -1,4 +1,4 @@
-"""The ASGI application: sockets. Over HTTP it answers only whether it is alive."""
+"""The ASGI application: sockets. Over HTTP it answers only whether it is alive and ready."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ get_asgi_application()  # sets Django up before anything below is imported
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from django.urls import re_path  # noqa: E402
 
+from realtime.process import Process  # noqa: E402
 from realtime.routing import websocket_urlpatterns  # noqa: E402
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -26,12 +27,30 @@ async def no_such_socket(scope: dict[str, Any], receive: Receive, send: Send) ->
     await send({"type": "websocket.close", "code": 4404})
 
 
-async def alive(scope: dict[str, Any], receive: Receive, send: Send) -> None:
-    """``/health``, and 404 for everything else: REST is answered by the web process."""
-    if scope["path"] == "/health":
+async def lifespan(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    """Begin and end what a realtime process has once."""
+    while True:
+        message = await receive()
+        if message["type"] == "lifespan.startup":
+            Process.current()
+        else:
+            await Process.stop_current()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return
+
+
+async def state(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    """``/health``: whether this process had better not be started again. ``/ready``: whether all
+    of it runs at the moment. 404 for everything else: REST is answered by the web process."""
+    process = Process.current()
+    good = {"/health": not process.is_hopeless, "/ready": process.is_ready}.get(scope["path"])
+    if good is None:
+        status, body = 404, b'{"code":108,"error":"only sockets are served here"}'
+    elif good:
         status, body = 200, b'{"status":"ok"}'
     else:
-        status, body = 404, b'{"code":108,"error":"only sockets are served here"}'
+        status, body = 503, b'{"code":1,"error":"a part of this process does not run"}'
     headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
@@ -39,7 +58,8 @@ async def alive(scope: dict[str, Any], receive: Receive, send: Send) -> None:
 
 application = ProtocolTypeRouter(
     {
-        "http": alive,
+        "http": state,
+        "lifespan": lifespan,
         "websocket": URLRouter([*websocket_urlpatterns, re_path("", cast(Any, no_such_socket))]),
     }
 )

@@ -60,4 +60,12 @@ def deployment(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
                 id="backend.W005",
             )
         )
+    if service_settings.WALLET_CUSTODIAN == "mock":
+        found.append(
+            Warning(
+                "Users get wallets that nobody has the keys of: what is sent to them is lost.",
+                hint="Set WALLET_CUSTODIAN to local, http or none.",
+                id="backend.W006",
+            )
+        )
     return found

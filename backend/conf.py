@@ -7,7 +7,7 @@ is an error.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.conf import settings
@@ -105,6 +105,60 @@ DEFAULTS: dict[str, Any] = {
     "JOB_TIME_LIMIT": 3600,
     "JOB_HEARTBEAT": 10,
     "JOB_STATUS_KEEP": 30,
+    # The chain: seconds for one request to a node, blocks that a provider may be behind the others,
+    # days that the outbox is kept; endpoints of the service's own by network, each with its weight;
+    # see docs/chain.md for the rest
+    "RPC_TIMEOUT": 10,
+    "RPC_MAX_LAG": 10,
+    "RPC_URLS": {},
+    "OUTBOX_KEEP": 30,
+    "REORG_REOPEN": True,
+    "STALLED_REVIVE": False,
+    # Sockets, each limit for one process; seconds, bytes; 0 is no limit of connections
+    "WS_ALLOWED_ORIGINS": (),
+    "WS_REQUIRE_KEY": False,
+    "WS_MAX_CONNECTIONS": 20_000,
+    "WS_MAX_PER_ADDRESS": 500,
+    "WS_PING_INTERVAL": 25,
+    "WS_PING_TIMEOUT": 20,
+    "WS_MESSAGE_SIZE": 256 * 1024,
+    "WS_MESSAGES_PER_MINUTE": 3_000,
+    "WS_JUNK_PER_MINUTE": 60,
+    "WS_SEND_QUEUE": 1024 * 1024,
+    # Live queries: the classes they are for (none: all of them; "none" alone switches them off),
+    # how many subscriptions a client may have
+    "LIVE_QUERY_CLASSES": (),
+    "LIVE_QUERY_MAX_SUBSCRIPTIONS": 1000,
+    # /metrics: who may read it, by token or from these networks
+    "METRICS": False,
+    "METRICS_TOKEN": "",
+    "METRICS_NETWORKS": (),
+    # Signing and sending, as backend.signer_settings reads it: by network, None for all others;
+    # fees in wei for a unit of gas; seconds
+    "SIGNER_PRIVATE_KEY": {},
+    "SIGNER_KEYSTORE": {},
+    "SIGNER_KEYSTORE_PASSWORD": {},
+    "SIGNER_URL": {},
+    "SIGNER_ADDRESS": {},
+    "SIGNER_TIMEOUT": 5,
+    "MAX_FEE_GWEI": {None: 300_000_000_000},
+    "MAX_PRIORITY_FEE_GWEI": {None: 50_000_000_000},
+    "STUCK_AFTER": 120,
+    # Passkeys: without a domain and origins, those of PUBLIC_URL; without a name, APP_NAME
+    "WEBAUTHN_RP_ID": "",
+    "WEBAUTHN_RP_NAME": "",
+    "WEBAUTHN_ORIGINS": (),
+    "WEBAUTHN_USER_VERIFICATION": "required",
+    "WEBAUTHN_ATTESTATION": "none",
+    # Wallets: who keeps their keys, on which networks (else those that are there), and the
+    # custodian's API
+    "WALLET_CUSTODIAN": "local",
+    "WALLET_NETWORKS": (),
+    "WALLET_API_URL": "",
+    "WALLET_API_TOKEN": "",
+    "WALLET_API_DELEGATED": False,
+    "WALLET_API_KEY": "",
+    "WALLET_API_KEY_ID": "",
     # The database, in milliseconds
     "STATEMENT_TIMEOUT": 30_000,
     "LOCK_TIMEOUT": 5_000,
@@ -184,6 +238,48 @@ class ServiceSettings:
     JOB_TIME_LIMIT: int
     JOB_HEARTBEAT: int
     JOB_STATUS_KEEP: int
+    RPC_TIMEOUT: int
+    RPC_MAX_LAG: int
+    RPC_URLS: Mapping[int, Sequence[tuple[str, int]]]
+    OUTBOX_KEEP: int
+    REORG_REOPEN: bool
+    STALLED_REVIVE: bool
+    WS_ALLOWED_ORIGINS: tuple[str, ...]
+    WS_REQUIRE_KEY: bool
+    WS_MAX_CONNECTIONS: int
+    WS_MAX_PER_ADDRESS: int
+    WS_PING_INTERVAL: int
+    WS_PING_TIMEOUT: int
+    WS_MESSAGE_SIZE: int
+    WS_MESSAGES_PER_MINUTE: int
+    WS_JUNK_PER_MINUTE: int
+    WS_SEND_QUEUE: int
+    LIVE_QUERY_CLASSES: tuple[str, ...]
+    LIVE_QUERY_MAX_SUBSCRIPTIONS: int
+    METRICS: bool
+    METRICS_TOKEN: str
+    METRICS_NETWORKS: tuple[str, ...]
+    SIGNER_PRIVATE_KEY: Mapping[int | None, Any]
+    SIGNER_KEYSTORE: Mapping[int | None, str]
+    SIGNER_KEYSTORE_PASSWORD: Mapping[int | None, Any]
+    SIGNER_URL: Mapping[int | None, Any]
+    SIGNER_ADDRESS: Mapping[int | None, str]
+    SIGNER_TIMEOUT: int
+    MAX_FEE_GWEI: Mapping[int | None, int]
+    MAX_PRIORITY_FEE_GWEI: Mapping[int | None, int]
+    STUCK_AFTER: int
+    WEBAUTHN_RP_ID: str
+    WEBAUTHN_RP_NAME: str
+    WEBAUTHN_ORIGINS: tuple[str, ...]
+    WEBAUTHN_USER_VERIFICATION: str
+    WEBAUTHN_ATTESTATION: str
+    WALLET_CUSTODIAN: str
+    WALLET_NETWORKS: tuple[str, ...]
+    WALLET_API_URL: str
+    WALLET_API_TOKEN: str
+    WALLET_API_DELEGATED: bool
+    WALLET_API_KEY: str
+    WALLET_API_KEY_ID: str
     STATEMENT_TIMEOUT: int
     LOCK_TIMEOUT: int
     SLOW_QUERY: int

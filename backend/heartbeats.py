@@ -9,6 +9,9 @@ import redis
 WORKER = "worker"
 BEAT = "beat"
 JOBS = "jobs"
+CHAIN = "chain"
+BACKFILL = "backfill"
+REALTIME = "realtime"
 _KEPT = 300  # seconds
 
 

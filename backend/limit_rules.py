@@ -19,11 +19,15 @@ SCOPES = ("ip", "key", "session", "user", "account", "function", "global")
 
 _LOG_IN = ["/login", "/verifyPassword"]
 _MAIL = ["/requestPasswordReset", "/verificationEmailRequest"]
+_PASSKEYS = ["/functions/registerInit", "/functions/passkeyLoginInit"]
 DEFAULTS: tuple[dict[str, Any], ...] = (
     {"path": _LOG_IN, "per": "ip", "count": 20, "window": 60},
     {"path": _LOG_IN, "per": "account", "count": 10, "window": 60},
     {"path": "/users", "methods": ["POST"], "per": "ip", "count": 20, "window": 3600},
     {"path": "/challenge", "per": "ip", "count": 30, "window": 60},
+    {"path": _PASSKEYS, "per": "ip", "count": 30, "window": 60},
+    {"path": "/functions/registerComplete", "per": "ip", "count": 20, "window": 3600},
+    {"path": "/functions/passkeyLoginComplete", "per": "ip", "count": 20, "window": 60},
     {"path": _MAIL, "per": "ip", "count": 5, "window": 3600},
     {"path": _MAIL, "per": "account", "count": 5, "window": 3600},
 )

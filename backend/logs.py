@@ -2,7 +2,7 @@
 kept in Redis as well (``log_store``).
 
 Everything that is logged, by structlog or by the standard library (Django, Celery, granian,
-daphne), carries the request id of the work it belongs to and passes ``mask``, so that no key, no
+uvicorn), carries the request id of the work it belongs to and passes ``mask``, so that no key, no
 token and no password is written down.
 """
 
@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import structlog
@@ -107,11 +107,19 @@ class _LineHandler(logging.Handler):
             self.handleError(record)
 
 
+# Tasks that run every few seconds, and tell by themselves what is worth telling.
+_ROUTINE: Final = re.compile(r"Task (backend\.beat_is_alive|functions\.tend_jobs|chain\.\w+)\[")
+
+
 class _NotRoutine(logging.Filter):
-    """Leaves out the sign of life that a worker gives every few seconds."""
+    """Leaves out that tasks have succeeded which run every few seconds."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        return record.name != "celery.app.trace" or "beat_is_alive" not in record.getMessage()
+        return (
+            record.name != "celery.app.trace"
+            or record.levelno > logging.INFO
+            or not _ROUTINE.match(record.getMessage())
+        )
 
 
 _encode = msgspec.json.Encoder(enc_hook=str).encode
@@ -198,14 +206,16 @@ def standard_library(level: str, style: str) -> dict[str, Any]:
             # Each request has one line of ours; Django's own would say it twice.
             "django.request": {"level": "CRITICAL"},
             "django.channels.server": {"level": "WARNING"},
-            "daphne": {"level": "WARNING"},
+            "uvicorn": {"level": "WARNING"},
             "_granian": {"level": "WARNING"},
             "celery": {"level": _at_least(level, "INFO")},
             "celery.beat": {"level": _at_least(level, "WARNING")},
             "celery.worker": {"level": _at_least(level, "WARNING")},
             "django_celery_beat.schedulers": {"level": _at_least(level, "WARNING")},
             "asyncio": {"level": _at_least(level, "INFO")},
-            "urllib3": {"level": _at_least(level, "INFO")},
+            # Its warnings have addresses in them, and those may have keys.
+            "urllib3": {"level": _at_least(level, "ERROR")},
+            "websockets": {"level": _at_least(level, "INFO")},
         },
     }
 

@@ -58,7 +58,7 @@ def main() -> int:
                 healthy = _answers(settings.WEB_BIND)
             case "realtime":
                 healthy = _answers(settings.REALTIME_BIND)
-            case "worker" | "jobs" | "beat":
+            case "worker" | "jobs" | "chain" | "backfill" | "beat":
                 healthy = _heard_from(settings.PROCESS, 60)
             case other:
                 raise SystemExit(f"PROCESS={other} has no health to ask for.")

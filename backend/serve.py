@@ -1,12 +1,14 @@
-"""``python -m backend.serve web|realtime|worker|jobs|beat``: one process, as the settings have it.
+"""``python -m backend.serve ROLE``: one process, as the settings have it.
 
-Without an argument ``PROCESS`` says which. ``WEB_BIND`` and ``REALTIME_BIND`` say where the servers
-listen: ``unix:/path/to.sock`` or ``host:port``.
+Roles: web, realtime, worker, jobs, chain, backfill, beat. Without an argument ``PROCESS`` says
+which. ``WEB_BIND`` and ``REALTIME_BIND`` say where the servers listen: ``unix:/path/to.sock`` or
+``host:port``.
 """
 
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -23,13 +25,13 @@ def web() -> None:
     import backend.wsgi  # noqa: F401
     from backend import logs
 
-    socket, host, port = _bind(settings.WEB_BIND)
+    path, host, port = _bind(settings.WEB_BIND)
     Granian(
         "backend.wsgi:application",
         address=host,
         port=port,
-        uds=socket,
-        uds_permissions=0o600 if socket else None,
+        uds=path,
+        uds_permissions=0o600 if path else None,
         interface=Interfaces.WSGI,
         workers=settings.WEB_WORKERS,
         blocking_threads=settings.WEB_THREADS,
@@ -43,23 +45,77 @@ def web() -> None:
 
 
 def realtime() -> None:
-    """daphne: sockets, over ASGI."""
-    from daphne.cli import CommandLineInterface
-    from django.conf import settings
+    """uvicorn: sockets, over ASGI."""
+    import signal
 
-    socket, host, port = _bind(settings.REALTIME_BIND)
-    where = ["-u", str(socket)] if socket else ["-b", host, "-p", str(port)]
-    CommandLineInterface().run(
-        [*where, "--proxy-headers", "--verbosity", "0", "backend.asgi:application"]
+    import uvicorn
+    from django.conf import settings
+    from uvicorn.supervisors import Multiprocess
+
+    from backend import logs
+    from backend.conf import service_settings
+
+    raise_file_limit()
+    config = uvicorn.Config(
+        "backend.asgi:application",
+        workers=settings.REALTIME_WORKERS,
+        loop="uvloop",
+        http="h11",
+        ws="realtime.wire:Wire",
+        ws_max_size=service_settings.WS_MESSAGE_SIZE,
+        ws_ping_interval=service_settings.WS_PING_INTERVAL,
+        ws_ping_timeout=service_settings.WS_PING_TIMEOUT,
+        ws_per_message_deflate=False,
+        # Whose word counts about the client's address is decided where it is read.
+        proxy_headers=False,
+        server_header=False,
+        access_log=False,
+        log_config=logs.standard_library(settings.LOG_LEVEL, settings.LOG_FORMAT),
+        lifespan="on",
+        timeout_graceful_shutdown=5,
+        backlog=4096,
     )
+    # uvicorn raises the signal again that has ended it.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
+    listening = _listening_socket(settings.REALTIME_BIND)
+    if settings.REALTIME_WORKERS > 1:
+        Multiprocess(config, [listening]).run()
+    else:
+        uvicorn.Server(config).run([listening])
+
+
+def _listening_socket(bind: str) -> socket.socket:
+    path, host, port = _bind(bind)
+    if path is None:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        found = socket.socket(family)
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind((host, port))
+    else:
+        found = socket.socket(socket.AF_UNIX)
+        before = os.umask(0o177)  # for our own account only
+        try:
+            found.bind(str(path))
+        finally:
+            os.umask(before)
+    found.set_inheritable(True)
+    return found
+
+
+def raise_file_limit() -> None:
+    """Take as many open files as the system allows: each socket is one."""
+    import resource
+
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _bind(text: str) -> tuple[Path | None, str, int]:
     if text.startswith("unix:"):
-        socket = Path(text.removeprefix("unix:"))
+        path = Path(text.removeprefix("unix:"))
         with suppress(FileNotFoundError):
-            socket.unlink()  # left by a process that was killed
-        return socket, "127.0.0.1", 0
+            path.unlink()  # left by a process that was killed
+        return path, "127.0.0.1", 0
     host, _, port = text.rpartition(":")
     return None, host.strip("[]"), int(port)
 
@@ -82,6 +138,31 @@ def jobs() -> None:
     app.start(["--quiet", "worker", "-Q", QUEUE, "-n", "jobs@%h", *options])
 
 
+def chain() -> None:
+    """Celery: following networks. In threads, since it is waiting for nodes most of the time; a
+    network that doesn't answer keeps one of them."""
+    from django.conf import settings
+
+    from backend.celery import app
+    from backend.chain_settings import QUEUE
+
+    options = ["--without-gossip", "--without-mingle", "--pool=threads"]
+    options.append(f"--concurrency={settings.CHAIN_CONCURRENCY}")
+    app.start(["--quiet", "worker", "-Q", QUEUE, "-n", "chain@%h", *options])
+
+
+def backfill() -> None:
+    """Celery: reading what lies behind, in processes, since it is work for the processor."""
+    from django.conf import settings
+
+    from backend.celery import app
+    from backend.chain_settings import BACKFILL_QUEUE
+
+    options = ["--without-gossip", "--without-mingle"]
+    options.append(f"--concurrency={settings.BACKFILL_CONCURRENCY}")
+    app.start(["--quiet", "worker", "-Q", BACKFILL_QUEUE, "-n", "backfill@%h", *options])
+
+
 def beat() -> None:
     """Celery: the schedule. Exactly one runs."""
     from backend.celery import app
@@ -101,7 +182,15 @@ def limit_memory() -> None:
 
 
 def main() -> None:
-    roles = {"web": web, "realtime": realtime, "worker": worker, "jobs": jobs, "beat": beat}
+    roles = {
+        "web": web,
+        "realtime": realtime,
+        "worker": worker,
+        "jobs": jobs,
+        "chain": chain,
+        "backfill": backfill,
+        "beat": beat,
+    }
     role = sys.argv[1] if len(sys.argv) > 1 else os.environ.get("PROCESS", "")
     if role not in roles:
         raise SystemExit(f"usage: python -m backend.serve {'|'.join(roles)}")

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from backend import (
     addresses,
     admin_settings,
+    chain_settings,
     environment,
     feature_settings,
     file_settings,
@@ -23,8 +24,12 @@ from backend import (
     log_store,
     logs,
     mail_settings,
+    metrics_settings,
     provider_settings,
+    realtime_settings,
     request_settings,
+    signer_settings,
+    wallet_settings,
     webhook_settings,
 )
 from backend.conf import DEFAULTS
@@ -36,7 +41,9 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 environment.read_file(Path(environment.text("ENV_FILE") or BASE_DIR / ".env"))
 # Which of the processes this is. It decides about timeouts and names the database connections.
 PROCESS = environment.choice(
-    "PROCESS", "manage", ("web", "realtime", "worker", "jobs", "beat", "manage", "test")
+    "PROCESS",
+    "manage",
+    ("web", "realtime", "worker", "jobs", "chain", "backfill", "beat", "manage", "test"),
 )
 DATA_DIR = BASE_DIR / (environment.text("DATA_DIR") or ".data")
 DATA_FOLDER = DataFolder(DATA_DIR)
@@ -93,10 +100,12 @@ WEB_BIND = environment.bind("WEB_BIND", "127.0.0.1:8001")
 REALTIME_BIND = environment.bind("REALTIME_BIND", "127.0.0.1:8002")
 WEB_WORKERS = environment.whole("WEB_WORKERS", min(os.cpu_count() or 1, 4), least=1, most=512)
 WEB_THREADS = environment.whole("WEB_THREADS", 4, least=1, most=512)
+REALTIME_WORKERS = environment.whole("REALTIME_WORKERS", 1, least=1, most=64)
 
 _mount = environment.text("MOUNT_PATH", "/api").rstrip("/")
-if not _mount.startswith("/") or _mount.split("/")[1] in ("admin", "static", "health", "ready"):
-    raise BadSetting("MOUNT_PATH must be a path such as /api, and not the admin's or /health.")
+_taken = ("admin", "static", "health", "ready", "metrics", "ws", "livequery")
+if not _mount.startswith("/") or _mount.split("/")[1] in _taken:
+    raise BadSetting("MOUNT_PATH must be a path such as /api, and not the admin's, /health or /ws.")
 
 _service |= {
     "MOUNT_PATH": _mount,
@@ -149,8 +158,13 @@ _service["PASSWORD_MESSAGE"] = environment.text("PASSWORD_MESSAGE", DEFAULTS["PA
 _service["CLOUD_MODULES"] = environment.words("CLOUD_MODULES")
 _service["FUNCTION_TIME_LIMIT"] = environment.whole("FUNCTION_TIME_LIMIT", 30, most=3600)
 _service |= job_settings.service_values()
+_service |= realtime_settings.service_values()
+_service |= chain_settings.service_values()
+_service |= signer_settings.service_values()
+_service |= wallet_settings.service_values()
 _service |= webhook_settings.service_values()
 _service["WEBHOOK_ALLOW_PRIVATE"] = _networks("WEBHOOK_ALLOW_PRIVATE")
+_service |= metrics_settings.service_values(_networks("METRICS_NETWORKS"))
 SERVICE = _service
 # What the environment says of feature flags, by its names: on or not, and a percentage or None.
 FEATURE_OVERRIDES = feature_settings.overrides()
@@ -220,12 +234,6 @@ CACHES = {
         "KEY_PREFIX": "cache",
     }
 }
-CHANNEL_LAYERS = {
-    "default": {
-        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
-        "CONFIG": {"hosts": [REDIS_URL], "prefix": "channels"},
-    }
-}
 
 STORAGES = {
     "files": file_settings.storage(DATA_DIR),
@@ -249,7 +257,10 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_TRANSPORT_OPTIONS = {"global_keyprefix": "celery:", "visibility_timeout": 3600}
 CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 CELERY_TIMEZONE = "UTC"
-CELERY_TASK_ROUTES = job_settings.ROUTES
+CELERY_TASK_ROUTES = job_settings.ROUTES | chain_settings.ROUTES
+# Networks that can be waited for at the same moment, and backfills that run at once.
+CHAIN_CONCURRENCY = environment.whole("CHAIN_CONCURRENCY", 16, least=1, most=512)
+BACKFILL_CONCURRENCY = environment.whole("BACKFILL_CONCURRENCY", 1, least=1, most=64)
 JOB_CONCURRENCY = environment.whole("JOB_CONCURRENCY", 2, least=1, most=512)
 CELERY_WORKER_CONCURRENCY = environment.whole("WORKER_CONCURRENCY", 2, least=1, most=512)
 CELERY_BEAT_SCHEDULE = {
@@ -265,6 +276,7 @@ CELERY_BEAT_SCHEDULE = {
     },
 }
 CELERY_BEAT_SCHEDULE |= webhook_settings.SCHEDULE
+CELERY_BEAT_SCHEDULE |= chain_settings.beat_schedule()
 CELERY_BEAT_SCHEDULE |= job_settings.beat_schedule(_service["JOB_HEARTBEAT"])
 if _service["FILE_CLEAN_UP"]:
     CELERY_BEAT_SCHEDULE["clean-files"] = {

@@ -6,11 +6,13 @@ from django.contrib import admin
 from django.urls import path
 
 from backend.api.health import health, ready
+from backend.api.metrics import metrics
 
 urlpatterns = [
     path("admin/", admin.site.urls),
     path("health", health, name="health"),
     path("ready", ready, name="ready"),
+    path("metrics", metrics, name="metrics"),
 ]
 
 handler400 = "backend.api.outside.bad_request"

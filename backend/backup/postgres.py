@@ -26,6 +26,7 @@ from psycopg.pq import Conninfo
 from backend.backup.problems import BackupError
 from backend.embedded.binaries import postgres_programs
 from backend.logs import mask_text
+from objects.models import CHANGE_TABLES
 
 _PIECE = 1024 * 1024
 _UNLIMITED = (
@@ -135,6 +136,7 @@ def dump(own: Programs, schema: str, snapshot: str) -> Iterator[bytes]:
         "--no-privileges",
         "--no-tablespaces",
         "--no-password",
+        *(f"--exclude-table-data={_pattern(schema)}.{table}" for table in CHANGE_TABLES),
     )
     with _running(command, stdin=subprocess.DEVNULL) as (process, said):
         assert process.stdout

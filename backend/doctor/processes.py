@@ -11,7 +11,18 @@ from django.conf import settings
 from backend import heartbeats
 from backend.doctor.registry import Finding, check, fail, ok, warn
 
-_SILENCE = {heartbeats.WORKER: 20, heartbeats.JOBS: 20, heartbeats.BEAT: 60}  # seconds
+_SILENCE = {  # seconds
+    heartbeats.WORKER: 20,
+    heartbeats.JOBS: 20,
+    heartbeats.CHAIN: 20,
+    heartbeats.BACKFILL: 20,
+    heartbeats.BEAT: 60,
+}
+_WAITS = {
+    heartbeats.JOBS: ("The worker for jobs", "jobs wait"),
+    heartbeats.CHAIN: ("The chain's worker", "transactions and events wait"),
+    heartbeats.BACKFILL: ("The worker for backfills", "events of the past wait"),
+}
 _QUEUED = 1000
 
 
@@ -33,10 +44,11 @@ def processes() -> Iterator[Finding]:
                 f"The worker is {heard}: mail, webhooks and schedules wait.",
                 "Start it (python -m backend.serve worker), or look at its log.",
             )
-        elif which == heartbeats.JOBS:
+        elif which in _WAITS:
+            name, waiting = _WAITS[which]
             yield warn(
-                f"The worker for jobs is {heard}: jobs wait.",
-                "Start it (python -m backend.serve jobs), or look at its log.",
+                f"{name} is {heard}: {waiting}.",
+                f"Start it (python -m backend.serve {which}), or look at its log.",
             )
         else:
             yield warn(
@@ -47,4 +59,4 @@ def processes() -> Iterator[Finding]:
         found = True
         yield warn(f"{queued:,} tasks are queued.", "Start more workers, or look at their log.")
     if not found:
-        yield ok("a worker, one for jobs, and beat are alive")
+        yield ok("the workers (default, jobs, chain, backfill) and beat are alive")

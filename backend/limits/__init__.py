@@ -40,6 +40,7 @@ __all__ = [
     "TooManyRequests",
     "Verdict",
     "buckets_of",
+    "client_network",
     "decide",
     "rules_for",
 ]
@@ -212,7 +213,7 @@ def _who(scope: str, request: Request) -> Iterable[tuple[str, str]]:
         if scope == "key" and request.key:
             return [("key", request.key)]
     # Who isn't known otherwise is known by the address.
-    return [("ip", _network(request.address))]
+    return [("ip", client_network(request.address))]
 
 
 _LONGEST_NAME = 1000  # characters
@@ -229,7 +230,7 @@ def _folded(name: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _network(address: str) -> str:
+def client_network(address: str) -> str:
     """An IPv4 address, or the /64 network of an IPv6 address, which one customer has wholly."""
     try:
         found = ip_address(address)

@@ -11,6 +11,7 @@ from django.template.defaultfilters import filesizeformat
 from backend.backup import archive, making
 from backend.backup.archive import Manifest
 from backend.backup.problems import BackupError
+from backend.conf import service_settings
 
 
 class Command(BaseCommand):
@@ -25,8 +26,8 @@ class Command(BaseCommand):
         parser.add_argument(
             "--without-keys",
             action="store_true",
-            help="leave the keys out; second factors can't be read then without the SECRET_KEY, "
-            "which has to be kept elsewhere",
+            help="leave the keys out; second factors and wallets can't be read then without the "
+            "SECRET_KEY, which has to be kept elsewhere",
         )
         parser.add_argument(
             "--verify", metavar="FILE", type=Path, help="only check an archive, all of it"
@@ -60,6 +61,11 @@ class Command(BaseCommand):
             )
         if made.has_keys:
             self.stderr.write("The archive holds the keys of this instance: keep it secret.")
+        if service_settings.SIGNER_PRIVATE_KEY or service_settings.SIGNER_KEYSTORE:
+            self.stderr.write(
+                "The keys of signers (SIGNER_PRIVATE_KEY, SIGNER_KEYSTORE) are not in it: keep a "
+                "copy of them elsewhere."
+            )
 
 
 def described(manifest: Manifest) -> str:

@@ -20,6 +20,7 @@ from django.db import connection
 
 from backend.embedded.folder import private_file
 from backend.staff import make_groups
+from objects.changes import capture
 
 LOCK = 7_316_504_801  # any number that nothing else locks
 _NAME = "admin"
@@ -52,6 +53,8 @@ class Command(BaseCommand):
         executor = MigrationExecutor(connection)
         if executor.migration_plan(executor.loader.graph.leaf_nodes()):
             call_command("migrate", verbosity=max(verbosity - 1, 0), interactive=False)
+        # A deployment may offer a model as a class whose table has been there before.
+        capture.install()
 
 
 def first_staff_user(folder: Path) -> dict[str, str | None]:

@@ -57,8 +57,9 @@ def _left_to_do(done: Restored) -> list[str]:
         said.append(f"The environment has other keys, which win; change them there: {names}.")
     if done.unreadable:
         said.append(
-            f"{done.unreadable} second factors can't be read: set SECRET_KEY_FALLBACKS to the "
-            "SECRET_KEY that the archive was made with. Their owners' recovery codes work."
+            f"{done.unreadable} stored secrets can't be read (second factors, keys of wallets): "
+            "set SECRET_KEY_FALLBACKS to the SECRET_KEY that the archive was made with. Recovery "
+            "codes work."
         )
     if done.manifest.missing_files:
         said.append(f"{done.manifest.missing_files} files were missing in the archive already.")
