@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from django.db import connections
 from playwright.sync_api import Browser, sync_playwright
 
 CHROMIUM = next(
@@ -18,10 +19,14 @@ NEEDS_CHROMIUM = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromi
 
 @contextmanager
 def browser() -> Iterator[Browser]:
-    """Chromium. Django is told that the thread of its event loop may use the database."""
+    """Chromium. Django is told that the thread of its event loop may use the database; it does so
+    by connections of its own, which nobody closes when the loop is gone."""
     sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
         launched = playwright.chromium.launch(executable_path=CHROMIUM, args=sandbox)
-        yield launched
-        launched.close()
+        try:
+            yield launched
+        finally:
+            connections.close_all()
+            launched.close()

@@ -9,11 +9,17 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
 from backend.embedded.engines import temporary_engines
 from backend.embedded.folder import DataFolder, temporary_folder
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 KEYS = {
     "SECRET_KEY": "test-secret-key",
@@ -27,6 +33,7 @@ KEYS = {
 # All requests of a run come from one address. Tests of limits switch them on, those of the log
 # view the keeping of records.
 NO_LIMITS = {"RATE_LIMITS": "off", "LOG_KEEP": "0"}
+_RECURSION_LIMIT = sys.getrecursionlimit()
 _engines = contextlib.ExitStack()
 
 
@@ -71,6 +78,29 @@ def pytest_make_parametrize_id(config: pytest.Config, val: object) -> str | None
     return str(val)[:80] if isinstance(val, dict) else None
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What is set up once for a module (processes, browsers, servers) is set up by one worker."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None and _is_set_up_for_its_module(item):
+            item.add_marker(pytest.mark.xdist_group(f"{item.path.parent.name}.{item.path.stem}"))
+
+
+def _is_set_up_for_its_module(item: pytest.Item) -> bool:
+    info = getattr(item, "_fixtureinfo", None)
+    known = info.name2fixturedefs if info else {}
+    return any(one.scope == "module" for found in known.values() for one in found[-1:])
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """No test may be collected by an import that lets deep input end the process (see
+    ``chain/gateway/web3_library.py``): what was refused alone would crash beside it."""
+    if sys.getrecursionlimit() > _RECURSION_LIMIT:
+        raise pytest.UsageError(
+            "A test imports web3 or eth_account past chain.gateway.web3_library."
+        )
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     _engines.close()
 
@@ -98,6 +128,15 @@ def _own_redis_database(config: pytest.Config, url: str) -> str:
     return f"{url.rpartition('/')[0] if url.count('/') > 2 else url}/{number}"
 
 
+@pytest.fixture(scope="module")
+def chromium(django_db_setup: None) -> Iterator[Browser]:
+    """Chromium, for the tests of a module; no longer, since its event loop runs meanwhile."""
+    from tests.chromium import browser
+
+    with browser() as launched:
+        yield launched
+
+
 @pytest.fixture(autouse=True)
 def _fresh_cache(request: pytest.FixtureRequest) -> None:
     """Tests with a database begin with an empty cache too."""
@@ -105,3 +144,6 @@ def _fresh_cache(request: pytest.FixtureRequest) -> None:
         from django.core.cache import cache
 
         cache.clear()
+        if "chain.gateway.pool" in sys.modules:
+            # What an earlier test has made of the health of providers.
+            sys.modules["chain.gateway.pool"].forget()

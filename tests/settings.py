@@ -2,5 +2,10 @@
 
 from backend.settings import *  # noqa: F403
 from backend.settings import INSTALLED_APPS as _APPLICATIONS
+from backend.settings import PASSWORD_HASHERS as _HASHERS
 
 INSTALLED_APPS = [*_APPLICATIONS, "tests.catalogue"]
+PASSWORD_HASHERS = ["tests.hashing.Quick", *_HASHERS[1:]]
+# Static files are looked for when they are asked for: every test client loads the middleware anew,
+# and listing the files is ten times as long as a request.
+WHITENOISE_AUTOREFRESH = True

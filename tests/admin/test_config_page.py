@@ -21,7 +21,7 @@ from objects.app_config import service
 from tests.admin.browser import look, staff_page
 from tests.admin.log_records import *  # noqa: F403
 from tests.admin.staff import logged_in, staff_user
-from tests.chromium import NEEDS_CHROMIUM, browser
+from tests.chromium import NEEDS_CHROMIUM
 from tests.rest import CLIENT, Api
 from tests.threads import at_once
 
@@ -299,12 +299,6 @@ def test_who_has_changed_what_is_logged_and_no_value(kept):
 
 
 # -- In a browser ----------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def chromium(django_db_setup: None) -> Iterator[Browser]:
-    with browser() as launched:
-        yield launched
 
 
 @pytest.fixture

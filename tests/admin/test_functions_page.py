@@ -38,7 +38,7 @@ from objects.core.query import Everything
 from tests.admin.browser import look, staff_page
 from tests.admin.log_records import *  # noqa: F403
 from tests.admin.staff import logged_in, staff_user
-from tests.chromium import NEEDS_CHROMIUM, browser
+from tests.chromium import NEEDS_CHROMIUM
 from tests.functions.hooks.receiver import Receiver
 from tests.people import make_role, sign_up
 from tests.rest import CLIENT, Api
@@ -531,12 +531,6 @@ def test_who_has_called_what_as_whom_is_logged_and_no_parameter(who, kept):
 
 
 # -- In a browser ----------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def chromium(django_db_setup: None) -> Iterator[Browser]:
-    with browser() as launched:
-        yield launched
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from objects import registry
 from tests.admin.browser import look, staff_page
 from tests.admin.games import GAME, at, make, make_class, stored_object
 from tests.admin.staff import staff_user
-from tests.chromium import NEEDS_CHROMIUM, browser
+from tests.chromium import NEEDS_CHROMIUM
 from tests.files.uploads import stored
 from tests.people import User, sign_up
 
@@ -33,12 +33,6 @@ def picture(red: int, green: int, blue: int) -> bytes:
     head = struct.pack(">IIBBBBB", 32, 32, 8, 2, 0, 0, 0)
     parts = chunk(b"IHDR", head), chunk(b"IDAT", zlib.compress(rows)), chunk(b"IEND", b"")
     return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
-
-
-@pytest.fixture(scope="module")
-def chromium(django_db_setup: None) -> Iterator[Browser]:
-    with browser() as launched:
-        yield launched
 
 
 @pytest.fixture

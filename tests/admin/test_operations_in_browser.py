@@ -17,7 +17,7 @@ from objects.users.models import FailedLogins, Identity, SecondFactor
 from tests.admin.browser import look, staff_page
 from tests.admin.log_records import *  # noqa: F403
 from tests.admin.staff import staff_user
-from tests.chromium import NEEDS_CHROMIUM, browser
+from tests.chromium import NEEDS_CHROMIUM
 from tests.people import User, log_in, make_role, sign_up
 from tests.rest import MASTER as MASTER_KEYS
 from tests.rest import Api
@@ -26,12 +26,6 @@ pytestmark = [NEEDS_CHROMIUM, pytest.mark.django_db(transaction=True)]
 expect.set_options(timeout=30_000)  # a machine may be busy with other things
 WIDE = {"width": 1440, "height": 900}
 EVIL = "<img src=x onerror=alert(1)>"
-
-
-@pytest.fixture(scope="module")
-def chromium(django_db_setup: None) -> Iterator[Browser]:
-    with browser() as launched:
-        yield launched
 
 
 @pytest.fixture
@@ -159,7 +153,7 @@ def test_sessions_roles_and_installations(page, ann):
     page.get_by_label("Id, name or address").fill("ann")
     page.get_by_role("button", name="Take in", exact=True).first.click()
     expect(page.get_by_text("Taken in.")).to_be_visible()
-    expect(page.get_by_role("link", name="ann")).to_be_visible()
+    expect(page.get_by_role("link", name="ann", exact=True)).to_be_visible()
     page.get_by_role("button", name="Take out", exact=True).click()
     expect(page.get_by_text("Taken out.")).to_be_visible()
     page.get_by_label("Id or name").fill("Nobody")

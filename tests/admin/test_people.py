@@ -14,6 +14,7 @@ from backend.log_search import Wanted
 from backend.principal import MASTER
 from backend.staff import ADMINISTRATORS, EDITORS, VIEWERS
 from objects import maintenance, registry, service
+from objects.database import fetch
 from objects.users import roles, second_factor
 from objects.users.directory import search, standing, user_named
 from objects.users.models import FailedLogins, Identity, SecondFactor
@@ -66,6 +67,13 @@ def test_nobody_is_found_where_nobody_is(ann):
 def test_the_list_pages_from_the_newest_to_the_oldest_and_back():
     for number in range(55):
         service.create(MASTER, "_User", {"username": f"u{number:02}", "password": PASSWORD})
+    # Several are made in one millisecond, and those would be in the order of their ids.
+    fetch(
+        "UPDATE objects_user SET created_at = '2026-01-01'::timestamptz"
+        " + substr(username, 2)::integer * interval '1 s'",
+        (),
+        prepare=False,
+    )
     staff = logged_in(VIEWERS)
     first = staff.get(USERS).text
     assert "u54" in first

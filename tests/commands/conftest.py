@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import pytest
 from django.core.management import call_command
 
 from tests.callers import *  # noqa: F403
+from tests.commands.instances import FIRST_KEYS, Instance, new_database
 
 
 @dataclass
@@ -27,6 +28,16 @@ def run(*args: str) -> Told:
     out, err = io.StringIO(), io.StringIO()
     call_command(*args, stdout=out, stderr=err)
     return Told(out.getvalue(), err.getvalue())
+
+
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a database as ``manage.py prepare`` leaves it, for others to be made like."""
+    with new_database("prepared") as url:
+        instance = Instance(tmp_path_factory.mktemp("prepared"), url)
+        instance.has_keys(FIRST_KEYS)
+        instance.do("prepare")
+        yield url
 
 
 @pytest.fixture

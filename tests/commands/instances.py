@@ -35,12 +35,14 @@ def database_url(name: str) -> str:
 
 
 @contextmanager
-def new_database(name: str) -> Iterator[str]:
-    """The address of an empty database, which is dropped afterwards."""
+def new_database(name: str, like: str | None = None) -> Iterator[str]:
+    """The address of a new database, which is dropped afterwards; empty, or with the contents of
+    the one at the address ``like``."""
     name = f"{name}_{os.getpid()}"
     with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as server:
         server.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
-        server.execute(f"CREATE DATABASE {name}")
+        template = f" TEMPLATE {urlsplit(like).path[1:]}" if like else ""
+        server.execute(f"CREATE DATABASE {name}{template}")
         try:
             yield database_url(name)
         finally:

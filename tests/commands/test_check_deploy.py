@@ -40,3 +40,8 @@ def test_log_in_without_limits_is_warned_about():
 
 def test_a_short_master_key_is_warned_about():
     assert warned(MASTER_KEY="secret") == ["backend.W003"]
+
+
+def test_wallets_without_keys_are_warned_about():
+    assert warned(WALLET_CUSTODIAN="mock") == ["backend.W006"]
+    assert warned(WALLET_CUSTODIAN="none") == []

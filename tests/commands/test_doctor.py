@@ -65,16 +65,19 @@ def levels(name: str) -> set[str]:
     return {level for level, _, _ in findings(name)}
 
 
+WATCHED = ("worker", "jobs", "chain", "backfill", "beat")
+
+
 @pytest.fixture
 def alive() -> Iterator[Any]:
     """The workers and beat have just left a sign of life."""
     from django.conf import settings
 
     with redis.Redis.from_url(settings.REDIS_URL) as client:
-        for which in (heartbeats.WORKER, heartbeats.JOBS, heartbeats.BEAT):
+        for which in WATCHED:
             heartbeats.note(client, which)
         yield client
-        client.delete("heartbeat:worker", "heartbeat:jobs", "heartbeat:beat")
+        client.delete(*(f"heartbeat:{which}" for which in WATCHED))
 
 
 def test_every_failure_and_warning_says_what_to_do(settings):

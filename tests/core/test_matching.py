@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from time import process_time
 from typing import Any
 
 import pytest
@@ -296,3 +297,15 @@ def test_the_nearest_come_first_unless_an_order_is_asked_for():
     assert [one["objectId"] for one in sorted_objects(objects, (), query)] == ["near", "far"]
     ordered = sorted_objects(objects, parse_order("objectId"), query)
     assert [one["objectId"] for one in ordered] == ["far", "near"]
+
+
+@pytest.mark.parametrize("constraint", ["$in", "$nin", "$all", "$containedBy"])
+def test_long_lists_are_compared_without_taking_the_product_of_their_lengths(constraint):
+    """Live queries are matched between everybody's messages."""
+    values: list[Json] = [{"n": number} for number in range(3000)]
+    found = predicate(parse_where({"a": {constraint: values}}))
+    long_one = obj(a=[*reversed(values)])
+    began = process_time()
+    assert found(long_one) is (constraint != "$nin")
+    assert not predicate(parse_where({"a": {"$in": [-1, *values]}}))(obj(a=[{"n": -1}] * 3000))
+    assert process_time() - began < 1.5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 import pytest
 
@@ -86,3 +87,15 @@ def test_an_id_never_looks_like_a_role_or_a_path(object_id):
 def test_a_long_or_unprintable_text_is_shortened_in_messages():
     assert names.shown("a\n\x00b") == "a\ufffd\ufffdb"
     assert names.shown("x" * 500) == "x" * 80 + "…"
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 5000])
+def test_ids_made_in_bulk_are_like_others(count):
+    ids = names.new_object_ids(count)
+    assert len(set(ids)) == len(ids) == count
+    assert all(re.fullmatch("[A-Za-z0-9]{10}", one) for one in ids)
+    if count == 5000:
+        # Each of the 62 letters about 806 times.
+        shares = Counter("".join(ids)).values()
+        assert len(shares) == 62
+        assert 600 < min(shares) <= max(shares) < 1000

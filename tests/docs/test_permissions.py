@@ -10,7 +10,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize(("page", "at_least"), [("permissions", 40), ("admin-operations", 8)])
+@pytest.mark.parametrize(
+    ("page", "at_least"), [("permissions", 40), ("admin-operations", 8), ("realtime", 12)]
+)
 def test_every_test_that_the_page_names_is_there(page, at_least):
     named = set(re.findall(r"`(test_\w+)`", (ROOT / f"docs/{page}.md").read_text()))
     there = {

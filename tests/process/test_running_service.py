@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import stat
 import subprocess
 from collections.abc import Iterator
@@ -60,7 +61,11 @@ def test_ready_tells_that_every_dependency_answers(service: Service):
     answer = httpx.get(f"{service.url}/ready")
     assert answer.status_code == 200
     checks = answer.json()["checks"]
-    needed = {name: state for name, state in checks.items() if name not in ("jobs", "beat")}
+    needed = {
+        name: state
+        for name, state in checks.items()
+        if name in ("database", "migrations", "redis", "worker")
+    }
     assert needed == dict.fromkeys(("database", "migrations", "redis", "worker"), "ok")
 
 
@@ -81,6 +86,24 @@ def test_a_socket_on_an_unknown_path_is_refused(service: Service):
         },
     )
     assert answer.status_code == 403
+
+
+@pytest.mark.parametrize("path", ["/ws", "/livequery", "/api"])
+@pytest.mark.parametrize("upgrade", ["Upgrade", "keep-alive, upgrade"])
+def test_sockets_and_rest_share_the_public_port(service: Service, path: str, upgrade: str):
+    with socket.create_connection(("127.0.0.1", service.port), 60) as client:
+        client.sendall(
+            f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: {upgrade}\r\n"
+            "Upgrade: WebSocket\r\nSec-WebSocket-Version: 13\r\n"
+            "Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n".encode()
+        )
+        client.sendall(b"\x81\x84\0\0\0\0ping")
+        heard = b""
+        while b"pong" not in heard:
+            piece = client.recv(4096)
+            assert piece, heard
+            heard += piece
+    assert heard.startswith(b"HTTP/1.1 101 ")
 
 
 def test_a_second_instance_is_refused_and_the_first_is_named(service: Service):

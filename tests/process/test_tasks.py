@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 
 import pytest
@@ -67,3 +68,28 @@ def test_beat_is_proven_alive_by_a_task_that_it_schedules(store: redis.Redis):
     assert "backend.beat_is_alive" in scheduled
     app.tasks["backend.beat_is_alive"]()
     assert time.time() - (heartbeats.latest(store, heartbeats.BEAT) or 0) < PATIENCE
+
+
+def test_a_channel_without_a_connection_is_a_lost_connection_that_workers_survive():
+    with app.connection_for_read() as connection:
+        channel = connection.channel()
+        lost = connection.connection_errors
+        connection.transport.client = None  # as closing it leaves its transport
+        with pytest.raises(lost, match="has been closed"):
+            channel._create_client()
+
+
+@pytest.mark.parametrize(
+    ("text", "is_kept"),
+    [
+        ("Task chain.dispatch[1] succeeded in 0.02s: None", False),
+        ("Task backend.beat_is_alive[1] succeeded in 0.02s: None", False),
+        ("Task functions.run_job[1] succeeded in 0.02s: None", True),
+    ],
+)
+def test_that_tasks_of_every_second_succeed_is_not_logged(text: str, is_kept: bool):
+    record = logging.LogRecord("celery.app.trace", logging.INFO, "", 1, text, (), None)
+    filters = [one for handler in logging.getLogger().handlers for one in handler.filters]
+    assert all(one.filter(record) for one in filters) is is_kept
+    record.levelno = logging.ERROR
+    assert all(one.filter(record) for one in filters)

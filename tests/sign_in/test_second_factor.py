@@ -309,7 +309,8 @@ def test_of_many_uses_of_a_token_at_once_one_counts(frozen):
     set_up(user)
     for _ in range(5):
         frozen.shift(30)
-        assert outcomes(user, token()).count(True) == 1
+        # So few that those which come after the one that counts are no reason to refuse the next.
+        assert outcomes(user, token(), count=5).count(True) == 1
 
 
 @pytest.mark.django_db(transaction=True)

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from objects.users.models import MailToken
-from tests.chromium import NEEDS_CHROMIUM, browser
+from tests.chromium import NEEDS_CHROMIUM
 from tests.people import log_in, sign_up
 from tests.post import Postbox
 from tests.rest import CLIENT, Api
@@ -26,12 +26,6 @@ RULES = {
     "PASSWORD_PATTERN": ".{12}",
     "PASSWORD_MESSAGE": "At least 12 characters.",
 }
-
-
-@pytest.fixture(scope="module")
-def chromium(django_db_setup: None) -> Iterator[Any]:
-    with browser() as launched:
-        yield launched
 
 
 @pytest.fixture

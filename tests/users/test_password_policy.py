@@ -84,3 +84,15 @@ def test_a_password_that_is_too_old_has_to_be_reset(client, policy):
     assert reply.error == (404, 101)
     assert reply.json["error"] == "Your password has expired. Please reset your password."
     assert log_in("ann", "wrong").json["error"] == "Invalid username/password."
+
+
+def test_a_hash_of_another_strength_is_replaced_at_the_next_log_in(client, settings):
+    from backend.settings import PASSWORD_HASHERS
+    from objects.users.models import Password
+
+    sign_up("ann")
+    settings.PASSWORD_HASHERS = PASSWORD_HASHERS
+    for _ in range(2):
+        assert log_in("ann").status == 200
+    (encoded,) = Password.objects.values_list("encoded", flat=True)
+    assert encoded.startswith("argon2$argon2id$v=19$m=19456,t=2,p=1$")

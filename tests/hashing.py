@@ -1,11 +1,18 @@
-"""A password hasher that counts its work; a deployment chooses hashers by a setting too."""
+"""Password hashers of the tests; a deployment chooses its own by a setting too."""
 
 from __future__ import annotations
 
 from objects.users.hashing import Argon2
 
 
-class Counting(Argon2):
+class Quick(Argon2):
+    """The service's, with next to no work: most tests only want somebody who is logged in."""
+
+    time_cost = 1
+    memory_cost = 8
+
+
+class Counting(Quick):
     """``verified`` is how many passwords were checked against a hash."""
 
     verified = 0
