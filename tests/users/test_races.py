@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from threading import Barrier, Event
 from typing import Any
 
 import pytest
 from django.db import connection
 
+from objects import registry
 from tests.people import PASSWORD, log_in, make_role, sign_up
 from tests.rest import CLIENT, MASTER, Api, Reply
 
@@ -43,6 +44,28 @@ def test_of_sign_ups_with_one_name_at_once_one_succeeds():
     assert {reply.json.get("code") for reply in replies} == {None, 202}
     assert len(Api(MASTER).get("/users").json["results"]) == 1
     assert len(Api(MASTER).get("/sessions").json["results"]) == 1
+
+
+def test_a_taken_name_is_refused_as_such_while_the_class_is_read_anew():
+    # The statement that fails ends what its transaction can read: the class isn't asked for then.
+    sign_up("ann")
+    over = Event()
+
+    def forget() -> None:
+        while not over.is_set():
+            registry.forget("_User")
+
+    with ThreadPoolExecutor(1) as pool:
+        forgetting = pool.submit(forget)
+        try:
+            replies = [
+                Api(CLIENT).post("/users", {"username": "ANN", "password": PASSWORD})
+                for _ in range(30)
+            ]
+        finally:
+            over.set()
+        forgetting.result(30)
+    assert {(reply.status, reply.json["code"]) for reply in replies} == {(400, 202)}
 
 
 def test_of_sign_ups_with_one_address_at_once_one_succeeds():
