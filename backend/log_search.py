@@ -16,7 +16,8 @@ import msgspec
 import redis
 from django.conf import settings
 
-from backend.log_store import FIELD, STREAM, connection
+from backend.log_store import FIELD, STREAM
+from backend.redis_clients import lasting
 
 MOST_READ = 25_000
 LEVELS = ("debug", "info", "warning", "error", "critical")
@@ -118,7 +119,7 @@ def _newest_first(before: str | None) -> Iterator[tuple[str, bytes]]:
 
 def _read(command: str, first: str, last: str, most: int) -> list[tuple[str, bytes]]:
     try:
-        with connection(settings.REDIS_URL, _PATIENCE) as client:
+        with lasting(settings.REDIS_URL, _PATIENCE) as client:
             answer: Any = client.execute_command(command, STREAM, first, last, "COUNT", most)
     except (redis.RedisError, OSError) as error:
         raise LogUnavailable(type(error).__name__) from None

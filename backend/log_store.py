@@ -23,8 +23,8 @@ from typing import Any
 
 import msgspec
 import redis
-from redis.backoff import NoBackoff
-from redis.retry import Retry
+
+from backend.redis_clients import lasting
 
 STREAM = "logs"
 FIELD = b"r"
@@ -83,7 +83,7 @@ class LogStore:
 
     def _script(self) -> Any:
         if self._add is None:
-            self._add = connection(self.url, _PATIENCE).register_script(_ADD)
+            self._add = lasting(self.url, _PATIENCE).register_script(_ADD)
         return self._add
 
     def _begin(self) -> None:
@@ -101,16 +101,6 @@ class LogStore:
             if not self.send():
                 time.sleep(_PAUSE)
                 self._wanted.set()
-
-
-def connection(url: str, patience: float) -> redis.Redis:
-    """A client that answers or fails within this many seconds."""
-    return redis.Redis.from_url(
-        url,
-        socket_timeout=patience,
-        socket_connect_timeout=patience,
-        retry=Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,)),
-    )
 
 
 def _fitting(record: bytes) -> bytes:

@@ -15,8 +15,8 @@ from typing import Final
 
 import redis
 from django.conf import settings
-from redis.backoff import NoBackoff
-from redis.retry import Retry
+
+from backend.redis_clients import asking_once
 
 KEY: Final = "metrics:requests"
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -83,10 +83,5 @@ def totals(client: redis.Redis) -> Mapping[_Place, tuple[int, float]]:
 
 def _client() -> redis.Redis:
     if _counts.client is None:
-        _counts.client = redis.Redis.from_url(
-            settings.REDIS_URL,
-            socket_timeout=_PATIENCE,
-            socket_connect_timeout=_PATIENCE,
-            retry=Retry(NoBackoff(), 0),
-        )
+        _counts.client = asking_once(settings.REDIS_URL, _PATIENCE)
     return _counts.client

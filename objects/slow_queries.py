@@ -15,11 +15,10 @@ from typing import Final, Literal
 
 import redis
 from django.conf import settings
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from backend.conf import service_settings
 from backend.logs import get_logger
+from backend.redis_clients import asking_once
 from objects.core.query import (
     Compare,
     Matches,
@@ -174,9 +173,4 @@ def _key(table: ClassTable) -> str:
 
 @lru_cache(maxsize=1)
 def _client() -> redis.Redis:
-    return redis.Redis.from_url(
-        settings.REDIS_URL,
-        socket_timeout=_PATIENCE,
-        socket_connect_timeout=_PATIENCE,
-        retry=Retry(NoBackoff(), 0),
-    )
+    return asking_once(settings.REDIS_URL, _PATIENCE)

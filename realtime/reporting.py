@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import redis
 from django.conf import settings
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from backend import heartbeats
 from backend.logs import get_logger
+from backend.redis_clients import asking_once
 
 if TYPE_CHECKING:
     from realtime.process import Process
@@ -81,9 +80,4 @@ def processes() -> list[dict[str, Any]]:
 
 
 def _client() -> redis.Redis:
-    return redis.Redis.from_url(
-        settings.REDIS_URL,
-        socket_timeout=_PATIENCE,
-        socket_connect_timeout=_PATIENCE,
-        retry=Retry(NoBackoff(), 0),
-    )
+    return asking_once(settings.REDIS_URL, _PATIENCE)

@@ -15,11 +15,10 @@ import psycopg
 import redis
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from backend.heartbeats import BACKFILL, BEAT, CHAIN, JOBS, REALTIME, WORKER, latest
 from backend.logs import get_logger
+from backend.redis_clients import asking_once
 
 _PATIENCE = 2  # seconds
 _WORKER_SILENCE = 20
@@ -115,12 +114,7 @@ def _migrations() -> str:
 
 
 def _client() -> redis.Redis:
-    return redis.Redis.from_url(
-        settings.REDIS_URL,
-        socket_timeout=_PATIENCE,
-        socket_connect_timeout=_PATIENCE,
-        retry=Retry(NoBackoff(), 0),
-    )
+    return asking_once(settings.REDIS_URL, _PATIENCE)
 
 
 def _redis() -> str:

@@ -21,8 +21,6 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from backend import heartbeats, request_counts
 from backend.api.context import client_address
@@ -32,6 +30,7 @@ from backend.conf import service_settings
 from backend.errors import CommandUnavailable, OperationForbidden, ServiceError
 from backend.job_settings import QUEUE as JOB_QUEUE
 from backend.logs import get_logger
+from backend.redis_clients import asking_once
 from chain.metrics import ChainCollector
 from objects.database import fetch
 from realtime.metrics import metrics as of_sockets
@@ -113,12 +112,7 @@ def _of_database() -> list[Metric]:
 
 def _of_redis() -> list[Metric]:
     request_counts.add_up()
-    with redis.Redis.from_url(
-        settings.REDIS_URL,
-        socket_timeout=_PATIENCE / 1000,
-        socket_connect_timeout=_PATIENCE / 1000,
-        retry=Retry(NoBackoff(), 0),
-    ) as client:
+    with asking_once(settings.REDIS_URL, _PATIENCE / 1000) as client:
         own = [*_queues(client), *_silences(client), *_requests(client)]
     return [*own, *of_sockets()]
 

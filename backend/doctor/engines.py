@@ -11,13 +11,12 @@ from django.conf import settings
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 from django.db.utils import OperationalError
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from backend.backup import postgres
 from backend.backup.problems import BackupError
 from backend.doctor.registry import DATABASE, Finding, check, fail, ok, warn
 from backend.logs import mask_text
+from backend.redis_clients import asking_once
 
 OLDEST = 16
 _MEGABYTE = 2**20
@@ -200,13 +199,7 @@ def redis_server() -> Iterator[Finding]:
         if settings.EMBEDDED_REDIS
         else ("Look at REDIS_URL and at the server.")
     )
-    client = redis.Redis.from_url(
-        settings.REDIS_URL,
-        socket_timeout=3,
-        socket_connect_timeout=3,
-        retry=Retry(NoBackoff(), 0),
-        decode_responses=True,
-    )
+    client = asking_once(settings.REDIS_URL, 3, decode_responses=True)
     with client:
         try:
             info: dict[str, Any] = client.info()

@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from time import monotonic
 
 import redis
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from backend.logs import get_logger
+from backend.redis_clients import lasting
 
 PATIENCE = 0.25
 """Seconds that a request waits for Redis."""
@@ -147,13 +146,7 @@ class Counter:
 
     def __init__(self, url: str, *, pause: float = PAUSE) -> None:
         self._pause = pause
-        self._redis = redis.Redis.from_url(
-            url,
-            socket_timeout=PATIENCE,
-            socket_connect_timeout=PATIENCE,
-            # A connection that Redis has closed since is replaced at once; nothing is waited for.
-            retry=Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,)),
-        )
+        self._redis = lasting(url, PATIENCE)
         self._script = self._redis.register_script(_SCRIPT)
         self._away_until = 0.0
         self._warned_at = -_WARN_EVERY

@@ -15,7 +15,7 @@ from typing import Any
 import redis
 
 from backend.limits.counting import PATIENCE, PAUSE, Bucket
-from backend.log_store import connection
+from backend.redis_clients import lasting
 
 NEARLY = 0.8
 """The share of its limit from which on a bucket is nearly full."""
@@ -31,7 +31,7 @@ class Names:
     """The names in one Redis. Made once a process; its threads share it."""
 
     def __init__(self, url: str) -> None:
-        self._redis = connection(url, PATIENCE)
+        self._redis = lasting(url, PATIENCE)
         self._kept_until: dict[str, float] = {}
         self._away_until = 0.0
 

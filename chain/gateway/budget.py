@@ -15,9 +15,8 @@ from typing import Final
 
 import redis
 from django.conf import settings
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
+from backend.redis_clients import lasting
 from chain.core.failures import TryAgain
 
 LONGEST_WAIT: Final = 2.0
@@ -96,12 +95,7 @@ class Budget:
 @lru_cache(maxsize=4)
 def client(url: str) -> redis.Redis:
     """The process's connections to Redis for what the gateway keeps there."""
-    return redis.Redis.from_url(
-        url,
-        socket_timeout=_PATIENCE,
-        socket_connect_timeout=_PATIENCE,
-        retry=Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,)),
-    )
+    return lasting(url, _PATIENCE)
 
 
 @lru_cache(maxsize=4)
