@@ -34,6 +34,18 @@ def surroundings(engines: Engines) -> dict[str, Any]:
     }
 
 
+def heading_of_one(facts: Mapping[str, Any]) -> str:
+    """Under what conditions figures of one service were measured; ``versions`` and ``rounds`` are
+    among them."""
+    found = facts["machine"]
+    versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
+    return (
+        f"{facts['date']}, commit {facts['commit']}. {found['cpu']}, {found['memory']}, "
+        f"{found['system']}, load before {found['load']}. PostgreSQL {facts['PostgreSQL']} with "
+        f"default durability. {versions}. Medians of {facts['rounds']}."
+    )
+
+
 def conditions(engines: Engines, targets: Sequence[Target], options: Options) -> dict[str, Any]:
     """What somebody needs to know to repeat the figures."""
     return surroundings(engines) | {

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
-from functions.request import FoundQuery, Request
-from functions.values import Object, decode_object, encode
+from functions.request import FoundQuery, ObjectOfOccasion, Request
+from functions.values import encode
 from objects.core.query import FindOptions
 from objects.triggers import Live, Occasion
 
@@ -69,7 +68,7 @@ class SubscribedQuery(FoundQuery):
         return self
 
 
-class LiveEventRequest(LiveRequest):
+class LiveEventRequest(ObjectOfOccasion, LiveRequest):
     """What one subscriber is about to be told: ``event`` and ``object``, ``original`` where there
     is one. Both are copies for this subscriber and may be changed."""
 
@@ -77,15 +76,6 @@ class LiveEventRequest(LiveRequest):
         super().__init__(occasion)
         self.class_name = occasion.class_name
         self.send_event = True
-
-    @cached_property
-    def object(self) -> Object:
-        return decode_object(self.class_name, self._occasion.object or {})
-
-    @cached_property
-    def original(self) -> Object | None:
-        was = self._occasion.original
-        return None if was is None else decode_object(self.class_name, was)
 
     def write_back(self) -> None:
         """Hand on what the trigger has done."""

@@ -119,7 +119,23 @@ class FunctionRequest(Request):
         self.params = params
 
 
-class TriggerRequest(Request):
+class ObjectOfOccasion:
+    """The object of an occasion, and what it was, as functions see objects; read when asked for."""
+
+    class_name: str
+    _occasion: Occasion
+
+    @cached_property
+    def object(self) -> Object:
+        return decode_object(self.class_name, self._occasion.object or {})
+
+    @cached_property
+    def original(self) -> Object | None:
+        was = self._occasion.original
+        return None if was is None else decode_object(self.class_name, was)
+
+
+class TriggerRequest(ObjectOfOccasion, Request):
     """An event at an object.
 
     ``object`` is the object as it will be, or is by now; in ``before_save`` it may be changed.
@@ -131,15 +147,6 @@ class TriggerRequest(Request):
         self.event: Event = occasion.event
         self.class_name = occasion.class_name
         self._occasion = occasion
-
-    @cached_property
-    def object(self) -> Object:
-        return decode_object(self.class_name, self._occasion.object or {})
-
-    @cached_property
-    def original(self) -> Object | None:
-        was = self._occasion.original
-        return None if was is None else decode_object(self.class_name, was)
 
     @property
     def is_new(self) -> bool:

@@ -57,7 +57,7 @@ def main(given: Sequence[str]) -> None:
             if part in wanted:
                 figures[part] = _PART[part](engines, options)
         kept = report.keep(facts, chain=figures)
-    print(f"{tables.heading(facts)}\n\n{tables.text(figures)}")
+    print(f"{report.heading_of_one(facts)}\n\n{tables.text(figures)}")
     say(f"all figures: {kept.relative_to(ROOT)}")
 
 

@@ -29,18 +29,8 @@ def conditions(engines: Engines, rounds: int, *, with_ponder: bool) -> dict[str,
         versions["Ponder"] = ponder_runs.version()
     return surroundings(engines) | {
         "versions": {**versions, "anvil": _anvil()},
-        "rounds": rounds,
+        "rounds": f"{rounds} rounds",
     }
-
-
-def heading(facts: dict[str, Any]) -> str:
-    found = facts["machine"]
-    versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
-    return (
-        f"{facts['date']}, commit {facts['commit']}. {found['cpu']}, {found['memory']}, "
-        f"{found['system']}, load before {found['load']}. PostgreSQL {facts['PostgreSQL']} with "
-        f"default durability. {versions}. Medians of {facts['rounds']} rounds."
-    )
 
 
 def text(figures: dict[str, Any]) -> str:

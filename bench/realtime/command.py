@@ -51,7 +51,7 @@ def main(given: Sequence[str]) -> None:
         for part in options.only or PARTS:
             figures[part] = _PART[part](engines, options)
         kept = report.keep(facts, realtime=figures)
-    print(f"{tables.heading(facts)}\n\n{tables.text(figures)}")
+    print(f"{report.heading_of_one(facts)}\n\n{tables.text(figures)}")
     say(f"all figures: {kept.relative_to(ROOT)}")
 
 

@@ -33,16 +33,6 @@ def conditions(engines: Engines, rounds: int, seconds: float, *, alone: bool) ->
     }
 
 
-def heading(facts: Mapping[str, Any]) -> str:
-    found = facts["machine"]
-    versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
-    return (
-        f"{facts['date']}, commit {facts['commit']}. {found['cpu']}, {found['memory']}, "
-        f"{found['system']}, load before {found['load']}. PostgreSQL {facts['PostgreSQL']} with "
-        f"default durability. {versions}. Medians of {facts['rounds']}."
-    )
-
-
 def text(figures: Mapping[str, Any]) -> str:
     """All tables of what was measured."""
     return "\n\n".join(_TABLES[part](found) for part, found in figures.items())

@@ -246,6 +246,11 @@ def event_middle(client: str, request_id: int) -> bytes:
     return f'",{client},"requestId":{request_id},'.encode()
 
 
+def only_which(class_name: str, object_id: str) -> bytes:
+    """An object that may no longer be read, as ``event_body`` takes it: only which one it is."""
+    return _encode({"className": class_name, "objectId": object_id})
+
+
 def event_body(shown: bytes, original: bytes | None) -> bytes:
     """The objects of an event, each a JSON object, and the message's last brace."""
     if original is None:

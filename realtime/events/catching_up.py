@@ -13,8 +13,8 @@ from typing import Final, Protocol
 from realtime.core.cursors import Cursor, Marks
 from realtime.core.event_channel import Member, message
 from realtime.core.events import Event
+from realtime.events.pages import UNREADABLE
 from realtime.events.pump import Pump
-from realtime.events.reading import UNREADABLE
 
 AT_ONCE: Final = 200
 """Events until other connections have their turn."""

@@ -63,9 +63,6 @@ class EventSocket(Socket):
             while self.is_behind:
                 await asyncio.sleep(_LOOK_AGAIN)
 
-    async def received(self, text: str) -> None:
-        self.junk()
-
     async def gone(self) -> None:
         if self._catching_up is not None:
             self._catching_up.cancel()

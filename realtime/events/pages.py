@@ -14,16 +14,21 @@ from functools import partial
 from typing import Final
 
 import msgspec
+from django.db import DatabaseError, InterfaceError
 
+from backend.errors import ServiceError
 from backend.logs import get_logger
 from chain import outbox
 from realtime.core.events import Before, Event
-from realtime.events.reading import ReadingThread
+from realtime.threads import Threads
 
 ROWS: Final = 200
 MOST_PAGES: Final = 64
 MOST_BYTES: Final = 32 * 1024 * 1024
 _THREADS: Final = 2
+
+UNREADABLE = (ServiceError, DatabaseError, InterfaceError)
+"""What a reading raises while the database can't be asked."""
 
 log = get_logger("events")
 
@@ -49,8 +54,7 @@ class Pages:
     """The pages of one epoch that were read lately."""
 
     def __init__(self) -> None:
-        self._threads = [ReadingThread(f"events-page-{number}") for number in range(_THREADS)]
-        self._turn = 0
+        self._threads = Threads("events-pages", _THREADS)
         self._kept: OrderedDict[_Key, list[Event]] = OrderedDict()
         self._bytes = 0
         self._asked: dict[_Key, asyncio.Task[list[Event]]] = {}
@@ -76,8 +80,7 @@ class Pages:
         self._bytes = 0
 
     async def close(self) -> None:
-        for thread in self._threads:
-            await thread.close()
+        await self._threads.close()
 
     async def _asked_once(self, key: _Key) -> list[Event]:
         task = self._asked.get(key)
@@ -88,12 +91,11 @@ class Pages:
 
     async def _ask(self, key: _Key) -> list[Event]:
         network_id, number = key
-        self._turn = (self._turn + 1) % _THREADS
         ask: Callable[[], list[Event]] = partial(
             read_rows, {network_id: number * ROWS - 1}, ROWS + 1
         )
         try:
-            page = await self._threads[self._turn].read(ask)
+            page = await self._threads.do(ask)
         finally:
             mine = self._asked.get(key) is asyncio.current_task()
             if mine:

@@ -19,8 +19,8 @@ from realtime.core import event_channel
 from realtime.core.cursors import Cursor, encode
 from realtime.core.event_channel import Channel, Member
 from realtime.core.events import Event, control
-from realtime.events.pages import Pages, read_rows
-from realtime.events.reading import UNREADABLE, ReadingThread
+from realtime.events.pages import UNREADABLE, Pages, read_rows
+from realtime.threads import Threads
 
 if TYPE_CHECKING:
     from realtime.process import Process
@@ -46,7 +46,7 @@ class Pump:
         self._wake = asyncio.Event()
         self._began = asyncio.Event()
         self._waiting: list[asyncio.Future[None]] = []
-        self._thread = ReadingThread("events-pump")
+        self._thread = Threads("events-pump", 1)
         self._looked_at: float | None = None
         self._last_event: dict[str, Any] | None = None
         self._is_unreadable = False
@@ -137,7 +137,7 @@ class Pump:
         self._wake.clear()
         waiting, self._waiting = self._waiting, []
         try:
-            await self._tell_new(await self._thread.read(outbox.state))
+            await self._tell_new(await self._thread.do(outbox.state))
         except UNREADABLE as error:
             self._waiting += waiting
             if not self._is_unreadable:
@@ -174,7 +174,7 @@ class Pump:
             if last > marks.get(network, 0)
         }
         while behind:
-            events = await self._thread.read(partial(read_rows, behind, ROWS))
+            events = await self._thread.do(partial(read_rows, behind, ROWS))
             await self._tell_all(events)
             read = [event.network_id for event in events]
             behind = {

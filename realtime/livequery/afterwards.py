@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -117,11 +117,10 @@ class Afterwards:
 
 def _asked(one: Happened, counts: Counts) -> _Outcome:
     """What the triggers make of an event."""
-    class_name = one.access.class_name
     if one.object is None:
         # The trigger isn't shown the object, so nothing is told that it might have kept back.
-        stub: dict[str, Any] = {"className": class_name, "objectId": one.object_id}
-        return messages.event_body(_encode(stub), None)
+        only = messages.only_which(one.access.class_name, one.object_id)
+        return messages.event_body(only, None)
     principal = one.subscription.principal
     try:
         told = events.after_event(principal, one.access, one.op, one.object, one.original, counts)

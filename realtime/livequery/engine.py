@@ -24,8 +24,8 @@ from realtime.livequery.identities import Followed, Identities, Identity
 from realtime.livequery.renewing import Renewed, renewed
 from realtime.livequery.subscriptions import Client, Group, Subscription, is_too_large
 from realtime.livequery.telling import Seen, Telling, tellings
-from realtime.livequery.threads import Threads
 from realtime.process import Process
+from realtime.threads import Threads
 
 _SLICE: Final = 0.01
 """Seconds for which changes are told before others have their turn in the event loop."""
@@ -52,11 +52,11 @@ class LiveQueries:
         # Classes that are captured, and those of which somebody relies on that before they count.
         self._captured: frozenset[str] = frozenset()
         self._coming: dict[str, int] = {}
-        self._threads = Threads()
+        self._threads = Threads("livequery-asking")
         # Clients who come wait for each other and for the triggers that they meet; changes of
         # rights and events wait for neither.
-        self._renewals = Threads(1)
-        self._triggers = Threads()
+        self._renewals = Threads("livequery-renewing", 1)
+        self._triggers = Threads("livequery-triggers")
         self._afterwards = Afterwards(self._triggers.do, self.counts)
         self._subscriptions = 0
         self._changes = 0

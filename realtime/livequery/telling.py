@@ -15,7 +15,7 @@ from backend.principal import EVERYBODY
 from objects.changes import Change
 from objects.core.values import Json
 from objects.records import Record
-from realtime.core.messages import event_body
+from realtime.core.messages import event_body, only_which
 from realtime.core.outcome import Op, outcome, touches
 from realtime.livequery.subscriptions import Cohort, Group, Readers
 
@@ -91,7 +91,7 @@ class Seen:
         self, which: Which | None, hidden: frozenset[str], fields: frozenset[str] | None
     ) -> bytes:
         if which is None:
-            return _encode(self.stub())
+            return only_which(self.class_name, self.change.object_id)
         record = self.change.before if which == "before" else self.change.after
         image = self.image(which)
         assert record is not None
@@ -104,10 +104,6 @@ class Seen:
             if name not in hidden and (fields is None or name in fields)
         }
         return _encode({"className": self.class_name, **shown})
-
-    def stub(self) -> Wire:
-        """Only which object it is."""
-        return {"className": self.class_name, "objectId": self.change.object_id}
 
 
 _Form = tuple[Which | None, frozenset[str], frozenset[str] | None]

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
 from tests.callers import emptied, fresh_registry, other
+from tests.sdk.applications import FOLDER
 
 __all__ = ["emptied", "fresh_registry", "node", "other"]
-
-FOLDER = Path(__file__).resolve().parent
 
 
 @pytest.fixture(scope="session")

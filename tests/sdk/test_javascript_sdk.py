@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +10,7 @@ import pytest
 
 from tests.functions.jobs.processes import Processes
 from tests.other_process import OtherProcess
-from tests.sdk.conftest import FOLDER
+from tests.sdk.applications import FOLDER, KEYS, outcomes_of
 
 pytestmark = [
     pytest.mark.django_db,
@@ -49,23 +47,10 @@ def jobs_worker(other: OtherProcess) -> Iterator[None]:
 def outcomes(node: str, other: OtherProcess, jobs_worker: None) -> dict[tuple[str, str], Any]:
     """What each check of each application came to: an error, or None."""
     return {
-        (source, name): error for source in SOURCES for name, error in run(node, other.url, source)
+        (source, name): error
+        for source in SOURCES
+        for name, error in outcomes_of(node, source, other.url, *KEYS)
     }
-
-
-def run(node: str, url: str, source: str) -> list[tuple[str, Any]]:
-    keys = ("test-app", "test-javascript-key", "test-master-key")
-    done = subprocess.run(
-        [node, source, url, *keys],
-        cwd=FOLDER,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    return [(line["name"], line["error"]) for line in lines]
 
 
 @pytest.mark.parametrize(("source", "check"), CHECKS)

@@ -17,14 +17,13 @@ import pytest
 from tests.other_process import ROOT, OtherProcess, database_url
 from tests.process.service import Service, free_port
 from tests.realtime.serving import eventually
-from tests.sdk.conftest import FOLDER
+from tests.sdk.applications import FOLDER, KEYS, outcomes_of
 
 pytestmark = [
     pytest.mark.django_db,
     pytest.mark.usefixtures("emptied"),
     pytest.mark.xdist_group("sdk"),
 ]
-KEYS = ("test-app", "test-javascript-key", "test-master-key")
 CHECKS = re.findall(r"^  async '(.+)'\(", (FOLDER / "live.js").read_text(), re.MULTILINE)
 
 
@@ -65,21 +64,7 @@ def realtime(other: OtherProcess) -> Iterator[Realtime]:
 @pytest.fixture(scope="module")
 def outcomes(node: str, other: OtherProcess, realtime: Realtime) -> dict[str, Any]:
     """What each check came to: an error, or None."""
-    return run(node, other.url, *KEYS, realtime.url)
-
-
-def run(node: str, *arguments: str) -> dict[str, Any]:
-    done = subprocess.run(
-        [node, "live.js", *arguments],
-        cwd=FOLDER,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    return {line["name"]: line["error"] for line in lines}
+    return dict(outcomes_of(node, "live.js", other.url, *KEYS, realtime.url))
 
 
 @pytest.mark.parametrize("check", CHECKS)
@@ -135,7 +120,7 @@ def test_the_sdk_hears_of_objects_by_the_address_that_it_guesses(node, tmp_path)
         tmp_path / "data", **dict(zip(names, KEYS, strict=True)), REST_API_KEY="test-rest-key"
     )
     try:
-        found = run(node, f"{service.url}/api", *KEYS)
+        found = dict(outcomes_of(node, "live.js", f"{service.url}/api", *KEYS))
         assert found == dict.fromkeys(CHECKS)
     finally:
         service.stop()
