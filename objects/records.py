@@ -71,6 +71,11 @@ class Record:
         )
         return f"{head}}}" if self._data == "{}" else f"{head},{self._data[1:]}"
 
+    @property
+    def size(self) -> int:
+        """The characters of its fields as JSON text."""
+        return len(self._data)
+
     def object(self) -> dict[str, Json]:
         """The wire form, decoded; the caller may change it."""
         obj: dict[str, Json] = {

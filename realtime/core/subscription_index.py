@@ -34,6 +34,9 @@ Guard: TypeAlias = tuple[Path, Hashable]
 MAX_GUARDS: Final = 100
 """A query that would need more is looked at for every change."""
 
+MAX_LOOKED_AT: Final = 100_000
+"""Elements of an object's lists, over all paths; then all that ask about a path may find it."""
+
 S = TypeVar("S", bound=Hashable)
 
 
@@ -91,15 +94,27 @@ class SubscriptionIndex(Generic[S]):
     def candidates(self, *images: Object) -> list[S]:
         """The subscriptions that may find one of these images of an object, each once."""
         found = dict(self._others)
+        looked_at = 0
         for path, tokens in self._guarded.items():
+            if looked_at > MAX_LOOKED_AT:
+                for theirs in tokens.values():
+                    found.update(theirs)
+                continue
             for image in images:
                 for value in elements(image, path):
+                    looked_at += 1
                     hit = tokens.get(_token(value))
                     if hit is not None:
                         found.update(hit)
         for path, kinds in self._ranged.items():
+            if looked_at > MAX_LOOKED_AT:
+                for intervals in kinds.values():
+                    found.update(dict.fromkeys(intervals))
+                continue
             for image in images:
-                found.update(dict.fromkeys(_in_range(kinds, list(elements(image, path)))))
+                values = list(elements(image, path))
+                looked_at += len(values)
+                found.update(dict.fromkeys(_in_range(kinds, values)))
         return list(found)
 
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection
+from functools import partial
 from time import monotonic, time
 from typing import Any, Final, TypeVar
 
-from backend.errors import ServiceError, ServiceUnavailable
+from backend.errors import InternalError, ServiceError, ServiceUnavailable, Timeout
 from backend.logs import get_logger
 from objects.changes import Batch, Change, Reader
 from realtime.connections import TRY_AGAIN
 from realtime.core import messages
+from realtime.core.effort import MOST, QUICK
 from realtime.livequery.afterwards import Afterwards, Happened
 from realtime.livequery.classes import LiveClass
 from realtime.livequery.events import Counts, is_told
@@ -23,17 +25,34 @@ from realtime.livequery.feed import RETRY, Feed
 from realtime.livequery.identities import Followed, Identities, Identity
 from realtime.livequery.renewing import Renewed, renewed
 from realtime.livequery.subscriptions import Client, Group, Subscription, is_too_large
-from realtime.livequery.telling import Seen, Telling, tellings
+from realtime.livequery.telling import Seen, Telling, match, tellings
 from realtime.process import Process
 from realtime.threads import Threads
 
 _SLICE: Final = 0.01
 """Seconds for which changes are told before others have their turn in the event loop."""
+_TOO_COSTLY: Final = "The query has too many constraints for an object with such long lists."
 _SESSIONS: Final = "_Session"
 _SESSION_ENDED: Final = 209
 
 log = get_logger("livequery")
 T = TypeVar("T")
+
+
+class Turn:
+    """The time for which the event loop may be held, before others have their turn."""
+
+    def __init__(self) -> None:
+        self._began = monotonic()
+
+    @property
+    def is_over(self) -> bool:
+        return monotonic() - self._began > _SLICE
+
+    async def pass_on(self) -> None:
+        """Let others have theirs, then begin another one."""
+        await asyncio.sleep(0)
+        self._began = monotonic()
 
 
 class LiveQueries:
@@ -57,6 +76,8 @@ class LiveQueries:
         # rights and events wait for neither.
         self._renewals = Threads("livequery-renewing", 1)
         self._triggers = Threads("livequery-triggers")
+        # What takes long to match, so that only live queries wait for it.
+        self._matching = Threads("livequery-matching", 1)
         self._afterwards = Afterwards(self._triggers.do, self.counts)
         self._subscriptions = 0
         self._changes = 0
@@ -77,7 +98,7 @@ class LiveQueries:
             self._feeding.clear()
             unlisten()
             self._afterwards.stop()
-            for threads in (self._threads, self._renewals, self._triggers):
+            for threads in (self._threads, self._renewals, self._triggers, self._matching):
                 await threads.close()
 
     def status(self) -> dict[str, Any]:
@@ -221,14 +242,11 @@ class LiveQueries:
         changed = [one for who in followed.changed for one in self._of_identity.get(who, ())]
         if changed:
             await self._renew(changed, None)
-        since = monotonic()
+        turn = Turn()
         for change in batch.changes:
-            await self._tell_change(change)
-            if monotonic() - since > _SLICE:
-                await asyncio.sleep(0)
-                since = monotonic()
+            await self._tell_change(change, turn)
 
-    async def _tell_change(self, change: Change) -> None:
+    async def _tell_change(self, change: Change, turn: Turn) -> None:
         name, version = change.table.class_name, change.table.version
         # Others come and go while rights are read; the last look is at those who are told.
         while (of_class := self._classes.get(name)) and (outdated := of_class.outdated(version)):
@@ -240,13 +258,28 @@ class LiveQueries:
         self._lag = time() - change.at
         for group in of_class.index.candidates(*seen.images):
             try:
-                for telling in tellings(seen, group):
-                    self._send(seen, group, telling)
+                effort = seen.effort(group)
+                if effort > MOST:
+                    self._give_up(group, Timeout(_TOO_COSTLY))
+                    continue
+                matched = (
+                    match(seen, group)
+                    if effort <= QUICK
+                    else await self._matching.do(partial(match, seen, group))
+                )
+                if matched is not None:
+                    for telling in tellings(seen, group, matched):
+                        self._send(seen, group, telling)
             except Exception as error:
                 log.error("live query failed", class_name=name, exc_info=error)
-                for subscription in list(group.subscriptions()):
-                    subscription.say(1, "Internal server error.")
-                    self.end(subscription)
+                self._give_up(group, InternalError("Internal server error."))
+            if turn.is_over:
+                await turn.pass_on()
+
+    def _give_up(self, group: Group, error: ServiceError) -> None:
+        for subscription in list(group.subscriptions()):
+            subscription.say(error.code, error.message)
+            self.end(subscription)
 
     def _send(self, seen: Seen, group: Group, telling: Telling) -> None:
         if is_told(seen.class_name):

@@ -18,6 +18,7 @@ from objects.core.matching import predicate
 from objects.core.query import Path, all_of
 from realtime.connections import Socket
 from realtime.core import messages
+from realtime.core.effort import comparisons
 from realtime.core.outcome import fields_sent
 from realtime.livequery.events import Admitted
 from realtime.livequery.identities import Identity
@@ -128,7 +129,17 @@ class Cohort:
 class Group:
     """Subscriptions with one question and equal rights. ``finds`` leaves access lists aside."""
 
-    __slots__ = ("_by_reader", "access", "cohorts", "fields", "finds", "key", "query", "watch")
+    __slots__ = (
+        "_by_reader",
+        "access",
+        "cohorts",
+        "comparisons",
+        "fields",
+        "finds",
+        "key",
+        "query",
+        "watch",
+    )
 
     def __init__(self, key: Hashable, admitted: Admitted) -> None:
         told = admitted.told
@@ -136,6 +147,7 @@ class Group:
         self.access = admitted.access
         self.query = all_of(told.where, admitted.access.condition)
         self.finds = predicate(self.query, class_name=told.class_name)
+        self.comparisons = comparisons(self.query)
         self.fields: frozenset[str] | None = (
             None if told.keys is None else fields_sent(path[0] for path in told.keys)
         )

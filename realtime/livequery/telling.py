@@ -7,7 +7,8 @@ same text behind a head of their own. Nothing waits here, and nothing asks the d
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from functools import cached_property
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 
@@ -15,6 +16,7 @@ from backend.principal import EVERYBODY
 from objects.changes import Change
 from objects.core.values import Json
 from objects.records import Record
+from realtime.core.effort import QUICK, extent
 from realtime.core.messages import event_body, only_which
 from realtime.core.outcome import Op, outcome, touches
 from realtime.livequery.subscriptions import Cohort, Group, Readers
@@ -23,6 +25,7 @@ Wire = dict[str, Json]
 Which = Literal["before", "after"]
 
 _encode: Final = msgspec.json.Encoder().encode
+_HEAD: Final = 16  # fields and elements of an object that aren't in its size, and more
 _HAS_ORIGINAL: Final = frozenset({"update", "enter", "leave"})
 
 
@@ -57,6 +60,20 @@ class Seen:
     def images(self) -> list[Wire]:
         """The images that there are."""
         return [image for image in (self.before, self.after) if image is not None]
+
+    def effort(self, group: Group) -> int:
+        """What it takes to match it with a group (``realtime.core.effort``); at most that."""
+        upper = group.comparisons * self._size
+        return upper if upper <= QUICK else group.comparisons * self._extent
+
+    @cached_property
+    def _size(self) -> int:
+        records = (self.change.before, self.change.after)
+        return sum(_HEAD + record.size for record in records if record is not None)
+
+    @cached_property
+    def _extent(self) -> int:
+        return sum(map(extent, self.images))
 
     def image(self, which: Which) -> Wire:
         """An image that is there."""
@@ -116,13 +133,24 @@ def _readers(record: Record | None) -> Readers:
     return None if ids is None or EVERYBODY in ids else frozenset(ids)
 
 
-def tellings(seen: Seen, group: Group) -> list[Telling]:
-    """What a change is to the subscriptions of a group."""
+class Matched(NamedTuple):
+    """What the images are to a group, whoever may read them."""
+
+    was_found: bool
+    is_found: bool
+    was_allowed: bool
+    is_allowed: bool
+    is_watched: bool
+
+
+def match(seen: Seen, group: Group) -> Matched | None:
+    """What a change is to a group; None if it is nothing to it. Reads nothing of a group that
+    changes, so a thread may do it."""
     before, after = seen.before, seen.after
     was_found = before is not None and group.finds(before)
     is_found = after is not None and group.finds(after)
     if not (was_found or is_found):
-        return []
+        return None
     # Only the image that isn't found has to be asked about.
     was_allowed = was_found or (before is not None and group.access.allows(before))
     is_allowed = is_found or (after is not None and group.access.allows(after))
@@ -132,6 +160,13 @@ def tellings(seen: Seen, group: Group) -> list[Telling]:
         or after is None
         or touches(group.watch, before, after)
     )
+    return Matched(was_found, is_found, was_allowed, is_allowed, is_watched)
+
+
+def tellings(seen: Seen, group: Group, matched: Matched) -> list[Telling]:
+    """What a change is to the subscriptions of a group."""
+    was_found, is_found, was_allowed, is_allowed, is_watched = matched
+    before, after = seen.before, seen.after
 
     def telling(reads_before: bool, reads_after: bool) -> Telling | None:
         op = outcome(

@@ -13,7 +13,7 @@ from backend.errors import ServiceError
 from objects.core.matching import predicate
 from objects.core.query_parser import parse_where
 from realtime.core.intervals import Intervals
-from realtime.core.subscription_index import MAX_GUARDS, SubscriptionIndex
+from realtime.core.subscription_index import MAX_GUARDS, MAX_LOOKED_AT, SubscriptionIndex
 
 
 def date(day: int) -> dict[str, str]:
@@ -218,3 +218,16 @@ def test_index_and_predicate_find_what_the_predicate_finds(asked, images):
     for image in images:
         expected = {number for number, query in queries.items() if predicate(query)(image)}
         assert expected <= set(index.candidates(image))
+
+
+def test_after_many_elements_whoever_asks_about_a_path_may_find_the_object():
+    index: SubscriptionIndex[str] = SubscriptionIndex()
+    for name, where in (
+        ("first", {"a": 1}),
+        ("second", {"b": 1}),
+        ("range", {"c": {"$gt": 5}}),
+    ):
+        index.add(name, parse_where(where))
+    assert index.candidates({"objectId": "o", "a": [0] * 1000, "b": 2, "c": 1}) == []
+    long = {"objectId": "o", "a": [0] * (MAX_LOOKED_AT + 1), "b": 2, "c": 1}
+    assert index.candidates(long) == ["second", "range"]

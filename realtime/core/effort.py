@@ -1,0 +1,59 @@
+"""What it takes to match an object, told before it is done.
+
+A comparison looks at every element of the lists at its path, so a query with many comparisons and
+an object with long lists take their product, at a few tenths of a microsecond each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from objects.core.query import (
+    AllOf,
+    AnyOf,
+    ContainsAllRegex,
+    NoneOf,
+    Query,
+    WithinPolygon,
+    walk,
+)
+
+QUICK: Final = 20_000
+"""So much, some milliseconds, may be done in the event loop."""
+MOST: Final = 5_000_000
+"""More, some seconds, isn't done at all."""
+
+_POINTS: Final = 100  # of a polygon, that take as long as a comparison
+_CHARACTERS: Final = 64  # of a text, that take as long as an element
+
+
+def comparisons(query: Query) -> int:
+    """How many comparisons the query makes with an element."""
+    return sum(_own(node) for node in walk(query))
+
+
+def _own(node: Query) -> int:
+    if isinstance(node, AllOf | AnyOf | NoneOf):
+        return 0
+    if isinstance(node, ContainsAllRegex):
+        return len(node.patterns)
+    if isinstance(node, WithinPolygon):
+        return 1 + len(node.points) // _POINTS
+    return 1
+
+
+def extent(image: Mapping[str, Any]) -> int:
+    """How many elements and fields an object has, at every depth; a long text counts as several."""
+    count = 0
+    open_values: list[Any] = [image]
+    while open_values:
+        value = open_values.pop()
+        count += 1
+        if type(value) is dict:
+            open_values += value.values()
+        elif type(value) is list:
+            open_values += value
+        elif type(value) is str:
+            count += len(value) // _CHARACTERS
+    return count

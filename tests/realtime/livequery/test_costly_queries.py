@@ -1,0 +1,93 @@
+"""Queries and objects that take long to match."""
+
+from __future__ import annotations
+
+import asyncio
+from time import monotonic
+
+import pytest
+
+from realtime.core.effort import MOST, QUICK
+from tests.realtime.livequery.desk import Desk
+from tests.rest import Api
+
+pytestmark = pytest.mark.django_db
+
+CONSTRAINTS = 100
+
+
+def costly(last: int) -> dict[str, object]:
+    """Finds an object with this number in its list, after it has looked for many others."""
+    return {"$or": [*({"list": -number - 1} for number in range(CONSTRAINTS - 1)), {"list": last}]}
+
+
+class Ticks:
+    """How long the event loop was held at the most, since this was made."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.longest = 0.0
+        self._last = monotonic()
+        self._desk = desk
+        self._task = desk.run(self._begun())
+
+    async def _begun(self) -> asyncio.Task[None]:
+        return asyncio.create_task(self._tick())
+
+    async def _tick(self) -> None:
+        while True:
+            now = monotonic()
+            self.longest = max(self.longest, now - self._last)
+            self._last = now
+            await asyncio.sleep(0.001)
+
+    async def _ended(self) -> None:
+        self._task.cancel()
+
+    def stop(self) -> float:
+        self._desk.run(self._ended())
+        return self.longest
+
+
+def test_what_takes_long_is_matched_beside_the_event_loop(desk: Desk, games: Api):
+    ann = desk.connect()
+    length = MOST // CONSTRAINTS - 100
+    assert length * CONSTRAINTS > 100 * QUICK
+    ann.subscribe(1, "Game", costly(length))
+    ticks, began = Ticks(desk), monotonic()
+    game = games.make("Game", list=[*range(1, length + 1)])
+    assert ann.told(1) == [("create", 1, game)]
+    took, longest = monotonic() - began, ticks.stop()
+    assert longest < took / 2
+
+
+def test_what_takes_too_long_is_ended_and_others_go_on(desk: Desk, games: Api):
+    ann, bob = desk.connect(), desk.connect()
+    ann.subscribe(1, "Game", costly(1))
+    ann.subscribe(2, "Game", {"score": 1})
+    bob.subscribe(1, "Game", {"list": 1})
+    game = games.make("Game", list=[1], score=1)
+    assert sorted(ann.told(2)) == [("create", 1, game), ("create", 2, game)]
+    assert bob.told(1) == [("create", 1, game)]
+    long = games.make("Game", list=[1] * (MOST // CONSTRAINTS + 1), score=1)
+    said = [ann.next(), ann.next()]
+    (error,) = (one for one in said if one["op"] == "error")
+    assert (error["code"], error["requestId"], error["reconnect"]) == (124, 1, False)
+    assert (
+        error["error"] == "The query has too many constraints for an object with such long lists."
+    )
+    (told,) = (one for one in said if one["op"] != "error")
+    assert (told["op"], told["requestId"], told["object"]["objectId"]) == ("create", 2, long)
+    assert bob.told(1) == [("create", 1, long)]
+    after = games.make("Game", list=[1], score=1)
+    assert ann.told(1) == [("create", 2, after)]
+
+
+def test_a_subscription_that_ends_while_it_is_matched_is_told_nothing(desk: Desk, games: Api):
+    ann, bob = desk.connect(), desk.connect()
+    length = MOST // CONSTRAINTS // 2
+    ann.subscribe(1, "Game", costly(length))
+    bob.subscribe(1, "Game", costly(length))
+    games.make("Game", list=[*range(1, length + 1)])
+    ann.leave()
+    assert bob.next("create")["requestId"] == 1
+    assert desk.status["subscriptions"] == 1
