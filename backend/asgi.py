@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
@@ -14,6 +15,7 @@ get_asgi_application()  # sets Django up before anything below is imported
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from django.urls import re_path  # noqa: E402
 
+from realtime.garbage import search_seldom  # noqa: E402
 from realtime.process import Process  # noqa: E402
 from realtime.routing import websocket_urlpatterns  # noqa: E402
 
@@ -29,11 +31,15 @@ async def no_such_socket(scope: dict[str, Any], receive: Receive, send: Send) ->
 
 async def lifespan(scope: dict[str, Any], receive: Receive, send: Send) -> None:
     """Begin and end what a realtime process has once."""
+    searching: asyncio.Task[None] | None = None
     while True:
         message = await receive()
         if message["type"] == "lifespan.startup":
             Process.current()
+            searching = asyncio.create_task(search_seldom())
         else:
+            if searching is not None:
+                searching.cancel()
             await Process.stop_current()
         await send({"type": f"{message['type']}.complete"})
         if message["type"] == "lifespan.shutdown":

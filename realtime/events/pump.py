@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 POLL: Final = 1.0  # seconds
 ROWS: Final = 500  # of a network, read at once
-_MESSAGES_BETWEEN: Final = 5_000  # until others have their turn in the event loop
+_MESSAGES_BETWEEN: Final = 100_000  # until others have their turn in the event loop
 
 log = get_logger("events")
 
