@@ -6,7 +6,6 @@ acknowledged when they are done, so a task whose worker dies is run again: tasks
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import warnings
@@ -22,6 +21,7 @@ from kombu.transport import redis as redis_transport
 from structlog.contextvars import bind_contextvars, clear_contextvars, get_contextvars
 
 from backend.current import Current, begin
+from backend.loaded import leave_out_loaded
 
 # Started by root on a bare machine, everything but the engines runs as root; JSON is all we accept.
 warnings.filterwarnings("ignore", category=SecurityWarning)
@@ -99,13 +99,9 @@ redis_transport.Transport.Channel = _Channel
 @signals.worker_process_init.connect
 @signals.worker_ready.connect
 def keep_what_is_there(**kwargs: Any) -> None:
-    """Leave the modules and classes that are loaded out of the search for garbage.
-
-    Reading a chain makes many objects in little time, which has everything searched again and
-    again: a tenth of a second each time, with nothing found.
-    """
-    gc.collect()
-    gc.freeze()
+    """Reading a chain makes many objects in little time, which would have everything searched for
+    garbage again and again."""
+    leave_out_loaded()
 
 
 class _Beat(Beat):

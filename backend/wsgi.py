@@ -10,9 +10,11 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backend.settings")
 _django = get_wsgi_application()
 
 from backend.api.edge import RestFirst  # noqa: E402 (needs Django's settings)
+from backend.loaded import leave_out_loaded  # noqa: E402
 
 application = RestFirst(_django)
 
 # Every view is imported now: a fault in one shows at the start, and no request waits for it.
 for urlconf in (None, "backend.api.urls"):
     get_resolver(urlconf)._populate()
+leave_out_loaded()

@@ -12,6 +12,8 @@ import asyncio
 import gc
 from typing import Final
 
+from backend.loaded import leave_out_loaded
+
 # New objects until the youngest are looked at, and how often they are until those are that were
 # kept: searches of some milliseconds at the most.
 _YOUNG: Final = 2_000
@@ -25,8 +27,7 @@ _LOOK: Final = 5.0  # seconds
 async def search_seldom(look: float = _LOOK) -> None:
     """Search for garbage as a process with many connections should, until cancelled. For the
     process that serves them: all of its threads are concerned."""
-    gc.collect()
-    gc.freeze()
+    leave_out_loaded()
     gc.set_threshold(_YOUNG, _MIDDLE, _NEVER)
     while True:
         await asyncio.sleep(look)
