@@ -7,13 +7,19 @@ aren't masked, so the same bytes serve all clients, and ``write`` hands them to 
 
 from __future__ import annotations
 
+import asyncio
 from time import monotonic
-from typing import Any, Final
+from typing import Any, ClassVar, Final
+from weakref import WeakKeyDictionary
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.exceptions import InvalidState
 from websockets.frames import Frame
 from websockets.http11 import Request
+
+from backend.logs import get_logger
+
+log = get_logger("sockets")
 
 EXTENSION: Final = "realtime.wire"
 _GOING_AWAY: Final = 1001
@@ -38,9 +44,45 @@ def text_frame(payload: bytes) -> bytes:
     return b"\x81\x7f" + size.to_bytes(8, "big") + payload
 
 
+class Outgoing:
+    """The connections that send something in this turn of an event loop."""
+
+    _of_loops: ClassVar[WeakKeyDictionary[asyncio.AbstractEventLoop, Outgoing]] = (
+        WeakKeyDictionary()
+    )
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._wires: list[Wire] = []
+
+    @classmethod
+    def of(cls, loop: asyncio.AbstractEventLoop) -> Outgoing:
+        """The only one of a loop."""
+        found = cls._of_loops.get(loop)
+        if found is None:
+            found = cls._of_loops[loop] = cls(loop)
+        return found
+
+    def add(self, wire: Wire) -> None:
+        """Have it flushed at the end of the turn. One call for all is cheaper than one for each."""
+        if not self._wires:
+            self._loop.call_soon(self._flush)
+        self._wires.append(wire)
+
+    def _flush(self) -> None:
+        wires, self._wires = self._wires, []
+        for wire in wires:
+            try:
+                wire.flush()
+            except Exception as error:
+                log.error("nothing can be sent on a connection", exc_info=error)
+                wire.transport.abort()
+
+
 class Wire(WebSocketsSansIOProtocol):
     """One connection. What is called from outside is called in the event loop and never waits."""
 
+    _outgoing: Outgoing
     _pings = 0
     _pings_since = 0.0
     # The frames of this turn of the event loop, and their bytes.
@@ -50,26 +92,23 @@ class Wire(WebSocketsSansIOProtocol):
     # -- for the application ----------------------------------------------------------------
 
     def text(self, payload: bytes) -> int:
-        """Send a text; returns the bytes that wait for the client after that."""
-        return self.write(text_frame(payload))
-
-    def write(self, frames: bytes) -> int:
-        """Send whole frames; returns the bytes that wait for the client after that.
+        """Send a text; returns the bytes that wait for the client after that.
 
         What is sent in one turn of the event loop goes out together, since a system call costs
         more than everything else about a frame."""
         if self.close_sent or self.disconnected or self.transport.is_closing():
             return 0
+        frame = text_frame(payload)
         if self._unsent is None:
-            self._unsent = [frames]
-            self._unsent_size = len(frames)
-            self.loop.call_soon(self.flush)
+            self._unsent = [frame]
+            self._unsent_size = len(frame)
+            self._outgoing.add(self)
         else:
-            self._unsent.append(frames)
-            self._unsent_size += len(frames)
+            self._unsent.append(frame)
+            self._unsent_size += len(frame)
             if self._unsent_size > _TOGETHER:
                 self.flush()
-        return self.waiting()
+        return self._unsent_size + int(self.transport.get_write_buffer_size())
 
     def flush(self) -> None:
         """Hand to the transport what was sent in this turn."""
@@ -114,6 +153,7 @@ class Wire(WebSocketsSansIOProtocol):
         if self.conn.handshake_exc is None and hasattr(self, "scope"):
             extensions: dict[str, Any] = self.scope["extensions"]
             extensions[EXTENSION] = self
+            self._outgoing = Outgoing.of(self.loop)
 
     async def send(self, message: Any) -> None:
         await super().send(message)

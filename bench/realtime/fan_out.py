@@ -17,7 +17,7 @@ from typing import Any
 
 from channels.consumer import AsyncConsumer
 
-from realtime.wire import EXTENSION, text_frame
+from realtime.wire import EXTENSION
 
 CLIENTS = int(os.environ.get("CLIENTS", "1"))
 RATE = int(os.environ.get("RATE", "50"))
@@ -92,9 +92,9 @@ async def pump() -> None:
         now = f"{time.monotonic_ns() // 1000:016d}"
         frame = f'{{"t":"{now}","data":"{PADDING}"}}'
         if WRITER == "wire":
-            encoded = text_frame(frame.encode())
+            payload = frame.encode()
             for listening in Listening.everybody:
-                listening.wire.write(encoded)
+                listening.wire.text(payload)
             continue
         for listening in list(Listening.everybody):
             listening.enqueue(frame)

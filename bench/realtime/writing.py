@@ -58,9 +58,13 @@ def body(number: int) -> str:
 
 
 def make_class(target: Target) -> None:
-    """The class, and the certainty that every process knows it."""
+    """The class, empty, and the certainty that every process knows it."""
     with target.master() as master:
-        master.send("POST", f"/schemas/{CLASS}", {"className": CLASS, "fields": FIELDS})
+        status, _ = master.attempt("GET", f"{target.mount}/schemas/{CLASS}", None)
+        if status == 200:  # of the round before
+            master.send("DELETE", f"/purge/{CLASS}", None)
+        else:
+            master.send("POST", f"/schemas/{CLASS}", {"className": CLASS, "fields": FIELDS})
     known = 0
     until = time.monotonic() + 10
     while known < 20:
