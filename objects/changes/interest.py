@@ -33,6 +33,14 @@ ON CONFLICT (class_name) DO UPDATE SET
 RETURNING class_name, since::text
 """
 
+# One after another, so that readers don't wait for each other in circles.
+_ASK = """
+WITH theirs AS MATERIALIZED (
+    SELECT class_name FROM objects_interest WHERE class_name = ANY(%s::text[]) AND asleep <> %s
+    ORDER BY class_name FOR UPDATE)
+UPDATE objects_interest i SET asleep = %s FROM theirs WHERE i.class_name = theirs.class_name
+"""
+
 # Those that may have written without having been captured: they hold a lock that writers take, and
 # began before the class was wanted (a second for the commit of that). A class that isn't there has
 # a name that whoever makes it holds.
@@ -56,6 +64,16 @@ def prolong(class_names: Collection[str]) -> dict[str, str]:
     """Want these classes for ``WANTED_FOR`` seconds from now; since when each has been, as text."""
     rows = fetch(_PROLONG, (sorted(class_names),), prepare=True)
     return {row[0]: row[1] for row in rows}
+
+
+def ask(class_names: Collection[str]) -> None:
+    """Have those who change one of these classes notify readers, since one of them sleeps."""
+    fetch(_ASK, ([*class_names], True, True), prepare=True)
+
+
+def ask_no_more(class_names: Collection[str]) -> None:
+    """Readers look by themselves."""
+    fetch(_ASK, ([*class_names], False, False), prepare=True)
 
 
 def writers_left(since: Mapping[str, str]) -> set[str]:

@@ -35,11 +35,13 @@ _LOOK = """
 SELECT pg_current_snapshot()::text,
     COALESCE((SELECT version FROM objects_role_version WHERE id = 1), 0),
     COALESCE((SELECT generation FROM objects_change_trim WHERE id = 1), 0),
-    (SELECT count(*) FROM unnest(%s::text[], %s::timestamptz[]) AS w(name, since)
-     JOIN objects_interest i ON i.class_name = w.name AND i.since = w.since
-     WHERE i.until > clock_timestamp()),
-    n.txid, n.seq, n.name, n.is_generic, n.size
-FROM (SELECT) AS one LEFT JOIN (
+    w.in_force, w.asleep, n.txid, n.seq, n.name, n.is_generic, n.size
+FROM (
+    SELECT count(*) AS in_force, string_agg(i.class_name, ',') FILTER (WHERE i.asleep) AS asleep
+    FROM unnest(%s::text[], %s::timestamptz[]) AS w(name, since)
+    JOIN objects_interest i ON i.class_name = w.name AND i.since = w.since
+    WHERE i.until > clock_timestamp()
+) AS w LEFT JOIN (
     SELECT h.txid, h.seq, COALESCE(h.class_name, c.name) AS name, h.class_id IS NOT NULL AS
         is_generic, h.size
     FROM (SELECT * FROM objects_change WHERE txid >= %s::xid8
@@ -50,9 +52,6 @@ FROM (SELECT) AS one LEFT JOIN (
 ) n ON true ORDER BY n.name = '_Session' DESC, n.seq
 LIMIT %s
 """
-_ASK: Final = "SELECT setval('objects_change_asleep', 1, %s)"
-_ASK_FIRST: Final = "SELECT setval('objects_change_asleep', 1, true), pg_current_xact_id()"
-
 
 # Statements are planned once, perhaps while the tables are empty, and the plan has to be right when
 # they aren't: along the indexes. Planning each time costs ten times what reading does, and
@@ -124,7 +123,8 @@ class Reader:
         self._writers: set[str] = set()
         self._changed_at = time.monotonic()
         self._asked_at: float | None = None
-        self._asked_in = 0  # the transaction that asked
+        self._asked_by = 0  # the first transaction that has been asked from its beginning
+        self._asleep: set[str] = set()  # classes whose writers notify
 
     def want(self, class_names: Collection[str]) -> None:
         """Capture the changes of these classes, which need not be there yet.
@@ -147,6 +147,7 @@ class Reader:
             self._unnamed.pop(name, None)
         self._since |= found
         if new:
+            self._asked_at = None
             self._writers |= interest.writers_left(new)
 
     def read(self) -> Batch:
@@ -158,7 +159,7 @@ class Reader:
         changes = self._next_changes()
         if changes:
             self._changed_at = time.monotonic()
-            self._be_awake()
+            self._be_awake(changes)
         gap, self._gap = self._gap, False
         return Batch(changes, self._role_version, gap)
 
@@ -167,18 +168,19 @@ class Reader:
         is a notification on ``CHANNEL`` before.
 
         Zero means at once. Writers are asked to notify only when it has been quiet for a moment,
-        since notifications make them commit one after another.
+        and no longer than until they do, since notifications make them commit one after another.
         """
         now = time.monotonic()
         if now - self._changed_at < _QUIET:
             return _SHORT
+        # Again, for another reader may have woken up.
+        interest.ask(self._since)
         if self._asked_at is None:
-            self._asked_in = int(fetch(_ASK_FIRST, (), prepare=True)[0][1])
+            rows = fetch("SELECT pg_current_snapshot()::text", (), prepare=True)
+            self._asked_by = _Snapshot.of(rows[0][0]).end
             self._asked_at = now
             return 0
-        # Again, for another reader may have woken up.
-        fetch(_ASK, (True,), prepare=True)
-        if self._begin().begin > self._asked_in:
+        if self._begin().begin >= self._asked_by:
             return _LONG
         # Somebody who had written before they were asked is not committed yet.
         return min(max(_SHORT, (now - self._asked_at) / 2), _LONG)
@@ -212,7 +214,8 @@ class Reader:
         rows = fetch(
             _LOOK, (names, since, seen.end, [*seen.running], names, _MOST_PLACES + 1), prepare=True
         )
-        snapshot, self._role_version, generation, in_force = rows[0][:4]
+        snapshot, self._role_version, generation, in_force, asleep = rows[0][:5]
+        self._asleep = set(asleep.split(",")) if asleep else set()
         if int(in_force) < len(names):
             # It ran out, or the server has crashed. Prolonging makes the rows that are gone.
             self._gap = True
@@ -225,9 +228,9 @@ class Reader:
             self._gap = True
         else:
             self._waiting.extend(
-                Place(row[4], int(row[5]), row[6], row[7] == "t", int(row[8]))
+                Place(row[5], int(row[6]), row[7], row[8] == "t", int(row[9]))
                 for row in rows
-                if row[4] is not None
+                if row[5] is not None
             )
         self._seen = _Snapshot.of(snapshot)
 
@@ -272,7 +275,12 @@ class Reader:
                 self._gap |= now - self._named[name] >= interest.WANTED_FOR
                 del self._since[name], self._named[name], self._unnamed[name]
 
-    def _be_awake(self) -> None:
-        if self._asked_at is not None:
-            fetch(_ASK, (False,), prepare=True)
-            self._asked_at = None
+    def _be_awake(self, changes: Collection[Change]) -> None:
+        """Have those who change these classes notify no more, whoever has asked them to: a reader
+        that ended in its sleep would be waited for as long as the class is wanted."""
+        self._asked_at = None
+        if self._asleep:
+            named = self._asleep.intersection(change.table.class_name for change in changes)
+            if named:
+                interest.ask_no_more(named)
+                self._asleep -= named

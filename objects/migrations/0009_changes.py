@@ -10,7 +10,9 @@ TABLES = """
 CREATE UNLOGGED TABLE objects_interest (
     class_name text PRIMARY KEY,
     since timestamptz NOT NULL,
-    until timestamptz NOT NULL
+    until timestamptz NOT NULL,
+    -- A reader sleeps, and wants to be told when the class changes.
+    asleep boolean NOT NULL DEFAULT false
 );
 
 CREATE UNLOGGED TABLE objects_change (
@@ -36,25 +38,22 @@ CREATE UNLOGGED TABLE objects_change_trim (
     mark pg_snapshot NOT NULL,
     marked_at timestamptz NOT NULL
 );
-
--- Called: a reader sleeps. Everybody sees that at once, whatever transaction it is in.
-CREATE UNLOGGED SEQUENCE objects_change_asleep;
 """
 
-# Each statement of a trigger's function has a snapshot of its own, so interest counts from the
-# moment that it is committed, also in transactions that began before. Every write of one object
+# Each statement of a trigger's function has a snapshot of its own, so interest and sleep count from
+# the moment that they are committed, also in transactions that began before. Every write of one object
 # waits for the first one: a join or another statement in it costs as much as the rest.
 FUNCTIONS = """
 CREATE FUNCTION objects_change_of_row() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     before jsonb;
     after jsonb;
+    tells boolean;
 BEGIN
-    IF NOT EXISTS (
-        SELECT FROM objects_interest i
-        WHERE i.until > statement_timestamp() AND i.class_name = (
-            SELECT c.name FROM objects_class c WHERE c.id = COALESCE(NEW.class_id, OLD.class_id))
-    ) THEN
+    SELECT i.asleep INTO tells FROM objects_interest i
+    WHERE i.until > statement_timestamp() AND i.class_name = (
+        SELECT c.name FROM objects_class c WHERE c.id = COALESCE(NEW.class_id, OLD.class_id));
+    IF tells IS NULL THEN
         RETURN NULL;
     END IF;
     before := to_jsonb(OLD);
@@ -62,7 +61,7 @@ BEGIN
     INSERT INTO objects_change (class_id, object_id, before, after, size)
     VALUES (COALESCE(NEW.class_id, OLD.class_id), COALESCE(NEW.object_id, OLD.object_id), before,
             after, COALESCE(pg_column_size(before), 0) + COALESCE(pg_column_size(after), 0));
-    IF pg_sequence_last_value('objects_change_asleep') IS NOT NULL THEN
+    IF tells THEN
         PERFORM pg_notify('objects_change', '');
     END IF;
     RETURN NULL;
@@ -72,11 +71,11 @@ END $$;
 CREATE FUNCTION objects_change_of_statement() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     shown text := TG_ARGV[1];
+    tells boolean;
 BEGIN
-    IF NOT EXISTS (
-        SELECT FROM objects_interest i
-        WHERE i.class_name = TG_ARGV[0] AND i.until > statement_timestamp()
-    ) THEN
+    SELECT i.asleep INTO tells FROM objects_interest i
+    WHERE i.class_name = TG_ARGV[0] AND i.until > statement_timestamp();
+    IF tells IS NULL THEN
         RETURN NULL;
     END IF;
     IF TG_OP = 'INSERT' THEN
@@ -106,7 +105,7 @@ BEGIN
         ) c
         WHERE c.before IS NOT NULL OR c.after IS NOT NULL;
     END IF;
-    IF FOUND AND pg_sequence_last_value('objects_change_asleep') IS NOT NULL THEN
+    IF FOUND AND tells THEN
         PERFORM pg_notify('objects_change', '');
     END IF;
     RETURN NULL;
@@ -124,7 +123,6 @@ CREATE TRIGGER objects_change AFTER INSERT OR UPDATE OR DELETE ON objects_object
 UNDO = """
 DROP FUNCTION objects_change_of_row() CASCADE;
 DROP FUNCTION objects_change_of_statement() CASCADE;
-DROP SEQUENCE objects_change_asleep;
 DROP TABLE objects_change_trim;
 DROP TABLE objects_change;
 DROP TABLE objects_interest;

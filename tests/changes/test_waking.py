@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import psycopg
 
 from objects.changes import Reader
-from tests.changes.beside import sql, uncommitted
+from tests.changes.beside import uncommitted
 from tests.changes.told import Watch, everything
 from tests.other_process import database_url
 from tests.rest import Api
@@ -29,8 +29,6 @@ def asleep(reader: Reader) -> None:
 
 def test_writers_notify_only_while_a_reader_sleeps(watch: Watch, master: Api) -> None:
     reader = watch("Game")
-    # Whoever read here before may have ended in its sleep.
-    sql("SELECT setval('objects_change_asleep', 1, false)")
     with listening() as notified:
         master.make("Game")
         assert notified(0.05) == 0
@@ -57,4 +55,44 @@ def test_who_had_written_before_a_reader_fell_asleep_is_looked_for_sooner(
         everything(reader)
         assert 0 < reader.sleep() < 0.5
         commit()
+    assert len(everything(reader)) == 1
+
+
+def test_a_reader_that_ended_in_its_sleep_is_not_notified_for_long(
+    watch: Watch, master: Api
+) -> None:
+    ended = watch("Game")
+    asleep(ended)
+    reader = watch("Game")
+    with listening() as notified:
+        master.make("Game")
+        assert notified(10) == 1
+        assert len(everything(reader)) == 1
+        master.make("Game")
+        assert notified(0.05) == 0
+
+
+def test_a_reader_that_sleeps_has_only_writers_of_its_classes_notify(
+    watch: Watch, master: Api
+) -> None:
+    busy, quiet = watch("Game"), watch("Other")
+    asleep(quiet)
+    with listening() as notified:
+        master.make("Game")
+        assert notified(0.05) == 0
+        assert len(everything(busy)) == 1
+        master.make("Other")
+        assert notified(10) == 1
+
+
+def test_a_class_that_is_wanted_by_a_sleeping_reader_is_asked_for_as_well(
+    watch: Watch, master: Api
+) -> None:
+    reader = watch("Game")
+    asleep(reader)
+    reader.want(["Game", "Other"])
+    asleep(reader)
+    with listening() as notified:
+        master.make("Other")
+        assert notified(10) == 1
     assert len(everything(reader)) == 1
