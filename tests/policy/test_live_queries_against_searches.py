@@ -6,7 +6,7 @@ Random objects, access lists, permissions, roles and questions; what is expected
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -46,6 +46,7 @@ class Caller:
         self.may_search = api.get("/classes/Doc").status == 200
         self.seen: dict[int, Seen] = {number: {} for number in QUESTIONS}
         self.expected: list[dict[str, Any]] = []
+        self.told: list[dict[str, Any]] = []
         if self.may_search:
             self.seen = self.search()
 
@@ -96,6 +97,13 @@ def random_fields(chance: random.Random) -> dict[str, Any]:
     }
 
 
+def hear_of_everything(master: Api, callers: Iterable[Caller], name: str) -> None:
+    """Wait until everybody has been told of what was changed until now."""
+    master.make("Last", name=name)
+    for caller in callers:
+        caller.told += caller.socket.until(name)
+
+
 MORE = [pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 12)]
 
 
@@ -121,8 +129,11 @@ def test_what_is_told_is_what_searches_show(people, realtime, seed):
             assert (answer["op"] == "subscribed") == caller.may_search, (name, answer)
     (inner,) = master.results("_Role", where={"name": "Inner"})
     is_member = True
-    for _ in range(STEPS):
+    for step in range(STEPS):
         kind = chance.choice(["create", "update", "update", "update", "delete", "protect", "role"])
+        if kind in ("protect", "role"):
+            # What is told of a change is shown under the rights of the moment in which it is told.
+            hear_of_everything(master, callers.values(), f"step {step}")
         if kind == "protect":
             permissions["protectedFields"] = GROUPS[chance.choice(sorted(GROUPS))][0]
             master.put("/schemas/Doc", {"classLevelPermissions": permissions})
@@ -152,10 +163,10 @@ def test_what_is_told_is_what_searches_show(people, realtime, seed):
             docs.remove(doc)
         for caller in callers.values():
             caller.look(doc, kind)
-    master.make("Last", name="last")
+    hear_of_everything(master, callers.values(), "last")
     told = 0
     for name, caller in callers.items():
-        messages = caller.socket.until("last")
+        messages = caller.told
         for message in messages:
             del message["clientId"]
         messages.sort(key=lambda one: one["requestId"])
