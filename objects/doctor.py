@@ -9,6 +9,7 @@ from django.template.defaultfilters import filesizeformat
 from backend.conf import service_settings
 from backend.doctor.registry import DATABASE, Finding, check, fail, ok, warn
 from objects import indexes, maintenance, registry
+from objects.changes import capture
 from objects.database import fetch
 from objects.files import storage
 from objects.reencryption import unreadable
@@ -35,6 +36,20 @@ def declared_indexes() -> Iterator[Finding]:
         )
     else:
         yield ok(f"all of {len(tables)} classes are there")
+
+
+@check("captured changes", needs=_NEEDS, seconds=10)
+def captured_changes() -> Iterator[Finding]:
+    """Whether live queries hear of every class."""
+    tables = capture.not_captured()
+    if tables:
+        yield fail(
+            f"Live queries don't hear of changes in {len(tables)} tables, first {tables[0]}.",
+            "Enable the trigger objects_change on objects_object and its partitions; manage.py "
+            "prepare makes those of models.",
+        )
+    else:
+        yield ok("every table has its triggers")
 
 
 @check("maintenance mode", needs=_NEEDS)

@@ -31,6 +31,18 @@ AND NOT EXISTS (
     AND strpos(pg_get_triggerdef(t.oid), '_of_statement(' || g.arguments || ')') > 0)
 """
 
+_NOT_CAPTURED = """
+SELECT r.relation::text
+FROM (SELECT 'objects_object'::regclass AS relation
+      UNION ALL
+      SELECT inhrelid::regclass FROM pg_inherits WHERE inhparent = 'objects_object'::regclass) r
+WHERE NOT EXISTS (
+    SELECT FROM pg_trigger t
+    WHERE t.tgrelid = r.relation AND t.tgfoid = 'objects_change_of_row'::regproc
+    AND t.tgenabled IN ('O', 'A'))
+ORDER BY 1
+"""
+
 log = get_logger("changes")
 
 
@@ -40,13 +52,8 @@ def install(**_: Any) -> None:
     After migrations, and whenever the service is prepared: a deployment may offer a model that has
     its table already. Tables that aren't there yet are left out.
     """
-    classes = registry.model_storage()
-    arguments = [_arguments(name, shown_if) for name, (_, shown_if) in classes.items()]
-    relations = [relation for relation, _ in classes.values()]
     with transaction.atomic():
-        for class_name, relation, event, given in fetch(
-            _MISSING, ([*classes], relations, arguments, [*_ROWS]), prepare=False
-        ):
+        for class_name, relation, event, given in _missing_of_models():
             fetch(
                 f"CREATE OR REPLACE TRIGGER objects_change_{event} AFTER {event} ON {relation}"
                 f" REFERENCING {_ROWS[event]} FOR EACH STATEMENT"
@@ -55,6 +62,19 @@ def install(**_: Any) -> None:
                 prepare=False,
             )
             log.debug("changes are captured", class_name=class_name, statement=event)
+
+
+def not_captured() -> list[str]:
+    """The tables of objects whose changes no trigger captures: live queries don't hear of them."""
+    generic = [relation for (relation,) in fetch(_NOT_CAPTURED, (), prepare=False)]
+    return generic + sorted({relation for _, relation, _, _ in _missing_of_models()})
+
+
+def _missing_of_models() -> list[Any]:
+    classes = registry.model_storage()
+    arguments = [_arguments(name, shown_if) for name, (_, shown_if) in classes.items()]
+    relations = [relation for relation, _ in classes.values()]
+    return [*fetch(_MISSING, ([*classes], relations, arguments, [*_ROWS]), prepare=False)]
 
 
 def _arguments(class_name: str, shown_if: str | None) -> str:

@@ -199,6 +199,24 @@ def test_a_missing_index_is_told(db):
     assert findings("indexes")[0][2] == "manage.py build_indexes"
 
 
+def test_tables_that_live_queries_hear_nothing_of_are_told(db):
+    from backend.principal import MASTER
+    from objects import classes, registry
+    from objects.database import fetch
+
+    classes.create(MASTER, "Game", {})
+    assert levels("captured changes") == {"ok"}
+    table = registry.find("Game").storage
+    fetch(f"ALTER TABLE {table} DISABLE TRIGGER objects_change", (), prepare=False)
+    ((level, said, advice),) = findings("captured changes")
+    assert level == "fail"
+    assert f"1 tables, first {table.strip(chr(34))}" in said
+    assert "objects_change" in advice
+    fetch("DROP TRIGGER objects_change_update ON objects_session", (), prepare=False)
+    ((_, said, _),) = findings("captured changes")
+    assert "2 tables" in said
+
+
 def test_processes_that_are_silent_are_told(alive):
     assert levels("processes") == {"ok"}
     alive.set("heartbeat:beat", repr(time.time() - 100))
