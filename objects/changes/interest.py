@@ -45,7 +45,7 @@ UPDATE objects_interest i SET asleep = %s FROM theirs WHERE i.class_name = their
 # began before the class was wanted (a second for the commit of that). A class that isn't there has
 # a name that whoever makes it holds.
 _WRITERS = """
-SELECT DISTINCT l.virtualtransaction
+SELECT DISTINCT w.name, l.virtualtransaction
 FROM unnest(%s::text[], %s::text[], %s::timestamptz[]) AS w(name, relation, since)
 CROSS JOIN LATERAL (SELECT hashtextextended('class:' || w.name, 0) AS key) k
 JOIN pg_locks l ON l.locktype = 'relation' AND l.relation = to_regclass(w.relation)
@@ -76,10 +76,14 @@ def ask_no_more(class_names: Collection[str]) -> None:
     fetch(_ASK, ([*class_names], False, False), prepare=True)
 
 
-def writers_left(since: Mapping[str, str]) -> set[str]:
+Writer = tuple[str, str]
+"""A class, and the id of a transaction that may have written to it without being captured."""
+
+
+def writers_left(since: Mapping[str, str]) -> set[Writer]:
     """Wait for those who began to write to these classes before they were wanted.
 
-    Returns those that take their time (ids of transactions, for ``ended``).
+    Returns those that take their time, for ``ended``.
     """
     end = time.monotonic() + _PATIENCE
     places = [
@@ -87,21 +91,22 @@ def writers_left(since: Mapping[str, str]) -> set[str]:
         for name, began in since.items()
     ]
     columns = [[*column] for column in zip(*places, strict=True)]
-    left: set[str] | None = None
+    left: set[Writer] | None = None
     while True:
         rows = fetch(_WRITERS, columns, prepare=False)
-        found = {row[0] for row in rows}
+        found = {(row[0], row[1]) for row in rows}
         left = found if left is None else left & found
         if not left or time.monotonic() >= end:
             return left
         time.sleep(_POLL)
 
 
-def ended(writers: set[str]) -> set[str]:
-    """Those of these transactions that are over."""
+def ended(writers: set[Writer]) -> set[Writer]:
+    """Those of them that are over."""
     rows = fetch(
         "SELECT DISTINCT virtualtransaction FROM pg_locks WHERE virtualtransaction = ANY(%s)",
-        ([*writers],),
+        ([*{transaction for _, transaction in writers}],),
         prepare=True,
     )
-    return writers - {row[0] for row in rows}
+    running = {row[0] for row in rows}
+    return {one for one in writers if one[1] not in running}

@@ -37,7 +37,8 @@ SELECT pg_current_snapshot()::text,
     COALESCE((SELECT generation FROM objects_change_trim WHERE id = 1), 0),
     w.in_force, w.asleep, n.txid, n.seq, n.name, n.is_generic, n.size
 FROM (
-    SELECT count(*) AS in_force, string_agg(i.class_name, ',') FILTER (WHERE i.asleep) AS asleep
+    SELECT string_agg(i.class_name, ',') AS in_force,
+        string_agg(i.class_name, ',') FILTER (WHERE i.asleep) AS asleep
     FROM unnest(%s::text[], %s::timestamptz[]) AS w(name, since)
     JOIN objects_interest i ON i.class_name = w.name AND i.since = w.since
     WHERE i.until > clock_timestamp()
@@ -70,13 +71,13 @@ class Batch:
     Changes of one object are in the order of their commits, each beginning with what the one
     before ended with, unless there was a gap. Of much that is read in several batches, sessions
     come first: who was shown objects by one must not be shown what was committed after its end.
-    ``role_version`` is the version of the roles that ``users.roles.held_by`` takes. ``gap`` says
-    that changes before these ones may be missing.
+    ``role_version`` is the version of the roles that ``users.roles.held_by`` takes. ``gap`` are the
+    classes of which changes before these ones may be missing.
     """
 
     changes: list[Change]
     role_version: str
-    gap: bool
+    gap: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +114,14 @@ class Reader:
         self._seen: _Snapshot | None = None
         self._generation = 0
         self._role_version = "0"
-        self._gap = False
+        self._gap: set[str] = set()
         self._waiting: deque[Place] = deque()
         # Of each class: since when it has been captured, when it was named last, and when it was
         # left out first after that.
         self._since: dict[str, str] = {}
         self._named: dict[str, float] = {}
         self._unnamed: dict[str, float] = {}
-        self._writers: set[str] = set()
+        self._writers: set[interest.Writer] = set()
         self._changed_at = time.monotonic()
         self._asked_at: float | None = None
         self._asked_by = 0  # the first transaction that has been asked from its beginning
@@ -141,7 +142,8 @@ class Reader:
         new = {}
         for name, since in found.items():
             if self._since.get(name) != since:
-                self._gap |= name in self._since
+                if name in self._since:
+                    self._gap.add(name)
                 new[name] = since
             self._named[name] = now
             self._unnamed.pop(name, None)
@@ -160,8 +162,8 @@ class Reader:
         if changes:
             self._changed_at = time.monotonic()
             self._be_awake(changes)
-        gap, self._gap = self._gap, False
-        return Batch(changes, self._role_version, gap)
+        gap, self._gap = self._gap, set()
+        return Batch(changes, self._role_version, frozenset(gap))
 
     def sleep(self) -> float:
         """After a reading without changes: how many seconds to wait for the next one, unless there
@@ -215,17 +217,19 @@ class Reader:
             _LOOK, (names, since, seen.end, [*seen.running], names, _MOST_PLACES + 1), prepare=True
         )
         snapshot, self._role_version, generation, in_force, asleep = rows[0][:5]
-        self._asleep = set(asleep.split(",")) if asleep else set()
-        if int(in_force) < len(names):
-            # It ran out, or the server has crashed. Prolonging makes the rows that are gone.
-            self._gap = True
+        self._asleep = _names(asleep)
+        ran_out = self._since.keys() - _names(in_force)
+        if ran_out:
+            # Or the server has crashed. Prolonging makes the rows that are gone.
+            self._gap |= ran_out
             self._since = interest.prolong(names)
             self._writers |= interest.writers_left(self._since)
-        self._gap |= int(generation) >= self._generation + 2
+        if int(generation) >= self._generation + 2:
+            self._gap.update(names)
         self._generation = int(generation)
-        self._gap |= self._have_writers_ended()
+        self._note_writers_that_ended()
         if len(rows) > _MOST_PLACES:
-            self._gap = True
+            self._gap.update(names)
         else:
             self._waiting.extend(
                 Place(row[5], int(row[6]), row[7], row[8] == "t", int(row[9]))
@@ -234,10 +238,11 @@ class Reader:
             )
         self._seen = _Snapshot.of(snapshot)
 
-    def _have_writers_ended(self) -> bool:
-        ended = interest.ended(self._writers) if self._writers else set()
-        self._writers -= ended
-        return bool(ended)
+    def _note_writers_that_ended(self) -> None:
+        if self._writers:
+            ended = interest.ended(self._writers)
+            self._writers -= ended
+            self._gap.update(name for name, _ in ended)
 
     def _next_changes(self) -> list[Change]:
         changes: list[Change] = []
@@ -247,7 +252,7 @@ class Reader:
             found = changes_at(places)
             if found is None:
                 # Trimmed meanwhile.
-                self._gap = True
+                self._gap.update(place.class_name for place in self._waiting)
                 self._waiting.clear()
                 break
             changes = [one for _, one in sorted(found.items()) if one is not None]
@@ -272,7 +277,8 @@ class Reader:
             first = self._unnamed.setdefault(name, now)
             # Once alone would be too early: it may be a call for new ones.
             if now - first > _LEFT_OUT:
-                self._gap |= now - self._named[name] >= interest.WANTED_FOR
+                if now - self._named[name] >= interest.WANTED_FOR:
+                    self._gap.add(name)
                 del self._since[name], self._named[name], self._unnamed[name]
 
     def _be_awake(self, changes: Collection[Change]) -> None:
@@ -284,3 +290,8 @@ class Reader:
             if named:
                 interest.ask_no_more(named)
                 self._asleep -= named
+
+
+def _names(text: str | None) -> set[str]:
+    """Names of classes, which have no comma."""
+    return set(text.split(",")) if text else set()

@@ -22,7 +22,7 @@ from realtime.livequery.afterwards import Afterwards, Happened
 from realtime.livequery.classes import LiveClass
 from realtime.livequery.events import Counts, is_told
 from realtime.livequery.feed import RETRY, Feed
-from realtime.livequery.identities import Followed, Identities, Identity
+from realtime.livequery.identities import SESSIONS, Followed, Identities, Identity
 from realtime.livequery.renewing import Renewed, renewed
 from realtime.livequery.subscriptions import Client, Group, Subscription, is_too_large
 from realtime.livequery.telling import Seen, Telling, match, tellings
@@ -32,7 +32,6 @@ from realtime.threads import Threads
 _SLICE: Final = 0.01
 """Seconds for which changes are told before others have their turn in the event loop."""
 _TOO_COSTLY: Final = "The query has too many constraints for an object with such long lists."
-_SESSIONS: Final = "_Session"
 _SESSION_ENDED: Final = 209
 
 log = get_logger("livequery")
@@ -87,7 +86,8 @@ class LiveQueries:
     async def run(self) -> None:
         """Tell changes until cancelled."""
         # If this isn't the first time, something may have been missed.
-        self._send_away()
+        for client in list(self._clients):
+            self._send_away(client)
         self._feed = feed = Feed(self._identities, self.tell)
         self._captured = frozenset()
         unlisten = self._process.listener.subscribe(Reader.CHANNEL, lambda _payload: feed.wake())
@@ -147,11 +147,11 @@ class LiveQueries:
     async def prove(self, token: str) -> Identity:
         """The bearer of a session token, to be released. Raises ``InvalidSessionToken``."""
         # What ends a session while it is proven has to be noticed.
-        await self.capture(_SESSIONS)
+        await self.capture(SESSIONS)
         try:
             return await self.in_thread(lambda: self._identities.prove(token))
         finally:
-            self.captured(_SESSIONS)
+            self.captured(SESSIONS)
 
     def release(self, identity: Identity | None) -> None:
         """An identity that was proven is used no more."""
@@ -219,7 +219,7 @@ class LiveQueries:
     def _wanted(self) -> frozenset[str]:
         names = {*self._classes, *self._coming}
         if len(self._identities):
-            names.add(_SESSIONS)
+            names.add(SESSIONS)
         return frozenset(names)
 
     def _let_go(self) -> None:
@@ -232,9 +232,9 @@ class LiveQueries:
 
     async def tell(self, batch: Batch, followed: Followed) -> None:
         """Tell subscribers of a reading, and of what it has done to their sessions."""
-        if batch.gap:
-            self._send_away()
-            return
+        for name in batch.gap & self._classes.keys():
+            for client in {one.client: None for one in self._classes[name].subscriptions()}:
+                self._send_away(client)
         for identity in followed.ended:
             for subscription in list(self._of_identity.get(identity, ())):
                 subscription.say(_SESSION_ENDED, "Invalid session token")
@@ -338,7 +338,6 @@ class LiveQueries:
         subscription.admitted = admitted
         of_class.add(subscription)
 
-    def _send_away(self) -> None:
-        for client in list(self._clients):
-            self.remove_client(client)
-            client.socket.close_with(TRY_AGAIN, "changes were missed")
+    def _send_away(self, client: Client) -> None:
+        self.remove_client(client)
+        client.socket.close_with(TRY_AGAIN, "changes were missed")

@@ -18,7 +18,7 @@ from django.db import connections
 from backend.errors import ServiceError, ServiceUnavailable
 from backend.logs import get_logger
 from objects.changes import KEPT, WANTED_FOR, Batch, Reader
-from realtime.livequery.identities import Followed, Identities
+from realtime.livequery.identities import SESSIONS, Followed, Identities
 
 RETRY: Final = 1.0
 """Seconds until PostgreSQL is asked again after it didn't answer."""
@@ -173,7 +173,7 @@ class Feed:
         ended = Followed()
         while True:
             try:
-                if batch.gap:
+                if SESSIONS in batch.gap:
                     followed = self._identities.reload()
                     ended.ended += followed.ended
                     ended.changed += followed.changed

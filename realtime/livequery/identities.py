@@ -31,6 +31,7 @@ from objects.changes import Change
 from objects.users import roles, sessions
 from objects.users.sessions import Proven
 
+SESSIONS: Final = "_Session"
 _ATTEMPTS: Final = 20
 _SPARE: Final = 1000
 
@@ -154,7 +155,7 @@ class Identities:
         followed = Followed()
         with self._lock:
             for change in changes:
-                if change.table.class_name == "_Session":
+                if change.table.class_name == SESSIONS:
                     self._note(change, followed)
             self._note_expired(monotonic())
             doubtful = set(self._doubtful)

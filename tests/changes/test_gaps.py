@@ -16,7 +16,7 @@ def test_a_reader_that_was_suspended_is_told_that_it_has_missed_something(
     reader = watch("Game", "Other")
     sql("UPDATE objects_interest SET until = clock_timestamp() WHERE class_name = 'Game'")
     master.make("Game", n=1)
-    everything(reader, gap=True)
+    everything(reader, gap={"Game"})
     master.make("Game", n=2)
     assert told(reader) == [(None, {"n": 2})]
 
@@ -25,7 +25,7 @@ def test_another_reader_may_have_begun_anew_what_ran_out(watch: Watch, master: A
     reader = watch("Game")
     sql("UPDATE objects_interest SET until = clock_timestamp()")
     watch("Game")
-    everything(reader, gap=True)
+    everything(reader, gap={"Game"})
     assert everything(reader) == []
 
 
@@ -43,7 +43,7 @@ def test_a_crash_of_the_server_is_a_gap(watch: Watch, master: Api) -> None:
     master.make("Game", n=1)
     # Unlogged tables are empty after one.
     sql("TRUNCATE objects_interest, objects_change, objects_change_trim")
-    everything(reader, gap=True)
+    everything(reader, gap={"Game"})
     master.make("Game", n=2)
     assert told(reader) == [(None, {"n": 2})]
 
@@ -68,7 +68,7 @@ def test_what_has_been_there_for_a_while_is_removed_and_who_reads_in_time_misses
         assert sql("SELECT count(*) FROM objects_change") == [(0,)]
         commit()
     assert [after["n"] for _, after in told(reader)] == ["long"]
-    everything(slow, gap=True)
+    everything(slow, gap={"Game"})
     age_of_marks(61)
     reader.trim()
     assert everything(slow) == everything(reader) == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from objects.changes import Change, Reader
@@ -11,16 +11,16 @@ from objects.records import Record
 Watch = Callable[..., Reader]
 
 
-def everything(reader: Reader, *, gap: bool = False) -> list[Change]:
-    """All that there is to read; with a gap or without one, as said."""
+def everything(reader: Reader, *, gap: Collection[str] = ()) -> list[Change]:
+    """All that there is to read; with a gap of these classes, and of no others."""
     found: list[Change] = []
-    gaps = False
+    gaps: set[str] = set()
     while True:
         batch = reader.read()
         gaps |= batch.gap
         found += batch.changes
         if not batch.changes:
-            assert gaps == gap
+            assert gaps == set(gap)
             return found
 
 

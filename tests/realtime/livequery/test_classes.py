@@ -97,9 +97,12 @@ def test_who_may_have_missed_something_is_sent_away_to_connect_again(desk: Desk,
     callers = [desk.connect(), desk.connect()]
     for caller in callers:
         caller.subscribe(1, "Game")
-    desk.run(desk.engine.tell(Batch([], "0", gap=True), Followed()))
+    other = desk.connect(**MASTER_KEYS)
+    other.subscribe(1, "Other")
+    desk.run(desk.engine.tell(Batch([], "0", gap=frozenset({"Game"})), Followed()))
     assert [caller.socket.closed_with for caller in callers] == [TRY_AGAIN] * 2
-    assert desk.status["subscriptions"] == 0
+    assert other.socket.closed_with is None
+    assert desk.status["subscriptions"] == 1
     for caller in callers:
         caller.leave()
     again = desk.connect()
