@@ -1,15 +1,17 @@
 """Events into PostgreSQL, each exactly once, and into the outbox of what subscribers are told.
 
-Both functions belong into the caller's transaction, which holds the lock of the network's cursor:
-the outbox is numbered under it. Many rows go into a temporary table first, all at once, since
-``COPY`` knows no conflicts, and from there into the table. A few are parameters of the statement:
-a transaction that has used a temporary table takes milliseconds more to commit.
+Functions that store belong into the caller's transaction, which holds the lock of the network's
+cursor if anybody is told: the outbox is numbered under it. Many rows go into a temporary table
+first, all at once, since ``COPY`` knows no conflicts, and from there into the table. A few are
+parameters of the statement: a transaction that has used a temporary table takes milliseconds more
+to commit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from django.db import connection
 
@@ -96,14 +98,45 @@ SELECT count(*) FROM told
 """
 
 
+class Ready(NamedTuple):
+    """Events of some blocks, each once, in the form in which they are stored: few as rows, many as
+    the lines that ``COPY`` reads."""
+
+    number: int
+    rows: Sequence[EventRow]
+    lines: str
+    by_address: Mapping[str, int]
+
+
+def make_ready(rows: Sequence[EventRow]) -> Ready:
+    """What there is to do before the transaction, in a thread that nobody waits for."""
+    unique = _unique(rows)
+    by_address = Counter(row.address for row in unique)
+    if len(unique) <= _FEW:
+        return Ready(len(unique), unique, "", by_address)
+    return Ready(len(unique), (), _lines(unique), by_address)
+
+
+def store_ready(network_id: int, parts: Sequence[Ready]) -> int:
+    """Store the events of parts that have no block in common; nobody is told of them. Returns how
+    many were not there, or were there as removed ones."""
+    if sum(part.number for part in parts) <= _FEW:
+        rows = [row for part in parts for row in part.rows]
+        return store_events(network_id, rows, after_seq=None)
+    _copy([part.lines or _lines(part.rows) for part in parts])
+    with connection.cursor() as cursor:
+        # Without RETURNING: of history there may be hundreds of thousands.
+        cursor.execute(_INSERT.format(source="chain_event_staging"), (str(network_id),))
+        return int(cursor.rowcount)
+
+
 def store_events(network_id: int, rows: Sequence[EventRow], *, after_seq: int | None) -> int:
     """Store these events; how many were not there, or were there as removed ones.
 
     For those, rows ``added`` are put into the outbox, numbered from ``after_seq`` + 1 on in the
     order of the chain, unless it is None. An event that is there stays as it is.
     """
-    unique = {(row.block_number, row.log_index, row.block_hash): row for row in reversed(rows)}
-    new = [*reversed(unique.values())]
+    new = _unique(rows)
     if not new:
         return 0
     told = () if after_seq is None else (network_id, after_seq)
@@ -112,19 +145,28 @@ def store_events(network_id: int, rows: Sequence[EventRow], *, after_seq: int | 
         params = (str(network_id), *_columns(new), *told)
         [(count,)] = fetch(statement.format(source=_GIVEN), params, prepare=True)
         return int(count)
-    lines = _lines(new)
+    if after_seq is None:
+        return store_ready(network_id, [make_ready(new)])
+    _copy([_lines(new)])
+    statement = _ADD_AND_TELL.format(source="chain_event_staging")
+    [(count,)] = fetch(statement, (str(network_id), *told), prepare=False)
+    return int(count)
+
+
+def _unique(rows: Sequence[EventRow]) -> list[EventRow]:
+    """Each event once, as it came first."""
+    unique = {(row.block_number, row.log_index, row.block_hash): row for row in reversed(rows)}
+    return [*reversed(unique.values())]
+
+
+def _copy(texts: Sequence[str]) -> None:
+    """Put lines into the temporary table, which holds nothing else then."""
     with connection.cursor() as cursor:
         cursor.execute(_STAGING)
         cursor.execute("DELETE FROM chain_event_staging")
         with cursor.copy("COPY chain_event_staging FROM STDIN") as copy:
-            copy.write(lines)
-        if after_seq is None:
-            # Without RETURNING: of history there may be hundreds of thousands.
-            cursor.execute(_INSERT.format(source="chain_event_staging"), (str(network_id),))
-            return int(cursor.rowcount)
-    statement = _ADD_AND_TELL.format(source="chain_event_staging")
-    [(count,)] = fetch(statement, (str(network_id), *told), prepare=False)
-    return int(count)
+            for text in texts:
+                copy.write(text)
 
 
 def remove_events(network_id: int, above: int, *, after_seq: int) -> int:

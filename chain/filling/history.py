@@ -19,12 +19,14 @@ from chain.core.node import Log, Node
 from chain.filling.progress import Group, Part, canonical_blocks, commit
 from chain.filling.recent import look_behind
 from chain.reading import Limits, read_logs, weight_of
+from chain.storing import make_ready
 
 _READERS: Final = 2
 _FIRST: Final = 16  # blocks: nothing else is read or stored meanwhile
 _AHEAD: Final = 6  # ranges: more than one commit takes, so that reading goes on meanwhile
 _HEAVIEST: Final = 40_000  # logs that are held at once, of usual size
 _COMMIT: Final = 10_000  # events that are committed at once, as soon as there are so many
+_SOME: Final = 2_000  # events that are committed while the next ones aren't read yet
 _PATIENCE: Final = 1.0  # seconds after which fewer are
 
 
@@ -77,7 +79,8 @@ def read_history(group: Group, chosen: Catalogue, final: int, end: float) -> Non
             held += weight
             waiting = weight * len(ahead)  # as far as anybody can tell
             # The last ones are committed above; after the first one, reading goes on at first.
-            if held >= _COMMIT or monotonic() - since > _PATIENCE:
+            is_next_read = ahead and ahead[0][1].done()
+            if held >= (_COMMIT if is_next_read else _SOME) or monotonic() - since > _PATIENCE:
                 store()
                 held, since = 0, monotonic()
 
@@ -103,7 +106,7 @@ class _Reader:
             return logs, reached
 
         logs, reached = gateway.attempt(self._network_id, step)
-        return _Read(Part(reached, self._chosen.read(logs)), weight_of(logs))
+        return _Read(Part(reached, make_ready(self._chosen.read(logs))), weight_of(logs))
 
     def _check(self, node: Node) -> None:
         """Whether the provider has the chain that is read: one that is behind would say that

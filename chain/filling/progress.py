@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from django.db import transaction
 
-from chain.core.events import EventRow
 from chain.core.failures import NodeFailure
 from chain.coverage import note_read
 from chain.models import Backfill
-from chain.storing import store_events
+from chain.storing import Ready, store_ready
 from objects import maintenance
 from objects.database import fetch
 
@@ -48,10 +46,13 @@ class Part(NamedTuple):
     """Blocks that have been read: up to ``last``, from where the part before ended."""
 
     last: int
-    rows: list[EventRow]
+    events: Ready
 
 
 _LOCK_CURSOR = "SELECT contracts, number, halted FROM chain_cursor WHERE network_id = %s FOR UPDATE"
+# Should PostgreSQL crash now, it loses the last moments, events and place together, and they are
+# read again: nothing is worth waiting for the disk.
+_WITHOUT_WAITING = "SET LOCAL synchronous_commit = off"
 _MOVE = """
 UPDATE chain_backfill b
    SET next_block = %s, events = b.events + n.events, step = %s,
@@ -76,9 +77,9 @@ def commit(
     """
     with transaction.atomic():
         maintenance.check()
-        rows = [row for part in parts for row in part.rows]
-        store_events(group.network_id, rows, after_seq=None)
-        _move(group, parts[-1].last + 1, rows, version, step, anchor)
+        fetch(_WITHOUT_WAITING, (), prepare=False)
+        store_ready(group.network_id, [part.events for part in parts])
+        _move(group, parts[-1].last + 1, parts, version, step, anchor)
     group.first = parts[-1].last + 1
 
 
@@ -90,8 +91,8 @@ def commit_recent(group: Group, part: Part, version: int, blocks: Sequence[Block
         fetch(_LOCK_CURSOR, (group.network_id,), prepare=True)
         if canonical_blocks(group.network_id, blocks[0][0], blocks[-1][0]) != [*blocks]:
             raise Lost
-        store_events(group.network_id, part.rows, after_seq=None)
-        _move(group, part.last + 1, part.rows, version, group.step)
+        store_ready(group.network_id, [part.events])
+        _move(group, part.last + 1, [part], version, group.step)
     group.first = part.last + 1
 
 
@@ -128,7 +129,7 @@ def note_trouble(group: Group, failure: NodeFailure) -> None:
 def _move(
     group: Group,
     next_block: int,
-    rows: Sequence[EventRow],
+    parts: Sequence[Part],
     version: int,
     step: int,
     anchor: Block | None = None,
@@ -143,8 +144,9 @@ def _move(
         raise Lost
     if group.first < next_block > int(number) + 1:
         raise Lost
-    counts = Counter(row.address for row in rows)
-    events = [counts[address] for address in group.addresses]
+    events = [
+        sum(part.events.by_address.get(address, 0) for part in parts) for address in group.addresses
+    ]
     moved = fetch(_MOVE, (next_block, step, group.ids, events, group.first), prepare=True)
     if len(moved) != len(group.ids):
         raise Lost

@@ -10,6 +10,7 @@ from chain.contracts import Catalogue
 from chain.core.failures import Moved
 from chain.core.node import Log, Node
 from chain.filling.progress import Group, Lost, Part, canonical_blocks, commit_recent
+from chain.storing import make_ready
 
 _AT_ONCE: Final = 50  # blocks
 
@@ -35,7 +36,7 @@ def read_recent(group: Group, chosen: Catalogue, number: int) -> bool:
         if any(log.block_hash != hash_ or log.height != height for log in logs):
             raise Moved("a log of another block")
     rows = chosen.read([log for logs in found for log in logs])
-    commit_recent(group, Part(last, rows), chosen.version, blocks)
+    commit_recent(group, Part(last, make_ready(rows)), chosen.version, blocks)
     return True
 
 

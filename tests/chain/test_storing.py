@@ -11,7 +11,7 @@ from django.db import transaction
 
 from chain.core.events import EventRow
 from chain.models import ContractEvent, OutboxEntry
-from chain.storing import remove_events, store_events
+from chain.storing import make_ready, remove_events, store_events, store_ready
 from tests.rest import Api
 from tests.threads import at_once
 
@@ -79,6 +79,24 @@ def test_rows_in_any_order_are_told_in_the_order_of_the_chain() -> None:
 def test_history_is_told_to_nobody(count: int) -> None:
     assert store_events(NETWORK, MANY[:count], after_seq=None) == count
     assert store_events(NETWORK, MANY[:count], after_seq=None) == 0
+    assert places() == []
+
+
+@pytest.mark.parametrize("sizes", [(1, 2), (300, 1), (150, 150), (0, 250), (0,)])
+def test_parts_that_were_made_ready_apart_are_stored_together(sizes: tuple[int, ...]) -> None:
+    parts = [
+        [row(1000 * number + block) for block in range(size)] for number, size in enumerate(sizes)
+    ]
+    # A provider may say the same twice.
+    ready = [make_ready([*rows, *rows[:1]]) for rows in parts]
+    assert [part.number for part in ready] == [*sizes]
+    assert all(part.by_address.get(ADDRESS, 0) == part.number for part in ready)
+    with transaction.atomic():
+        assert store_ready(NETWORK, ready) == sum(sizes)
+    with transaction.atomic():
+        assert store_ready(NETWORK, ready) == 0
+    stored = set(ContractEvent.objects.values_list("block_number", flat=True))
+    assert stored == {one.block_number for rows in parts for one in rows}
     assert places() == []
 
 
