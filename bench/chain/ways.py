@@ -66,9 +66,9 @@ def stages(job: Job) -> dict[str, Any]:
                 job.chain_id, lambda node, a=first, b=last: node.logs(known.wanted, a, b)
             )
         with measured(job, decoding):
-            rows = known.read(logs)
+            ready = storing.make_ready(known.read(logs))
         with measured(job, inserting), transaction.atomic():
-            storing.store_events(job.chain_id, rows, after_seq=None)
+            storing.store_ready(job.chain_id, [ready])
     _check(job)
     return {
         "asking": asking.figures(job.events),
@@ -178,9 +178,13 @@ def decoders(job: Job) -> dict[str, Any]:
     register(job)
     listen(job)
     known = contracts.catalogue(job.chain_id)
-    logs = gateway.attempt(
-        job.chain_id, lambda node: node.logs(known.wanted, job.first, job.last), seconds=120
-    )
+    logs = [
+        log
+        for first, last in _ranges(job)  # one answer of all would be too large
+        for log in gateway.attempt(
+            job.chain_id, lambda node, a=first, b=last: node.logs(known.wanted, a, b)
+        )
+    ]
     known.read(logs[:100])
     repeated = max(1, 200_000 // len(logs))
     with measured(job) as own:
