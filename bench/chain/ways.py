@@ -180,9 +180,9 @@ def decoders(job: Job) -> dict[str, Any]:
     known = contracts.catalogue(job.chain_id)
     logs = [
         log
-        for first, last in _ranges(job)  # one answer of all would be too large
+        for block in range(job.first, job.last + 1)  # one answer of all would be too large
         for log in gateway.attempt(
-            job.chain_id, lambda node, a=first, b=last: node.logs(known.wanted, a, b)
+            job.chain_id, lambda node, at=block: node.logs(known.wanted, at, at)
         )
     ]
     known.read(logs[:100])
