@@ -35,8 +35,7 @@ async def lifespan(scope: dict[str, Any], receive: Receive, send: Send) -> None:
     while True:
         message = await receive()
         if message["type"] == "lifespan.startup":
-            Process.current()
-            searching = asyncio.create_task(search_seldom())
+            searching = asyncio.create_task(search_seldom(Process.current()))
         else:
             if searching is not None:
                 searching.cancel()

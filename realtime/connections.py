@@ -171,6 +171,7 @@ class Socket(AsyncConsumer):
         finally:
             self.is_open = False
             here.sockets.discard(self)
+            here.ended += 1
             await self.gone()
             await self._outlet.finished()
 

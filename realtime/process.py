@@ -116,6 +116,7 @@ class Process:
         self.host = socket.gethostname()
         self.started_at = time()
         self.sockets = set()
+        self.ended = 0  # sockets that were open
         self.admission = Admission()
         self.listener = Listener()
         self.closed: Counter[int] = Counter()

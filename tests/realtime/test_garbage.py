@@ -11,7 +11,7 @@ import pytest
 
 from realtime.garbage import search_seldom
 
-MANY = 300_000  # objects, more than what sets off a search
+MANY = 2_500_000  # objects, more than what sets off a search
 
 
 class Dead:
@@ -37,41 +37,48 @@ def searches() -> int:
     return found
 
 
-async def _dead_connection_is_found() -> None:
-    searching = asyncio.create_task(search_seldom(look=0.001))
+class Counted:
+    """A process with 8,000 connections, which knows how often it was asked for them."""
+
+    ended = 0
+    looks = 0
+
+    @property
+    def sockets(self) -> range:
+        self.looks += 1
+        return range(8_000)
+
+
+async def _dead_is_found(ended: int, size: int) -> bool:
+    """Whether a dead object is given back, after so many connections have ended."""
+    process = Counted()
+    searching = asyncio.create_task(search_seldom(process, look=0.001))
     await asyncio.sleep(0)  # it has begun
-    dead = weakref.ref(Dead(MANY))
-    assert dead() is not None
+    dead = weakref.ref(Dead(size))
+    process.ended, seen = ended, process.looks
     async with asyncio.timeout(30):
-        while dead() is not None:
+        while process.looks < seen + 20 and dead() is not None:
             await asyncio.sleep(0.001)
     searching.cancel()
+    return dead() is None
 
 
-def test_dead_connections_are_found_after_many_objects() -> None:
-    asyncio.run(_dead_connection_is_found())
+def test_what_many_connections_left_behind_is_found() -> None:
+    assert asyncio.run(_dead_is_found(ended=2_000, size=10))
 
 
-async def _searches_while_few_objects_come() -> int:
-    searching = asyncio.create_task(search_seldom(look=0.001))
-    await asyncio.sleep(0)
+def test_nothing_is_searched_after_few_have_ended() -> None:
     before = searches()
-    kept = [[number] for number in range(MANY // 10)]
-    for _ in range(50):
-        transient = [[number] for number in range(1_000)]
-        del transient
-        await asyncio.sleep(0.001)
-    searching.cancel()
-    assert len(kept) == MANY // 10
-    return searches() - before
+    assert not asyncio.run(_dead_is_found(ended=1_999, size=10))
+    assert searches() == before + 1  # before it left out what is loaded
 
 
-def test_nothing_is_searched_while_few_objects_come() -> None:
-    assert asyncio.run(_searches_while_few_objects_come()) == 0
+def test_everything_is_searched_after_many_objects() -> None:
+    assert asyncio.run(_dead_is_found(ended=0, size=MANY))
 
 
 async def _left_out() -> int:
-    searching = asyncio.create_task(search_seldom())
+    searching = asyncio.create_task(search_seldom(Counted()))
     await asyncio.sleep(0)
     searching.cancel()
     return gc.get_freeze_count()
