@@ -2,7 +2,7 @@
 
 An application finds it in its scope, as ``scope["extensions"]["realtime.wire"]``. What goes out by
 ASGI's ``send`` costs a coroutine, an encoding and a frame for each client. Frames of a server
-aren't masked, so the same bytes serve all clients, and ``write`` hands them to the transport.
+aren't masked, so they need no state, and go to the transport by ``text``.
 """
 
 from __future__ import annotations

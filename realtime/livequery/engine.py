@@ -232,9 +232,9 @@ class LiveQueries:
 
     async def tell(self, batch: Batch, followed: Followed) -> None:
         """Tell subscribers of a reading, and of what it has done to their sessions."""
-        for name in batch.gap & self._classes.keys():
-            for client in {one.client: None for one in self._classes[name].subscriptions()}:
-                self._send_away(client)
+        gaps = [self._classes[name] for name in batch.gap if name in self._classes]
+        for client in {one.client: None for which in gaps for one in which.subscriptions()}:
+            self._send_away(client)
         for identity in followed.ended:
             for subscription in list(self._of_identity.get(identity, ())):
                 subscription.say(_SESSION_ENDED, "Invalid session token")

@@ -97,10 +97,14 @@ def test_who_may_have_missed_something_is_sent_away_to_connect_again(desk: Desk,
     callers = [desk.connect(), desk.connect()]
     for caller in callers:
         caller.subscribe(1, "Game")
+    callers.append(desk.connect(**MASTER_KEYS))
+    for number, name in enumerate(("Game", "First", "Second")):
+        callers[-1].subscribe(number, name)
     other = desk.connect(**MASTER_KEYS)
     other.subscribe(1, "Other")
-    desk.run(desk.engine.tell(Batch([], "0", gap=frozenset({"Game"})), Followed()))
-    assert [caller.socket.closed_with for caller in callers] == [TRY_AGAIN] * 2
+    gap = frozenset({"Game", "First", "Second", "Unknown"})
+    desk.run(desk.engine.tell(Batch([], "0", gap=gap), Followed()))
+    assert [caller.socket.closed_with for caller in callers] == [TRY_AGAIN] * 3
     assert other.socket.closed_with is None
     assert desk.status["subscriptions"] == 1
     for caller in callers:
