@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import shutil
 import signal
 import socket
@@ -45,15 +46,12 @@ class Node:
     (``automine(False)``) and mine themselves: anvil loses blocks when both happen at once.
     """
 
-    def __init__(
-        self, port: int, chain_id: int, command: Sequence[str], state: Path | None = None
-    ) -> None:
+    def __init__(self, port: int, chain_id: int, command: Sequence[str]) -> None:
         self.port = port
         self.url = f"http://127.0.0.1:{port}"
         self.socket_url = f"ws://127.0.0.1:{port}"
         self.chain_id = chain_id
-        self._command = [*command, *(() if state is None else ("--state", str(state)))]
-        self._state = state
+        self._command = command
         self._process: subprocess.Popen[bytes] | None = None
         self._pool = urllib3.PoolManager(maxsize=8, block=False, retries=False, timeout=60)
 
@@ -92,6 +90,8 @@ class Node:
         """Let it take connections and requests, and answer none."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
+        # On a busy machine a thread may answer for a while yet.
+        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED)
 
     def go_on(self) -> None:
         """End of ``hang``."""
@@ -100,17 +100,17 @@ class Node:
 
     def reset(self, patience: float = 20) -> None:
         """Empty the chain, but for its height; blocks are mined with each transaction again. Anvil
-        may be stuck when it mined at the same moment: after so many seconds it is started anew,
-        with an empty chain."""
+        may be stuck when it mined at the same moment: after so many seconds it is started anew."""
         try:
-            self.rpc("anvil_reset", seconds=patience)
-            self.rpc("evm_setAutomine", True, seconds=patience)
+            self._forget_all(patience)
         except urllib3.exceptions.HTTPError:
             self.kill()
-            # Not reset again: what it does so soon after its start may leave it stuck as well.
-            if self._state is not None:
-                self._state.unlink(missing_ok=True)
             self.start()
+            self._forget_all(_PATIENCE)
+
+    def _forget_all(self, seconds: float) -> None:
+        self.rpc("anvil_reset", seconds=seconds)
+        self.automine(True)
 
     # -- Asking --------------------------------------------------------------------------------
 
@@ -270,9 +270,9 @@ def running_node(chain_id: int = 31337, *options: str) -> Iterator[Node]:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
     with tempfile.TemporaryDirectory(prefix="anvil-") as folder:
-        where = ("--host", "127.0.0.1", "--port", str(port))
+        where = ("--host", "127.0.0.1", "--port", str(port), "--state", f"{folder}/state.json")
         command = [program, *where, "--chain-id", str(chain_id), "--silent", *options]
-        node = Node(port, chain_id, command, Path(folder) / "state.json")
+        node = Node(port, chain_id, command)
         node.start()
         try:
             yield node
