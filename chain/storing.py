@@ -124,10 +124,7 @@ def store_ready(network_id: int, parts: Sequence[Ready]) -> int:
         rows = [row for part in parts for row in part.rows]
         return store_events(network_id, rows, after_seq=None)
     _copy([part.lines or _lines(part.rows) for part in parts])
-    with connection.cursor() as cursor:
-        # Without RETURNING: of history there may be hundreds of thousands.
-        cursor.execute(_INSERT.format(source="chain_event_staging"), (str(network_id),))
-        return int(cursor.rowcount)
+    return _add_copied(network_id)
 
 
 def store_events(network_id: int, rows: Sequence[EventRow], *, after_seq: int | None) -> int:
@@ -145,9 +142,9 @@ def store_events(network_id: int, rows: Sequence[EventRow], *, after_seq: int | 
         params = (str(network_id), *_columns(new), *told)
         [(count,)] = fetch(statement.format(source=_GIVEN), params, prepare=True)
         return int(count)
-    if after_seq is None:
-        return store_ready(network_id, [make_ready(new)])
     _copy([_lines(new)])
+    if after_seq is None:
+        return _add_copied(network_id)
     statement = _ADD_AND_TELL.format(source="chain_event_staging")
     [(count,)] = fetch(statement, (str(network_id), *told), prepare=False)
     return int(count)
@@ -167,6 +164,14 @@ def _copy(texts: Sequence[str]) -> None:
         with cursor.copy("COPY chain_event_staging FROM STDIN") as copy:
             for text in texts:
                 copy.write(text)
+
+
+def _add_copied(network_id: int) -> int:
+    """Store what is in the temporary table, telling nobody."""
+    with connection.cursor() as cursor:
+        # Without RETURNING: of history there may be hundreds of thousands.
+        cursor.execute(_INSERT.format(source="chain_event_staging"), (str(network_id),))
+        return int(cursor.rowcount)
 
 
 def remove_events(network_id: int, above: int, *, after_seq: int) -> int:
