@@ -21,7 +21,7 @@ _YOUNG: Final = 2_000
 _MIDDLE: Final = 20
 _NEVER: Final = 1_000_000
 _ENDED: Final = 1_000
-"""Connections, some 30 MB, that have ended since all was searched; and a fourth of those that are
+"""Connections, some 20 MB, that have ended since all was searched; and a fourth of those that are
 open, so that the searches cost little for each that ends."""
 _KEPT: Final = 50
 """Searches of the middle ones: two million new objects are reason enough, whatever they are."""
