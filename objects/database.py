@@ -13,6 +13,7 @@ the caller, who knows what the constraint means.
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from typing import Any
@@ -31,8 +32,8 @@ Row = tuple[Any, ...]
 """The values of one row, each PostgreSQL's text or None."""
 
 _UNAVAILABLE = "The database can't be reached at the moment."
-# Statements kept prepared on one connection; the oldest one makes room.
-_MOST_PREPARED = 500
+# Statements kept prepared on one connection; the one that was not used for longest makes room.
+MOST_PREPARED = 500
 _TEXT = 25  # the type text
 _SUCCESS = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
 
@@ -62,7 +63,7 @@ class _Session:
     def __init__(self, raw: psycopg.Connection[Any]) -> None:
         self._raw = raw
         self._pgconn = raw.pgconn
-        self._prepared: dict[bytes, bytes] = {}
+        self._prepared: OrderedDict[bytes, bytes] = OrderedDict()  # by last use
         self._made = 0
         # psycopg's own loop over rows and columns, in C; five times as fast as one here.
         self._transformer = Transformer(raw)
@@ -90,7 +91,11 @@ class _Session:
             self._check(self._pgconn.exec_(b"BEGIN"))
         if not prepare:
             return self._check(self._pgconn.exec_params(sql, params))
-        name = self._prepared.get(sql) or self._prepare(sql, len(params))
+        name = self._prepared.get(sql)
+        if name is None:
+            name = self._prepare(sql)
+        else:
+            self._prepared.move_to_end(sql)
         result = self._pgconn.exec_prepared(name, params)
         if result.status in _SUCCESS:
             return result
@@ -106,10 +111,11 @@ class _Session:
         self._transformer.set_loader_types([_TEXT] * result.nfields, pq.Format.TEXT)
         return self._transformer.load_rows(0, result.ntuples, tuple)
 
-    def _prepare(self, sql: bytes, parameters: int) -> bytes:
-        if len(self._prepared) >= _MOST_PREPARED:
-            oldest = next(iter(self._prepared))
-            self._check(self._pgconn.exec_(b"DEALLOCATE " + self._prepared.pop(oldest)))
+    def _prepare(self, sql: bytes) -> bytes:
+        if len(self._prepared) >= MOST_PREPARED:
+            unused, name = next(iter(self._prepared.items()))
+            self._check(self._pgconn.exec_(b"DEALLOCATE " + name))
+            del self._prepared[unused]
         self._made += 1
         name = b"store_%d" % self._made
         self._check(self._pgconn.prepare(name, sql))

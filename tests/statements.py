@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+_ROOM = '"DEALLOCATE '
+
 
 @dataclass
 class Traffic:
@@ -32,10 +34,11 @@ def traffic() -> Iterator[Traffic]:
             pgconn.untrace()
         trace.seek(0)
         # Fields of a line: time, who sends (F is us), length, kind of message, contents.
+        # What makes room for a statement comes and goes with all that ran on the connection before.
         sent = [
             line.split("\t")[3]
             for line in trace.read().decode(errors="replace").splitlines()
-            if line.count("\t") >= 3 and line.split("\t")[1] == "F"
+            if line.count("\t") >= 3 and line.split("\t")[1] == "F" and _ROOM not in line
         ]
     seen.executions = sum(kind in ("Execute", "Query") for kind in sent)
     seen.round_trips = sum(kind in ("Sync", "Query") for kind in sent)
