@@ -70,7 +70,9 @@ def bounded(examples: int, *, borders: bool = True) -> Callable[[Any], Any]:
 
 
 def document_of(caller: Api) -> Any:
-    return schemathesis.openapi.from_wsgi("/api/openapi.json", application, headers=caller.headers)
+    # It adds its own to the headers that it is given.
+    headers = dict(caller.headers)
+    return schemathesis.openapi.from_wsgi("/api/openapi.json", application, headers=headers)
 
 
 @pytest.fixture
