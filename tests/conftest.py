@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 from backend.embedded.engines import temporary_engines
@@ -34,6 +35,10 @@ KEYS = {
 # view the keeping of records.
 NO_LIMITS = {"RATE_LIMITS": "off", "LOG_KEEP": "0"}
 _RECURSION_LIMIT = sys.getrecursionlimit()
+# Hypothesis would fail an example that takes longer than 200 ms, as any does now and then on a
+# machine that is busy with other things.
+hypothesis.settings.register_profile("suite", deadline=None)
+hypothesis.settings.load_profile("suite")
 _engines = contextlib.ExitStack()
 
 
