@@ -18,7 +18,7 @@ from objects.replays.models import KeptAnswer
 from objects.users.tasks import remove_expired
 from tests.people import PASSWORD, log_in, sign_up
 from tests.rest import CLIENT, MASTER, READ_ONLY, Api
-from tests.threads import at_once
+from tests.threads import at_once, wait_until_somebody_waits_for_us
 
 FIRST = "3b241101-e2bb-4255-8caf-4136c566a962"
 INCREMENT = {"score": {"__op": "Increment", "amount": 1}}
@@ -376,7 +376,7 @@ def test_who_has_waited_long_enough_is_told_to_try_again(kind):
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1 FROM objects_object FOR UPDATE")
         first.start()
-        _wait_for_a_lock("transactionid")
+        wait_until_somebody_waits_for_us()
         second = at_once([partial(_impatient, send)])[0]
     first.join(30)
     assert second.error == (400, 159)
@@ -400,14 +400,3 @@ def _impatient(send):
     with connection.cursor() as cursor:
         cursor.execute("SET lock_timeout TO '100ms'")
     return send()
-
-
-def _wait_for_a_lock(kind: str) -> None:
-    """Until some connection waits for a lock of this kind."""
-    asking = "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = %s"
-    for _ in range(2000):
-        with connection.cursor() as cursor:
-            cursor.execute(asking + " AND pg_sleep(0.01) IS NOT NULL", [kind])
-            if cursor.fetchone()[0]:
-                return
-    pytest.fail("nobody waits")

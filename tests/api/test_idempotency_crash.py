@@ -13,6 +13,7 @@ from django.db import connection, transaction
 
 from tests.other_process import OtherProcess, other_process
 from tests.rest import MASTER, Api
+from tests.threads import wait_until_somebody_waits_for_us
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -63,7 +64,7 @@ def test_killed_in_the_middle_of_the_write(sender):
             with connection.cursor() as cursor:
                 cursor.execute("SELECT 1 FROM objects_object FOR UPDATE")
             sending.start()
-            _wait_until_somebody_waits()
+            wait_until_somebody_waits_for_us()
             kill(process)
         sending.join(30)
     assert outcome == [True]
@@ -89,15 +90,3 @@ def _broken_off(sender: Sender, process: OtherProcess) -> bool:
     except (http.client.HTTPException, OSError):
         return True
     return False
-
-
-def _wait_until_somebody_waits() -> None:
-    for _ in range(3000):
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'"
-                " AND pg_sleep(0.01) IS NOT NULL"
-            )
-            if cursor.fetchone()[0]:
-                return
-    pytest.fail("nobody waits")
