@@ -30,7 +30,6 @@ pytestmark = pytest.mark.django_db
 LIST = "/admin/config/"
 ADD = "/admin/config/parameter/"
 EVIL = "<img src=x onerror=alert(1)>"
-expect.set_options(timeout=30_000)  # a machine may be busy with other things
 
 
 def of(name: str) -> str:

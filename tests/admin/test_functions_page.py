@@ -48,7 +48,6 @@ pytestmark = pytest.mark.django_db
 
 LIST = "/admin/code/functions/"
 EVIL = "<img src=x onerror=alert(1)></textarea></pre><script>alert(2)</script>"
-expect.set_options(timeout=30_000)  # a machine may be busy with other things
 
 
 @pytest.fixture(autouse=True)

@@ -23,7 +23,6 @@ from tests.rest import MASTER as MASTER_KEYS
 from tests.rest import Api
 
 pytestmark = [NEEDS_CHROMIUM, pytest.mark.django_db(transaction=True)]
-expect.set_options(timeout=30_000)  # a machine may be busy with other things
 WIDE = {"width": 1440, "height": 900}
 EVIL = "<img src=x onerror=alert(1)>"
 

@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 from playwright.sync_api import Page, Request, expect
 
-from tests.chromium import NEEDS_CHROMIUM, browser
+from tests.chromium import NEEDS_CHROMIUM
 from tests.openapi.described import document
 from tests.people import sign_up
 from tests.rest import MASTER, Api
@@ -19,7 +19,6 @@ from tests.rest import MASTER, Api
 in_browser = NEEDS_CHROMIUM
 stored = pytest.mark.django_db(transaction=True)
 committed = pytest.mark.usefixtures("emptied")
-PATIENCE = 30_000  # milliseconds
 SECRETS = ("test-rest-key", "test-master-key", "wrong-key")
 
 
@@ -60,14 +59,6 @@ def test_the_page_is_read_only(client):
     assert reply.headers["Allow"] == "GET, HEAD"
 
 
-@pytest.fixture(scope="module")
-def chromium(django_db_setup: None) -> Iterator[Any]:
-    with browser() as launched:
-        expect.set_options(timeout=PATIENCE)
-        yield launched
-        expect.set_options(timeout=None)
-
-
 @pytest.fixture
 def requests() -> list[Request]:
     """What the page has asked for."""
@@ -82,8 +73,6 @@ def page(chromium: Any, live_server: Any, settings: Any, requests: list[Request]
         base_url=live_server.url, viewport={"width": 1280, "height": 900}
     )
     page = context.new_page()
-    # Swagger UI takes seconds to draw a document where other things run besides.
-    page.set_default_timeout(PATIENCE)
     complaints: list[str] = []
     page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
     page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
