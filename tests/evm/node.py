@@ -42,8 +42,9 @@ class NodeError(AssertionError):
 class Node:
     """A node whose first accounts have ether and need no signatures to spend it.
 
-    It mines a block with each transaction. Tests of reorganisations and rollbacks switch that off
-    (``automine(False)``) and mine themselves: anvil loses blocks when both happen at once.
+    It mines a block with each transaction, and sending returns when the block is there. Tests of
+    reorganisations and rollbacks switch that off (``automine(False)``) and mine themselves: anvil
+    loses blocks when both happen at once.
     """
 
     def __init__(self, port: int, chain_id: int, command: Sequence[str]) -> None:
@@ -53,12 +54,14 @@ class Node:
         self.chain_id = chain_id
         self._command = command
         self._process: subprocess.Popen[bytes] | None = None
+        self._mines_by_itself = True
         self._pool = urllib3.PoolManager(maxsize=8, block=False, retries=False, timeout=60)
 
     # -- The process ---------------------------------------------------------------------------
 
     def start(self) -> None:
         """Start it, with the chain that it had when it was stopped."""
+        self._mines_by_itself = True
         self._process = subprocess.Popen(
             self._command, stdout=subprocess.DEVNULL, preexec_fn=before_exec(signal.SIGTERM)
         )
@@ -163,7 +166,7 @@ class Node:
         until = time.monotonic() + _PATIENCE
         while (receipt := self.receipt(sent)) is None:
             assert time.monotonic() < until, f"{sent} is not mined"
-            time.sleep(0.005)  # with automine, sending may return before the block is there
+            time.sleep(0.005)  # it has no way to say that there is a block
         return receipt
 
     # -- Sending -------------------------------------------------------------------------------
@@ -174,12 +177,15 @@ class Node:
             name: hex(value) if isinstance(value, int) else value
             for name, value in transaction.items()
         }
-        sent: str = self.rpc("eth_sendTransaction", request)
-        return sent
+        return self._sent(self.rpc("eth_sendTransaction", request))
 
     def send_raw(self, signed: str) -> str:
         """Send a signed transaction (see ``signed``); its hash."""
-        sent: str = self.rpc("eth_sendRawTransaction", signed)
+        return self._sent(self.rpc("eth_sendRawTransaction", signed))
+
+    def _sent(self, sent: str) -> str:
+        if self._mines_by_itself:
+            self.mined(sent)  # anvil answers before it has made the block
         return sent
 
     def signed(self, key: str, transaction: dict[str, Any]) -> str:
@@ -232,6 +238,7 @@ class Node:
     def automine(self, on: bool) -> None:
         """Whether each transaction gets a block at once."""
         self.rpc("evm_setAutomine", on)
+        self._mines_by_itself = on
 
     def reorg(self, depth: int, replacements: Sequence[tuple[dict[str, Any], int]] = ()) -> None:
         """Exchange the newest blocks for others of the same number. They hold nothing but the
