@@ -77,9 +77,9 @@ def test_a_reading_whose_connection_is_lost_is_repeated_whole(
         pid = do(lambda: sql("SELECT pg_backend_pid()")[0][0])
         other.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
         reading = pool.submit(do, reader.read)
-        until(
-            lambda: other.execute("SELECT FROM pg_locks WHERE NOT granted").fetchone() is not None
-        )
+        # Of the reading's own: others wait for locks in other databases of the server.
+        waiting = "SELECT FROM pg_locks WHERE NOT granted AND pid = %s"
+        until(lambda: other.execute(waiting, (pid,)).fetchone() is not None)
         other.execute("SELECT pg_terminate_backend(%s, 10000)", (pid,))
         with pytest.raises(ServiceUnavailable):
             reading.result(20)
