@@ -56,11 +56,11 @@ def test_who_answers_for_ever_is_left(part: str) -> None:
         began = monotonic()
         with pytest.raises(TryAgain):
             Endpoint(url, timeout=0.3).call(("eth_chainId", ()))
-        assert monotonic() - began < 2
+        assert monotonic() - began < 10
 
 
 def test_each_answer_of_a_connection_has_its_own_time(node: Node) -> None:
-    endpoint = Endpoint(node.url, timeout=0.3)
-    until = monotonic() + 0.5
+    endpoint = Endpoint(node.url, timeout=1.5)
+    until = monotonic() + 1.7
     while monotonic() < until:
         assert endpoint.call(("eth_chainId", ())) == hex(node.chain_id)
