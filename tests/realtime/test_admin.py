@@ -34,9 +34,15 @@ PLACE = "/admin/live/"
 @pytest.fixture(autouse=True)
 def server() -> Iterator[redis.Redis]:
     with redis.Redis.from_url(django_settings.REDIS_URL) as client:
+        # What an earlier test has killed is shown for as long as what lives.
+        forget_processes(client)
         yield client
-        for key in client.scan_iter("realtime:*"):
-            client.delete(key)
+        forget_processes(client)
+
+
+def forget_processes(client: redis.Redis) -> None:
+    for key in client.scan_iter("realtime:*"):
+        client.delete(key)
 
 
 def status(**changed: Any) -> dict[str, Any]:
