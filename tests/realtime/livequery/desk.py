@@ -21,7 +21,7 @@ APPLICATION = {"applicationId": "test-app"}
 CLIENT_KEYS = {**APPLICATION, "javascriptKey": "test-javascript-key"}
 MASTER_KEYS = {**APPLICATION, "masterKey": "test-master-key"}
 READER_KEYS = {**APPLICATION, "masterKey": "test-read-only-key"}
-PATIENCE = 20  # seconds, for a machine that is busy with other things
+PATIENCE = 60  # seconds, for a machine that is busy with other things
 
 
 class _Listener:
