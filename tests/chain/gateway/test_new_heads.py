@@ -71,7 +71,7 @@ def test_a_new_block_is_heard_at_once(proxy: Proxy, node: Node, heads: Heads, li
     began = monotonic()
     node.mine()
     until(lambda: heads.count == 2)
-    assert monotonic() - began < 2
+    assert monotonic() - began < 10
     assert heads.networks == {31337}
 
 
