@@ -97,9 +97,10 @@ def test_the_limit_of_the_outermost_call_holds_for_what_it_calls(client: Api) ->
 
 def test_a_limit_that_is_not_reached_leaves_nothing_behind() -> None:
     for _ in range(2000):
-        with time_limit(0.002):
+        # Long enough that it isn't reached where the machine is busy with other things.
+        with time_limit(0.5):
             pass
-    end = time.monotonic() + 0.02
+    end = time.monotonic() + 0.6
     while time.monotonic() < end:
         pass
 

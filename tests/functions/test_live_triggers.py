@@ -285,10 +285,10 @@ def test_protected_fields_are_taken_out_of_what_a_trigger_leaves():
 def test_a_trigger_that_fails_or_takes_too_long_says_nothing_of_why():
     make("Doc")
 
-    @after_event("Doc", time_limit=0.05)
+    @after_event("Doc", time_limit=0.5)
     def slow_or_broken(request: LiveEventRequest) -> None:
         if request.object["name"] == "slow":
-            end = time.monotonic() + 5
+            end = time.monotonic() + 30
             while time.monotonic() < end:
                 pass
         raise RuntimeError("internal detail")
