@@ -9,8 +9,10 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 
+import httpx
 import psutil
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -113,6 +115,9 @@ class Service:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
+
+    def get(self, path: str, headers: Mapping[str, str] | None = None) -> httpx.Response:
+        return httpx.get(f"{self.url}{path}", headers=headers, timeout=PATIENCE)
 
     def printed(self, pattern: str) -> str:
         found = re.search(pattern, self.output)

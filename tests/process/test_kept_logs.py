@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Callable, Iterator
 
-import httpx
 import redis
 
 from backend.log_store import STREAM
@@ -27,7 +26,7 @@ def records(server: redis.Redis) -> Iterator[dict[str, object]]:
 def test_what_web_and_worker_log_is_kept(start: Callable[..., Service], folder):
     service = start(LOG_KEEP=50)
     request_id = "kept-by-the-web-process"
-    httpx.get(f"{service.url}/api/nowhere", headers={"X-Request-Id": request_id})
+    service.get("/api/nowhere", {"X-Request-Id": request_id})
     wanted = {("web", "request", request_id), ("worker", "ready", None)}
     with redis.Redis(unix_socket_path=str(folder.redis_socket)) as server:
         for record in records(server):

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from backend.embedded.folder import DataFolder, temporary_folder
-from tests.process.service import Service, run_manage, run_server
+from tests.process.service import PATIENCE, Service, run_manage, run_server
 
 pytestmark = pytest.mark.xdist_group("running_service")
 
@@ -41,7 +41,7 @@ def test_the_printed_commands_create_an_object_and_read_it_back(service: Service
 
 def test_the_printed_credentials_open_the_admin(service: Service):
     password = service.printed(r"user admin, password (\S+)")
-    with httpx.Client(base_url=service.url, follow_redirects=True) as browser:
+    with httpx.Client(base_url=service.url, follow_redirects=True, timeout=PATIENCE) as browser:
         page = browser.get("/admin/login/")
         token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', page.text)
         assert token
@@ -54,11 +54,11 @@ def test_the_printed_credentials_open_the_admin(service: Service):
 
 
 def test_the_admin_has_its_style_sheets(service: Service):
-    assert httpx.get(f"{service.url}/static/admin/css/base.css").status_code == 200
+    assert service.get("/static/admin/css/base.css").status_code == 200
 
 
 def test_ready_tells_that_every_dependency_answers(service: Service):
-    answer = httpx.get(f"{service.url}/ready")
+    answer = service.get("/ready")
     assert answer.status_code == 200
     checks = answer.json()["checks"]
     needed = {
@@ -71,14 +71,14 @@ def test_ready_tells_that_every_dependency_answers(service: Service):
 
 @pytest.mark.parametrize("path", ["/health", "/api/health"])
 def test_health_answers_without_any_header(service: Service, path: str):
-    answer = httpx.get(service.url + path)
+    answer = service.get(path)
     assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
 
 
 def test_a_socket_on_an_unknown_path_is_refused(service: Service):
-    answer = httpx.get(
-        f"{service.url}/nowhere",
-        headers={
+    answer = service.get(
+        "/nowhere",
+        {
             "Connection": "Upgrade",
             "Upgrade": "websocket",
             "Sec-WebSocket-Version": "13",
@@ -132,9 +132,9 @@ def test_secrets_in_the_data_folder_are_for_their_owner_only(service: Service):
 
 def test_the_log_has_the_request_id_and_no_key(service: Service):
     key = service.printed(r"X-Svc-Master-Key: ([\w-]+)")
-    answer = httpx.get(
-        f"{service.url}/api/classes/Note?where=%7B%7D",
-        headers={
+    answer = service.get(
+        "/api/classes/Note?where=%7B%7D",
+        {
             "X-Svc-Application-Id": service.printed(r"X-Svc-Application-Id: ([\w-]+)"),
             "X-Svc-Master-Key": key,
             "X-Request-Id": "from-the-client-1",

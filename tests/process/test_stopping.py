@@ -7,7 +7,6 @@ import signal
 import subprocess
 from collections.abc import Callable
 
-import httpx
 import pytest
 
 from backend.embedded.engines import temporary_engines
@@ -64,7 +63,7 @@ def test_a_process_that_dies_stops_the_service_and_is_named(start: Start):
     service.child("caddy").kill()
     assert service.wait_until_gone() == []
     assert service.process.returncode == 1
-    assert "caddy ended unexpectedly" in "".join(service.errors)
+    service.wait_for_line("caddy ended unexpectedly")
 
 
 @pytest.mark.slow
@@ -82,14 +81,14 @@ def test_a_database_that_dies_stops_the_service_and_is_named(start: Start):
     service.child("/postgres").kill()
     assert service.wait_until_gone() == []
     assert service.process.returncode == 1
-    assert "PostgreSQL has ended" in "".join(service.errors)
+    service.wait_for_line("PostgreSQL has ended")
 
 
 @pytest.mark.slow
 def test_with_both_addresses_given_no_engine_is_started(start: Start):
     with temporary_engines() as others:
         service = start(DATABASE_URL=others.database_url, REDIS_URL=others.redis_url)
-        assert httpx.get(f"{service.url}/ready").status_code == 200
+        assert service.get("/ready").status_code == 200
         names = [process.name() for process in service.family]
         assert "postgres" not in names
         assert "redis-server" not in names
