@@ -114,9 +114,13 @@ def test_a_new_secret_key_reads_what_the_old_one_wrote_until_nothing_needs_it(in
     with instance.web():
         body = {"username": "bob", "password": "correct horse"}
         bob = instance.ask("POST", "/users", body, key="rest")
-        factor = {"authData": {"mfa": {"secret": MFA_SECRET, "token": password(-1)}}}
         session = {"key": "rest", "X_Svc_Session_Token": bob["sessionToken"]}
-        instance.ask("PUT", f"/users/{bob['objectId']}", factor, **session)
+        for _ in range(2):  # the step may end between the two
+            factor = {"authData": {"mfa": {"secret": MFA_SECRET, "token": password(-1)}}}
+            enrolled = instance.call("PUT", f"/users/{bob['objectId']}", factor, **session)
+            if enrolled.status < 300:
+                break
+        assert enrolled.status < 300, enrolled.body
     instance.do("rotate_keys", "secret")
     assert instance.keys["SECRET_KEY_FALLBACKS"] == FIRST_KEYS["SECRET_KEY"]
     with instance.web():

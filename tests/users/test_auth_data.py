@@ -7,10 +7,12 @@ import hmac
 import struct
 import time
 from base64 import b32decode
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 import pytest
+import time_machine
 from django.core.signals import setting_changed
 from django.db import connection
 
@@ -143,6 +145,14 @@ def test_sign_ups_with_one_proof_at_once_give_one_user():
 # -- A second factor ------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def moment() -> Iterator[None]:
+    """In the middle of a step: it would end between the making of a token and its use, otherwise,
+    now and then."""
+    with time_machine.travel(int(time.time()) // 30 * 30 + 10, tick=False):
+        yield
+
+
 def one_time_password(steps: int = 0) -> str:
     """RFC 6238 in a few lines, for the present moment and so many steps later."""
     counter = struct.pack(">Q", int(time.time()) // 30 + steps)
@@ -165,7 +175,7 @@ def enter(client, **mfa):
     return client.post("/login", {"username": "ann", "password": PASSWORD, **data})
 
 
-def test_a_second_factor_is_asked_for_once_it_is_set_up(client, master):
+def test_a_second_factor_is_asked_for_once_it_is_set_up(client, master, moment):
     ann, _ = with_second_factor("ann")
     assert ann.get("/users/me").json["authData"] == {"mfa": {"status": "enabled"}}
     assert SECRET not in str(master.get("/users").json)
@@ -178,14 +188,14 @@ def test_a_second_factor_is_asked_for_once_it_is_set_up(client, master):
     assert enter(client, token=token).status == 400
 
 
-def test_a_recovery_code_counts_once(client):
+def test_a_recovery_code_counts_once(client, moment):
     _, recovery = with_second_factor("ann")
     assert enter(client, token=recovery[0]).status == 200
     assert enter(client, token=recovery[0]).status == 400
     assert enter(client, token=recovery[1]).status == 200
 
 
-def test_guesses_at_the_second_factor_lock_the_account_too(client, settings):
+def test_guesses_at_the_second_factor_lock_the_account_too(client, settings, moment):
     settings.SERVICE = {**settings.SERVICE, "LOCKOUT_THRESHOLD": 3}
     with_second_factor("ann")
     for _ in range(3):
@@ -193,7 +203,7 @@ def test_guesses_at_the_second_factor_lock_the_account_too(client, settings):
     assert "locked" in enter(client, token=one_time_password()).json["error"]
 
 
-def test_another_service_s_proof_doesn_t_go_around_the_second_factor(client):
+def test_another_service_s_proof_doesn_t_go_around_the_second_factor(client, moment):
     ann, _ = with_second_factor("ann")
     ann.put(f"/users/{ann.user_id}", {"authData": ONE})
     assert client.post("/users", {"authData": ONE}).error == (400, -1)
@@ -201,20 +211,20 @@ def test_another_service_s_proof_doesn_t_go_around_the_second_factor(client):
     assert client.post("/users", {"authData": both}).json["objectId"] == ann.user_id
 
 
-def test_a_wrong_password_isn_t_told_by_the_second_factor(client):
+def test_a_wrong_password_isn_t_told_by_the_second_factor(client, moment):
     with_second_factor("ann")
     body = {"username": "ann", "password": "wrong", "authData": {"mfa": {"token": "000000"}}}
     assert client.post("/login", body).error == (404, 101)
 
 
-def test_the_master_key_takes_a_second_factor_off(client, master):
+def test_the_master_key_takes_a_second_factor_off(client, master, moment):
     ann, _ = with_second_factor("ann")
     reply = master.put(f"/users/{ann.user_id}", {"authData": {"mfa": None}})
     assert reply.status == 200
     assert enter(client).status == 200
 
 
-def test_a_session_alone_doesn_t_take_a_second_factor_off(client):
+def test_a_session_alone_doesn_t_take_a_second_factor_off(client, moment):
     ann, recovery = with_second_factor("ann")
     path = f"/users/{ann.user_id}"
     for data in (None, {}, {"old": None}):
@@ -226,7 +236,7 @@ def test_a_session_alone_doesn_t_take_a_second_factor_off(client):
     assert ann.put(path, {"authData": {"mfa": None}}).status == 200
 
 
-def test_a_password_alone_doesn_t_show_an_account_with_a_second_factor(client):
+def test_a_password_alone_doesn_t_show_an_account_with_a_second_factor(client, moment):
     ann, recovery = with_second_factor("ann")
     body = {"username": "ann", "password": PASSWORD}
     assert client.post("/verifyPassword", body).error == (400, -1)
