@@ -145,7 +145,9 @@ def test_two_who_edit_the_same_object(page, full):
     other.goto(at(full))
     for one, text in ((other, "theirs"), (page, "mine")):
         one.locator("textarea[name='f.title']").fill(text)
-        one.get_by_role("button", name="Save").click()
+    other.get_by_role("button", name="Save").click()
+    expect(other.get_by_text("Saved: title.")).to_be_visible()
+    page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("alert")).to_contain_text("Somebody has changed this object")
     expect(page.get_by_role("alert")).to_contain_text("theirs")
     look(page, "conflict")
