@@ -242,6 +242,9 @@ def _update_simple(
 
 
 _COMPUTED = (Increment, Add)
+# Of one statement: PostgreSQL takes 50 pairs in one jsonb_build_object, and each sequence of
+# operators is a statement of its own.
+_MOST_COMPUTED = 20
 # Beyond this a whole number can't become a double without care.
 _LARGE = 2**63
 
@@ -275,6 +278,8 @@ def _simple_assignments(table: ClassTable, write: Write) -> _Assignments | None:
         elif isinstance(operation, Add):
             computed.append("%s::text, COALESCE(NULLIF(t.data -> %s, 'null'), '[]') || %s::jsonb")
             computed_params += [name, name, _encode(operation.values).decode()]
+    if len(computed) > _MOST_COMPUTED:
+        return None
     data = "t.data"
     data_params: list[Any] = []
     if removed:

@@ -338,10 +338,11 @@ def echo(write: Write, after: Mapping[str, Json]) -> dict[str, Json]:
     answered by nested objects with that path alone, or with the whole of an array on the way.
     """
     result: dict[str, Json] = {}
+    whole = dict(after)
     for path, operation in write.operations.items():
         if not isinstance(operation, _ECHOED):
             continue
-        source: Json = dict(after)
+        source: Json = whole
         target: dict[str, Json] = result
         steps = path.split(".")
         for step in steps[:-1]:

@@ -13,10 +13,13 @@ from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
-from backend.errors import IncorrectType, ValidationFailed
+from backend.errors import IncorrectType, ObjectTooLarge, ValidationFailed
 
 from .class_permissions import ClassPermissions, default_permissions, parse_permissions
 from .values import FieldKind, Json, kind
+
+# Every write of a class and every process that knows it carries all of them.
+MAX_FIELDS: Final = 2_000
 
 Direction: TypeAlias = Literal[1, -1, "text", "2dsphere"]
 
@@ -299,12 +302,18 @@ def reconcile(schema: ClassSchema, types: Mapping[str, FieldType]) -> dict[str, 
                 f" expected {existing} but got {type_}"
             )
     if new:
-        check_one_geopoint(schema, new)
+        check_new_fields(schema, new)
     return new
 
 
-def check_one_geopoint(schema: ClassSchema, new: Mapping[str, FieldType]) -> None:
-    """Raise ``IncorrectType`` if the new fields give the class a second GeoPoint."""
+def check_new_fields(schema: ClassSchema, new: Mapping[str, FieldType]) -> None:
+    """Raise ``ObjectTooLarge`` if there are too many for the class, and ``IncorrectType`` if they
+    give it a second GeoPoint."""
+    if new and len(schema.fields) + len(new) > MAX_FIELDS:
+        raise ObjectTooLarge(
+            f"a class has at most {MAX_FIELDS:,} fields; {schema.class_name} has"
+            f" {len(schema.fields):,}, and {len(new):,} would be new"
+        )
     points = [
         name
         for fields in (schema.fields, new)

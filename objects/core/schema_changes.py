@@ -29,7 +29,7 @@ from .schema import (
     Direction,
     FieldType,
     IndexDeclaration,
-    check_one_geopoint,
+    check_new_fields,
     empty_schema,
     infer,
 )
@@ -110,7 +110,7 @@ def change_schema(schema: ClassSchema, body: Json, *, creating: bool = False) ->
             added[name] = _field_type(schema, name, wire, place)
     kept = {name: type_ for name, type_ in schema.fields.items() if name not in removed}
     after = replace(schema, fields=kept)
-    check_one_geopoint(after, {name: t for name, t in added.items() if name not in kept})
+    check_new_fields(after, {name: t for name, t in added.items() if name not in kept})
     after = after.with_fields(added)
     after = replace(after, indexes=_changed_indexes(after, indexes, removed))
     if permissions is None:

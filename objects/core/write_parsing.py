@@ -11,6 +11,7 @@ from backend.errors import (
     InvalidACL,
     InvalidJSON,
     InvalidKeyName,
+    ObjectTooLarge,
 )
 
 from .access import PUBLIC_ACL, Acl, parse_acl
@@ -29,6 +30,7 @@ from .operations import (
 )
 from .values import Json, canonical_number, is_pointer, normalise
 
+MAX_OPERATIONS: Final = 10_000
 # The service alone sets these.
 _RESERVED: Final = frozenset({"objectId", "id", "createdAt", "updatedAt"})
 
@@ -37,13 +39,15 @@ def parse_write(body: Json, *, creating: bool) -> Write:
     """The write that a body asks for. The caller has taken out what is not the object's.
 
     Raises ``InvalidJSON`` (not an object, an operator without what it needs),
-    ``InvalidKeyName``, ``CommandUnavailable`` (no such operator), ``InvalidACL``, and what
-    ``values.normalise`` raises.
+    ``ObjectTooLarge`` (too many keys), ``InvalidKeyName``, ``CommandUnavailable`` (no such
+    operator), ``InvalidACL``, and what ``values.normalise`` raises.
     """
     if body is None:
         body = {}
     if not isinstance(body, dict):
         raise InvalidJSON("expected a JSON object")
+    if len(body) > MAX_OPERATIONS:
+        raise ObjectTooLarge(f"a write names at most {MAX_OPERATIONS:,} fields and keys in them")
     operations: dict[str, Operation] = {}
     acl: Acl | None = None
     dotted = False

@@ -243,6 +243,39 @@ def test_several_operators_work_in_one_update(game):
     assert "name" not in after
 
 
+@pytest.mark.parametrize("count", [1, 20, 21, 50, 51, 500])
+def test_any_number_of_fields_is_computed_in_one_update(master, count):
+    stored = Stored(master, **{f"n{n}": n for n in range(0, count, 2)})
+    sums = {f"n{n}": (n if n % 2 == 0 else 0) + 1 for n in range(count)}
+    assert stored.put(**dict.fromkeys(sums, increment(1))) == sums
+    lists = {f"l{n}": [n, n] for n in range(count)}
+    assert stored.put(**{name: listed("Add", *value) for name, value in lists.items()}) == lists
+    assert stored.put(**dict.fromkeys(lists, DELETE)) == {}
+    kept = stored.fields()
+    assert {name: kept.get(name) for name in [*sums, *lists]} == sums | dict.fromkeys(lists)
+
+
+def test_an_update_names_at_most_ten_thousand_fields_and_keys(game):
+    for name in ("f{}", "info.f{}"):
+        body = {name.format(n): DELETE for n in range(10_001)}
+        assert game.refuse(**body) == (413, 116)
+    game.put(**{f"info.f{n}": n for n in range(10_000)})
+    assert len(game.fields()["info"]) == 10_000
+
+
+def test_a_class_has_at_most_two_thousand_fields(master):
+    many = {f"f{n}": n for n in range(2_001)}
+    assert master.post("/classes/Wide", many).error == (413, 116)
+    assert master.get("/schemas/Wide").status == 400
+    del many["f0"]
+    stored = Stored(master, **many)
+    assert stored.refuse(one=1) == (413, 116)
+    assert stored.refuse(one={"__op": "SetOnInsert", "amount": 1}, f1=DELETE) == (413, 116)
+    assert stored.put(f1=increment(1)) == {"f1": 2}
+    added = {"fields": {"one": {"type": "String"}}}
+    assert master.put("/schemas/Game", added).error == (413, 116)
+
+
 def test_operators_succeed_or_fail_together(game):
     game.put(odd={"x": "text"})
     assert game.refuse(score=increment(1), **{"odd.x": increment(1)}) == (400, 111)

@@ -13,10 +13,12 @@ from backend.errors import (
     InvalidKeyName,
     InvalidQuery,
     InvalidSchemaOperation,
+    ObjectTooLarge,
     ServiceError,
     ValidationFailed,
 )
 from objects.core.schema import (
+    MAX_FIELDS,
     SYSTEM_FIELDS,
     ClassSchema,
     FieldType,
@@ -78,6 +80,20 @@ def test_pointers_agree_by_their_class():
     assert reconcile(schema, {"p": FieldType("Pointer", "A")}) == {}
     with pytest.raises(IncorrectType, match="expected Pointer<A> but got Pointer<B>"):
         reconcile(schema, {"p": FieldType("Pointer", "B")})
+
+
+def test_a_class_has_at_most_two_thousand_fields():
+    number = FieldType("Number")
+    full = ClassSchema("Foo", {f"f{n}": number for n in range(MAX_FIELDS)})
+    assert reconcile(full, {"f0": number}) == {}
+    with pytest.raises(ObjectTooLarge, match="at most 2,000 fields; Foo has 2,000, and 1 would be"):
+        reconcile(full, {"one": number})
+    wire = {"type": "Number"}
+    assert change_schema(full, {"fields": {"f0": wire}}).after == full
+    freed = {"fields": {"f0": {"__op": "Delete"}, "one": wire}}
+    assert len(change_schema(full, freed).after.fields) == MAX_FIELDS
+    with pytest.raises(ObjectTooLarge):
+        change_schema(full, {"fields": {"one": wire}})
 
 
 def test_a_class_has_one_geopoint():
