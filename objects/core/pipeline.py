@@ -26,6 +26,7 @@ from .expressions import (
 )
 from .names import check_class_name, shown
 from .paths import is_index
+from .pipeline_size import MAX_FIELDS, check_size
 from .projections import Exclude, Include, SetFields, parse_projection, parse_set, parse_unset
 from .query import Everything, OrderKey, Query
 from .query_parser import parse_where
@@ -34,7 +35,6 @@ from .values import Json, date, normalise_date
 MAX_STAGES: Final = 50
 _MAX_NESTED_PIPELINES: Final = 3
 _MAX_NUMBER: Final = 2**53
-_MAX_FIELDS: Final = 500
 
 ACCUMULATORS: Final = frozenset(
     {"$sum", "$avg", "$min", "$max", "$first", "$last", "$push", "$addToSet", "$count"}
@@ -173,6 +173,7 @@ def parse_aggregation(params: Mapping[str, Json]) -> Aggregation:
     elif not all(key in _OPTIONS for key in params):
         other = next(key for key in params if key not in _OPTIONS)
         raise InvalidQuery(f"Invalid parameter for query: {shown(other)}")
+    check_size(pipeline)
     stages = parse_stages(pipeline, "pipeline")
     if stages and params.get("distinct") is not None:
         raise InvalidQuery("distinct: either distinct values are asked for or a pipeline")
@@ -239,8 +240,8 @@ def _parse_stage(name: str, body: Json, place: str, depth: int) -> tuple[Stage, 
 def _object(body: Json, place: str) -> dict[str, Json]:
     if not isinstance(body, dict):
         raise InvalidQuery(f"{place}: expected an object")
-    if len(body) > _MAX_FIELDS:
-        raise InvalidQuery(f"{place}: at most {_MAX_FIELDS} fields")
+    if len(body) > MAX_FIELDS:
+        raise InvalidQuery(f"{place}: at most {MAX_FIELDS} fields")
     return body
 
 

@@ -136,6 +136,7 @@ def test_an_expression_is_kept_as_a_call():
         ([{"$addFields": {"a": {"constructor": "$b"}}}], "bad field path"),
         ([{"$unset": 5}], "name of a field"),
         ([{"$unset": []}], "at least one"),
+        ([{"$unset": [f"f{n}" for n in range(501)]}], r"\$unset: at most 500 fields"),
         ([{"$lookup": {"from": "A", "as": "x"}}], "localField and foreignField, or pipeline"),
         ([{"$lookup": {"from": "A", "as": "x", "localField": "a"}}], "localField and foreignField"),
         ([{"$lookup": {"from": "A", "as": "x", "pipeline": [], "let": {}}}], "let: not supported"),
@@ -185,6 +186,35 @@ def test_nesting_is_bounded():
         tree = {"a": tree}
     with pytest.raises(ServiceError, match="at most 20 steps"):
         stages_of([{"$project": tree}])
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        {f"f{n}": "$a" for n in range(2_600)},
+        ["$a", *range(5_000)],
+        [{"$add": ["$a"] * 50}] * 100,
+        [{"b": {"c": "$a"}}] * 1_300,
+    ],
+    ids=["fields", "members", "operands", "documents"],
+)
+def test_all_that_is_computed_is_bounded(expression):
+    for pipeline in (
+        [{"$group": {"_id": expression}}],
+        [{"$match": {"$expr": {"$in": [1, expression]}}}],
+        [{"$lookup": {"from": "A", "as": "x", "pipeline": [{"$addFields": {"x": expression}}]}}],
+    ):
+        with pytest.raises(InvalidQuery, match="pipeline: at most 5,000 fields, operators and"):
+            stages_of(pipeline)
+
+
+def test_constants_are_not_bounded():
+    numbers = list(range(20_000))
+    assert stages_of([{"$addFields": {"x": numbers}}])
+    assert stages_of([{"$addFields": {"x": {"$in": ["$a", numbers]}}}])
+    assert stages_of([{"$addFields": {"x": {"$literal": {f"f{n}": n for n in numbers}}}}])
+    pointers = [pointer("A", f"a{n}") for n in range(10_000)]
+    assert stages_of([{"$match": {"a": {"$in": pointers}}}])
 
 
 def test_a_lookup_has_its_own_stages():
