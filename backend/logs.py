@@ -48,9 +48,16 @@ _SENSITIVE_TEXT = re.compile(
 _HINT = re.compile(r"r:|://|[:=]")
 
 
-@lru_cache(maxsize=1024)
 def _is_sensitive(name: str) -> bool:
+    # Names may come from clients, so what is kept has to be short.
+    return (_is_known_sensitive if len(name) < 100 else _looks_sensitive)(name)
+
+
+def _looks_sensitive(name: str) -> bool:
     return _SENSITIVE_NAME.match(name) is not None
+
+
+_is_known_sensitive = lru_cache(maxsize=1024)(_looks_sensitive)
 
 
 def _hide(found: re.Match[str]) -> str:

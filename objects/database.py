@@ -26,7 +26,13 @@ from psycopg import errors as pg
 from psycopg import pq
 from psycopg.adapt import Transformer
 
-from backend.errors import IncorrectType, ServiceUnavailable, Timeout, TransactionConflict
+from backend.errors import (
+    IncorrectType,
+    InvalidQuery,
+    ServiceUnavailable,
+    Timeout,
+    TransactionConflict,
+)
 
 Row = tuple[Any, ...]
 """The values of one row, each PostgreSQL's text or None."""
@@ -34,6 +40,10 @@ Row = tuple[Any, ...]
 _UNAVAILABLE = "The database can't be reached at the moment."
 # Statements kept prepared on one connection; the one that was not used for longest makes room.
 MOST_PREPARED = 500
+# Longer statements are rare, come in any number of shapes, and some of them from clients: they
+# aren't kept, neither here nor on the server.
+_LONGEST_KEPT = 4096  # characters
+_MOST_PARAMS = 65_535  # the protocol's limit
 _TEXT = 25  # the type text
 _SUCCESS = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
 
@@ -44,12 +54,17 @@ def fetch(sql: str, params: Sequence[Any], *, prepare: bool) -> list[Row]:
     ``sql`` has a ``%s`` for each parameter; parameters are text, numbers, booleans, None, or lists
     of text or numbers for arrays. ``prepare`` keeps the statement's plan on the server: for
     statements whose best plan doesn't depend on the parameters (lookups by id, writes), never for
-    a client's ``where``, since a generic plan doesn't know how rare a value is.
+    a client's ``where``, since a generic plan doesn't know how rare a value is. Of long statements
+    nothing is kept. Raises ``InvalidQuery`` for more parameters than a statement can have.
     """
+    if len(params) > _MOST_PARAMS:
+        raise InvalidQuery("The request has too many values for one statement.")
+    is_short = len(sql) <= _LONGEST_KEPT
+    numbered = (_known_numbered if is_short else _numbered)(sql, len(params))
     session = _session()
     encoded: list[Any] = [_encode(value) for value in params]
     try:
-        result = session.run(_numbered(sql, len(encoded)), encoded, prepare)
+        result = session.run(numbered, encoded, prepare and is_short)
     except psycopg.Error as error:
         _thread.connection.errors_occurred = True
         _raise_service_error(error)
@@ -173,7 +188,6 @@ def _session() -> _Session:
     return session
 
 
-@lru_cache(maxsize=4096)
 def _numbered(sql: str, parameters: int) -> bytes:
     """The statement with libpq's placeholders ($1, $2, …)."""
     parts = sql.split("%s")
@@ -182,6 +196,9 @@ def _numbered(sql: str, parameters: int) -> bytes:
     numbered = [part + f"${n}" for n, part in enumerate(parts[:-1], 1)]
     # As in psycopg's statements, which tests run these texts with, %% is the operator %.
     return "".join([*numbered, parts[-1]]).replace("%%", "%").encode()
+
+
+_known_numbered = lru_cache(maxsize=2048)(_numbered)
 
 
 def as_text(value: Any) -> str | None:

@@ -19,6 +19,7 @@ from django.db import transaction
 from backend.errors import OperationForbidden, ServiceError
 from backend.logs import get_logger
 from backend.principal import Principal
+from objects.core.names import MAX_NAME_LENGTH
 from objects.core.query import Everything, FindOptions, Query
 from objects.core.values import Json
 
@@ -120,13 +121,13 @@ def register(event: Event, class_name: str, handler: Handler) -> None:
     """
     check_event(event, class_name)
     _handlers.setdefault((event, class_name), []).append(handler)
-    _registered.cache_clear()
+    _of_name.cache_clear()
 
 
 def unregister(event: Event, class_name: str, handler: Handler) -> None:
     """Undo a ``register``."""
     _handlers[event, class_name].remove(handler)
-    _registered.cache_clear()
+    _of_name.cache_clear()
 
 
 def add_source(source: Source) -> None:
@@ -152,8 +153,16 @@ def check_event(event: Event, class_name: str) -> None:
         raise ValueError(f"{class_name} has no trigger {event}")
 
 
-@lru_cache(maxsize=4096)
+_NONE: Final[Mapping[Event, tuple[Handler, ...]]] = {}
+
+
 def _registered(class_name: str) -> Mapping[Event, tuple[Handler, ...]]:
+    # Not every name that is asked for has been checked, and what is kept has to be short.
+    return _of_name(class_name) if len(class_name) <= MAX_NAME_LENGTH else _NONE
+
+
+@lru_cache(maxsize=4096)
+def _of_name(class_name: str) -> Mapping[Event, tuple[Handler, ...]]:
     names = [class_name]
     if not class_name.startswith("@") and class_name not in _WITHOUT_TRIGGERS:
         names.append(EVERY_CLASS)

@@ -362,6 +362,7 @@ def _matches(path: Path, pattern: object, options: object, place: str) -> Matche
         raise InvalidJSON(f"{place}.$regex: bad regex: expected text")
     if not isinstance(options, str) or not set(options) <= _REGEX_OPTIONS:
         raise InvalidQuery(f"{place}: Bad $options value for query: {shown(options)}")
+    options = "".join(sorted(set(options)))
     try:
         regex.compile_regex(pattern, options)
     except ServiceError as error:

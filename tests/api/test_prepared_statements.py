@@ -42,3 +42,13 @@ def test_one_that_had_to_make_room_is_prepared_again():
         assert fetch("SELECT 0", (), prepare=True) == [("0",)]
     assert (sent.executions, sent.round_trips) == (1, 2)
     assert kept() == MOST_PREPARED
+
+
+def test_nothing_is_kept_of_long_statements():
+    long = "SELECT " + " + ".join(["1"] * 2000)
+    before = kept()
+    for _ in range(2):
+        with traffic() as sent:
+            assert fetch(long, (), prepare=True) == [("2000",)]
+        assert (sent.executions, sent.round_trips) == (1, 1)
+    assert kept() == before
