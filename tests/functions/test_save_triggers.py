@@ -331,7 +331,8 @@ def test_a_batch_runs_the_trigger_of_each_item(emptied: None) -> None:
     items = [{"method": "POST", "path": "/api/classes/Note", "body": {"n": n}} for n in range(3)]
     answers = master.post("/batch", {"requests": items}).json
     assert [sorted(answer) for answer in answers] == [["success"], ["error"], ["success"]], answers
-    assert [one["n"] for one in master.results("Note", where={"checked": True})] == [0, 2]
+    found = master.results("Note", where={"checked": True}, order="n")
+    assert [one["n"] for one in found] == [0, 2]
 
     together = {"requests": items, "transaction": True}
     assert master.post("/batch", together).error == (400, 141)
