@@ -9,7 +9,6 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from tests.ports import held_port
 from tests.rest import MASTER
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -57,7 +57,11 @@ class OtherProcess:
 @contextmanager
 def other_process(**settings: str) -> Iterator[OtherProcess]:
     """Start one, with these settings besides, and stop it when the block ends."""
-    port = _free_port()
+    with held_port() as port:
+        yield from _running(port, settings)
+
+
+def _running(port: int, settings: Mapping[str, str]) -> Iterator[OtherProcess]:
     environment = {
         **os.environ,
         "DATABASE_URL": database_url(),
@@ -89,12 +93,6 @@ def database_url() -> str:
         f"{name}={quote(str(given[key]), safe='')}" for name, key in parts.items() if given[key]
     )
     return f"postgresql:///{quote(given['NAME'])}?{query}"
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _wait_for(process: subprocess.Popen[bytes], port: int) -> None:

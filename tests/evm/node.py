@@ -10,7 +10,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -25,6 +24,7 @@ import urllib3
 
 from backend.embedded.children import before_exec
 from tests.evm.artefacts import Contract, put
+from tests.ports import held_port
 
 FOLDER = Path(__file__).resolve().parent
 _PATIENCE = 30  # seconds
@@ -273,10 +273,7 @@ class Node:
 def running_node(chain_id: int = 31337, *options: str) -> Iterator[Node]:
     """A node with a chain of its own; ``options`` are anvil's."""
     program = _program()
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
-    with tempfile.TemporaryDirectory(prefix="anvil-") as folder:
+    with held_port() as port, tempfile.TemporaryDirectory(prefix="anvil-") as folder:
         where = ("--host", "127.0.0.1", "--port", str(port), "--state", f"{folder}/state.json")
         command = [program, *where, "--chain-id", str(chain_id), "--silent", *options]
         node = Node(port, chain_id, command)
