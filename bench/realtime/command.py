@@ -8,10 +8,18 @@ from typing import Any
 
 from bench import report, servers
 from bench.measure import say
-from bench.realtime import capturing, contenders, fanning_out, holding, live_queries, tables
+from bench.realtime import (
+    capturing,
+    churning,
+    contenders,
+    fanning_out,
+    holding,
+    live_queries,
+    tables,
+)
 from bench.servers import ROOT, Engines
 
-PARTS = ("fanout", "held", "livequery", "capture")
+PARTS = ("fanout", "held", "livequery", "capture", "churn")
 
 
 def arguments(given: Sequence[str]) -> argparse.Namespace:
@@ -23,6 +31,9 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3, help="measured rounds (%(default)s)")
     parser.add_argument("--seconds", type=float, default=10, help="of events (%(default)s)")
     parser.add_argument("--held", type=int, default=10_000, help="connections (%(default)s)")
+    parser.add_argument(
+        "--churn", type=int, default=20_000, help="connections that come and go (%(default)s)"
+    )
     parser.add_argument("--alone", action="store_true", help="without the peers, from npm")
     parser.add_argument(
         "--only", action="append", choices=PARTS, help="this part; may be repeated: %(choices)s"
@@ -75,6 +86,10 @@ def _capture(engines: Engines, options: argparse.Namespace) -> Any:
     return capturing.measure(engines, options.rounds, options.seconds)
 
 
+def _churn(engines: Engines, options: argparse.Namespace) -> Any:
+    return churning.measure(engines, options.churn)
+
+
 def _wanted(name: str, options: argparse.Namespace) -> bool:
     return not options.scene or any(words in name for words in options.scene)
 
@@ -84,4 +99,5 @@ _PART: dict[str, Callable[[Engines, argparse.Namespace], Any]] = {
     "held": _held,
     "livequery": _livequery,
     "capture": _capture,
+    "churn": _churn,
 }

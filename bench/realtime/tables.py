@@ -164,9 +164,29 @@ def _capture(found: Mapping[str, Mapping[str, Runs]]) -> str:
     return "\n".join(lines)
 
 
+def _churn(found: Mapping[str, Runs]) -> str:
+    lines = [
+        line(
+            *("connections", "came and went", "queries", "s", "delivered"),
+            *("MiB after ten groups", "half way", "most", "in the end"),
+        ),
+        ruler(9),
+    ]
+    for name, (run,) in found.items():
+        lines.append(
+            line(
+                *(name, f"{run['connections']:,}", f"{run['queries']:,}", f"{run['seconds']:.0f}"),
+                f"{run['share']:.1%}",
+                *(f"{run[when]:.1f}" for when in ("warm_mib", "half_mib", "most_mib", "mib")),
+            )
+        )
+    return "\n".join(lines)
+
+
 _TABLES: dict[str, Any] = {
     "fanout": _fanout,
     "held": _held,
     "livequery": _livequery,
     "capture": _capture,
+    "churn": _churn,
 }
