@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from tests.ports import held_port
+from tests.ports import free_port
 from tests.rest import MASTER
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -57,11 +57,7 @@ class OtherProcess:
 @contextmanager
 def other_process(**settings: str) -> Iterator[OtherProcess]:
     """Start one, with these settings besides, and stop it when the block ends."""
-    with held_port() as port:
-        yield from _running(port, settings)
-
-
-def _running(port: int, settings: Mapping[str, str]) -> Iterator[OtherProcess]:
+    port = free_port()
     environment = {
         **os.environ,
         "DATABASE_URL": database_url(),

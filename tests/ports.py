@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import os
+import random
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
+
+# Below those that the system gives to connections and to whoever takes any that is free, a
+# thousand for each process of a test run.
+_FIRST, _EACH, _PROCESSES = 16_000, 1_000, 16
+_worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+_taken = random.randrange(_EACH)
 
 
-@contextmanager
-def held_port() -> Iterator[int]:
-    """A port for a process that is still to be started. Until the block ends the system gives it to
-    nobody who takes any that is free; who names it may listen there, and again after a restart."""
-    with socket.socket() as holder:
-        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        holder.bind(("127.0.0.1", 0))
-        yield int(holder.getsockname()[1])
+def free_port() -> int:
+    """A port for a process that is still to be started. Nobody else is given it meanwhile."""
+    global _taken
+    while True:
+        _taken += 1
+        port = _FIRST + _worker % _PROCESSES * _EACH + _taken % _EACH
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue  # another run's
+        return port

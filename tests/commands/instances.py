@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import psycopg
 
 from tests.other_process import _wait_for
-from tests.ports import held_port
+from tests.ports import free_port
 from tests.process.service import PATIENCE, ROOT, plain_environment
 
 FIRST_KEYS = {
@@ -140,23 +140,23 @@ class Instance:
     @contextmanager
     def web(self) -> Iterator[Instance]:
         """A web process of this instance; it stops when the block ends."""
-        with held_port() as self.port:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "backend.serve", "web"],
-                cwd=ROOT,
-                env=self.environment
-                | {
-                    "WEB_BIND": f"127.0.0.1:{self.port}",
-                    "PUBLIC_URL": f"http://127.0.0.1:{self.port}",
-                    "WEB_WORKERS": "1",
-                },
-            )
-            try:
-                _wait_for(process, self.port)
-                yield self
-            finally:
-                process.terminate()
-                process.wait(PATIENCE)
+        self.port = free_port()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "backend.serve", "web"],
+            cwd=ROOT,
+            env=self.environment
+            | {
+                "WEB_BIND": f"127.0.0.1:{self.port}",
+                "PUBLIC_URL": f"http://127.0.0.1:{self.port}",
+                "WEB_WORKERS": "1",
+            },
+        )
+        try:
+            _wait_for(process, self.port)
+            yield self
+        finally:
+            process.terminate()
+            process.wait(PATIENCE)
 
     def call(
         self, method: str, path: str, body: Any = None, key: str = "master", **headers: str

@@ -16,6 +16,7 @@ import pytest
 
 from tests.conftest import KEYS
 from tests.other_process import other_process
+from tests.ports import free_port
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "webhooks.md").read_text()
 SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
@@ -24,12 +25,6 @@ PATIENCE = 30  # seconds
 
 def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.+?)```", TEXT, re.DOTALL)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def wait_for(port: int) -> None:

@@ -24,7 +24,7 @@ import urllib3
 
 from backend.embedded.children import before_exec
 from tests.evm.artefacts import Contract, put
-from tests.ports import held_port
+from tests.ports import free_port
 
 FOLDER = Path(__file__).resolve().parent
 _PATIENCE = 30  # seconds
@@ -273,7 +273,8 @@ class Node:
 def running_node(chain_id: int = 31337, *options: str) -> Iterator[Node]:
     """A node with a chain of its own; ``options`` are anvil's."""
     program = _program()
-    with held_port() as port, tempfile.TemporaryDirectory(prefix="anvil-") as folder:
+    port = free_port()
+    with tempfile.TemporaryDirectory(prefix="anvil-") as folder:
         where = ("--host", "127.0.0.1", "--port", str(port), "--state", f"{folder}/state.json")
         command = [program, *where, "--chain-id", str(chain_id), "--silent", *options]
         node = Node(port, chain_id, command)

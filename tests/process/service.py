@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import socket
 import subprocess
 import sys
 import threading
@@ -15,14 +14,10 @@ from pathlib import Path
 import httpx
 import psutil
 
+from tests.ports import free_port
+
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 90  # seconds, for a machine that is busy with other things
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def plain_environment(**settings: object) -> dict[str, str]:

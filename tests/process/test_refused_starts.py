@@ -6,7 +6,8 @@ import pytest
 
 from backend.embedded.folder import DataFolder
 from backend.embedded.keys import ensure_keys
-from tests.process.service import free_port, run_manage, run_server
+from tests.ports import free_port
+from tests.process.service import run_manage, run_server
 
 
 def refusal(**settings: object) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.other_process import ROOT, OtherProcess, database_url
-from tests.ports import held_port
+from tests.ports import free_port
 from tests.process.service import Service
 from tests.realtime.serving import eventually
 from tests.sdk.applications import FOLDER, KEYS, outcomes_of
@@ -31,9 +31,9 @@ CHECKS = re.findall(r"^  async '(.+)'\(", (FOLDER / "live.js").read_text(), re.M
 class Realtime:
     """A realtime process on a port, which can be started anew."""
 
-    def __init__(self, web: OtherProcess, port: int) -> None:
+    def __init__(self, web: OtherProcess) -> None:
         self.web = web
-        self.port = port
+        self.port = free_port()
         self.url = f"ws://127.0.0.1:{self.port}/livequery"
         self.start()
 
@@ -56,11 +56,10 @@ class Realtime:
 
 @pytest.fixture(scope="module")
 def realtime(other: OtherProcess) -> Iterator[Realtime]:
-    with held_port() as port:
-        running = Realtime(other, port)
-        yield running
-        running.process.terminate()
-        running.process.wait(60)
+    running = Realtime(other)
+    yield running
+    running.process.terminate()
+    running.process.wait(60)
 
 
 @pytest.fixture(scope="module")

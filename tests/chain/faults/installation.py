@@ -22,7 +22,7 @@ from backend.embedded.redis_server import Redis
 from tests.evm.artefacts import Contract
 from tests.evm.node import Node
 from tests.other_process import ROOT
-from tests.process.service import free_port
+from tests.ports import free_port
 from tests.rest import MASTER
 
 PATIENCE = 90.0  # seconds, for a machine that is busy with other things

@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Iterator
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -87,11 +88,13 @@ def test_one_that_can_not_be_stopped_is_ended_with_its_process() -> None:
     assert ended(begin("cloud_adds_up"))["status"] == "succeeded"
 
 
-def test_signs_of_life_come_also_while_a_job_computes() -> None:
-    made = begin("cloud_spins", seconds=4)
+def test_signs_of_life_come_also_while_a_job_computes(tmp_path: Path) -> None:
+    enough = tmp_path / "enough"
+    made = begin("cloud_spins", until=str(enough))
     until(lambda: status(made)["status"] == "running")
     seen = {status(made)["heartbeatAt"]["iso"]}
     until(lambda: seen.add(status(made)["heartbeatAt"]["iso"]) or len(seen) > 2)
+    enough.touch()
     assert ended(made)["status"] == "succeeded"
 
 
@@ -170,7 +173,7 @@ def test_a_run_is_found_dead_when_its_whole_worker_is_killed(processes: Processe
 
 @pytest.mark.slow
 def test_who_holds_a_run_no_longer_is_stopped() -> None:
-    made = begin("cloud_spins", seconds=60)
+    made = begin("cloud_spins", until="never")
     until(lambda: status(made)["status"] == "running")
     fetch(
         "UPDATE functions_job_status SET attempt = 7 WHERE object_id = %s", (made,), prepare=False

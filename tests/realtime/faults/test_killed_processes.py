@@ -13,7 +13,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from tests.chain.faults.installation import Installation
 from tests.chain.faults.installation import until as until_true
 from tests.evm.node import Node, running_node
-from tests.process.service import free_port
+from tests.ports import free_port
 from tests.realtime.events.oracle import OUTBOX, Row, expected, rows_of
 from tests.realtime.faults.listeners import Listener, ended, until
 

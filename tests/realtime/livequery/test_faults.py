@@ -17,7 +17,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from realtime.connections import TRY_AGAIN
 from tests.chain.faults.installation import Installation, installed
-from tests.process.service import free_port
+from tests.ports import free_port
 from tests.realtime.livequery.desk import CLIENT_KEYS
 from tests.realtime.serving import close_code, eventually
 
