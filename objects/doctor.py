@@ -10,6 +10,7 @@ from backend.conf import service_settings
 from backend.doctor.registry import DATABASE, Finding, check, fail, ok, warn
 from objects import indexes, maintenance, registry
 from objects.changes import capture
+from objects.core.schema import MAX_FIELDS
 from objects.database import fetch
 from objects.files import storage
 from objects.reencryption import unreadable
@@ -19,6 +20,7 @@ from objects.users.passkeys.models import Passkey
 _NEEDS = (DATABASE, "migrations")
 _SAMPLE = 20  # files
 _OVERDUE = "1 day"
+_MANY_FIELDS = 0.8
 
 
 @check("indexes", needs=_NEEDS, seconds=10)
@@ -36,6 +38,22 @@ def declared_indexes() -> Iterator[Finding]:
         )
     else:
         yield ok(f"all of {len(tables)} classes are there")
+
+
+@check("fields of classes", needs=_NEEDS, seconds=10)
+def fields_of_classes() -> Iterator[Finding]:
+    """Whether classes can still get new fields."""
+    counts = {table.class_name: len(table.schema.fields) for table in registry.all_classes()}
+    full = [name for name, count in counts.items() if count > _MANY_FIELDS * MAX_FIELDS]
+    for name in full:
+        yield warn(
+            f"{name} has {counts[name]:,} of the {MAX_FIELDS:,} fields that a class can have.",
+            "Remove those that nobody uses, and let addField in the permissions of the class be "
+            "yours: what clients put into names of fields belongs into an object.",
+        )
+    if not full:
+        name = max(counts, key=counts.__getitem__)
+        yield ok(f"at most {counts[name]:,}, in {name}")
 
 
 @check("captured changes", needs=_NEEDS, seconds=10)

@@ -199,6 +199,18 @@ def test_a_missing_index_is_told(db):
     assert findings("indexes")[0][2] == "manage.py build_indexes"
 
 
+def test_classes_that_are_full_of_fields_are_told(db):
+    from backend.principal import MASTER
+    from objects import service
+
+    assert levels("fields of classes") == {"ok"}
+    service.create(MASTER, "Wide", {f"f{n}": n for n in range(1_700)})
+    ((level, said, advice),) = findings("fields of classes")
+    assert level == "warn"
+    assert "Wide has 1,700 of the 2,000 fields" in said
+    assert "addField" in advice
+
+
 def test_tables_that_live_queries_hear_nothing_of_are_told(db):
     from backend.principal import MASTER
     from objects import classes, registry
