@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import signal
 import warnings
-from time import monotonic
 from typing import Any
 
 import redis
 from celery import Celery, signals
 from celery.apps.beat import Beat
 from celery.beat import Service
+from celery.bootsteps import StartStopStep
 from celery.platforms import SecurityWarning
 from kombu.transport import redis as redis_transport
 from structlog.contextvars import bind_contextvars, clear_contextvars, get_contextvars
@@ -34,7 +34,6 @@ app.autodiscover_tasks(["functions.hooks", "functions.jobs", "objects.files", "o
 
 HEADER = "request_id"
 _SIGN_EVERY = 5.0  # seconds
-_last_sign = 0.0
 
 
 @app.task(name="backend.beat_is_alive", ignore_result=True)
@@ -128,20 +127,44 @@ class _Beat(Beat):
 app.Beat = app.subclass_with_self(_Beat)
 
 
-@signals.heartbeat_sent.connect
-def _leave_sign_of_life(**kwargs: Any) -> None:
-    global _last_sign
+class SignOfLife(StartStopStep):
+    """Tells every few seconds that a worker is connected to the broker.
+
+    Celery's own heartbeats would do, but a worker that sends one while Redis is away waits for it
+    without end, and isn't ended by SIGTERM: workers run without them (``backend.serve``).
+    """
+
+    requires = ("celery.worker.consumer:Connection",)
+
+    def __init__(self, consumer: Any, **kwargs: Any) -> None:
+        super().__init__(consumer, **kwargs)
+        self._entry: Any = None
+
+    def start(self, consumer: Any) -> None:
+        leave_sign_of_life()
+        self._entry = consumer.timer.call_repeatedly(_SIGN_EVERY, leave_sign_of_life)
+
+    def stop(self, consumer: Any) -> None:
+        if self._entry is not None:
+            consumer.timer.cancel(self._entry)
+            self._entry = None
+
+    shutdown = stop
+
+
+app.steps["consumer"].add(SignOfLife)
+
+
+def leave_sign_of_life() -> None:
+    """Say that the worker of this process lives. Never raises because of Redis."""
     from django.conf import settings
 
     from backend import heartbeats
 
     own = (heartbeats.JOBS, heartbeats.CHAIN, heartbeats.BACKFILL)
     which = settings.PROCESS if settings.PROCESS in own else heartbeats.WORKER
-    if monotonic() - _last_sign < _SIGN_EVERY:
-        return
     try:
         with _redis() as client:
             heartbeats.note(client, which)
     except redis.RedisError:
         return  # Celery itself reports that Redis is away, and connects again
-    _last_sign = monotonic()

@@ -122,20 +122,16 @@ def _bind(text: str) -> tuple[Path | None, str, int]:
 
 def worker() -> None:
     """Celery: tasks."""
-    from backend.celery import app
-
-    app.start(["--quiet", "worker", "--without-gossip", "--without-mingle"])
+    _work()
 
 
 def jobs() -> None:
     """Celery: runs of jobs, apart from other tasks, which they would hold up."""
     from django.conf import settings
 
-    from backend.celery import app
     from backend.job_settings import QUEUE
 
-    options = ["--without-gossip", "--without-mingle", f"--concurrency={settings.JOB_CONCURRENCY}"]
-    app.start(["--quiet", "worker", "-Q", QUEUE, "-n", "jobs@%h", *options])
+    _work("-Q", QUEUE, "-n", "jobs@%h", f"--concurrency={settings.JOB_CONCURRENCY}")
 
 
 def chain() -> None:
@@ -143,24 +139,28 @@ def chain() -> None:
     network that doesn't answer keeps one of them."""
     from django.conf import settings
 
-    from backend.celery import app
     from backend.chain_settings import QUEUE
 
-    options = ["--without-gossip", "--without-mingle", "--pool=threads"]
-    options.append(f"--concurrency={settings.CHAIN_CONCURRENCY}")
-    app.start(["--quiet", "worker", "-Q", QUEUE, "-n", "chain@%h", *options])
+    concurrency = f"--concurrency={settings.CHAIN_CONCURRENCY}"
+    _work("-Q", QUEUE, "-n", "chain@%h", "--pool=threads", concurrency)
 
 
 def backfill() -> None:
     """Celery: reading what lies behind, in processes, since it is work for the processor."""
     from django.conf import settings
 
-    from backend.celery import app
     from backend.chain_settings import BACKFILL_QUEUE
 
-    options = ["--without-gossip", "--without-mingle"]
-    options.append(f"--concurrency={settings.BACKFILL_CONCURRENCY}")
-    app.start(["--quiet", "worker", "-Q", BACKFILL_QUEUE, "-n", "backfill@%h", *options])
+    concurrency = f"--concurrency={settings.BACKFILL_CONCURRENCY}"
+    _work("-Q", BACKFILL_QUEUE, "-n", "backfill@%h", concurrency)
+
+
+def _work(*options: str) -> None:
+    from backend.celery import app
+
+    # What workers would tell each other, and heartbeats (``backend.celery.SignOfLife`` says why).
+    silent = ("--without-gossip", "--without-mingle", "--without-heartbeat")
+    app.start(["--quiet", "worker", *silent, *options])
 
 
 def beat() -> None:

@@ -33,11 +33,13 @@ from backend.errors import (
     Timeout,
     TransactionConflict,
 )
+from backend.logs import get_logger
+
+log = get_logger("database")
 
 Row = tuple[Any, ...]
 """The values of one row, each PostgreSQL's text or None."""
 
-_UNAVAILABLE = "The database can't be reached at the moment."
 # Statements kept prepared on one connection; the one that was not used for longest makes room.
 MOST_PREPARED = 500
 # Longer statements are rare, come in any number of shapes, and some of them from clients: they
@@ -149,7 +151,7 @@ class _Session:
         if result.status not in _SUCCESS:
             if self._pgconn.status != pq.ConnStatus.OK:
                 # It's libpq that speaks here, and gives no code.
-                raise psycopg.OperationalError("the connection to the server is lost")
+                raise psycopg.OperationalError(self._pgconn.get_error_message())
             raise pg.error_from_result(result, encoding="utf-8")
         return result
 
@@ -182,7 +184,7 @@ def _session() -> _Session:
     try:
         connection.ensure_connection()
     except DjangoOperationalError as error:
-        raise ServiceUnavailable(_UNAVAILABLE) from error
+        raise _unavailable(error) from error
     raw = connection.connection
     session = raw.service_session = _Session(raw)
     return session
@@ -238,7 +240,13 @@ def _raise_service_error(error: psycopg.Error) -> None:
     if isinstance(error, pg.NumericValueOutOfRange):
         raise IncorrectType("A number is out of range.") from error
     if isinstance(error, psycopg.OperationalError) and _is_closed():
-        raise ServiceUnavailable(_UNAVAILABLE) from error
+        raise _unavailable(error) from error
+
+
+def _unavailable(error: Exception) -> ServiceUnavailable:
+    """What the client is told; the reason is in the log."""
+    log.warning("the database can't be reached", reason=str(error).strip())
+    return ServiceUnavailable("The database can't be reached at the moment.")
 
 
 def _is_closed() -> bool:

@@ -37,7 +37,10 @@ def asked_in_a_transaction(prepare: bool) -> None:
 
 
 @pytest.mark.parametrize("prepare", [True, False])
-def test_in_a_transaction_it_is_503(prepare: bool) -> None:
+def test_in_a_transaction_it_is_503(prepare: bool, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ServiceUnavailable):
         asked_in_a_transaction(prepare)
+    logged = capfd.readouterr().err
+    assert "the database can't be reached" in logged
+    assert "terminating connection due to administrator command" in logged
     assert fetch("SELECT 1", (), prepare=prepare) == [("1",)]

@@ -141,6 +141,8 @@ class Service:
         self.process.terminate()
         status = self.process.wait(PATIENCE)
         self._reader.join(PATIENCE)
+        # Closing what is being read would wait for whatever process still has the other end.
+        assert not self._reader.is_alive(), f"processes are left: {self.wait_until_gone()}"
         for stream in (self.process.stdout, self.process.stderr):
             if stream:
                 stream.close()
