@@ -41,8 +41,13 @@ def test_what_is_due_before_the_middle_of_the_next_second_is_due_now(
 ) -> None:
     network(5)
     dispatching.dispatch()
-    Cursor.objects.update(next_poll_at=timezone.now() + timedelta(seconds=ahead))
-    assert sent() == {"chain": count, "backfill": 0}
+    for _ in range(20):
+        now = timezone.now()
+        Cursor.objects.update(next_poll_at=now + timedelta(seconds=ahead))
+        found = sent()
+        if timezone.now() - now < timedelta(seconds=0.4):
+            break  # a busy machine may take longer, until it is due
+    assert found == {"chain": count, "backfill": 0}
 
 
 def test_open_backfills_are_sent_to_their_own_queue() -> None:
