@@ -1,9 +1,10 @@
 """Time limits for code that runs in a thread.
 
-One thread of the process watches all deadlines. When one passes, it cancels the statement that the
-thread waits for in PostgreSQL, and has ``TimeIsUp`` raised in the thread at the next Python
-instruction. Code that waits inside of C code otherwise (``time.sleep``, a socket without a timeout)
-is stopped when that returns.
+One thread of the process watches all deadlines. When one passes, it has ``TimeIsUp`` raised in the
+thread at the next Python instruction, and cancels the statement that the thread waits for in
+PostgreSQL; again every second until the code has ended, since PostgreSQL may be told just before
+the statement reaches it. Code that waits inside of C code otherwise (``time.sleep``, a socket
+without a timeout) is stopped when that returns.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
 from time import monotonic
-from typing import Any
+from typing import Any, Final
+
+_AGAIN: Final = 1.0  # seconds
 
 _set_exception = ctypes.pythonapi.PyThreadState_SetAsyncExc
 
@@ -83,12 +86,17 @@ class _Watch:
         with deadline.in_use:
             if deadline.is_over:
                 return
-            deadline.was_raised = True
-            raise_in(deadline.thread, TimeIsUp)
-            if deadline.connection is not None:
+            if not deadline.was_raised:
+                deadline.was_raised = True
+                raise_in(deadline.thread, TimeIsUp)
+            # Looked up now: it may have been opened, or opened anew, since the code began.
+            connection = deadline.connection and deadline.connection.connection
+            if connection is not None:
                 # If it waits for the database, it goes on, and notices.
                 with suppress(Exception):
-                    deadline.connection.cancel_safe(timeout=2.0)
+                    connection.cancel_safe(timeout=2.0)
+        deadline.moment = monotonic() + _AGAIN
+        self.add(deadline)
 
 
 _watch = _Watch()
@@ -98,7 +106,7 @@ _watch = _Watch()
 def time_limit(seconds: float, connection: Any = None) -> Iterator[None]:
     """Raise ``TimeIsUp`` in this thread after so many seconds; 0 means never.
 
-    ``connection`` is the psycopg connection that the thread uses, if it has one.
+    ``connection`` is Django's, of this thread (``connections[alias]``), if it uses one.
     """
     if seconds <= 0:
         yield

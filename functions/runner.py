@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connections
 
 from backend.conf import service_settings
 from backend.current import current
@@ -98,7 +98,7 @@ def run(what: str, body: Callable[[], _T], seconds: float) -> _T:
     limit = seconds if now.depth == 0 else 0
     now.depth += 1
     try:
-        with time_limit(limit, connection.connection):
+        with time_limit(limit, connections[DEFAULT_DB_ALIAS]):
             return body()
     except ServiceError:
         raise

@@ -7,11 +7,21 @@ import time
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, OperationalError, connection, connections
 
 from functions import Request, function
 from functions.deadlines import TimeIsUp, time_limit
 from tests.rest import MASTER, Api
+
+
+def waits_for_the_database() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_sleep(60)")
+
+
+def spins() -> None:
+    while True:
+        pass
 
 
 def test_a_function_that_never_ends_is_stopped(client: Api) -> None:
@@ -46,13 +56,34 @@ def test_a_function_that_waits_for_the_database_is_stopped(emptied: None) -> Non
 
     @function(time_limit=0.3)
     def waits(request: Request) -> None:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_sleep(60)")
+        waits_for_the_database()
 
     begin = time.monotonic()
     assert master.post("/functions/waits").error == (400, 124)
     assert time.monotonic() - begin < 20
     assert master.post("/classes/Note", {"a": 1}).status == 201
+
+
+@pytest.mark.django_db(transaction=True)
+def test_it_need_not_have_been_connected_when_it_began() -> None:
+    connection.close()
+    begin = time.monotonic()
+    with pytest.raises(TimeIsUp), time_limit(0.3, connections[DEFAULT_DB_ALIAS]):
+        waits_for_the_database()
+    assert time.monotonic() - begin < 20
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_statement_that_begins_after_the_limit_is_cancelled_as_well() -> None:
+    begin = time.monotonic()
+    with time_limit(0.2, connections[DEFAULT_DB_ALIAS]):
+        with pytest.raises(TimeIsUp):
+            spins()
+        with pytest.raises(OperationalError, match="canceling statement due to user request"):
+            waits_for_the_database()
+    assert time.monotonic() - begin < 20
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_sleep(1.5)")
 
 
 @pytest.mark.django_db(transaction=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import time
 from datetime import UTC, datetime
 
@@ -21,6 +22,7 @@ from tests.threads import at_once
 
 SECRET = base64.b32encode(b"a secret of 20 bytes").decode()
 OTHER = base64.b32encode(b"another 20 byte long").decode()
+numbers = itertools.count(1)
 NOW = datetime(2030, 1, 1, 12, 0, 15, tzinfo=UTC)
 
 
@@ -30,7 +32,9 @@ def frozen():
         yield traveller
 
 
-def new_user(user_id="alice"):
+def new_user():
+    """One of its own for each test: guesses are counted in Redis, for longer than a test."""
+    user_id = f"alice{next(numbers)}"
     User.objects.create(object_id=user_id, created_at=NOW, updated_at=NOW)
     return user_id
 
@@ -171,7 +175,7 @@ def test_no_token_is_told_from_a_wrong_one(user):
 
 
 def test_a_token_of_somebody_else_is_refused(user):
-    other = new_user("bob")
+    other = new_user()
     set_up(user)
     codes = set_up(other, secret=OTHER)
     assert refused(user, token(1, OTHER))
@@ -230,7 +234,7 @@ def test_nothing_readable_is_kept(user):
 
 
 def test_the_same_secret_is_never_kept_alike(user):
-    other = new_user("bob")
+    other = new_user()
     set_up(user)
     set_up(other)
     first, second = SecondFactor.objects.values_list("secret", flat=True)
@@ -271,7 +275,7 @@ def test_a_right_token_starts_counting_anew(user, frozen):
 
 
 def test_guesses_at_one_user_are_not_anothers(user):
-    other = new_user("bob")
+    other = new_user()
     set_up(user)
     set_up(other)
     for _ in range(11):
