@@ -14,7 +14,6 @@ import os
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -22,6 +21,7 @@ import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from backend import log_lines, log_store
+from backend.short_cache import short_cache
 
 MASK = "***"
 _STANDARD_ERROR = 2
@@ -48,16 +48,9 @@ _SENSITIVE_TEXT = re.compile(
 _HINT = re.compile(r"r:|://|[:=]")
 
 
+@short_cache(maxsize=1024, longest=100)
 def _is_sensitive(name: str) -> bool:
-    # Names may come from clients, so what is kept has to be short.
-    return (_is_known_sensitive if len(name) < 100 else _looks_sensitive)(name)
-
-
-def _looks_sensitive(name: str) -> bool:
     return _SENSITIVE_NAME.match(name) is not None
-
-
-_is_known_sensitive = lru_cache(maxsize=1024)(_looks_sensitive)
 
 
 def _hide(found: re.Match[str]) -> str:

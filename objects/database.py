@@ -15,7 +15,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import psycopg
@@ -34,6 +34,7 @@ from backend.errors import (
     TransactionConflict,
 )
 from backend.logs import get_logger
+from backend.short_cache import short_cache
 
 log = get_logger("database")
 
@@ -61,12 +62,11 @@ def fetch(sql: str, params: Sequence[Any], *, prepare: bool) -> list[Row]:
     """
     if len(params) > _MOST_PARAMS:
         raise InvalidQuery("The request has too many values for one statement.")
-    is_short = len(sql) <= _LONGEST_KEPT
-    numbered = (_known_numbered if is_short else _numbered)(sql, len(params))
     session = _session()
     encoded: list[Any] = [_encode(value) for value in params]
     try:
-        result = session.run(numbered, encoded, prepare and is_short)
+        statement = _numbered(sql, len(encoded))
+        result = session.run(statement, encoded, prepare and len(sql) <= _LONGEST_KEPT)
     except psycopg.Error as error:
         _thread.connection.errors_occurred = True
         _raise_service_error(error)
@@ -190,6 +190,7 @@ def _session() -> _Session:
     return session
 
 
+@short_cache(maxsize=2048, longest=_LONGEST_KEPT)
 def _numbered(sql: str, parameters: int) -> bytes:
     """The statement with libpq's placeholders ($1, $2, …)."""
     parts = sql.split("%s")
@@ -198,9 +199,6 @@ def _numbered(sql: str, parameters: int) -> bytes:
     numbered = [part + f"${n}" for n, part in enumerate(parts[:-1], 1)]
     # As in psycopg's statements, which tests run these texts with, %% is the operator %.
     return "".join([*numbered, parts[-1]]).replace("%%", "%").encode()
-
-
-_known_numbered = lru_cache(maxsize=2048)(_numbered)
 
 
 def as_text(value: Any) -> str | None:

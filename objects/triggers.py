@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import Final, Literal, TypeAlias
 
 from django.db import transaction
@@ -19,6 +19,7 @@ from django.db import transaction
 from backend.errors import OperationForbidden, ServiceError
 from backend.logs import get_logger
 from backend.principal import Principal
+from backend.short_cache import short_cache
 from objects.core.names import MAX_NAME_LENGTH
 from objects.core.query import Everything, FindOptions, Query
 from objects.core.values import Json
@@ -121,13 +122,13 @@ def register(event: Event, class_name: str, handler: Handler) -> None:
     """
     check_event(event, class_name)
     _handlers.setdefault((event, class_name), []).append(handler)
-    _of_name.cache_clear()
+    _registered.cache_clear()
 
 
 def unregister(event: Event, class_name: str, handler: Handler) -> None:
     """Undo a ``register``."""
     _handlers[event, class_name].remove(handler)
-    _of_name.cache_clear()
+    _registered.cache_clear()
 
 
 def add_source(source: Source) -> None:
@@ -153,16 +154,8 @@ def check_event(event: Event, class_name: str) -> None:
         raise ValueError(f"{class_name} has no trigger {event}")
 
 
-_NONE: Final[Mapping[Event, tuple[Handler, ...]]] = {}
-
-
+@short_cache(maxsize=4096, longest=MAX_NAME_LENGTH)
 def _registered(class_name: str) -> Mapping[Event, tuple[Handler, ...]]:
-    # Not every name that is asked for has been checked, and what is kept has to be short.
-    return _of_name(class_name) if len(class_name) <= MAX_NAME_LENGTH else _NONE
-
-
-@lru_cache(maxsize=4096)
-def _of_name(class_name: str) -> Mapping[Event, tuple[Handler, ...]]:
     names = [class_name]
     if not class_name.startswith("@") and class_name not in _WITHOUT_TRIGGERS:
         names.append(EVERY_CLASS)

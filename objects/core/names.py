@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 import re
 import string
-from functools import lru_cache
 from typing import Final
 
 from backend.errors import InvalidClassName, InvalidKeyName, MissingObjectId
 from backend.randomness import random_bytes
+from backend.short_cache import short_cache
 
 SYSTEM_CLASSES: Final = frozenset(
     {
@@ -57,14 +57,9 @@ _TO_ALPHABET = bytes(_ALPHABET[byte % 62] for byte in range(256))
 _UNFAIR = bytes(range(248, 256))
 
 
+@short_cache(maxsize=4096, longest=MAX_NAME_LENGTH)
 def is_field_name(name: str) -> bool:
     """Whether a field may have this name; ``objectId`` and the like are names as well."""
-    # What is kept comes from clients, so it has to be short.
-    return len(name) <= MAX_NAME_LENGTH and _is_field_name(name)
-
-
-@lru_cache(maxsize=4096)
-def _is_field_name(name: str) -> bool:
     return _NAME.fullmatch(name) is not None and name not in _RESERVED_NAMES
 
 
