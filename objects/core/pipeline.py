@@ -26,7 +26,7 @@ from .expressions import (
 )
 from .names import check_class_name, shown
 from .paths import is_index
-from .pipeline_size import MAX_FIELDS, check_size
+from .pipeline_size import check_fields, check_size
 from .projections import Exclude, Include, SetFields, parse_projection, parse_set, parse_unset
 from .query import Everything, OrderKey, Query
 from .query_parser import parse_where
@@ -240,8 +240,7 @@ def _parse_stage(name: str, body: Json, place: str, depth: int) -> tuple[Stage, 
 def _object(body: Json, place: str) -> dict[str, Json]:
     if not isinstance(body, dict):
         raise InvalidQuery(f"{place}: expected an object")
-    if len(body) > MAX_FIELDS:
-        raise InvalidQuery(f"{place}: at most {MAX_FIELDS} fields")
+    check_fields(body, place)
     return body
 
 

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import Final
 
 from backend.errors import InvalidQuery
 
 from .values import Json
 
-MAX_FIELDS: Final = 500
-"""Of one stage."""
-MAX_PARTS: Final = 5_000
+_MAX_FIELDS: Final = 500  # of one stage
+_MAX_PARTS: Final = 5_000
 # Deeper than any parser goes, all of which say so better.
 _DEEPEST: Final = 100
 
 
+def check_fields(fields: Sized, place: str) -> None:
+    """Raise ``InvalidQuery`` if a stage names too many fields."""
+    if len(fields) > _MAX_FIELDS:
+        raise InvalidQuery(f"{place}: at most {_MAX_FIELDS} fields")
+
+
 def check_size(pipeline: Json) -> None:
-    """Raise ``InvalidQuery`` for a pipeline of more than ``MAX_PARTS`` parts.
+    """Raise ``InvalidQuery`` for a pipeline of more than 5,000 parts.
 
     Parts are what has to be computed: fields, operators, and the members of objects and arrays
     with any of these in them. Constants are none, however long.
     """
-    if _parts(pipeline, 0) > MAX_PARTS:
+    if _parts(pipeline, 0) > _MAX_PARTS:
         raise InvalidQuery(
-            f"pipeline: at most {MAX_PARTS:,} fields, operators and members of arrays"
+            f"pipeline: at most {_MAX_PARTS:,} fields, operators and members of arrays"
         )
 
 

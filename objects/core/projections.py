@@ -16,7 +16,7 @@ from backend.errors import InvalidQuery
 from .expression_values import evaluate
 from .expressions import MAX_STEPS, Expression, parse_expression, parse_path
 from .names import shown
-from .pipeline_size import MAX_FIELDS
+from .pipeline_size import check_fields
 from .values import Json
 
 
@@ -106,8 +106,7 @@ def parse_set(body: Mapping[str, Json], place: str) -> SetFields:
 def parse_unset(body: Json, place: str) -> Exclude:
     """``$unset``: the name of a field to leave out, or an array of names."""
     names = body if isinstance(body, list) else [body]
-    if len(names) > MAX_FIELDS:
-        raise InvalidQuery(f"{place}: at most {MAX_FIELDS} fields")
+    check_fields(names, place)
     draft: _Draft = {}
     for name in names:
         if not isinstance(name, str):
