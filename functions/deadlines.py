@@ -89,8 +89,10 @@ class _Watch:
             if not deadline.was_raised:
                 deadline.was_raised = True
                 raise_in(deadline.thread, TimeIsUp)
+            if deadline.connection is None:
+                return
             # Looked up now: it may have been opened, or opened anew, since the code began.
-            connection = deadline.connection and deadline.connection.connection
+            connection = deadline.connection.connection
             if connection is not None:
                 # If it waits for the database, it goes on, and notices.
                 with suppress(Exception):
