@@ -125,6 +125,13 @@ class RawClient:
         first = (0x80 if last else 0) | opcode
         self.socket.sendall(bytes((first, 0x80 | len(payload))) + bytes(4) + payload)
 
+    def first_byte(self) -> bytes:
+        """Of the next frame that isn't one of the server's pings."""
+        while (found := self.socket.recv(1)) == b"\x89":
+            (length,) = self.socket.recv(1)
+            self.socket.recv(length, socket.MSG_WAITALL)
+        return found
+
     def read(self, until: bytes | None = None) -> bytes:
         """What comes until there is this, or until the connection ends."""
         found = b""

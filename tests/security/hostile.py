@@ -29,6 +29,23 @@ TEXTS = [
     "A" * 3000,
 ]
 
+HEADERS = (
+    "X-Svc-Application-Id",
+    "X-Svc-REST-API-Key",
+    "X-Svc-Master-Key",
+    "X-Svc-Session-Token",
+    "X-Svc-Installation-Id",
+    "X-Svc-Client-Version",
+    "X-Svc-Request-Id",
+    "X-Request-Id",
+    "X-Forwarded-For",
+    "X-Forwarded-Proto",
+    "Authorization",
+    "Host",
+    "Origin",
+    "Content-Type",
+)
+
 
 def calls(api: Api, object_id: str, text: str) -> Iterator[tuple[str, Callable[[], Reply]]]:
     """Every position of every route, with this text in it."""

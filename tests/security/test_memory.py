@@ -13,26 +13,10 @@ import pytest
 from django.dispatch import dispatcher
 
 from tests.rest import Api, Reply
-from tests.security.hostile import calls
+from tests.security.hostile import HEADERS, calls
 
 LENGTH = 30_000
 ROUNDS = 2
-HEADERS = (
-    "X-Svc-Application-Id",
-    "X-Svc-REST-API-Key",
-    "X-Svc-Master-Key",
-    "X-Svc-Session-Token",
-    "X-Svc-Installation-Id",
-    "X-Svc-Client-Version",
-    "X-Svc-Request-Id",
-    "X-Request-Id",
-    "X-Forwarded-For",
-    "X-Forwarded-Proto",
-    "Authorization",
-    "Host",
-    "Origin",
-    "Content-Type",
-)
 # Django's test client connects a signal for each request, which is never forgotten.
 SIGNALS = [
     tracemalloc.Filter(False, weakref.__file__),
