@@ -49,6 +49,9 @@ async def state(scope: dict[str, Any], receive: Receive, send: Send) -> None:
     """``/health``: whether this process had better not be started again. ``/ready``: whether all
     of it runs at the moment. 404 for everything else: REST is answered by the web process."""
     process = Process.current()
+    if not scope["path"].isprintable():
+        await _answer(send, 400, b'{"code":108,"error":"control characters in the path"}')
+        return
     good = {"/health": not process.is_hopeless, "/ready": process.is_ready}.get(scope["path"])
     if good is None:
         status, body = 404, b'{"code":108,"error":"only sockets are served here"}'
@@ -56,6 +59,10 @@ async def state(scope: dict[str, Any], receive: Receive, send: Send) -> None:
         status, body = 200, b'{"status":"ok"}'
     else:
         status, body = 503, b'{"code":1,"error":"a part of this process does not run"}'
+    await _answer(send, status, body)
+
+
+async def _answer(send: Send, status: int, body: bytes) -> None:
     headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

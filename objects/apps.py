@@ -1,4 +1,5 @@
 from django.apps import AppConfig
+from django.db.backends.signals import connection_created
 from django.db.models.signals import post_migrate
 
 
@@ -10,12 +11,14 @@ class ObjectsConfig(AppConfig):
     def ready(self) -> None:
         from objects.changes import capture
         from objects.core.values import set_file_address
+        from objects.database import guard_connection
         from objects.files.urls import address_in_value
         from objects.reencryption import encrypted_column
         from objects.users import second_factor
         from objects.users.classes import offer_classes
         from objects.users.models import SecondFactor
 
+        connection_created.connect(guard_connection)
         offer_classes()
         encrypted_column(SecondFactor, "secret", second_factor.PURPOSE)
         set_file_address(address_in_value)

@@ -8,23 +8,29 @@ parameter and column is work for nothing; it was a third of the time of a get by
 Errors of the database come out as the service's own where a client can do something about them
 (``Timeout``, ``TransactionConflict``, ``ServiceUnavailable``); constraint violations are left to
 the caller, who knows what the constraint means.
+
+libpq reads statements and parameters as C strings, which end at the first NUL: the server would see
+another text than the one that was checked. No text with a NUL reaches libpq, neither from here nor
+from Django's cursors (``guard_connection``); ``IncorrectType`` is raised instead.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.utils import DataError as DjangoDataError
 from django.db.utils import OperationalError as DjangoOperationalError
 from psycopg import errors as pg
 from psycopg import pq
 from psycopg.adapt import Transformer
+from psycopg.types.json import Json, Jsonb
 
 from backend.errors import (
     IncorrectType,
@@ -35,6 +41,7 @@ from backend.errors import (
 )
 from backend.logs import get_logger
 from backend.short_cache import short_cache
+from objects.core.names import is_storable_text
 
 log = get_logger("database")
 
@@ -58,7 +65,8 @@ def fetch(sql: str, params: Sequence[Any], *, prepare: bool) -> list[Row]:
     of text or numbers for arrays. ``prepare`` keeps the statement's plan on the server: for
     statements whose best plan doesn't depend on the parameters (lookups by id, writes), never for
     a client's ``where``, since a generic plan doesn't know how rare a value is. Of long statements
-    nothing is kept. Raises ``InvalidQuery`` for more parameters than a statement can have.
+    nothing is kept. Raises ``InvalidQuery`` for more parameters than a statement can have, and
+    ``IncorrectType`` for text that PostgreSQL can't store.
     """
     if len(params) > _MOST_PARAMS:
         raise InvalidQuery("The request has too many values for one statement.")
@@ -193,6 +201,7 @@ def _session() -> _Session:
 @short_cache(maxsize=2048, longest=_LONGEST_KEPT)
 def _numbered(sql: str, parameters: int) -> bytes:
     """The statement with libpq's placeholders ($1, $2, …)."""
+    _check_text(sql)
     parts = sql.split("%s")
     if len(parts) - 1 != parameters:
         raise ValueError(f"{len(parts) - 1} placeholders for {parameters} parameters: {sql}")
@@ -210,6 +219,7 @@ def as_text(value: Any) -> str | None:
 def _encode(value: Any) -> bytes | None:
     """A parameter in PostgreSQL's text form; its type follows from where it stands."""
     if isinstance(value, str):
+        _check_text(value)
         return value.encode()
     if value is None:
         return None
@@ -220,12 +230,25 @@ def _encode(value: Any) -> bytes | None:
     return str(value).encode()
 
 
+def _check_text(text: str) -> None:
+    if not is_storable_text(text):
+        raise _unstorable()
+
+
+def _unstorable() -> IncorrectType:
+    return IncorrectType("Text must not hold NUL or half of a surrogate pair.")
+
+
 def _encode_element(value: Any) -> bytes:
     encoded = _encode(value)
     if encoded is None:
         return b"NULL"
     encoded = encoded.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
     return b'"' + encoded + b'"'
+
+
+# How PostgreSQL refuses such text where a statement decodes it, as in the strings of JSON.
+_UNSTORABLE = (pg.UntranslatableCharacter, pg.CharacterNotInRepertoire)
 
 
 def _raise_service_error(error: psycopg.Error) -> None:
@@ -237,6 +260,8 @@ def _raise_service_error(error: psycopg.Error) -> None:
         raise TransactionConflict("Another request changed the same objects; try again.") from error
     if isinstance(error, pg.NumericValueOutOfRange):
         raise IncorrectType("A number is out of range.") from error
+    if isinstance(error, _UNSTORABLE):
+        raise _unstorable() from error
     if isinstance(error, psycopg.OperationalError) and _is_closed():
         raise _unavailable(error) from error
 
@@ -250,3 +275,43 @@ def _unavailable(error: Exception) -> ServiceUnavailable:
 def _is_closed() -> bool:
     raw = _thread.connection.connection
     return raw is None or raw.closed
+
+
+# -- Django's cursors -----------------------------------------------------------------------------
+
+_Execute = Callable[[Any, Any, bool, dict[str, Any]], Any]
+
+
+def guard_connection(connection: BaseDatabaseWrapper, **_: Any) -> None:
+    """Refuse unstorable text in everything that Django's ORM sends over a connection.
+
+    A receiver of ``connection_created``; several calls for one connection do no harm.
+    """
+    if _refuse_unstorable not in connection.execute_wrappers:
+        connection.execute_wrappers.append(_refuse_unstorable)
+
+
+def _refuse_unstorable(
+    execute: _Execute, sql: Any, params: Any, many: bool, context: dict[str, Any]
+) -> Any:
+    if isinstance(sql, str):
+        _check_text(sql)
+    try:
+        return execute(sql, params, many, context)
+    except DjangoDataError as error:
+        # psycopg refuses NUL itself, with an error that isn't only about text.
+        if isinstance(error.__cause__, _UNSTORABLE) or _holds_unstorable(params):
+            raise _unstorable() from error
+        raise
+    except UnicodeEncodeError as error:
+        raise _unstorable() from error
+
+
+def _holds_unstorable(value: object) -> bool:
+    if isinstance(value, str):
+        return not is_storable_text(value)
+    if isinstance(value, Json | Jsonb):
+        return _holds_unstorable(value.obj)
+    if isinstance(value, Mapping):
+        return any(map(_holds_unstorable, [*value.keys(), *value.values()]))
+    return isinstance(value, list | tuple) and any(map(_holds_unstorable, value))

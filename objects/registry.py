@@ -19,6 +19,7 @@ from psycopg.errors import InFailedSqlTransaction, UniqueViolation
 
 from backend.errors import InvalidClassName
 from objects.core.class_permissions import ClassPermissions
+from objects.core.names import check_class_name
 from objects.core.schema import ClassSchema, FieldType, empty_schema, from_definition
 from objects.database import Row, fetch
 from objects.models import GENERIC_TABLE, ModelBackedObject
@@ -146,22 +147,35 @@ _SELECT = "SELECT id, name, version, definition::text FROM objects_class"
 
 
 def find(class_name: str) -> ClassTable | None:
-    """The class of this name, or None if there is none."""
+    """The class of this name, or None if there is none. Raises ``InvalidClassName``.
+
+    The name of the class is the name that was looked up, character for character: what is chosen
+    by either (rules, triggers, limits, permissions) is the same.
+    """
     table = _tables.get(class_name)
     return table if table is not None else _load(class_name)
 
 
 def _load(class_name: str) -> ClassTable | None:
-    rows = fetch(f"{_SELECT} WHERE name = %s", (class_name,), prepare=True)
+    rows = _rows(class_name)
     if not rows:
         backing = _model_classes.get(class_name)
         return create(_initial_schema(class_name)) if backing is not None else None
     return _remember(rows[0])
 
 
+def _rows(class_name: str, lock: str = "") -> list[Row]:
+    """The row of the class of this name. Raises ``InvalidClassName``."""
+    check_class_name(class_name)
+    rows = fetch(f"{_SELECT} WHERE name = %s{lock}", (class_name,), prepare=True)
+    if rows and rows[0][1] != class_name:
+        raise InvalidClassName(f"Class {class_name} is not the class {rows[0][1]}.")
+    return rows
+
+
 def current(class_name: str) -> ClassTable | None:
     """The class as the database has it at this moment, for when no statement about it follows."""
-    rows = fetch(f"{_SELECT} WHERE name = %s", (class_name,), prepare=True)
+    rows = _rows(class_name)
     if rows:
         return _remember(rows[0])
     forget(class_name)
@@ -173,7 +187,7 @@ def lock(class_name: str) -> ClassTable | None:
     for _ in range(2):
         if find(class_name) is None:
             return None
-        rows = fetch(f"{_SELECT} WHERE name = %s FOR UPDATE", (class_name,), prepare=True)
+        rows = _rows(class_name, " FOR UPDATE")
         if rows:
             return _remember(rows[0])
         # It was there when it was read; a class that a model is behind is made again.

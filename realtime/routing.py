@@ -15,7 +15,7 @@ from realtime.livequery.consumer import LiveQuerySocket
 
 def _at(path: str, consumer: type[AsyncConsumer]) -> URLPattern:
     """With or without a slash at the end, as clients have it."""
-    return re_path(f"^{re.escape(path.strip('/'))}/?$", cast(Any, consumer.as_asgi()))
+    return re_path(f"^{re.escape(path.strip('/'))}/?\\Z", cast(Any, consumer.as_asgi()))
 
 
 websocket_urlpatterns: list[URLPattern] = [

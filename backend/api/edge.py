@@ -17,10 +17,13 @@ from django.core.handlers.wsgi import WSGIRequest
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 from backend.api.context import RequestContext, client_address
+from backend.api.exceptions import error_response
+from backend.api.paths import check_path
 from backend.api.routing import resolve
 from backend.api.views import UnknownRoute
 from backend.conf import service_settings
 from backend.current import current
+from backend.errors import ServiceError
 
 _unknown = UnknownRoute.as_view()
 
@@ -41,7 +44,7 @@ class ApiEdge:
         if not _is_rest(request.path_info):
             # REST finds it out where it counts requests.
             current().address = client_address(request.META)
-            return self._get_response(request)
+            return _refused(request) or self._get_response(request)
         # Only browsers say where a page comes from, and only they look at the CORS headers.
         if "HTTP_ORIGIN" in request.META:
             return cast(HttpResponseBase, self._to_browser(request))
@@ -77,6 +80,9 @@ class RestFirst:
 
 
 def _answer(request: HttpRequest) -> HttpResponse:
+    refused = _refused(request)
+    if refused is not None:
+        return refused
     if request.method == "OPTIONS":
         return HttpResponse(status=200)
     found = resolve(request.path_info[len(service_settings.MOUNT_PATH) :])
@@ -84,3 +90,12 @@ def _answer(request: HttpRequest) -> HttpResponse:
         return _unknown(request)
     view, names = found
     return view(request, **names)
+
+
+def _refused(request: HttpRequest) -> HttpResponse | None:
+    """The refusal of a path that layers could read differently; None for every other."""
+    try:
+        check_path(request.path_info, service_settings.MOUNT_PATH)
+    except ServiceError as error:
+        return error_response(error, request)
+    return None

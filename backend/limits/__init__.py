@@ -26,12 +26,12 @@ from typing import Any, NamedTuple
 from django.conf import settings
 
 from backend.conf import service_settings
-from backend.errors import RateLimited, ServiceError, ServiceUnavailable
+from backend.errors import RateLimited, ServiceError, ServiceUnavailable, UsernameMissing
 from backend.limit_rules import Book, Rule, read
 from backend.limits.counting import PAUSE, Bucket, Count, Counter
 from backend.limits.naming import NEARLY, Names, Who
 from backend.principal import Principal
-from objects.users.names import name_key
+from objects.users.names import check_account_name, name_key
 
 __all__ = [
     "FREE",
@@ -122,9 +122,14 @@ def decide(
 
     ``now`` stands for the clock (seconds since the epoch).
     """
-    claims = [_claims(request) for request in requests]
+    verdicts = [_unreadable(request) or FREE for request in requests]
+    if together and any(verdict.refusal for verdict in verdicts):
+        return verdicts
+    claims = [
+        [] if verdict.refusal else _claims(request)
+        for request, verdict in zip(requests, verdicts, strict=True)
+    ]
     counted = [place for place, claim in enumerate(claims) if claim]
-    verdicts = [FREE] * len(requests)
     if not counted:
         return verdicts
     buckets = [[claim.bucket for claim in claims[place]] for place in counted]
@@ -219,9 +224,32 @@ def _who(scope: str, request: Request) -> Iterable[tuple[str, str]]:
 _LONGEST_NAME = 1000  # characters
 
 
+def _unreadable(request: Request) -> Verdict | None:
+    """The refusal of a request that names an account in a way that no layer accepts.
+
+    It is chosen before any bucket: such a spelling must not have a bucket of its own, and nothing
+    can be tried with it, so it isn't counted.
+    """
+    if any("account" in rule.per for rule in request.rules):
+        try:
+            for name in _names_given(request.given):
+                check_account_name(name)
+        except UsernameMissing as error:
+            return Verdict(refusal=error)
+    return None
+
+
 def _accounts(given: tuple[Mapping[str, Any], ...]) -> set[str]:
-    values = (part.get(field) for part in given for field in ("username", "email"))
-    return {_folded(value) for value in values if isinstance(value, str) and value}
+    return {_folded(name) for name in _names_given(given)}
+
+
+def _names_given(given: tuple[Mapping[str, Any], ...]) -> Iterator[str]:
+    """The names of accounts among the parameters, as they are written."""
+    for part in given:
+        for field in ("username", "email"):
+            value = part.get(field)
+            if isinstance(value, str) and value:
+                yield value
 
 
 def _folded(name: str) -> str:

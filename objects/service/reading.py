@@ -148,7 +148,7 @@ def _get(
     if table is None:
         raise ObjectNotFound
     condition = readable(principal, table, "get")
-    options, given = triggers.before_find(principal, class_name, options, is_get=True)
+    options, given = triggers.before_find(principal, table.class_name, options, is_get=True)
     found: list[Record] | list[Wire] = given or []
     if given is None and is_object_id(object_id):
         where = all_of(options.where, condition)
@@ -171,7 +171,7 @@ def count(principal: Principal, class_name: str, where: Query) -> int:
             return 0
         check_question(principal, table, where)
         asked = FindOptions(where=where, limit=0, count=True)
-        options, given = triggers.before_find(principal, class_name, asked)
+        options, given = triggers.before_find(principal, table.class_name, asked)
         return len(given) if given is not None else _count(principal, table, options.where)
 
     return with_current_classes(counted)

@@ -15,7 +15,7 @@ from backend.conf import service_settings
 from backend.errors import ServiceError
 from backend.principal import Principal
 from objects import maintenance
-from objects.core.names import check_object_id, new_object_id
+from objects.core.names import check_class_name, check_object_id, new_object_id
 from objects.core.operations import Write
 from objects.core.values import Json
 from objects.core.write_parsing import parse_write
@@ -40,6 +40,7 @@ def create(
     ``DuplicateValue``, what ``parse_write`` raises and what triggers refuse; nothing is stored
     then.
     """
+    check_class_name(class_name)
     fields = dict(body)
     if _chooses_id(fields):
         check_chosen_id(principal, class_name)
@@ -72,6 +73,7 @@ def create_many(
     ``create`` for one after the other, but for the time: objects stored together have the same.
     Inside a transaction an error is raised instead, since nothing can follow it there.
     """
+    check_class_name(class_name)
     outcomes: list[Created | ServiceError] = []
     together: list[_Parsed] = []
     if staged.concerns_saving(class_name) or any(map(_chooses_id, bodies)):
@@ -124,6 +126,7 @@ def update(
     Raises ``ObjectNotFound`` also when the caller may not write the object, and otherwise what
     ``create`` raises; nothing is changed then.
     """
+    check_class_name(class_name)
     fields = dict(body)
     write = None if staged.concerns_saving(class_name) else parse_write(fields, creating=False)
 
@@ -138,6 +141,7 @@ def update(
 @maintenance.comes_first
 def delete(principal: Principal, class_name: str, object_id: str) -> None:
     """Remove an object. Raises ``ObjectNotFound`` also when the caller may not write it."""
+    check_class_name(class_name)
 
     def deleted() -> None:
         if staged.concerns_deleting(class_name):

@@ -30,12 +30,13 @@ from backend.errors import (
 )
 from backend.principal import MASTER, Authority, Principal
 from objects import service, triggers
+from objects.core.names import is_object_id
 from objects.core.values import Json
 from objects.database import Row, fetch
 from objects.records import wire_object
 from objects.triggers import Event, Occasion
 from objects.users import adapters, identities, passwords, second_factor, sessions
-from objects.users.names import name_key
+from objects.users.names import check_account_name, name_key
 from objects.users.user_rules import MFA, verified
 
 _WRONG = "Invalid username/password."
@@ -67,7 +68,9 @@ _BY_ID = f"{_ACCOUNT} WHERE u.object_id = %s"
 
 
 def _find(username: str | None, email: str | None) -> _Account | None:
-    name, address = (None if one is None else name_key(one) for one in (username, email))
+    name, address = (
+        None if one is None else name_key(check_account_name(one)) for one in (username, email)
+    )
     return _account(fetch(_BY_NAME, (name, name, address, address), prepare=False))
 
 
@@ -223,6 +226,8 @@ def log_in_as(principal: Principal, user_id: object) -> Wire:
         raise OperationForbidden("read-only masterKey isn't allowed to login as another user.")
     if not isinstance(user_id, str) or not user_id:
         raise InvalidValue("userId must not be empty, null, or undefined")
+    if not is_object_id(user_id):
+        raise ObjectNotFound("user not found")
     return _begin(principal, user_id, "masterkey")
 
 

@@ -20,6 +20,7 @@ from backend.api.exceptions import as_service_error
 from backend.api.gate import enter_items, enter_together
 from backend.api.idempotency import Keeping
 from backend.api.parsers import query_parameters
+from backend.api.paths import check_path, decode_path
 from backend.api.renderers import Answer
 from backend.api.routing import resolve
 from backend.api.views import METHODS, Call, ServiceView
@@ -194,7 +195,9 @@ def _item(call: Call, request: object, place: str) -> _Item:
     if not isinstance(body, dict):
         raise InvalidJSON(f"{place}.body: expected an object")
     mount = service_settings.MOUNT_PATH
-    bare, _, query = path.partition("?")
+    written, _, query = path.partition("?")
+    bare = decode_path(written)
+    check_path(bare, mount)
     view, names = (bare.startswith(f"{mount}/") and resolve(bare[len(mount) :])) or (None, {})
     view_class = getattr(view, "view_class", None)
     if view_class is None or not issubclass(view_class, ServiceView):

@@ -274,7 +274,7 @@ def test_by_default_an_address_guesses_twenty_times_a_minute(client, limit):
     assert found[20] == 429
 
 
-@pytest.mark.parametrize("name", ["ANN", " Ann ", "ａｎｎ", "ann\t"])  # noqa: RUF001
+@pytest.mark.parametrize("name", ["ANN", " Ann ", "ａｎｎ", "ann\u3000"])  # noqa: RUF001
 def test_the_spelling_of_a_name_is_no_way_around(client, limit, name):
     limit({"path": "/login", "count": 1, "per": "account"})
     assert guess(client, "ann", HERE).status != 429
