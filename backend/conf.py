@@ -32,7 +32,14 @@ DEFAULTS: dict[str, Any] = {
     "PARSE_HEADERS": True,
     "API_DOCS": True,
     "MAX_BODY_SIZE": 20 * 1024 * 1024,
+    "MAX_CLIENT_BODY_SIZE": 1024 * 1024,
     "MAX_UPLOAD_SIZE": 20 * 1024 * 1024,
+    # Connections of one web process: how many, of all and of one address; seconds; bytes a second
+    "HTTP_MAX_CONNECTIONS": 4096,
+    "HTTP_MAX_PER_ADDRESS": 512,
+    "HTTP_HEAD_TIMEOUT": 10,
+    "HTTP_IDLE_TIMEOUT": 75,
+    "HTTP_MIN_RATE": 1024,
     # Queries
     "DEFAULT_LIMIT": 100,
     "MAX_LIMIT": 10_000,
@@ -183,7 +190,13 @@ class ServiceSettings:
     PARSE_HEADERS: bool
     API_DOCS: bool
     MAX_BODY_SIZE: int
+    MAX_CLIENT_BODY_SIZE: int
     MAX_UPLOAD_SIZE: int
+    HTTP_MAX_CONNECTIONS: int
+    HTTP_MAX_PER_ADDRESS: int
+    HTTP_HEAD_TIMEOUT: int
+    HTTP_IDLE_TIMEOUT: int
+    HTTP_MIN_RATE: int
     DEFAULT_LIMIT: int
     MAX_LIMIT: int
     BATCH_LIMIT: int

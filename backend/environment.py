@@ -110,3 +110,15 @@ def bind(name: str, default: str) -> str:
     if value.startswith("unix:/") or (host and port.isdecimal() and 0 < int(port) < 65536):
         return value
     raise BadSetting(f"{name} must be unix:/path/to.sock or host:port, not {value!r}.")
+
+
+def binds(name: str, default: str) -> tuple[str, ...]:
+    """Where a server listens: one or more of what ``bind`` reads, separated by commas."""
+    values = words(name, [default])
+    for value in values:
+        host, _, port = value.rpartition(":")
+        if not (
+            value.startswith("unix:/") or (host and port.isdecimal() and 0 < int(port) < 65536)
+        ):
+            raise BadSetting(f"{name} must list unix:/path/to.sock or host:port, not {value!r}.")
+    return tuple(values)

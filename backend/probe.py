@@ -55,7 +55,7 @@ def main() -> int:
     try:
         match settings.PROCESS:
             case "web":
-                healthy = _answers(settings.WEB_BIND)
+                healthy = _answers(settings.WEB_BIND[0])
             case "realtime":
                 healthy = _answers(settings.REALTIME_BIND)
             case "worker" | "jobs" | "chain" | "backfill" | "beat":

@@ -2,46 +2,34 @@
 
 Roles: web, realtime, worker, jobs, chain, backfill, beat. Without an argument ``PROCESS`` says
 which. ``WEB_BIND`` and ``REALTIME_BIND`` say where the servers listen: ``unix:/path/to.sock`` or
-``host:port``.
+``host:port``, the first one also several of them. Handshakes of WebSockets that reach a web process
+go on to the realtime process by ``REALTIME_HANDOFF``.
 """
 
 from __future__ import annotations
 
 import os
-import socket
 import sys
-from contextlib import suppress
-from pathlib import Path
 
 
 def web() -> None:
-    """granian: REST and the admin, over WSGI."""
+    """REST and the admin, by the server in ``backend.server``."""
     from django.conf import settings
-    from granian import Granian
-    from granian.constants import Interfaces
-    from granian.log import LogLevels
 
     # Loaded here once; the workers are forked from this process.
-    import backend.wsgi  # noqa: F401
-    from backend import logs
+    from backend.wsgi import application  # isort: skip (sets Django up)
+    from backend.api.server_rules import limits, rules
+    from backend.server.listening import listening_socket
+    from backend.server.process import serve
+    from backend.server.workers import Workers
 
-    path, host, port = _bind(settings.WEB_BIND)
-    Granian(
-        "backend.wsgi:application",
-        address=host,
-        port=port,
-        uds=path,
-        uds_permissions=0o600 if path else None,
-        interface=Interfaces.WSGI,
-        workers=settings.WEB_WORKERS,
-        blocking_threads=settings.WEB_THREADS,
-        blocking_threads_idle_timeout=600,
-        runtime_blocking_threads=settings.WEB_THREADS,
-        websockets=False,
-        log_level=LogLevels.warning,
-        log_dictconfig=logs.standard_library(settings.LOG_LEVEL, settings.LOG_FORMAT),
-        respawn_failed_workers=True,
-    ).serve()
+    raise_file_limit()
+    listeners = [listening_socket(bind) for bind in settings.WEB_BIND]
+
+    def work() -> None:
+        serve(rules(application), limits(), listeners, settings.WEB_THREADS)
+
+    Workers(settings.WEB_WORKERS, work).run()
 
 
 def realtime() -> None:
@@ -50,15 +38,16 @@ def realtime() -> None:
 
     import uvicorn
     from django.conf import settings
-    from uvicorn.supervisors import Multiprocess
 
     from backend import logs
     from backend.conf import service_settings
+    from backend.server.listening import listening_socket
+    from backend.server.workers import Workers
+    from realtime.serving import SocketServer
 
     raise_file_limit()
     config = uvicorn.Config(
         "backend.asgi:application",
-        workers=settings.REALTIME_WORKERS,
         loop="uvloop",
         http="h11",
         ws="realtime.wire:Wire",
@@ -75,31 +64,19 @@ def realtime() -> None:
         timeout_graceful_shutdown=5,
         backlog=4096,
     )
-    # uvicorn raises the signal again that has ended it.
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
-    listening = _listening_socket(settings.REALTIME_BIND)
+    listening = listening_socket(settings.REALTIME_BIND)
+    path = settings.REALTIME_HANDOFF
+    handoff = listening_socket(f"unix:{path}") if path else None
+
+    def work() -> None:
+        # uvicorn raises the signal again that has ended it.
+        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
+        SocketServer(config, handoff).run([listening])
+
     if settings.REALTIME_WORKERS > 1:
-        Multiprocess(config, [listening]).run()
+        Workers(settings.REALTIME_WORKERS, work).run()
     else:
-        uvicorn.Server(config).run([listening])
-
-
-def _listening_socket(bind: str) -> socket.socket:
-    path, host, port = _bind(bind)
-    if path is None:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        found = socket.socket(family)
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind((host, port))
-    else:
-        found = socket.socket(socket.AF_UNIX)
-        before = os.umask(0o177)  # for our own account only
-        try:
-            found.bind(str(path))
-        finally:
-            os.umask(before)
-    found.set_inheritable(True)
-    return found
+        work()
 
 
 def raise_file_limit() -> None:
@@ -108,16 +85,6 @@ def raise_file_limit() -> None:
 
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-
-
-def _bind(text: str) -> tuple[Path | None, str, int]:
-    if text.startswith("unix:"):
-        path = Path(text.removeprefix("unix:"))
-        with suppress(FileNotFoundError):
-            path.unlink()  # left by a process that was killed
-        return path, "127.0.0.1", 0
-    host, _, port = text.rpartition(":")
-    return None, host.strip("[]"), int(port)
 
 
 def worker() -> None:

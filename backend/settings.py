@@ -96,8 +96,10 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PUBLIC_URL.startswith("https:")
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 
-WEB_BIND = environment.bind("WEB_BIND", "127.0.0.1:8001")
+WEB_BIND = environment.binds("WEB_BIND", "127.0.0.1:8001")
 REALTIME_BIND = environment.bind("REALTIME_BIND", "127.0.0.1:8002")
+# The Unix socket by which web processes pass on the handshakes of WebSockets.
+REALTIME_HANDOFF = environment.text("REALTIME_HANDOFF")
 WEB_WORKERS = environment.whole("WEB_WORKERS", min(os.cpu_count() or 1, 4), least=1, most=512)
 WEB_THREADS = environment.whole("WEB_THREADS", 4, least=1, most=512)
 REALTIME_WORKERS = environment.whole("REALTIME_WORKERS", 1, least=1, most=64)
@@ -122,7 +124,13 @@ _service |= mail_settings.service_values(PUBLIC_URL)
 _service |= request_settings.service_values()
 for _name in (
     "MAX_BODY_SIZE",
+    "MAX_CLIENT_BODY_SIZE",
     "MAX_UPLOAD_SIZE",
+    "HTTP_MAX_CONNECTIONS",
+    "HTTP_MAX_PER_ADDRESS",
+    "HTTP_HEAD_TIMEOUT",
+    "HTTP_IDLE_TIMEOUT",
+    "HTTP_MIN_RATE",
     "DEFAULT_LIMIT",
     "MAX_LIMIT",
     "BATCH_LIMIT",
@@ -132,7 +140,8 @@ for _name in (
     "LOCK_TIMEOUT",
     "SLOW_QUERY",
 ):
-    _least = 0 if "TIMEOUT" in _name or _name == "SLOW_QUERY" else 1
+    _may_be_off = _name in ("STATEMENT_TIMEOUT", "LOCK_TIMEOUT", "SLOW_QUERY", "HTTP_MIN_RATE")
+    _least = 0 if _may_be_off else 1
     _service[_name] = environment.whole(_name, DEFAULTS[_name], least=_least)
 
 _service["RATE_LIMITS"] = environment.text("RATE_LIMITS") or DEFAULTS["RATE_LIMITS"]

@@ -174,6 +174,27 @@ def authenticate(credentials: Credentials, address: str, *, with_session: bool =
     return Principal(principal.authority, installation_id=credentials.installation_id)
 
 
+def is_master_key(key: str, address: str) -> bool:
+    """Whether this is a master key, read-only or not, that may be used from this address."""
+    is_right = is_key(key, "MASTER_KEY") | is_key(key, "READ_ONLY_MASTER_KEY")
+    return is_right and _may_be_master(address)
+
+
+def are_keys_right(credentials: Credentials, address: str) -> bool:
+    """Whether ``authenticate`` would accept the application id and the keys."""
+    if not is_application(credentials.application_id or ""):
+        return False
+    if credentials.master_key is not None:
+        return is_master_key(credentials.master_key, address)
+    keys = (
+        (credentials.rest_key, "REST_API_KEY"),
+        (credentials.javascript_key, "JAVASCRIPT_KEY"),
+        (credentials.client_key, "CLIENT_KEY"),
+    )
+    matches = [is_key(key, name) for key, name in keys]
+    return any(matches) or all(key is None for key, _ in keys)
+
+
 def _master(key: str, address: str) -> Principal:
     is_master = is_key(key, "MASTER_KEY")
     is_reader = is_key(key, "READ_ONLY_MASTER_KEY")

@@ -16,6 +16,7 @@ from django.core.handlers.exception import convert_exception_to_response
 from django.core.handlers.wsgi import WSGIRequest
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
+from backend.api.body_limits import is_rest
 from backend.api.context import RequestContext, client_address
 from backend.api.exceptions import error_response
 from backend.api.paths import check_path
@@ -28,11 +29,6 @@ from backend.errors import ServiceError
 _unknown = UnknownRoute.as_view()
 
 
-def _is_rest(path: str) -> bool:
-    mount = service_settings.MOUNT_PATH
-    return path.startswith(mount) and path[len(mount) : len(mount) + 1] in ("/", "")
-
-
 class ApiEdge:
     """Middleware that answers REST requests itself and passes on all others."""
 
@@ -41,7 +37,7 @@ class ApiEdge:
         self._to_browser = CorsMiddleware(_answer)
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        if not _is_rest(request.path_info):
+        if not is_rest(request.path_info):
             # REST finds it out where it counts requests.
             current().address = client_address(request.META)
             return _refused(request) or self._get_response(request)
@@ -68,7 +64,7 @@ class RestFirst:
     def __call__(
         self, environ: dict[str, Any], start_response: Callable[..., Any]
     ) -> Iterable[bytes]:
-        if not _is_rest(environ.get("PATH_INFO", "")):
+        if not is_rest(environ.get("PATH_INFO", "")):
             return self._django(environ, start_response)
         request = WSGIRequest(environ)
         response = self._rest(request)

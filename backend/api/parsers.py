@@ -9,8 +9,9 @@ from urllib.parse import parse_qsl
 import msgspec
 from django.http import HttpRequest, UnreadablePostError
 
-from backend.conf import service_settings
-from backend.errors import CommandUnavailable, InvalidJSON, ObjectTooLarge
+from backend.api import body_limits
+from backend.errors import CommandUnavailable, InvalidJSON
+from backend.garbage import no_collection
 
 JsonObject = dict[str, Any]
 
@@ -21,6 +22,7 @@ _MEDIA_TYPES = frozenset(
 )
 _MAX_PARAMETERS = 100
 _BODY = "request body"  # as errors call it
+_LARGE = 64 * 1024
 
 _decode = msgspec.json.Decoder().decode
 
@@ -28,40 +30,71 @@ _decode = msgspec.json.Decoder().decode
 def read_body(request: HttpRequest) -> JsonObject:
     """The JSON object in the body, ``{}`` for an empty body.
 
-    Raises ``ObjectTooLarge`` before reading, ``CommandUnavailable`` (415) for another media type,
-    ``InvalidJSON`` for anything that isn't a JSON object in UTF-8.
+    Raises ``ObjectTooLarge``, ``CommandUnavailable`` (415) for another media type or a content
+    coding, ``InvalidJSON`` for anything that isn't a JSON object in UTF-8. Nothing is decoded
+    before the size is known to be allowed to the caller.
     """
-    length = body_length(request, service_settings.MAX_BODY_SIZE, _BODY)
-    if not length:
+    meta = request.META
+    if not has_body(meta):
         return {}
-    kind = media_type(request.META)
+    kind = media_type(meta)
+    raw = read_bytes(request, body_limits.json_limit(meta))
+    if not raw:
+        return {}
     if kind not in _MEDIA_TYPES and not kind.endswith("+json"):
         raise CommandUnavailable(
             "The request body must be JSON (Content-Type: application/json).", status=415
         )
-    return decode_object(read_bytes(request, length, _BODY))
+    check_coding(meta)
+    body_limits.check_may_decode(meta, raw)
+    return decode_object(raw)
 
 
-def body_length(request: HttpRequest, most: int, what: str) -> int:
-    """The announced length of the body, 0 without one.
+def has_body(meta: Mapping[str, Any]) -> bool:
+    """Whether a body was announced, whatever its framing."""
+    length = meta.get("CONTENT_LENGTH")
+    if length:
+        return bool(length != "0")
+    return meta.get("HTTP_TRANSFER_ENCODING") is not None
 
-    Raises ``ObjectTooLarge`` for more than ``most`` bytes, and ``InvalidJSON``.
+
+def check_coding(meta: Mapping[str, Any]) -> None:
+    """Raise ``CommandUnavailable`` (415) for a compressed body."""
+    coding = meta.get("HTTP_CONTENT_ENCODING")
+    if coding is not None and coding.strip().lower() not in ("", "identity"):
+        raise CommandUnavailable(
+            "The request body must not be compressed (Content-Encoding).", status=415
+        )
+
+
+def read_bytes(request: HttpRequest, limit: int) -> bytes:
+    """The whole body, with an announced length or without.
+
+    Raises ``ObjectTooLarge`` for more than ``limit`` bytes, ``InvalidJSON`` if the client breaks
+    off or announces nonsense.
     """
+    meta = request.META
+    announced = meta.get("CONTENT_LENGTH")
+    length: int | None = None
+    if announced:
+        if not (announced.isascii() and announced.isdecimal()):
+            raise InvalidJSON("Content-Length: expected a number")
+        length = int(announced)
+        if length > limit:
+            raise body_limits.too_large(limit)
     try:
-        length = int(request.META.get("CONTENT_LENGTH") or 0)
-    except ValueError:
-        raise InvalidJSON("Content-Length: expected a number") from None
-    if length > most:
-        raise ObjectTooLarge(f"The {what} is larger than {most} bytes.")
-    return max(length, 0)
-
-
-def read_bytes(request: HttpRequest, length: int, what: str) -> bytes:
-    """So many bytes of the body; ``InvalidJSON`` if the client breaks off."""
-    try:
-        return bytes(request.read(length))
+        if length is not None:
+            raw = bytes(request.read(length))
+        else:
+            # Django gives requests without a length an empty body; the server's knows its end.
+            raw = bytes(meta["wsgi.input"].read(limit + 1))
     except (UnreadablePostError, OSError):
-        raise InvalidJSON(f"The {what} ended early.") from None
+        raise InvalidJSON(f"The {_BODY} ended early.") from None
+    if len(raw) > limit:
+        raise body_limits.too_large(limit)
+    if length is not None and len(raw) < length:
+        raise InvalidJSON(f"The {_BODY} ended early.")
+    return raw
 
 
 def media_type(meta: Mapping[str, Any]) -> str:
@@ -81,7 +114,10 @@ def decode_object(raw: bytes | str) -> JsonObject:
 def decode_json(raw: bytes | str, place: str) -> Any:
     """Any JSON value from text, integers of any size kept; raises ``InvalidJSON``."""
     try:
-        return _decode(raw)
+        if len(raw) < _LARGE:
+            return _decode(raw)
+        with no_collection():
+            return _decode(raw)
     except (msgspec.DecodeError, UnicodeError) as error:
         raise InvalidJSON(f"{place}: not valid JSON: {_reason(error)}") from None
     except RecursionError:

@@ -19,6 +19,8 @@ from django.http import HttpRequest, HttpResponse
 from rest_framework.views import APIView
 
 from backend.api import authentication, gate, idempotency, parsers
+from backend.api.authentication import Credentials
+from backend.api.context import client_address
 from backend.api.exceptions import error_response
 from backend.api.idempotency import Keeping
 from backend.api.permissions import Requires, check_route
@@ -115,10 +117,12 @@ def read_call(request: HttpRequest, *, with_session: bool = True) -> Call:
     """Decode a request that may pass. Raises the errors of ``parsers``, ``authentication`` and
     ``gate``."""
     method = request.method or ""
+    credentials = authentication.from_headers(request.META)
+    if credentials.application_id is not None and parsers.has_body(request.META):
+        _check_keys(request, credentials, method)
     body = parsers.read_body(request)
     params: Mapping[str, Any] = parsers.read_query(request)
     context = _context(request, body)
-    credentials = authentication.from_headers(request.META)
     if body:
         if method == "POST" and "_method" in body:
             method = _override(body["_method"])
@@ -135,6 +139,12 @@ def read_call(request: HttpRequest, *, with_session: bool = True) -> Call:
     if context is not None:
         now.context = context
     return Call(principal, method, params, body, getattr(request, "id", "-"), address, key)
+
+
+def _check_keys(request: HttpRequest, credentials: Credentials, method: str) -> None:
+    """Refuse wrong keys in headers before the body is decoded, and count the attempt."""
+    if not authentication.are_keys_right(credentials, client_address(request.META)):
+        gate.admitted(request, credentials, method, with_session=False)
 
 
 def _override(method: object) -> str:

@@ -121,17 +121,26 @@ def _listen_for_signals() -> None:
 def _child_environment(folder: DataFolder, settings: Any) -> dict[str, str]:
     sockets = folder.app_sockets
     scripts = Path(sys.executable).parent
+    web = f"unix:{sockets / 'web.sock'}"
+    programs = str(scripts)
+    if environment.text("SITE_ADDRESS"):
+        programs += f"{os.pathsep}{caddy().parent}"
+    else:
+        # No proxy: web processes listen on the public port themselves.
+        host = f"[{settings.LISTEN_HOST}]" if ":" in settings.LISTEN_HOST else settings.LISTEN_HOST
+        web += f",{host}:{settings.PORT}"
     return os.environ | {
-        "PATH": f"{scripts}{os.pathsep}{caddy().parent}{os.pathsep}{os.environ.get('PATH', '')}",
+        "PATH": f"{programs}{os.pathsep}{os.environ.get('PATH', '')}",
         "PYTHONUNBUFFERED": "1",
         "DJANGO_SETTINGS_MODULE": "backend.settings",
         "LISTEN_HOST": settings.LISTEN_HOST,
         "PORT": str(settings.PORT),
-        "WEB_BIND": f"unix:{sockets / 'web.sock'}",
+        "WEB_BIND": web,
         "REALTIME_BIND": f"unix:{sockets / 'realtime.sock'}",
+        "REALTIME_HANDOFF": str(sockets / "handoff.sock"),
         "WEB_UPSTREAM": f"unix/{sockets / 'web.sock'}",
         "REALTIME_UPSTREAM": f"unix/{sockets / 'realtime.sock'}",
-        "SITE_ADDRESS": os.environ.get("SITE_ADDRESS") or f"http://:{settings.PORT}",
+        "SITE_ADDRESS": environment.text("SITE_ADDRESS"),
         "CADDY_STORAGE": str(folder.path / "caddy"),
         "LOG_FORMAT": os.environ.get("LOG_FORMAT")
         or ("console" if sys.stderr.isatty() else "json"),

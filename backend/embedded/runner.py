@@ -20,6 +20,7 @@ from honcho.process import Process
 
 from backend.embedded.children import before_exec, die_with_parent, end_descendants
 
+_PROXY = "caddy"
 honcho.manager.KILL_WAIT = 15  # seconds that a process may take to finish what it is doing
 
 
@@ -68,6 +69,8 @@ def run(procfile: Path) -> int:
     manager._process_ctor = _Child
     environment = dict(os.environ)
     for name, command in parse_procfile(procfile.read_text()).processes.items():
+        if name == _PROXY and not environment.get("SITE_ADDRESS"):
+            continue  # web processes have the public port themselves
         manager.add_process(
             name, command, env=environment | {"PROCESS": name}, cwd=str(procfile.parent)
         )

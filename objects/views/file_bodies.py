@@ -22,12 +22,11 @@ from django.http import HttpRequest
 from django.http.multipartparser import MultiPartParser, MultiPartParserError
 
 from backend.api import parsers
+from backend.api.body_limits import AROUND_FILE, json_upload_limit
 from backend.conf import service_settings
 from backend.errors import FileSaveFailed, InvalidApplicationId, InvalidJSON
 from objects.files.receiving import CHUNK, Upload, incoming_folder, too_large
 
-# What a form or a JSON body may have besides the file.
-_AROUND: Final = 64 * 1024
 _MOST_TEXT: Final = 2_621_440
 """Bytes of the texts beside the file in a form, all together."""
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -39,6 +38,7 @@ class Body:
 
     def __init__(self, request: HttpRequest, limit: int) -> None:
         meta = request.META
+        parsers.check_coding(meta)
         self._read = meta["wsgi.input"].read
         self._limit = limit
         self._come = 0
@@ -88,7 +88,7 @@ def receive_raw(request: HttpRequest, upload: Upload) -> None:
 
 def receive_form(request: HttpRequest, upload: Upload) -> tuple[str, Any]:
     """Take the one file of a ``multipart/form-data`` body; return its type and ``fileData``."""
-    body = Body(request, service_settings.MAX_UPLOAD_SIZE + _AROUND)
+    body = Body(request, service_settings.MAX_UPLOAD_SIZE + AROUND_FILE)
     part = _Part(upload)
     # The parser wants a length, and reads to the end whatever it says.
     meta = {**request.META, "CONTENT_LENGTH": "1"}
@@ -154,7 +154,7 @@ def json_upload(request: HttpRequest) -> Iterator[JsonUpload]:
     Without any the answer is that of a request without credentials, whatever else is wrong.
     """
     # A third more than the file for base64, and as much again for characters written as escapes.
-    body = Body(request, service_settings.MAX_UPLOAD_SIZE * 5 // 3 + _AROUND)
+    body = Body(request, json_upload_limit())
     with tempfile.TemporaryFile(dir=incoming_folder()) as file:
         for piece in body:
             file.write(piece)

@@ -13,7 +13,6 @@ from backend.errors import CommandUnavailable, InvalidJSON
 
 _MOST_BYTES = 64 * 1024
 _MOST_FIELDS = 20
-_FORM = "form"  # as errors call it
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ def read(request: HttpRequest) -> Sent:
     as_json = wants_json(request)
     if request.method != "POST":
         return Sent(dict(parsers.read_query(request)), as_json)
-    raw = parsers.read_bytes(request, parsers.body_length(request, _MOST_BYTES, _FORM), _FORM)
+    raw = parsers.read_bytes(request, _MOST_BYTES)
     media_type = parsers.media_type(request.META)
     if media_type == "application/json":
         return Sent(parsers.decode_object(raw) if raw else {}, as_json)

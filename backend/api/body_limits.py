@@ -1,0 +1,92 @@
+"""How large the body of a request may be, by its route and by who sends it.
+
+The server asks before a body is read, and views when they read it: there is one answer. JSON of
+clients is limited to ``MAX_CLIENT_BODY_SIZE``, that of the master key to ``MAX_BODY_SIZE``. SDKs
+may send the master key inside of the body: such a body is stored up to the higher limit, but not
+decoded before the key was seen in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any, Final
+
+from backend.api import authentication
+from backend.api.context import client_address
+from backend.conf import service_settings
+from backend.errors import ObjectTooLarge
+
+Environ = Mapping[str, Any]
+
+AROUND_FILE: Final = 64 * 1024
+"""What a form or a JSON body may have besides a file."""
+_MASTER_KEY = re.compile(rb'"_MasterKey"\s{0,8}:\s{0,8}"([^"\\]{1,512})"')
+_CLAIMS: Final = 8
+
+
+def is_rest(path: str) -> bool:
+    """Whether REST answers this path, and not Django."""
+    mount = service_settings.MOUNT_PATH
+    return path.startswith(mount) and path[len(mount) : len(mount) + 1] in ("/", "")
+
+
+def body_limit(environ: Environ) -> int:
+    """Bytes that the body of this request may have. Fast, without I/O."""
+    path = environ["PATH_INFO"]
+    if not is_rest(path):
+        return service_settings.MAX_BODY_SIZE
+    if path.startswith("/files/", len(service_settings.MOUNT_PATH)):
+        return _file_limit(environ)
+    return json_limit(environ)
+
+
+def _file_limit(environ: Environ) -> int:
+    if environ["REQUEST_METHOD"] != "POST":
+        return json_limit(environ)
+    if authentication.from_headers(environ).application_id is None:
+        return json_upload_limit()
+    return service_settings.MAX_UPLOAD_SIZE + AROUND_FILE
+
+
+def json_upload_limit() -> int:
+    """Bytes of a JSON body with a file in base64, which may be written with escapes."""
+    return service_settings.MAX_UPLOAD_SIZE * 5 // 3 + AROUND_FILE
+
+
+def json_limit(environ: Environ) -> int:
+    """Bytes of JSON that are read for this request."""
+    credentials = authentication.from_headers(environ)
+    if credentials.application_id is None:
+        return service_settings.MAX_BODY_SIZE
+    key = credentials.master_key
+    if key is not None and authentication.is_master_key(key, client_address(environ)):
+        return service_settings.MAX_BODY_SIZE
+    return min(service_settings.MAX_CLIENT_BODY_SIZE, service_settings.MAX_BODY_SIZE)
+
+
+def check_may_decode(environ: Environ, raw: bytes) -> None:
+    """Raise ``ObjectTooLarge`` for a large body that nothing shows to be the master key's."""
+    limit = service_settings.MAX_CLIENT_BODY_SIZE
+    if len(raw) <= limit:
+        return
+    credentials = authentication.from_headers(environ)
+    address = client_address(environ)
+    if credentials.application_id is not None:
+        claimed = [credentials.master_key] if credentials.master_key is not None else []
+    else:
+        matches = islice(_MASTER_KEY.finditer(raw), _CLAIMS)
+        claimed = [match[1].decode("utf-8", "replace") for match in matches]
+    if not any(authentication.is_master_key(key, address) for key in claimed):
+        raise too_large(limit)
+
+
+def too_large(limit: int) -> ObjectTooLarge:
+    """The refusal of a body of more than ``limit`` bytes."""
+    return ObjectTooLarge(f"The request body is larger than {limit} bytes.")
+
+
+def answers_too_large(environ: Environ) -> bool:
+    """Whether the application answers a body over the limit in its own way."""
+    return is_rest(environ["PATH_INFO"])

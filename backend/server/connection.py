@@ -1,0 +1,505 @@
+"""The HTTP/1.1 protocol of one connection.
+
+A request becomes a ``Request`` when its last byte is here. One request of a connection is worked
+on at a time; those that follow in the same packets wait, within limits. What decides a request
+early (too large, malformed, too slow) also ends the connection: the rest is read and thrown away,
+never parsed, so a body can't be taken for requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from time import monotonic
+from typing import Any, Final, cast
+
+import httptools
+
+from backend.errors import InvalidJSON, ObjectTooLarge, ServiceError
+from backend.logs import get_logger
+from backend.server import heads
+from backend.server.bodies import Body
+from backend.server.connections import network_of
+from backend.server.core import Server
+from backend.server.refusals import MalformedRequest, Overloaded, TooManyAtOnce, TooSlow
+from backend.server.requests import Request
+from backend.server.responses import CONTINUE, Response, error_response, framed
+from backend.server.sending import Sender
+
+_TRAILERS: Final = 8 * 1024
+_WRITE_HIGH: Final = 256 * 1024
+_CHUNK_OVERHEAD: Final = 16
+"""Bytes on the wire for each byte of a chunked body, at most; and a little besides."""
+
+log = get_logger("server")
+
+
+class _Stop(Exception):
+    """Ends the parser's work on a packet; what follows isn't parsed."""
+
+
+class Connection(asyncio.Protocol):
+    """One connection. Everything is called in the event loop."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._limits = server.limits
+        self._transport: asyncio.Transport = None  # type: ignore[assignment]
+        self.network = ""
+        self._peer = ""
+        self._is_proxied = False
+        self._is_closed = False
+        # Reading
+        self._parser = httptools.HttpRequestParser(self)
+        self._since = monotonic()
+        self._is_in_head = False
+        self._request: Request | None = None  # whose body is being read
+        self._target = b""
+        self._fields: list[heads.Field] = []
+        self._head_size = 0
+        self._raw: list[bytes] | None = None
+        self._wire = 0
+        self._is_reading_paused = False
+        self._discards = False
+        self._discarded_at = 0.0
+        self._has_ended = False
+        self._refused_early = False
+        # Working and writing
+        self._queue: deque[Request] = deque()
+        self._current: Request | None = None
+        self._refusal: ServiceError | None = None
+        self._sender: Sender | None = None
+        self._is_writing_paused = False
+        self._written = 0
+        self._unsent_since: float | None = None
+        self._unsent_from = 0
+        self._linger_until: float | None = None
+
+    # -- as connections are counted ----------------------------------------------------------
+
+    @property
+    def idle_since(self) -> float | None:
+        if self._current is not None or self._request is not None or self._queue:
+            return None
+        return self._since
+
+    @property
+    def unsent(self) -> int:
+        return 0 if self._is_closed else self._transport.get_write_buffer_size()
+
+    def drop(self) -> None:
+        if not self._is_closed:
+            self._transport.abort()
+
+    def check(self, now: float) -> None:
+        limits = self._limits
+        if self._linger_until is not None:
+            if now > self._linger_until or now - self._discarded_at > limits.linger_idle:
+                self._transport.abort()
+        elif self.unsent:
+            self._check_reader(now)
+        elif self._current is not None or self._refusal is not None:
+            return
+        elif self._request is not None:
+            self._check_body(self._request, now - self._since)
+        elif self._is_in_head:
+            if now - self._since > limits.head_time:
+                self._refuse(TooSlow("The request's headers took too long."))
+        elif now - self._since > limits.idle_time:
+            self._transport.close()
+        if not self.unsent:
+            self._unsent_since = None
+
+    def _check_body(self, request: Request, elapsed: float) -> None:
+        size = 0 if request.body is None else request.body.size
+        if elapsed > self._limits.grace and size < self._limits.min_rate * elapsed:
+            self._request = None
+            self._free(request)
+            self._refuse(TooSlow("The request's body arrives too slowly."))
+
+    def _check_reader(self, now: float) -> None:
+        taken = self._written - self.unsent
+        if self._unsent_since is None:
+            self._unsent_since, self._unsent_from = now, taken
+            return
+        elapsed = now - self._unsent_since
+        if (
+            elapsed > self._limits.grace
+            and taken - self._unsent_from < self._limits.min_rate * elapsed
+        ):
+            self._transport.abort()
+
+    # -- what the event loop calls -----------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport = cast(asyncio.Transport, transport)
+        peer = transport.get_extra_info("peername")
+        self._peer = peer[0] if isinstance(peer, tuple) else ""
+        self._is_proxied = self._server.is_proxy(self._peer)
+        self.network = "" if self._is_proxied else network_of(self._peer)
+        transport.set_write_buffer_limits(_WRITE_HIGH)
+        if self._server.is_stopping:
+            transport.close()
+        elif not self._server.connections.add(self):
+            # At once: a flood of connections that linger would be one of file descriptors.
+            self._discards = True
+            self._send(error_response(TooManyAtOnce()), "GET", "1.1", keep_alive=False)
+            transport.close()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._is_closed = True
+        self._server.connections.remove(self)
+        for request in (*self._queue, self._request):
+            if request is not None:
+                self._free(request)
+        self._queue.clear()
+        self._request = None
+        if self._current is not None:
+            self._current.is_abandoned = True
+        if self._sender is not None:
+            self._sender.abandon()
+            self._sender = None
+        self._raw = None
+
+    def data_received(self, data: bytes) -> None:
+        if self._discards:
+            self._discarded_at = monotonic()
+            return
+        is_early = self._current is not None
+        if self._request is None and not self._is_in_head:
+            self._since = monotonic()
+            self._is_in_head = True
+            self._raw = []
+        if self._raw is not None:
+            self._raw.append(data)
+        self._parse(data)
+        if self._is_closed or self._discards:
+            return
+        if self._is_in_head and self._head_size > self._limits.head_size:
+            self._refuse(_head_too_large())
+        elif self._request is not None and self._request.body is not None:
+            self._wire += len(data)
+            if self._wire > self._request.body.size * _CHUNK_OVERHEAD + 65_536:
+                self._refuse_body(self._request, InvalidJSON("The request body has bad chunks."))
+        if is_early and self._current is not None and not self._is_reading_paused:
+            # Sent before the response to the request that is worked on: it can wait.
+            self._is_reading_paused = True
+            self._transport.pause_reading()
+
+    def _parse(self, data: bytes) -> None:
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            self._upgraded(data[upgrade.args[0] :])
+        except httptools.HttpParserCallbackError as wrapped:
+            error = wrapped.__context__
+            if isinstance(error, _Stop):
+                return
+            if isinstance(error, ServiceError):
+                self._refuse(error)
+            else:
+                log.error("a request can't be read", exc_info=error)
+                self._transport.abort()
+        except httptools.HttpParserInvalidMethodError:
+            self._refuse(MalformedRequest("The request's method is unknown.", status=501))
+        except httptools.HttpParserError:
+            if self._request is not None:
+                self._refuse(InvalidJSON("The request body is not framed correctly."))
+            else:
+                self._refuse(MalformedRequest("The request is malformed."))
+
+    def eof_received(self) -> bool:
+        if self._linger_until is not None or (self._current is None and self._sender is None):
+            return False  # close
+        # A client that has sent everything may close its side and wait for the response.
+        self._discards = self._has_ended = True
+        return True
+
+    def pause_writing(self) -> None:
+        self._is_writing_paused = True
+        if self._sender is not None:
+            self._sender.pause()
+
+    def resume_writing(self) -> None:
+        self._is_writing_paused = False
+        if self._sender is not None:
+            self._sender.resume()
+        else:
+            self._advance()
+
+    # -- what the parser calls ---------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        if self._discards or len(self._queue) >= self._limits.pipelined:
+            # Enough for one packet. What was complete is answered, then the connection ends.
+            if self._queue:
+                self._queue[-1].keep_alive = False
+            self._discards = True
+            raise _Stop
+        self._is_in_head = True
+        self._target = b""
+        self._fields = []
+        self._head_size = 0
+
+    def on_url(self, piece: bytes) -> None:
+        self._target += piece
+        self._count_head(len(piece))
+        if len(self._target) > self._limits.target_size:
+            raise MalformedRequest("The request target is too long.", status=414)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._count_head(len(name) + len(value) + 4)
+        if not self._is_in_head:  # a trailer, which nothing here needs
+            if self._head_size > _TRAILERS:
+                raise _head_too_large()
+            return
+        if len(self._fields) >= self._limits.head_fields:
+            raise _head_too_large()
+        self._fields.append((name, value))
+
+    def _count_head(self, size: int) -> None:
+        self._head_size += size
+        if self._head_size > self._limits.head_size:
+            raise _head_too_large()
+
+    def on_headers_complete(self) -> None:
+        self._is_in_head = False
+        self._head_size = 0
+        parser, server = self._parser, self._server
+        version = parser.get_http_version()
+        if version not in ("1.0", "1.1"):
+            raise MalformedRequest("The HTTP version isn't supported.", status=505)
+        environ = heads.environ_of(
+            server.environ,
+            parser.get_method().decode("ascii"),
+            self._target,
+            version,
+            self._fields,
+            is_proxied=self._is_proxied,
+        )
+        environ["REMOTE_ADDR"] = self._peer
+        self._fields = []
+        request = Request(
+            server.application,
+            self,
+            environ,
+            network_of(server.client_address(environ)),
+            keep_alive=parser.should_keep_alive() and not parser.should_upgrade(),
+        )
+        if not parser.should_upgrade():
+            self._raw = None
+        length = heads.framing(environ)
+        self._request = request
+        self._wire = 0
+        if length == 0:
+            return
+        self._begin_body(request, length)
+
+    def _begin_body(self, request: Request, length: int | None) -> None:
+        server, environ = self._server, request.environ
+        limit = server.body_limit(environ)
+        expects = environ.get("HTTP_EXPECT")
+        if expects is not None and expects.lower() != "100-continue":
+            raise MalformedRequest("The only supported expectation is 100-continue.", status=417)
+        if length is not None and length > limit:
+            self._refuse_body(request, ObjectTooLarge(_too_large(limit)))
+            raise _Stop
+        request.body = Body(request.address, limit, self._limits.body_memory, server.spool)
+        if expects is not None and not self._queue and self._current is None:
+            self._write(CONTINUE)
+
+    def on_body(self, piece: bytes) -> None:
+        request = self._request
+        if request is None or request.body is None:
+            return
+        if request.body.size + len(piece) > request.body.limit:
+            self._refuse_body(request, ObjectTooLarge(_too_large(request.body.limit)))
+            raise _Stop
+        request.body.append(piece)
+
+    def on_message_complete(self) -> None:
+        request, self._request = self._request, None
+        if request is None or (self._parser.should_upgrade() and _is_websocket(request.environ)):
+            self._request = request
+            return
+        body = request.body
+        if body is not None:
+            request.environ["CONTENT_LENGTH"] = str(body.size)
+            request.environ.pop("HTTP_TRANSFER_ENCODING", None)
+            request.environ.pop("HTTP_EXPECT", None)
+        self._queue.append(request)
+        if not request.keep_alive:
+            self._discards = True
+        self._advance()
+        if self._discards:
+            raise _Stop
+
+    # -- upgrades ----------------------------------------------------------------------------
+
+    def _upgraded(self, _rest: bytes) -> None:
+        """The handshake of a WebSocket, or a request that offers another protocol."""
+        request, raw = self._request, self._raw
+        if request is None:  # another protocol: the request is answered as if it didn't offer it
+            return
+        self._request = None
+        if self._queue or self._current is not None or raw is None:
+            self._refuse(MalformedRequest("A handshake can't follow another request."))
+            return
+        self._transport.pause_reading()
+        self._is_reading_paused = True
+        self._discards = True
+        descriptor = self._transport.get_extra_info("socket").fileno()
+        if self._server.pass_on(descriptor, b"".join(raw)):
+            self._transport.abort()
+        else:
+            self._refuse(Overloaded())
+
+    # -- work --------------------------------------------------------------------------------
+
+    def _advance(self) -> None:
+        """Start the next request, if it is its turn; end or go on reading if there is none."""
+        if self._is_closed or self._current is not None or self._is_writing_paused:
+            return
+        if self._queue:
+            request = self._current = self._queue.popleft()
+            self._server.submit(request)
+            return
+        if self._refusal is not None:
+            refusal, self._refusal = self._refusal, None
+            self._send(error_response(refusal), "GET", "1.1", keep_alive=False)
+            self._linger()
+        elif self._is_reading_paused and not self._discards:
+            self._is_reading_paused = False
+            self._transport.resume_reading()
+
+    def answered(self, request: Request, response: Response) -> None:
+        """The response of the request that is worked on."""
+        if self._is_closed or request is not self._current:
+            if response.close is not None:
+                self._server.discard(response)
+            return
+        keep_alive = request.keep_alive and not self._server.is_stopping
+        request.keep_alive = keep_alive
+        closes = self._send(response, request.method, request.version, keep_alive=keep_alive)
+        if self._is_closed:
+            return
+        if closes:
+            request.keep_alive = False
+        if self._sender is None:
+            self._sent(complete=True)
+
+    def _send(self, response: Response, method: str, version: str, *, keep_alive: bool) -> bool:
+        framing = framed(response, method, version, keep_alive=keep_alive)
+        if not framing.has_body:
+            self._write(framing.head)
+            if response.close is not None:
+                self._server.discard(response)
+            return framing.closes
+        if response.rest is None:
+            self._write(framing.head + response.body)
+            return framing.closes
+        self._write(framing.head)
+        self._sender = Sender(
+            self._server.loop,
+            self._server.executor,
+            response,
+            self._write,
+            self._sent_rest,
+            is_chunked=framing.is_chunked,
+        )
+        self._sender.begin()
+        return framing.closes
+
+    def _write(self, data: bytes) -> None:
+        self._written += len(data)
+        self._transport.write(data)
+
+    def _sent_rest(self, complete: bool) -> None:
+        self._sender = None
+        self._sent(complete=complete)
+
+    def _sent(self, *, complete: bool) -> None:
+        """A response has gone to the transport."""
+        request, self._current = self._current, None
+        self._since = monotonic()
+        if not complete:
+            self._transport.abort()
+        elif (request is not None and not request.keep_alive) or (
+            self._has_ended and not self._queue
+        ):
+            # A body of which a part wasn't read, or requests that won't be.
+            if self._is_reading_paused or self._refused_early:
+                self._linger()
+            else:
+                self._transport.close()
+        else:
+            self._advance()
+
+    # -- refusals ----------------------------------------------------------------------------
+
+    def _refuse_body(self, request: Request, error: ServiceError) -> None:
+        """Refuse a request before its body is here.
+
+        Where the application knows the error by the announced length, it answers, as it does for
+        every other error of its routes.
+        """
+        self._request = None
+        self._free(request)
+        if self._server.answers_too_large(request.environ) and isinstance(error, ObjectTooLarge):
+            request.body = None
+            limit = self._server.body_limit(request.environ)
+            announced = request.environ.get("CONTENT_LENGTH")
+            request.environ["CONTENT_LENGTH"] = announced or str(limit + 1)
+            request.environ.pop("HTTP_TRANSFER_ENCODING", None)
+            request.keep_alive = False
+            self._refused_early = self._discards = True
+            self._queue.append(request)
+            self._advance()
+            return
+        self._refuse(error)
+
+    def _refuse(self, error: ServiceError) -> None:
+        """Answer with an error after the responses that are due, and end the connection."""
+        if self._is_closed or self._refusal is not None or self._linger_until is not None:
+            return
+        request, self._request = self._request, None
+        if request is not None:
+            self._free(request)
+        self._refusal = error
+        self._discards = self._refused_early = True
+        self._is_in_head = False
+        self._raw = None
+        self._advance()
+
+    def _linger(self) -> None:
+        """Read and throw away what the client still sends, so that it sees the response."""
+        now = monotonic()
+        self._discards = True
+        self._linger_until = now + self._limits.linger_time
+        self._discarded_at = now
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        if self._is_reading_paused:
+            self._is_reading_paused = False
+            self._transport.resume_reading()
+
+    def shut_down(self) -> None:
+        """The process stops: end when the responses that are due have been sent."""
+        if self._current is None and not self._queue and self._request is None:
+            self._transport.close()
+
+    def _free(self, request: Request) -> None:
+        if request.body is not None:
+            request.body.close()
+
+
+def _is_websocket(environ: dict[str, Any]) -> bool:
+    return environ.get("HTTP_UPGRADE", "").strip().lower() == "websocket"
+
+
+def _head_too_large() -> MalformedRequest:
+    return MalformedRequest("The request's headers are too large.", status=431)
+
+
+def _too_large(limit: int) -> str:
+    return f"The request body is larger than {limit} bytes."

@@ -1,0 +1,139 @@
+"""What a process counts: its connections by client address, their deadlines, their memory."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections import Counter
+from typing import Final, Protocol
+
+from backend.server.limits import Limits
+
+TICK: Final = 0.05
+_SWEEP: Final = 1.0
+_RESERVE: Final = 64
+"""File descriptors that are left to the database, Redis, files and logs."""
+
+
+class Peer(Protocol):
+    """A connection, as it is counted."""
+
+    network: str
+    """The client's address as it is counted; empty for a proxy of ours, which isn't limited."""
+
+    @property
+    def idle_since(self) -> float | None:
+        """Since when it has been waiting for a request; None if it isn't."""
+
+    @property
+    def unsent(self) -> int:
+        """Bytes of responses that the client hasn't taken yet."""
+
+    def check(self, now: float) -> None:
+        """Enforce the deadlines."""
+
+    def drop(self) -> None:
+        """Close without a word."""
+
+
+def network_of(address: str) -> str:
+    """What is counted as one client: an IPv4 address, or the /64 network of an IPv6 address."""
+    if ":" not in address:
+        return address
+    try:
+        parsed = ipaddress.IPv6Address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(ipaddress.IPv6Network((int(parsed) >> 64 << 64, 64)))
+
+
+class Connections:
+    """The open connections of one process. Everything is called in the event loop."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.refused = 0
+        self._open: set[Peer] = set()
+        self._by_network: Counter[str] = Counter()
+        self._swept_at = 0.0
+        self._most = min(limits.max_connections, _file_limit() - _RESERVE)
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def add(self, peer: Peer) -> bool:
+        """Count a new connection; false if its address has too many."""
+        network = peer.network
+        if network and self._by_network[network] >= self.limits.max_per_address:
+            self.refused += 1
+            return False
+        if len(self._open) >= self._most:
+            self._make_room()
+        self._open.add(peer)
+        if network:
+            self._by_network[network] += 1
+        return True
+
+    def remove(self, peer: Peer) -> None:
+        """A connection is closed. Without effect for one that isn't counted."""
+        if peer not in self._open:
+            return
+        self._open.remove(peer)
+        if peer.network:
+            self._by_network[peer.network] -= 1
+            if self._by_network[peer.network] <= 0:
+                del self._by_network[peer.network]
+
+    def _make_room(self) -> None:
+        """Close the connection that has been idle for longest, of the busiest network first."""
+        self.refused += 1
+        networks = [network for network, _ in self._by_network.most_common(1)]
+        for network in (*networks, None):
+            idle = [
+                (peer.idle_since, id(peer), peer)
+                for peer in self._open
+                if peer.idle_since is not None and network in (None, peer.network)
+            ]
+            if idle:
+                # A tenth at a time: looking at all of them for each new one would be a cost that
+                # a flood of connections could choose.
+                for _, _, peer in sorted(idle)[: max(1, len(idle) // 10)]:
+                    peer.drop()
+                return
+        # All of them are busy: the busiest network loses one.
+        for peer in self._open:
+            if not networks or peer.network == networks[0]:
+                peer.drop()
+                return
+
+    def sweep(self, now: float) -> None:
+        """Enforce deadlines and memory, at most once a second."""
+        if now - self._swept_at < _SWEEP:
+            return
+        self._swept_at = now
+        unsent: list[tuple[int, int, Peer]] = []
+        total = 0
+        for peer in tuple(self._open):
+            peer.check(now)
+            size = peer.unsent
+            if size:
+                total += size
+                unsent.append((size, id(peer), peer))
+        if total > self.limits.unsent:
+            for size, _, peer in sorted(unsent, reverse=True):
+                peer.drop()
+                total -= size
+                if total <= self.limits.unsent:
+                    break
+
+    def everyone(self) -> tuple[Peer, ...]:
+        """The connections that are open now."""
+        return tuple(self._open)
+
+
+def _file_limit() -> int:
+    import resource
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return soft if soft != resource.RLIM_INFINITY else 1 << 20

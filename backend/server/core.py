@@ -1,0 +1,122 @@
+"""What the connections of one process share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from backend.server import handoff
+from backend.server.bodies import Spool
+from backend.server.connections import TICK, Connections
+from backend.server.dispatcher import Dispatcher
+from backend.server.limits import Limits
+from backend.server.requests import Application, Request
+from backend.server.responses import Response
+from backend.server.sending import close_iterable
+
+Environ = dict[str, Any]
+
+_STREAMING_THREADS: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the server has to know of the application. Each function is fast and doesn't block."""
+
+    application: Application
+    is_proxy: Callable[[str], bool]
+    """Whether connections from this peer address come from a proxy whose word counts."""
+    client_address: Callable[[Environ], str]
+    body_limit: Callable[[Environ], int]
+    """Bytes that the body of this request may have, by its route and its headers."""
+    answers_too_large: Callable[[Environ], bool]
+    """Whether the application answers a body over the limit itself, by ``CONTENT_LENGTH``."""
+    runs_inline: Callable[[Environ], bool]
+    """Whether this request never waits for anything: it needs no thread."""
+    runs_apart: Callable[[Environ], bool]
+    """Whether this request must not wait for others: it has a thread of its own."""
+    spool_folder: Callable[[], Path]
+    realtime: str = ""
+    """The Unix socket that takes WebSocket handshakes; empty if there is none."""
+    end_thread: Callable[[], None] = lambda: None
+
+
+class Server:
+    """One process's connections, threads and limits. Lives in an event loop."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, rules: Rules, limits: Limits, threads: int
+    ) -> None:
+        self.loop = loop
+        self.limits = limits
+        self.application = rules.application
+        self.is_proxy = rules.is_proxy
+        self.client_address = rules.client_address
+        self.body_limit = rules.body_limit
+        self.answers_too_large = rules.answers_too_large
+        self.is_stopping = False
+        self.connections = Connections(limits)
+        self.spool = Spool(limits, rules.spool_folder)
+        self.executor = ThreadPoolExecutor(_STREAMING_THREADS, "streaming")
+        self.environ: Environ = {
+            "SCRIPT_NAME": "",
+            "SERVER_NAME": "localhost",
+            "SERVER_PORT": "80",
+            "wsgi.version": (1, 0),
+            "wsgi.url_scheme": "http",
+            "wsgi.errors": _NoErrors(),
+            "wsgi.multithread": True,
+            "wsgi.multiprocess": True,
+            "wsgi.run_once": False,
+        }
+        self._rules = rules
+        self.requests = Dispatcher(loop, limits, threads, rules.end_thread)
+        self._apart = Dispatcher(loop, limits, 1, rules.end_thread, "apart")
+        self._ticking = loop.call_later(TICK, self._tick)
+
+    def _tick(self) -> None:
+        self._ticking = self.loop.call_later(TICK, self._tick)
+        self.requests.tick()
+        self._apart.tick()
+        self.connections.sweep(self.loop.time())
+
+    def submit(self, request: Request) -> None:
+        """Have a complete request answered."""
+        if self._rules.runs_inline(request.environ):
+            request.finish(request.run())
+        elif self._rules.runs_apart(request.environ):
+            self._apart.submit(request)
+        else:
+            self.requests.submit(request)
+
+    def pass_on(self, descriptor: int, data: bytes) -> bool:
+        """Give a connection to the realtime process; false if it can't be reached."""
+        return bool(self._rules.realtime) and handoff.pass_on(
+            self._rules.realtime, descriptor, data
+        )
+
+    def discard(self, response: Response) -> None:
+        """Close a response that nobody will read."""
+        closing: Iterable[object] | None = response.close
+        self.loop.run_in_executor(self.executor, close_iterable, closing)
+
+    def end(self) -> None:
+        """Stop what runs by the clock."""
+        self._ticking.cancel()
+
+
+class _NoErrors:
+    """``wsgi.errors``: nothing here writes to it, and what others write isn't ours to repeat."""
+
+    def write(self, text: str) -> int:
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        return None
+
+    def flush(self) -> None:
+        return None

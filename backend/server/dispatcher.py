@@ -1,0 +1,214 @@
+"""Complete requests to threads, fairly between client addresses.
+
+Each address has a queue, and threads take from the queues in turn, so a client that sends a
+thousand requests delays another one by one request. Expensive requests can't take every thread:
+an address with a request that has been running for ``SLOW`` seconds gets no more than the basic
+number of threads, and others get additional threads while slow requests hold those.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from time import monotonic
+from typing import Final, Protocol
+
+from backend.errors import ServiceError
+from backend.logs import get_logger
+from backend.server.limits import Limits
+from backend.server.refusals import Overloaded, TooManyAtOnce
+from backend.server.responses import Response
+
+SLOW: Final = 0.1
+_MORE_THREADS: Final = 4  # times the basic number
+_IDLE_THREAD: Final = 30.0
+
+log = get_logger("server")
+
+
+class Job(Protocol):
+    """A request that is complete."""
+
+    address: str
+    is_abandoned: bool
+    """The client is gone: not to be started."""
+
+    def run(self) -> Response:
+        """Answer it. Called in a thread; doesn't raise."""
+
+    def finish(self, response: Response) -> None:
+        """Take the response. Called in the event loop."""
+
+    def fail(self, error: ServiceError) -> None:
+        """Refuse it: it wasn't started. Called in the event loop."""
+
+
+class Dispatcher:
+    """The threads of one process. ``submit`` and ``tick`` are called in the event loop."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        limits: Limits,
+        threads: int,
+        end_thread: Callable[[], None] = lambda: None,
+        name: str = "request",
+    ) -> None:
+        self.base = threads
+        self.most = threads * _MORE_THREADS
+        self._loop = loop
+        self._limits = limits
+        self._end_thread = end_thread
+        self._name = name
+        self._lock = threading.Lock()
+        self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._queues: OrderedDict[str, deque[tuple[float, Job]]] = OrderedDict()
+        self._waiting = 0
+        self._running: dict[Job, float] = {}
+        self._threads = 0
+        self._idle = 0  # threads that wait, less the wake-ups on their way
+        self._done: deque[tuple[Job, Response]] = deque()
+        self._is_flushing = False
+        for _ in range(threads):
+            self._start_thread()
+
+    @property
+    def load(self) -> tuple[int, int, int]:
+        """Requests that wait, requests that run, threads."""
+        return self._waiting, len(self._running), self._threads
+
+    def submit(self, job: Job) -> None:
+        """Queue a request. Refuses it at once if too many wait, of its address or of all."""
+        now = monotonic()
+        with self._lock:
+            waiting = self._queues.get(job.address)
+            if self._waiting >= self._limits.waiting:
+                refusal: ServiceError | None = Overloaded()
+            elif waiting is not None and len(waiting) >= self._limits.waiting_per_address:
+                refusal = TooManyAtOnce()
+            else:
+                refusal = None
+                if waiting is None:
+                    waiting = self._queues[job.address] = deque()
+                waiting.append((now, job))
+                self._waiting += 1
+                self._wake_one(now)
+        if refusal is not None:
+            job.fail(refusal)
+
+    def tick(self) -> None:
+        """Start threads that slow requests have made necessary; refuse what has waited too long.
+        Called a few times a second."""
+        now = monotonic()
+        expired: list[Job] = []
+        with self._lock:
+            if not self._waiting:
+                return
+            for address in list(self._queues):
+                waiting = self._queues[address]
+                while waiting and now - waiting[0][0] > self._limits.wait_time:
+                    expired.append(waiting.popleft()[1])
+                    self._waiting -= 1
+                if not waiting:
+                    del self._queues[address]
+            if self._waiting:
+                self._wake_one(now)
+        for job in expired:
+            job.fail(Overloaded())
+
+    # -- with the lock held ------------------------------------------------------------------
+
+    def _wake_one(self, now: float) -> None:
+        if self._idle:
+            self._idle -= 1
+            self._wake.put(None)
+        elif self._needs_thread(now):
+            self._start_thread()
+
+    def _slow_addresses(self, now: float) -> set[str]:
+        return {job.address for job, start in self._running.items() if now - start > SLOW}
+
+    def _needs_thread(self, now: float) -> bool:
+        if self._threads >= self.most:
+            return False
+        slow = self._slow_addresses(now)
+        return bool(slow) and any(address not in slow for address in self._queues)
+
+    def _take(self) -> Job | None:
+        if not self._waiting:
+            return None
+        slow: set[str] = set()
+        if len(self._running) >= self.base:
+            slow = self._slow_addresses(monotonic())
+        for _ in range(len(self._queues)):
+            address, waiting = next(iter(self._queues.items()))
+            if address in slow:
+                self._queues.move_to_end(address)
+                continue
+            _, job = waiting.popleft()
+            self._waiting -= 1
+            if waiting:
+                self._queues.move_to_end(address)
+            else:
+                del self._queues[address]
+            self._running[job] = monotonic()
+            if self._waiting and self._idle:  # a thread may have been held back until now
+                self._idle -= 1
+                self._wake.put(None)
+            return job
+        return None
+
+    # -- threads -----------------------------------------------------------------------------
+
+    def _start_thread(self) -> None:
+        self._threads += 1
+        name = f"{self._name}-{self._threads}"
+        threading.Thread(target=self._work, name=name, daemon=True).start()
+
+    def _work(self) -> None:
+        try:
+            while (job := self._next()) is not None:
+                response = Response(503) if job.is_abandoned else job.run()
+                self._done.append((job, response))
+                if not self._is_flushing:
+                    self._is_flushing = True
+                    self._loop.call_soon_threadsafe(self._flush)
+                with self._lock:
+                    self._running.pop(job, None)
+                del job, response
+        except RuntimeError:  # the event loop is closed: the process ends
+            return
+        finally:
+            self._end_thread()
+
+    def _next(self) -> Job | None:
+        """Wait for a request; None when this thread isn't needed any more."""
+        while True:
+            with self._lock:
+                job = self._take()
+                if job is not None:
+                    return job
+                self._idle += 1
+            while True:
+                try:
+                    self._wake.get(timeout=_IDLE_THREAD)
+                    break
+                except queue.Empty:
+                    # A wake-up that is on its way belongs to one of the threads that wait.
+                    with self._lock:
+                        if self._idle and self._threads > self.base:
+                            self._idle -= 1
+                            self._threads -= 1
+                            return None
+
+    def _flush(self) -> None:
+        self._is_flushing = False
+        while self._done:
+            job, response = self._done.popleft()
+            try:
+                job.finish(response)
+            except Exception as error:
+                log.error("a response can't be sent", exc_info=error)

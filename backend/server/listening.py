@@ -1,0 +1,37 @@
+"""Listening sockets: ``host:port`` or ``unix:/path``."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+from pathlib import Path
+from typing import Final
+
+_BACKLOG: Final = 4096
+
+
+def listening_socket(bind: str) -> socket.socket:
+    """A socket that is bound and listens. Unix sockets are for the own account only.
+
+    A Unix socket that a killed process has left behind is replaced. Raises ``OSError``.
+    """
+    if bind.startswith("unix:"):
+        path = Path(bind.removeprefix("unix:"))
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()
+        listener = socket.socket(socket.AF_UNIX)
+        before = os.umask(0o177)
+        try:
+            listener.bind(str(path))
+        finally:
+            os.umask(before)
+    else:
+        host, _, port = bind.rpartition(":")
+        host = host.strip("[]")
+        listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, int(port)))
+    listener.listen(_BACKLOG)
+    listener.set_inheritable(True)
+    return listener

@@ -1,0 +1,103 @@
+"""One complete request: what a thread runs."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from backend.errors import InternalError, ServiceError
+from backend.logs import get_logger
+from backend.server.bodies import Body
+from backend.server.responses import Response, compressed, error_response
+from backend.server.sending import close_iterable, gather
+
+Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+log = get_logger("server")
+
+
+class Owner(Protocol):
+    """The connection that a request came by."""
+
+    def answered(self, request: Request, response: Response) -> None: ...
+
+
+class Request:
+    """A request with its body. ``run`` is called in a thread, everything else in the event loop."""
+
+    __slots__ = (
+        "_application",
+        "address",
+        "body",
+        "environ",
+        "is_abandoned",
+        "keep_alive",
+        "method",
+        "owner",
+        "version",
+    )
+
+    def __init__(
+        self,
+        application: Application,
+        owner: Owner,
+        environ: dict[str, Any],
+        address: str,
+        *,
+        keep_alive: bool,
+    ) -> None:
+        self._application = application
+        self.owner = owner
+        self.environ = environ
+        self.address = address
+        self.method: str = environ["REQUEST_METHOD"]
+        self.version: str = environ["SERVER_PROTOCOL"].removeprefix("HTTP/")
+        self.keep_alive = keep_alive
+        self.body: Body | None = None
+        self.is_abandoned = False
+
+    def run(self) -> Response:
+        """The application's response; an internal error if it raises."""
+        environ = self.environ
+        environ["wsgi.input"] = io.BytesIO() if self.body is None else self.body.reader()
+        started: list[Any] = []
+
+        def start_response(status: str, headers: list[tuple[str, str]], *_: Any) -> None:
+            started[:] = status, headers
+
+        try:
+            result = self._application(environ, start_response)
+            response = _response(started, result)
+            accepted = environ.get("HTTP_ACCEPT_ENCODING")
+            return response if accepted is None else compressed(response, accepted)
+        except Exception as error:
+            log.error("the application failed", exc_info=error)
+            return error_response(InternalError("Internal server error."))
+
+    def finish(self, response: Response) -> None:
+        """Hand the response to the connection."""
+        if self.body is not None:
+            self.body.close()
+        self.owner.answered(self, response)
+
+    def fail(self, error: ServiceError) -> None:
+        """Refuse a request that wasn't started."""
+        self.finish(error_response(error))
+
+
+def _response(started: list[Any], result: Iterable[bytes]) -> Response:
+    if type(result) is list:
+        status, headers = started
+        return Response(int(status[:3]), headers, b"".join(result))
+    pieces = iter(result)
+    try:
+        body, is_whole = gather(pieces)
+    except BaseException:
+        close_iterable(result)
+        raise
+    status, headers = started
+    if is_whole:
+        close_iterable(result)
+        return Response(int(status[:3]), headers, body)
+    return Response(int(status[:3]), headers, body, pieces, result)

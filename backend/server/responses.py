@@ -1,0 +1,170 @@
+"""Responses as bytes: heads, whole messages, and the server's own errors. Pure."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from http import HTTPStatus
+from time import time
+from typing import Final
+
+import msgspec
+
+from backend.errors import ServiceError
+
+Header = tuple[str, str]
+
+_REASONS: Final = {status.value: status.phrase for status in HTTPStatus}
+_NO_BODY: Final = frozenset({204, 304})
+# Smaller bodies fit into one packet anyway.
+_COMPRESS_FROM: Final = 1400
+_COMPRESSIBLE: Final = (
+    "application/json",
+    "application/javascript",
+    "application/x-ndjson",
+    "application/xml",
+    "image/svg+xml",
+    "text/",
+)
+
+CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+@dataclass(slots=True)
+class Response:
+    """What the application answered. ``rest`` are the pieces after ``body`` of a long response."""
+
+    status: int
+    headers: list[Header] = field(default_factory=list)
+    body: bytes = b""
+    rest: Iterator[bytes] | None = None
+    close: Iterable[object] | None = None
+    """The application's iterable: its ``close`` method, if it has one, is called at the end."""
+
+
+def error_response(error: ServiceError) -> Response:
+    """An error of the server itself, in the form of all errors."""
+    body = msgspec.json.encode(error.body())
+    headers = [
+        ("Content-Type", "application/json"),
+        ("Content-Length", str(len(body))),
+        ("Access-Control-Allow-Origin", "*"),
+        *getattr(error, "headers", {}).items(),
+    ]
+    return Response(error.status, headers, body)
+
+
+def compressed(response: Response, accepted: str) -> Response:
+    """The response as the client's ``Accept-Encoding`` allows it: with gzip, or unchanged."""
+    if (
+        response.rest is not None
+        or len(response.body) < _COMPRESS_FROM
+        or "gzip" not in accepted
+        or response.status in (206, 304)
+    ):
+        return response
+    names = {name.lower(): value for name, value in response.headers}
+    kind = names.get("content-type", "")
+    if not kind.startswith(_COMPRESSIBLE) or "content-encoding" in names or _refuses_gzip(accepted):
+        return response
+    packer = zlib.compressobj(1, zlib.DEFLATED, 31)
+    body = packer.compress(response.body) + packer.flush()
+    vary = names.get("vary")
+    headers = [
+        (name, value)
+        for name, value in response.headers
+        if name.lower() not in ("content-length", "vary", "etag")
+    ]
+    if "etag" in names:  # the bytes are others
+        headers.append(("ETag", f"W/{names['etag'].removeprefix('W/')}"))
+    headers += [
+        ("Content-Encoding", "gzip"),
+        ("Content-Length", str(len(body))),
+        ("Vary", f"{vary}, Accept-Encoding" if vary else "Accept-Encoding"),
+    ]
+    return Response(response.status, headers, body, None, response.close)
+
+
+def _refuses_gzip(accepted: str) -> bool:
+    for item in accepted.split(","):
+        coding, _, weight = item.partition(";")
+        if coding.strip().lower() == "gzip":
+            return weight.replace(" ", "").lower() in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+    return True
+
+
+@dataclass(slots=True)
+class _Clock:
+    second: int = 0
+    text: str = ""
+
+
+_clock = _Clock()
+
+
+def _date() -> str:
+    now = int(time())
+    if now != _clock.second:
+        _clock.text = formatdate(now, usegmt=True)
+        _clock.second = now
+    return _clock.text
+
+
+@dataclass(frozen=True, slots=True)
+class Framing:
+    """How the end of a response is told: by its length, by chunks, or by closing."""
+
+    head: bytes
+    is_chunked: bool
+    has_body: bool
+    closes: bool
+
+
+def framed(response: Response, method: str, version: str, *, keep_alive: bool) -> Framing:
+    """The head of a response, and how its body is framed.
+
+    ``Connection``, ``Date`` and the framing are the server's; what the application says about them
+    is left out.
+    """
+    lines = []
+    length: str | None = None
+    has_date = False
+    for name, value in response.headers:
+        lowered = name.lower()
+        if lowered in ("connection", "keep-alive", "transfer-encoding"):
+            continue
+        if lowered == "content-length":
+            length = value
+            continue
+        has_date = has_date or lowered == "date"
+        if "\r" in value or "\n" in value or "\r" in name or "\n" in name:
+            continue
+        lines.append(f"{name}: {value}\r\n")
+    has_body = method != "HEAD" and response.status not in _NO_BODY and response.status >= 200
+    if length is None and response.rest is None and response.status not in _NO_BODY:
+        length = str(len(response.body))
+    is_chunked = has_body and length is None and version == "1.1"
+    closes = not keep_alive or (has_body and length is None and not is_chunked)
+    if length is not None and response.status != 204:
+        lines.append(f"Content-Length: {length}\r\n")
+    if is_chunked:
+        lines.append("Transfer-Encoding: chunked\r\n")
+    if not has_date:
+        lines.append(f"Date: {_date()}\r\n")
+    if closes:
+        lines.append("Connection: close\r\n")
+    elif version == "1.0":
+        lines.append("Connection: keep-alive\r\n")
+    reason = _REASONS.get(response.status, "")
+    text = f"HTTP/1.1 {response.status} {reason}\r\n{''.join(lines)}\r\n"
+    return Framing(text.encode("latin-1", "replace"), is_chunked, has_body, closes)
+
+
+def chunk(piece: bytes) -> bytes:
+    """A piece of a chunked body."""
+    return b"%x\r\n%b\r\n" % (len(piece), piece)
+
+
+LAST_CHUNK: Final = b"0\r\n\r\n"

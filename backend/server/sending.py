@@ -1,0 +1,128 @@
+"""Long responses: the application's pieces to the transport, no faster than the client reads.
+
+A piece is asked for when the transport has room again. The asking happens in threads of its own,
+since an iterator may read a disk, a database or another server; a client that doesn't read holds
+an iterator and one piece, and no thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor
+from typing import Any, Final
+
+from backend.logs import get_logger
+from backend.server.responses import LAST_CHUNK, Response, chunk
+
+PIECE: Final = 256 * 1024
+"""Bytes that are asked for at a time."""
+
+log = get_logger("server")
+
+
+def gather(pieces: Iterator[bytes], size: int = PIECE) -> tuple[bytes, bool]:
+    """About ``size`` bytes from an iterator, and whether it has ended."""
+    gathered: list[bytes] = []
+    count = 0
+    for piece in pieces:
+        gathered.append(piece)
+        count += len(piece)
+        if count >= size:
+            return b"".join(gathered), False
+    return b"".join(gathered), True
+
+
+def close_iterable(iterable: Iterable[object] | None) -> None:
+    """Call the ``close`` method that WSGI gives to iterables."""
+    close: Any = getattr(iterable, "close", None)
+    if close is not None:
+        try:
+            close()
+        except Exception as error:
+            log.error("a response can't be closed", exc_info=error)
+
+
+class Sender:
+    """The rest of one response. Called in the event loop."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        executor: Executor,
+        response: Response,
+        write: Callable[[bytes], None],
+        done: Callable[[bool], None],
+        *,
+        is_chunked: bool,
+    ) -> None:
+        """``done`` is called with false if the response broke off."""
+        self._loop = loop
+        self._executor = executor
+        self._response = response
+        self._write = write
+        self._done = done
+        self._is_chunked = is_chunked
+        self._is_asking = False
+        self._is_paused = False
+        self._is_over = False
+
+    def begin(self) -> None:
+        """Send the first piece, which is here already, and go on."""
+        piece, self._response.body = self._response.body, b""
+        if piece:
+            self._write(chunk(piece) if self._is_chunked else piece)
+        self.pump()
+
+    def pause(self) -> None:
+        """The transport is full."""
+        self._is_paused = True
+
+    def resume(self) -> None:
+        """The transport has room."""
+        self._is_paused = False
+        self.pump()
+
+    def abandon(self) -> None:
+        """The client is gone."""
+        if not self._is_over:
+            self._is_over = True
+            if not self._is_asking:
+                self._close()
+
+    def pump(self) -> None:
+        """Ask for the next piece, unless that is under way or there is no room."""
+        if self._is_asking or self._is_paused or self._is_over:
+            return
+        assert self._response.rest is not None
+        self._is_asking = True
+        future = self._loop.run_in_executor(self._executor, gather, self._response.rest)
+        future.add_done_callback(self._came)
+
+    def _came(self, future: asyncio.Future[tuple[bytes, bool]]) -> None:
+        self._is_asking = False
+        if self._is_over:
+            self._close()
+            return
+        error = future.exception()
+        if error is not None:
+            log.error("a response broke off", exc_info=error)
+            self._end(complete=False)
+            return
+        piece, is_last = future.result()
+        if piece:
+            self._write(chunk(piece) if self._is_chunked else piece)
+        if is_last:
+            if self._is_chunked:
+                self._write(LAST_CHUNK)
+            self._end(complete=True)
+        else:
+            self.pump()
+
+    def _end(self, *, complete: bool) -> None:
+        self._is_over = True
+        self._close()
+        self._done(complete)
+
+    def _close(self) -> None:
+        self._loop.run_in_executor(self._executor, close_iterable, self._response.close)

@@ -1,0 +1,93 @@
+"""The processes of the server: forked from one that has loaded the application.
+
+Forks share what was loaded, so a process costs what it changes. A process that dies is replaced,
+with a pause that grows while replacements die young.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from typing import Final
+
+from backend.embedded.children import die_with_parent
+from backend.logs import get_logger
+
+_PAUSES: Final = (0.0, 0.2, 1.0, 2.0, 5.0)
+_YOUNG: Final = 10.0
+_STOP_TIME: Final = 15.0
+
+log = get_logger("server")
+
+
+class Workers:
+    """So many processes that run ``work``."""
+
+    def __init__(self, count: int, work: Callable[[], None]) -> None:
+        self._count = count
+        self._work = work
+        self._started: dict[int, float] = {}
+        self._deaths = 0
+        self._is_stopping = False
+
+    def run(self) -> None:
+        """Run until SIGTERM or SIGINT, and until every process has ended."""
+        signal.signal(signal.SIGTERM, self._stop)
+        signal.signal(signal.SIGINT, self._stop)
+        for _ in range(self._count):
+            self._start()
+        while self._started:
+            try:
+                pid, status = os.waitpid(-1, 0)
+            except InterruptedError:
+                continue
+            except ChildProcessError:
+                return
+            self._ended(pid, status)
+
+    def _start(self) -> None:
+        if self._is_stopping:
+            return
+        parent = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
+                signal.signal(signal.SIGINT, signal.SIG_DFL)
+                die_with_parent(signal.SIGTERM, parent)
+                self._work()
+                status = 0
+            except KeyboardInterrupt:
+                status = 0
+            except BaseException as error:
+                log.error("a server process failed", exc_info=error)
+            finally:
+                os._exit(status)
+        self._started[pid] = time.monotonic()
+
+    def _ended(self, pid: int, status: int) -> None:
+        started = self._started.pop(pid, None)
+        if started is None or self._is_stopping:
+            return
+        code = os.waitstatus_to_exitcode(status)
+        log.error("a server process ended and is replaced", pid=pid, status=code)
+        is_young = time.monotonic() - started < _YOUNG
+        self._deaths = self._deaths + 1 if is_young else 0
+        time.sleep(_PAUSES[min(self._deaths, len(_PAUSES) - 1)])
+        self._start()
+
+    def _stop(self, number: int, frame: object) -> None:
+        if self._is_stopping:
+            return
+        self._is_stopping = True
+        for pid in tuple(self._started):
+            os.kill(pid, signal.SIGTERM)
+        signal.signal(signal.SIGALRM, self._kill)
+        signal.setitimer(signal.ITIMER_REAL, _STOP_TIME)
+
+    def _kill(self, number: int, frame: object) -> None:
+        for pid in tuple(self._started):
+            os.kill(pid, signal.SIGKILL)

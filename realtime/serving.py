@@ -1,0 +1,60 @@
+"""uvicorn's server, which also takes connections that a web process has accepted."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import Any, cast
+
+import uvicorn
+
+from backend.logs import get_logger
+from backend.server.handoff import Receiver
+
+log = get_logger("sockets")
+
+
+class SocketServer(uvicorn.Server):
+    """``handoff`` is a Unix socket that listens for handshakes passed on by web processes."""
+
+    def __init__(self, config: uvicorn.Config, handoff: socket.socket | None) -> None:
+        super().__init__(config)
+        self._handoff = handoff
+        self._receiver: Receiver | None = None
+        self._takeovers: set[asyncio.Task[None]] = set()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self._handoff is not None:
+            self._receiver = Receiver(self._handoff, self._take)
+            self._receiver.start()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self._receiver is not None:
+            self._receiver.stop()
+        await super().shutdown(sockets)
+
+    def _take(self, connection: socket.socket, data: bytes) -> None:
+        task = asyncio.get_running_loop().create_task(self._take_over(connection, data))
+        self._takeovers.add(task)
+        task.add_done_callback(self._takeovers.discard)
+
+    async def _take_over(self, connection: socket.socket, data: bytes) -> None:
+        """Go on with a connection as if it had been accepted, and its first bytes read, here."""
+        try:
+            connection.setblocking(False)
+            _, protocol = await asyncio.get_running_loop().connect_accepted_socket(
+                self._make_protocol, connection
+            )
+        except OSError as error:
+            log.warning("a connection can't be taken over", error=str(error))
+            connection.close()
+            return
+        protocol.data_received(data)
+
+    def _make_protocol(self) -> asyncio.Protocol:
+        make = cast(Any, self.config.http_protocol_class)
+        protocol: asyncio.Protocol = make(
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
+        return protocol
