@@ -15,6 +15,7 @@ get_asgi_application()  # sets Django up before anything below is imported
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from django.urls import re_path  # noqa: E402
 
+from realtime.admission import Refusal, refuse  # noqa: E402
 from realtime.garbage import search_seldom  # noqa: E402
 from realtime.process import Process  # noqa: E402
 from realtime.routing import websocket_urlpatterns  # noqa: E402
@@ -24,9 +25,9 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 
 
 async def no_such_socket(scope: dict[str, Any], receive: Receive, send: Send) -> None:
-    """Refuse the handshake: the client sees 403, and nothing is logged as an error."""
+    """Refuse the handshake with 404 and the usual JSON error."""
     await receive()
-    await send({"type": "websocket.close", "code": 4404})
+    await refuse(scope, send, Refusal(404, 108, "no socket is served at this path"))
 
 
 async def lifespan(scope: dict[str, Any], receive: Receive, send: Send) -> None:

@@ -205,6 +205,8 @@ def standard_library(level: str, style: str) -> dict[str, Any]:
         "loggers": {
             # Each request has one line of ours; Django's own would say it twice.
             "django.request": {"level": "CRITICAL"},
+            # What strangers write into Host would be a traceback each time.
+            "django.security.DisallowedHost": {"level": "CRITICAL"},
             "django.channels.server": {"level": "WARNING"},
             "uvicorn": {"level": "WARNING"},
             "_granian": {"level": "WARNING"},

@@ -169,14 +169,17 @@ class Connection(asyncio.Protocol):
         if self._request is None and not self._is_in_head:
             self._since = monotonic()
             self._is_in_head = True
+            self._wire = 0
             self._raw = []
         if self._raw is not None:
             self._raw.append(data)
         self._parse(data)
         if self._is_closed or self._discards:
             return
-        if self._is_in_head and self._head_size > self._limits.head_size:
-            self._refuse(_head_too_large())
+        if self._is_in_head:
+            self._wire += len(data)
+            if self._wire > self._limits.head_size:
+                self._refuse(_head_too_large())
         elif self._request is not None and self._request.body is not None:
             self._wire += len(data)
             if self._wire > self._request.body.size * _CHUNK_OVERHEAD + 65_536:
@@ -239,7 +242,7 @@ class Connection(asyncio.Protocol):
         self._is_in_head = True
         self._target = b""
         self._fields = []
-        self._head_size = 0
+        self._head_size = self._wire = 0
 
     def on_url(self, piece: bytes) -> None:
         self._target += piece
