@@ -1,7 +1,7 @@
 """Structured logs: one line for one event, JSON or readable, on standard error. The latest are
 kept in Redis as well (``log_store``).
 
-Everything that is logged, by structlog or by the standard library (Django, Celery, granian,
+Everything that is logged, by structlog or by the standard library (Django, Celery,
 uvicorn), carries the request id of the work it belongs to and passes ``mask``, so that no key, no
 token and no password is written down.
 """
@@ -209,7 +209,6 @@ def standard_library(level: str, style: str) -> dict[str, Any]:
             "django.security.DisallowedHost": {"level": "CRITICAL"},
             "django.channels.server": {"level": "WARNING"},
             "uvicorn": {"level": "WARNING"},
-            "_granian": {"level": "WARNING"},
             "celery": {"level": _at_least(level, "INFO")},
             "celery.beat": {"level": _at_least(level, "WARNING")},
             "celery.worker": {"level": _at_least(level, "WARNING")},

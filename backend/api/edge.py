@@ -50,7 +50,7 @@ class ApiEdge:
 class RestFirst:
     """The WSGI application: REST requests, and before Django whatever else comes.
 
-    An answer that is whole goes to the server as a list, which granian sends at once; it streams
+    An answer that is whole goes to the server as a list, which is sent at once; it streams
     everything else through another thread.
     """
 

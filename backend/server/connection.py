@@ -487,7 +487,6 @@ class Connection(asyncio.Protocol):
             self._transport.resume_reading()
 
     def shut_down(self) -> None:
-        """The process stops: end when the responses that are due have been sent."""
         if self._current is None and not self._queue and self._request is None:
             self._transport.close()
 

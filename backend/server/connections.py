@@ -34,6 +34,9 @@ class Peer(Protocol):
     def drop(self) -> None:
         """Close without a word."""
 
+    def shut_down(self) -> None:
+        """End when the responses that are due have been sent."""
+
 
 def network_of(address: str) -> str:
     """What is counted as one client: an IPv4 address, or the /64 network of an IPv6 address."""

@@ -6,10 +6,13 @@ with a pause that grows while replacements die young.
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import time
 from collections.abc import Callable
+from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
 from typing import Final
 
 from backend.embedded.children import die_with_parent
@@ -28,7 +31,8 @@ class Workers:
     def __init__(self, count: int, work: Callable[[], None]) -> None:
         self._count = count
         self._work = work
-        self._started: dict[int, float] = {}
+        self._context = multiprocessing.get_context("fork")
+        self._started: dict[BaseProcess, float] = {}
         self._deaths = 0
         self._is_stopping = False
 
@@ -39,41 +43,33 @@ class Workers:
         for _ in range(self._count):
             self._start()
         while self._started:
-            try:
-                pid, status = os.waitpid(-1, 0)
-            except InterruptedError:
-                continue
-            except ChildProcessError:
-                return
-            self._ended(pid, status)
+            wait([process.sentinel for process in self._started])
+            for process in [*self._started]:
+                if process.exitcode is not None:
+                    self._ended(process)
 
     def _start(self) -> None:
         if self._is_stopping:
             return
-        parent = os.getpid()
-        pid = os.fork()
-        if pid == 0:
-            status = 1
-            try:
-                signal.signal(signal.SIGTERM, signal.SIG_DFL)
-                signal.signal(signal.SIGINT, signal.SIG_DFL)
-                die_with_parent(signal.SIGTERM, parent)
-                self._work()
-                status = 0
-            except KeyboardInterrupt:
-                status = 0
-            except BaseException as error:
-                log.error("a server process failed", exc_info=error)
-            finally:
-                os._exit(status)
-        self._started[pid] = time.monotonic()
+        process = self._context.Process(target=self._run_work, args=(os.getpid(),))
+        process.start()
+        self._started[process] = time.monotonic()
+        if self._is_stopping:  # the signal came while it was being started
+            process.terminate()
 
-    def _ended(self, pid: int, status: int) -> None:
-        started = self._started.pop(pid, None)
-        if started is None or self._is_stopping:
+    def _run_work(self, parent: int) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        die_with_parent(signal.SIGTERM, parent)
+        self._work()
+
+    def _ended(self, process: BaseProcess) -> None:
+        started = self._started.pop(process)
+        if self._is_stopping:
             return
-        code = os.waitstatus_to_exitcode(status)
-        log.error("a server process ended and is replaced", pid=pid, status=code)
+        log.error(
+            "a server process ended and is replaced", pid=process.pid, status=process.exitcode
+        )
         is_young = time.monotonic() - started < _YOUNG
         self._deaths = self._deaths + 1 if is_young else 0
         time.sleep(_PAUSES[min(self._deaths, len(_PAUSES) - 1)])
@@ -83,11 +79,11 @@ class Workers:
         if self._is_stopping:
             return
         self._is_stopping = True
-        for pid in tuple(self._started):
-            os.kill(pid, signal.SIGTERM)
+        for process in [*self._started]:
+            process.terminate()
         signal.signal(signal.SIGALRM, self._kill)
         signal.setitimer(signal.ITIMER_REAL, _STOP_TIME)
 
     def _kill(self, number: int, frame: object) -> None:
-        for pid in tuple(self._started):
-            os.kill(pid, signal.SIGKILL)
+        for process in [*self._started]:
+            process.kill()
