@@ -20,11 +20,12 @@ ENV PATH=/venv/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     DATA_DIR=/data \
     PROCESS=web \
-    WEB_BIND=0.0.0.0:8001 \
-    REALTIME_BIND=0.0.0.0:8002
+    WEB_BIND=0.0.0.0:8000 \
+    REALTIME_BIND=0.0.0.0:8002 \
+    REALTIME_HANDOFF=/data/handoff.sock
 USER app
 VOLUME /data
-EXPOSE 8000 8001 8002
+EXPOSE 8000 8002
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=15s --timeout=10s --start-period=30s --retries=3 \
     CMD ["python", "-m", "backend.probe"]
