@@ -1,6 +1,6 @@
 """Where the processor time of a request goes, layer by layer.
 
-The same requests are measured twice: under load through granian, for what a request costs in all,
+The same requests are measured twice: under load through the server, for what a request costs in all,
 and one at a time inside one process that samples its own stack, for the shares. A sample belongs
 to the innermost library, or module of ours, that is on the stack: what msgspec or Python's own
 modules do counts for their caller.
@@ -92,7 +92,7 @@ def _table(workload: Workload, run: Run, seen: dict[str, Any]) -> tuple[str, dic
     found = {layer: hits * each for layer, hits in layers.most_common()}
     alone = seen["requests"] / seen["wall"]
     whole = run.server_cpu + run.postgres_cpu
-    found["granian, threads, sockets"] = run.server_cpu - cpu
+    found["server, threads, sockets"] = run.server_cpu - cpu
     found["PostgreSQL"] = run.postgres_cpu
     lines = [
         f"### {workload.title}",

@@ -175,7 +175,7 @@ def python_versions(*more: str) -> dict[str, str]:
 
     from backend import __version__
 
-    names = ("Django", "granian", "psycopg", "msgspec", *more)
+    names = ("Django", "httptools", "psycopg", "msgspec", *more)
     return {
         "service": __version__,
         "Python": sys.version.split()[0],

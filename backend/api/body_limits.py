@@ -47,7 +47,8 @@ def _file_limit(environ: Environ) -> int:
         return json_limit(environ)
     if authentication.from_headers(environ).application_id is None:
         return json_upload_limit()
-    return service_settings.MAX_UPLOAD_SIZE + AROUND_FILE
+    is_form = environ.get("CONTENT_TYPE", "").lower().startswith("multipart/")
+    return service_settings.MAX_UPLOAD_SIZE + (AROUND_FILE if is_form else 0)
 
 
 def json_upload_limit() -> int:

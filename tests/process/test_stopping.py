@@ -60,10 +60,10 @@ def test_killing_the_runner_ends_every_process(start: Start):
 @pytest.mark.slow
 def test_a_process_that_dies_stops_the_service_and_is_named(start: Start):
     service = start()
-    service.child("caddy").kill()
+    service.child("realtime").kill()
     assert service.wait_until_gone() == []
     assert service.process.returncode == 1
-    service.wait_for_line("caddy ended unexpectedly")
+    service.wait_for_line("realtime ended unexpectedly")
 
 
 @pytest.mark.slow
