@@ -49,7 +49,7 @@ class _Lines:
 
     def _begin(self) -> None:
         self._begun = True
-        # The one for a process of its own, the other for a child of multiprocessing (a server process).
+        # The one for a process of its own, the other for a server process (multiprocessing).
         atexit.register(self.write)
         Finalize(None, self.write, exitpriority=0)
         threading.Thread(target=self._work, name="log lines", daemon=True).start()

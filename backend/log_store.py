@@ -88,7 +88,7 @@ class LogStore:
 
     def _begin(self) -> None:
         self._begun = True
-        # The one for a process of its own, the other for a child of multiprocessing (a server process).
+        # The one for a process of its own, the other for a server process (multiprocessing).
         atexit.register(self.send)
         Finalize(None, self.send, exitpriority=0)
         threading.Thread(target=self._work, name="log store", daemon=True).start()

@@ -1,6 +1,6 @@
 """Where the processor time of a request goes, layer by layer.
 
-The same requests are measured twice: under load through the server, for what a request costs in all,
+The same requests are measured twice: under load through the server, for what a request costs,
 and one at a time inside one process that samples its own stack, for the shares. A sample belongs
 to the innermost library, or module of ours, that is on the stack: what msgspec or Python's own
 modules do counts for their caller.

@@ -64,7 +64,8 @@ def test_sockets_are_where_clients_look_for_them(process, path):
 def test_there_is_no_socket_elsewhere(process, path):
     with pytest.raises(InvalidStatus) as refused:
         process.connect(path)
-    assert refused.value.response.status_code == 403
+    assert refused.value.response.status_code == 404
+    assert json.loads(refused.value.response.body)["code"] == 108
 
 
 def test_a_refusal_has_its_status_and_an_error_as_rest_has_it(process):
