@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -20,7 +20,7 @@ SCOPES = ("ip", "key", "session", "user", "account", "function", "global")
 _LOG_IN = ["/login", "/verifyPassword"]
 _MAIL = ["/requestPasswordReset", "/verificationEmailRequest"]
 _PASSKEYS = ["/functions/registerInit", "/functions/passkeyLoginInit"]
-DEFAULTS: tuple[dict[str, Any], ...] = (
+GUESSES: tuple[dict[str, Any], ...] = (
     {"path": _LOG_IN, "per": "ip", "count": 20, "window": 60},
     {"path": _LOG_IN, "per": "account", "count": 10, "window": 60},
     {"path": "/users", "methods": ["POST"], "per": "ip", "count": 20, "window": 3600},
@@ -31,6 +31,34 @@ DEFAULTS: tuple[dict[str, Any], ...] = (
     {"path": _MAIL, "per": "ip", "count": 5, "window": 3600},
     {"path": _MAIL, "per": "account", "count": 5, "window": 3600},
 )
+"""What guesses passwords or sends mail."""
+
+SOCKETS = "/sockets"
+"""The path under which handshakes of ``/ws`` and ``/livequery`` are counted, as GET."""
+SUBSCRIPTIONS = "/subscriptions"
+"""The path under which LiveQuery's ``subscribe``, ``update`` and ``query`` are counted, as GET."""
+_WRITES = ["POST", "PUT", "DELETE"]
+
+
+def _flood(per_address: int, per_user: int | None, **rule: Any) -> Iterator[dict[str, Any]]:
+    """Rules for one kind of request, in a minute."""
+    rule = {"window": 60, "approximate": True, **rule}
+    yield {**rule, "per": "ip", "count": per_address}
+    if per_user is not None:
+        yield {**rule, "per": "user", "signedIn": True, "count": per_user}
+
+
+FLOODS: tuple[dict[str, Any], ...] = (
+    *_flood(12_000, 6_000, path="/*"),
+    *_flood(6_000, 3_000, path="/*", methods=_WRITES),
+    *_flood(600, 300, path="/files/*", methods=["POST", "DELETE"]),
+    *_flood(600, None, path="/installations", methods=["POST"]),
+    *_flood(3_000, None, path=SOCKETS),
+)
+"""What a flood meets and an app doesn't."""
+
+DEFAULTS = (*GUESSES, *FLOODS)
+_GROUPS = {"defaults": DEFAULTS, "guesses": GUESSES, "floods": FLOODS}
 
 # Parse has two paths for each class of people. A rule that names one of them means both.
 _PEOPLE = {
@@ -42,6 +70,7 @@ _PEOPLE = {
 _CLASSES_OF_PEOPLE = {class_name: route for route, class_name in _PEOPLE.items()}
 
 _ANY_BELOW = "*"
+_EVERYTHING = "/*"
 _WORDS = {
     "path": "a path such as /login, or a list of paths",
     "methods": f"a list of {', '.join(METHODS)}",
@@ -49,10 +78,13 @@ _WORDS = {
     "window": "seconds, more than 0 and at most 2,678,400 (31 days)",
     "per": f"one of {', '.join(SCOPES)}, or a list of them",
     "includeMaster": "true or false",
+    "signedIn": "true or false",
+    "approximate": "true or false",
     "refuseWithoutRedis": "true or false",
     "message": "a text",
 }
-_MOST = 1_000_000
+MOST = 1_000_000
+"""The largest limit."""
 _LONGEST = 31 * 86_400
 _SEGMENT = re.compile(r"[^/*\s?#%]+|\*").fullmatch
 
@@ -60,7 +92,10 @@ _SEGMENT = re.compile(r"[^/*\s?#%]+|\*").fullmatch
 @dataclass(frozen=True, slots=True)
 class Rule:
     """``count`` requests in any ``window`` milliseconds for each caller as ``per`` tells them
-    apart. ``name`` is the same wherever a rule says the same."""
+    apart. ``name`` is the same wherever a rule says the same.
+
+    With ``signed_in`` it applies to requests of users alone. With ``approximate`` each process
+    counts most requests in its memory (``backend.limits.floods``)."""
 
     name: str
     paths: tuple[str, ...]
@@ -71,12 +106,15 @@ class Rule:
     include_master: bool = False
     refuse_without_redis: bool = False
     message: str | None = None
+    signed_in: bool = False
+    approximate: bool = False
 
 
 def read(setting: object) -> tuple[Rule, ...]:
     """The rules of a setting: ``"defaults"``, ``"off"``, or a list as data or as JSON text.
 
-    The word ``"defaults"`` inside of a list stands for the default rules.
+    Inside of a list ``"guesses"`` and ``"floods"`` stand for the two groups of default rules, and
+    ``"defaults"`` for both.
     """
     if isinstance(setting, str):
         word = setting.strip()
@@ -90,7 +128,7 @@ def read(setting: object) -> tuple[Rule, ...]:
         raise ValueError("must be off, defaults or a JSON list of rules")
     found: dict[str, Rule] = {}
     for index, item in enumerate(setting):
-        items = DEFAULTS if item == "defaults" else (item,)
+        items = _GROUPS.get(item, (item,)) if isinstance(item, str) else (item,)
         for one in items:
             rule = _rule(one, f"[{index}]")
             if rule.name in found:
@@ -101,7 +139,7 @@ def read(setting: object) -> tuple[Rule, ...]:
 
 def _rule(item: object, place: str) -> Rule:
     if not isinstance(item, Mapping):
-        raise ValueError(f'{place} must be an object or "defaults"')
+        raise ValueError(f'{place} must be an object, "defaults", "guesses" or "floods"')
     unknown = item.keys() - _WORDS.keys()
     if unknown:
         raise ValueError(f"{place} has an unknown name: {', '.join(sorted(map(str, unknown)))}")
@@ -119,7 +157,7 @@ def _rule(item: object, place: str) -> Rule:
     if not methods or not set(methods) <= set(METHODS):
         raise refused("methods")
     count = item["count"]
-    if type(count) is not int or not 1 <= count <= _MOST:
+    if type(count) is not int or not 1 <= count <= MOST:
         raise refused("count")
     window = item["window"]
     if type(window) not in (int, float) or not 0.001 <= window <= _LONGEST:
@@ -127,13 +165,16 @@ def _rule(item: object, place: str) -> Rule:
     per = _texts(item["per"])
     if not per or not set(per) <= set(SCOPES):
         raise refused("per")
-    for name in ("includeMaster", "refuseWithoutRedis"):
+    for name in ("includeMaster", "signedIn", "approximate", "refuseWithoutRedis"):
         if type(item.get(name, False)) is not bool:
             raise refused(name)
+    if item.get("approximate") and item.get("refuseWithoutRedis"):
+        raise ValueError(f"{place}.approximate and refuseWithoutRedis exclude each other")
     message = item.get("message")
     if message is not None and not isinstance(message, str):
         raise refused("message")
-    said = (sorted(set(paths)), sorted(set(methods)), count, int(window * 1000), sorted(set(per)))
+    said = [sorted(set(paths)), sorted(set(methods)), count, int(window * 1000), sorted(set(per))]
+    said += [name for name in ("signedIn", "approximate") if item.get(name)]
     return Rule(
         name=blake2b(json.dumps(said).encode(), digest_size=8).hexdigest(),
         paths=tuple(dict.fromkeys(paths)),
@@ -144,6 +185,8 @@ def _rule(item: object, place: str) -> Rule:
         include_master=item.get("includeMaster", False),
         refuse_without_redis=item.get("refuseWithoutRedis", False),
         message=message,
+        signed_in=item.get("signedIn", False),
+        approximate=item.get("approximate", False),
     )
 
 
@@ -184,9 +227,18 @@ class Book:
     """The rules of a service, by what they apply to."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
+        rules = tuple(rules)
         self._everywhere: list[_Entry] = []
         self._by_word: dict[str, list[_Entry]] = {}
+        always = [rule for rule in rules if _EVERYTHING in rule.paths]
+        # By method: what needs no comparison with the path.
+        self._always = {
+            method: tuple(rule for rule in always if method in rule.methods) for method in METHODS
+        }
+        self._always["HEAD"] = self._always["GET"]
         for rule in rules:
+            if _EVERYTHING in rule.paths:
+                continue
             entry = (re.compile("|".join(map(_pattern, rule.paths)), re.DOTALL), rule)
             words = {_first_word(path) for path in rule.paths}
             if _ANY_BELOW in words:
@@ -200,11 +252,12 @@ class Book:
         path, without the query string, percent-decoded as the server has done it."""
         word = path[1:].partition("/")[0]
         entries = self._by_word.get(word)
+        always = self._always.get(method, ())
         if word in _PEOPLE or path.startswith("/classes/_"):
-            return self._of_people(path, method)
+            return always + self._of_people(path, method)
         if not entries and not self._everywhere:
-            return ()
-        return _matching([*(entries or ()), *self._everywhere], (path,), method)
+            return always
+        return always + _matching([*(entries or ()), *self._everywhere], (path,), method)
 
     def _of_people(self, path: str, method: str) -> tuple[Rule, ...]:
         paths = tuple(filter(None, (path, _twin(path))))

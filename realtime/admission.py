@@ -14,7 +14,9 @@ from backend.api.authentication import Credentials, authenticate, from_headers
 from backend.api.context import client_address
 from backend.conf import service_settings
 from backend.errors import InvalidClientKey, ServiceError
-from backend.principal import Authority
+from backend.limit_rules import SOCKETS
+from backend.limits import Request, decide_here, rules_for
+from backend.principal import CLIENT, Authority
 
 # Where a browser's page can't set headers. The master key isn't among them: addresses are logged.
 _QUERY_KEYS: Final = {
@@ -58,6 +60,7 @@ class Admission:
         """Count one more connection, until ``leave``. Raises ``Refusal``, and counts nothing."""
         try:
             self._check_room(address)
+            _check_rate(address)
             _check_origin(headers.get("origin"))
             if asks_for_key and service_settings.WS_REQUIRE_KEY:
                 _check_key(address, headers, query)
@@ -82,6 +85,12 @@ class Admission:
         # Without an address nobody can be told from anybody: it is the proxy that doesn't say.
         if address and most_of_one and self._by_address[_network(address)] >= most_of_one:
             raise Refusal(429, _TOO_MANY, "there are too many connections from this address")
+
+
+def _check_rate(address: str) -> None:
+    rules = rules_for(SOCKETS, "GET")
+    if rules and decide_here(Request(rules, SOCKETS, address, CLIENT)).refusal is not None:
+        raise Refusal(429, _TOO_MANY, "there are too many new connections from this address")
 
 
 def _network(address: str) -> str:

@@ -3,7 +3,8 @@
 ``admitted`` is called by whoever has read a request's credentials, before anything is done for it
 (``enter`` where none are asked for), and ``stamped`` by whoever answers it. A view with a
 ``dispatch`` of its own that doesn't use ``read_call`` has to call both. What can't be read at all
-(no JSON, too large) isn't counted, for nothing can be tried by it.
+(no JSON, too large) is counted by approximate rules alone (``enter_unreadable``): it tries nothing,
+but it costs time.
 """
 
 from __future__ import annotations
@@ -81,10 +82,22 @@ def enter(
     if stands_for is not None:
         rules = tuple(dict.fromkeys((*rules, *rules_for(stands_for, method))))
     if rules:
-        (verdict,) = decide([Request(rules, path, address, principal, key, given)])
-        request.quota = verdict.quota  # type: ignore[attr-defined]
-        if verdict.refusal is not None:
-            raise verdict.refusal
+        _enter(request, Request(rules, path, address, principal, key, given))
+
+
+def enter_unreadable(request: HttpRequest) -> None:
+    """Count a request whose body can't be read, by address. Raises ``TooManyRequests``."""
+    path = request.path_info[len(service_settings.MOUNT_PATH) :]
+    rules = tuple(rule for rule in rules_for(path, request.method or "") if rule.approximate)
+    if rules:
+        _enter(request, Request(rules, path, client_address(request.META), None))
+
+
+def _enter(request: HttpRequest, limited: Request) -> None:
+    (verdict,) = decide([limited])
+    request.quota = verdict.quota  # type: ignore[attr-defined]
+    if verdict.refusal is not None:
+        raise verdict.refusal
 
 
 def enter_items(items: Sequence[Request]) -> list[ServiceError | None]:

@@ -27,7 +27,7 @@ from backend.api.permissions import Requires, check_route
 from backend.api.renderers import Answer, render
 from backend.conf import service_settings
 from backend.current import current
-from backend.errors import CommandUnavailable, InvalidJSON
+from backend.errors import CommandUnavailable, InvalidJSON, ServiceError
 from backend.principal import Principal
 
 METHODS = ("GET", "POST", "PUT", "DELETE")
@@ -120,7 +120,11 @@ def read_call(request: HttpRequest, *, with_session: bool = True) -> Call:
     credentials = authentication.from_headers(request.META)
     if credentials.application_id is not None and parsers.has_body(request.META):
         _check_keys(request, credentials, method)
-    body = parsers.read_body(request)
+    try:
+        body = parsers.read_body(request)
+    except ServiceError:
+        gate.enter_unreadable(request)
+        raise
     params: Mapping[str, Any] = parsers.read_query(request)
     context = _context(request, body)
     if body:

@@ -8,6 +8,9 @@ A transport asks twice, and only the second question costs anything:
   whether it passes. It never waits long and never raises: without Redis everything passes, except
   what a rule refuses then.
 
+Rules that are ``approximate`` are counted first, mostly in the process's memory (``floods``); the
+others are counted in Redis. A request that the former refuse costs no call.
+
 Paths are below the mount path, in the form by which the route was chosen; a function is
 ``/functions/NAME`` and a job ``/jobs/NAME`` wherever the call comes from. Callers with a master
 key are only counted by rules that say so.
@@ -16,11 +19,12 @@ key are only counted by rules that say so.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
 from ipaddress import IPv4Address, ip_address, ip_network
 from itertools import product
+from math import ceil
 from typing import Any, NamedTuple
 
 from django.conf import settings
@@ -29,6 +33,7 @@ from backend.conf import service_settings
 from backend.errors import RateLimited, ServiceError, ServiceUnavailable, UsernameMissing
 from backend.limit_rules import Book, Rule, read
 from backend.limits.counting import PAUSE, Bucket, Count, Counter
+from backend.limits.floods import Claim, Floods, Outcome
 from backend.limits.naming import NEARLY, Names, Who
 from backend.principal import Principal
 from objects.users.names import check_account_name, name_key
@@ -42,12 +47,12 @@ __all__ = [
     "buckets_of",
     "client_network",
     "decide",
+    "decide_here",
     "rules_for",
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """What is asked, and by whom.
 
     ``principal`` is None if the credentials were refused. Such a request is counted for its
@@ -122,22 +127,25 @@ def decide(
 
     ``now`` stands for the clock (seconds since the epoch).
     """
-    verdicts = [_unreadable(request) or FREE for request in requests]
-    if together and any(verdict.refusal for verdict in verdicts):
+    verdicts = _decide_floods(_floods(settings.REDIS_URL), requests, together=together)
+    if not _has_exact_rules(requests):
         return verdicts
-    claims = [
-        [] if verdict.refusal else _claims(request)
-        for request, verdict in zip(requests, verdicts, strict=True)
-    ]
-    counted = [place for place, claim in enumerate(claims) if claim]
-    if not counted:
+    claims: list[_Claims] = []
+    counted: list[int] = []
+    for place, request in enumerate(requests):
+        if not verdicts[place].refusal:
+            verdicts[place] = _unreadable(request) or verdicts[place]
+        claims.append([] if verdicts[place].refusal else _claims(request))
+        if claims[place]:
+            counted.append(place)
+    if not counted or (together and any(verdict.refusal for verdict in verdicts)):
         return verdicts
     buckets = [[claim.bucket for claim in claims[place]] for place in counted]
     counts = _counter(settings.REDIS_URL).count(buckets, together=together, now=now)
     full: list[tuple[Bucket, Who]] = []
     for index, place in enumerate(counted):
         if counts is not None:
-            verdicts[place] = _verdict(claims[place], counts[index])
+            verdicts[place] = _scarcer(verdicts[place], _verdict(claims[place], counts[index]))
             full += _nearly_full(claims[place], counts[index])
         elif any(claim.rule.refuse_without_redis for claim in claims[place]):
             verdicts[place] = Verdict(refusal=LimitsUnavailable())
@@ -146,9 +154,68 @@ def decide(
     return verdicts
 
 
+def decide_here(request: Request) -> Verdict:
+    """Count a request in this process alone, under its approximate rules. Never waits.
+
+    For event loops. Other rules are not applied.
+    """
+    (verdict,) = _decide_floods(_own_floods(), [request])
+    return verdict
+
+
 def buckets_of(request: Request) -> list[Bucket]:
     """The buckets in which a request is counted, for whoever wants to look at them."""
-    return [claim.bucket for claim in _claims(request)]
+    return [claim.bucket for claim in _claims(request, approximate=None)]
+
+
+def _decide_floods(
+    floods: Floods, requests: Sequence[Request], *, together: bool = False
+) -> list[Verdict]:
+    if not together:
+        return [_flood_verdict(floods.admit(_flood_claims(request))) for request in requests]
+    claims: dict[str, Claim] = {}
+    for request in requests:
+        for claim in _flood_claims(request):
+            former = claims.get(claim.key)
+            number = former.number + 1 if former else 1
+            claims[claim.key] = claim._replace(number=number)
+    return [_flood_verdict(floods.admit(list(claims.values())))] * len(requests)
+
+
+def _flood_verdict(outcome: Outcome | None) -> Verdict:
+    if outcome is None:
+        return FREE
+    rule = outcome.rule
+    quota = Quota(rule.count, outcome.remaining, ceil(outcome.reset))
+    if outcome.passes:
+        return Verdict(quota)
+    quota = replace(quota, reset=max(1, quota.reset))
+    return Verdict(quota, TooManyRequests(quota, rule.message))
+
+
+def _flood_claims(request: Request) -> list[Claim]:
+    principal = request.principal
+    claims = []
+    for rule in request.rules:
+        if not rule.approximate or not _applies(rule, principal):
+            continue
+        if rule.per == _BY_ADDRESS:
+            # Without an address all callers would be one: the proxy doesn't send it.
+            if request.address:
+                network = client_network(request.address)[:_LONGEST_KEY]
+                claims.append(Claim(rule, rule.name + network, 1, (("ip", network),)))
+        elif rule.per == _BY_USER and principal is not None and principal.user_id is not None:
+            user_id = principal.user_id
+            claims.append(Claim(rule, rule.name + user_id, 1, (("user", user_id),)))
+        else:
+            for who in _callers(rule, request):
+                claims.append(Claim(rule, _bucket(rule, who).key, 1, who))
+    return claims
+
+
+_BY_ADDRESS = ("ip",)
+_BY_USER = ("user",)
+_LONGEST_KEY = 64  # characters
 
 
 class _Claim(NamedTuple):
@@ -168,6 +235,15 @@ def _nearly_full(claims: _Claims, count: Count) -> Iterator[tuple[Bucket, Who]]:
             yield claim.bucket, claim.who
 
 
+def _scarcer(one: Verdict, other: Verdict) -> Verdict:
+    """The refusal of the two, or what has less left."""
+    if one.refusal or other.refusal:
+        return one if one.refusal else other
+    if one.quota is None or other.quota is None:
+        return other if one.quota is None else one
+    return min(one, other, key=lambda verdict: verdict.quota.remaining)  # type: ignore[union-attr]
+
+
 def _verdict(claims: _Claims, count: Count) -> Verdict:
     found = [
         (Quota(rule.count, level.remains, -(-level.more // 1000)), rule)
@@ -180,21 +256,33 @@ def _verdict(claims: _Claims, count: Count) -> Verdict:
     return Verdict(quota, TooManyRequests(quota, rule.message))
 
 
-def _claims(request: Request) -> _Claims:
-    """The buckets in which a request is counted, and by which rule each."""
-    principal = request.principal
-    claims: _Claims = []
-    for rule in request.rules:
-        if principal is None:
-            if _SHARED.issuperset(rule.per):
-                continue
-        elif principal.is_master and not rule.include_master:
-            continue
-        for who in product(*(_who(scope, request) for scope in rule.per)):
-            digest = blake2b(repr((rule.per, who)).encode("utf-8", "replace"), digest_size=16)
-            key = f"limits:{rule.name}:{digest.hexdigest()}"
-            claims.append(_Claim(rule, Bucket(key, rule.count, rule.window), who))
-    return claims
+def _claims(request: Request, *, approximate: bool | None = False) -> _Claims:
+    """The buckets in which a request is counted, and by which rule each; with ``approximate`` None
+    those of all rules."""
+    return [
+        _Claim(rule, _bucket(rule, who), who)
+        for rule in request.rules
+        if rule.approximate is approximate or approximate is None
+        if _applies(rule, request.principal)
+        for who in _callers(rule, request)
+    ]
+
+
+def _applies(rule: Rule, principal: Principal | None) -> bool:
+    if principal is None:
+        return not rule.signed_in and not _SHARED.issuperset(rule.per)
+    if principal.is_master:
+        return rule.include_master and not rule.signed_in
+    return not rule.signed_in or principal.user_id is not None
+
+
+def _callers(rule: Rule, request: Request) -> Iterator[Who]:
+    return product(*(_who(scope, request) for scope in rule.per))
+
+
+def _bucket(rule: Rule, who: Who) -> Bucket:
+    digest = blake2b(repr((rule.per, who)).encode("utf-8", "replace"), digest_size=16)
+    return Bucket(f"limits:{rule.name}:{digest.hexdigest()}", rule.count, rule.window)
 
 
 # Scopes in which callers from different addresses are counted together, whoever they are.
@@ -274,6 +362,16 @@ def client_network(address: str) -> str:
 @lru_cache(maxsize=4)
 def _counter(url: str) -> Counter:
     return Counter(url)
+
+
+@lru_cache(maxsize=4)
+def _floods(url: str) -> Floods:
+    return Floods(_counter(url), _bucket, _names(url))
+
+
+@lru_cache(maxsize=1)
+def _own_floods() -> Floods:
+    return Floods(None, _bucket)
 
 
 @lru_cache(maxsize=4)

@@ -28,28 +28,19 @@ _WARN_EVERY = 60.0
 
 log = get_logger("limits")
 
-# KEYS: the buckets. ARGV: the time in milliseconds, or an empty text for Redis's own; 1 if all
-# requests pass or none; limit and window of each bucket; for each request the number of its
-# buckets, and their places in KEYS. The answer has for each request 1 or 0 (passes, or doesn't),
-# and for each of its buckets what remains and after how many milliseconds there will be more.
-_SCRIPT = """
+BUCKETS = """
 local now = tonumber(ARGV[1])
 if not now then
   local time = redis.call('TIME')
   now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 end
-local together = ARGV[2] == '1'
-local at = 3
 
-local buckets = {}
-for place, key in ipairs(KEYS) do
-  local window = tonumber(ARGV[at + 1])
+local function read(key, limit, window)
   local width = math.ceil(window / 60)
   local bucket = {
-    limit = tonumber(ARGV[at]), window = window, width = width, now = math.floor(now / width),
+    limit = limit, window = window, width = width, now = math.floor(now / width),
     slots = {}, used = 0, added = 0, gone = {}
   }
-  at = at + 2
   local stored = redis.call('HGETALL', key)
   for field = 1, #stored, 2 do
     local slot = tonumber(stored[field])
@@ -60,7 +51,7 @@ for place, key in ipairs(KEYS) do
       bucket.used = bucket.used + bucket.slots[slot]
     end
   end
-  buckets[place] = bucket
+  return bucket
 end
 
 -- Milliseconds until the bucket has room for one more than now, or than none if it is full.
@@ -74,6 +65,38 @@ local function waiting(bucket)
     if left < bucket.limit then return (slot + 1) * bucket.width + bucket.window - now end
   end
   return 0
+end
+
+local function add(bucket, number)
+  bucket.used = bucket.used + number
+  bucket.added = bucket.added + number
+  bucket.slots[bucket.now] = (bucket.slots[bucket.now] or 0) + number
+end
+
+local function write(key, bucket)
+  if bucket.added > 0 then
+    if #bucket.gone > 0 then redis.call('HDEL', key, unpack(bucket.gone)) end
+    redis.call('HINCRBY', key, string.format('%.0f', bucket.now), bucket.added)
+    redis.call('PEXPIRE', key, bucket.window + bucket.width)
+  end
+end
+"""
+"""The start of every script that reads and writes buckets. ARGV[1] is the time in milliseconds, or
+an empty text for Redis's own."""
+
+# KEYS: the buckets. ARGV: the time in milliseconds, or an empty text for Redis's own; 1 if all
+# requests pass or none; limit and window of each bucket; for each request the number of its
+# buckets, and their places in KEYS. The answer has for each request 1 or 0 (passes, or doesn't),
+# and for each of its buckets what remains and after how many milliseconds there will be more.
+_SCRIPT = (
+    BUCKETS
+    + """
+local together = ARGV[2] == '1'
+local at = 3
+local buckets = {}
+for place, key in ipairs(KEYS) do
+  buckets[place] = read(key, tonumber(ARGV[at]), tonumber(ARGV[at + 1]))
+  at = at + 2
 end
 
 local answers = {}
@@ -90,11 +113,7 @@ while at <= #ARGV do
   end
   local answer = {passes}
   for _, bucket in ipairs(asked) do
-    if passes == 1 then
-      bucket.used = bucket.used + 1
-      bucket.added = bucket.added + 1
-      bucket.slots[bucket.now] = (bucket.slots[bucket.now] or 0) + 1
-    end
+    if passes == 1 then add(bucket, 1) end
     table.insert(answer, bucket.limit - bucket.used)
     table.insert(answer, waiting(bucket))
   end
@@ -103,17 +122,25 @@ while at <= #ARGV do
 end
 
 if not (together and refused) then
-  for place, key in ipairs(KEYS) do
-    local bucket = buckets[place]
-    if bucket.added > 0 then
-      if #bucket.gone > 0 then redis.call('HDEL', key, unpack(bucket.gone)) end
-      redis.call('HINCRBY', key, string.format('%.0f', bucket.now), bucket.added)
-      redis.call('PEXPIRE', key, bucket.window + bucket.width)
-    end
-  end
+  for place, key in ipairs(KEYS) do write(key, buckets[place]) end
 end
 return answers
 """
+)
+
+# KEYS: a bucket. ARGV: the time, limit and window, what was spent before, and what is wanted. The
+# answer is what is granted of it, what remains, and after how many milliseconds there will be more.
+_LEASE = (
+    BUCKETS
+    + """
+local bucket = read(KEYS[1], tonumber(ARGV[2]), tonumber(ARGV[3]))
+add(bucket, tonumber(ARGV[4]))
+local granted = math.max(0, math.min(tonumber(ARGV[5]), bucket.limit - bucket.used))
+add(bucket, granted)
+write(KEYS[1], bucket)
+return {granted, math.max(0, bucket.limit - bucket.used), waiting(bucket)}
+"""
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +175,7 @@ class Counter:
         self._pause = pause
         self._redis = lasting(url, PATIENCE)
         self._script = self._redis.register_script(_SCRIPT)
+        self._lease = self._redis.register_script(_LEASE)
         self._away_until = 0.0
         self._warned_at = -_WARN_EVERY
 
@@ -182,6 +210,25 @@ class Counter:
             Count(bool(passes), tuple(map(Level, numbers[::2], numbers[1::2])))
             for passes, *numbers in answers
         ]
+
+    def lease(
+        self, bucket: Bucket, spent: int, wanted: int, *, now: float | None = None
+    ) -> tuple[int, Level] | None:
+        """Count ``spent`` requests that have passed already, and reserve up to ``wanted`` more.
+
+        Returns how many are reserved, and the bucket's level; None if Redis doesn't answer.
+        """
+        if monotonic() < self._away_until:
+            return None
+        when = "" if now is None else int(now * 1000)
+        try:
+            granted, remains, more = self._lease(
+                keys=[bucket.key], args=[when, bucket.limit, bucket.window, spent, wanted]
+            )
+        except (redis.RedisError, OSError) as error:
+            self._note_absence(error)
+            return None
+        return granted, Level(remains, more)
 
     def _note_absence(self, error: Exception) -> None:
         now = monotonic()

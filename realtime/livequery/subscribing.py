@@ -9,6 +9,8 @@ import msgspec
 
 from backend.conf import service_settings
 from backend.errors import OperationForbidden, ServiceError
+from backend.limit_rules import SUBSCRIPTIONS
+from backend.limits import Request, decide_here, rules_for
 from backend.principal import Principal
 from objects.core.query import FindOptions
 from objects.service import find
@@ -53,6 +55,7 @@ async def _subscribe(
 ) -> None:
     class_name = message.query.class_name
     asking.check_class(class_name)
+    _check_rate(client, client.principal(client.identity))
     most = service_settings.LIVE_QUERY_MAX_SUBSCRIPTIONS
     if former is None and len(client.subscriptions) >= most:
         raise OperationForbidden(f"A connection has at most {most} subscriptions.")
@@ -128,6 +131,7 @@ async def fetch(engine: LiveQueries, client: Client, request_id: int) -> None:
         return
     principal, admitted = subscription.principal, subscription.admitted
     try:
+        _check_rate(client, principal)
         found = await engine.in_thread(lambda: _found(client, principal, admitted))
     except ServiceError as error:
         subscription.say(error.code, error.message)
@@ -138,6 +142,16 @@ async def fetch(engine: LiveQueries, client: Client, request_id: int) -> None:
         subscription.say_too_large("What is found")
     else:
         client.socket.enqueue(messages.result(client.said_to, request_id, found))
+
+
+def _check_rate(client: Client, principal: Principal) -> None:
+    """Count a request against the limits of its address and user. Raises ``RateLimited``."""
+    rules = rules_for(SUBSCRIPTIONS, "GET")
+    if rules:
+        limited = Request(rules, SUBSCRIPTIONS, client.socket.address, principal)
+        refusal = decide_here(limited).refusal
+        if refusal is not None:
+            raise refusal
 
 
 def _found(client: Client, principal: Principal, admitted: Admitted) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from backend.limit_rules import DEFAULTS, Book, read
+from backend.limit_rules import DEFAULTS, SOCKETS, SUBSCRIPTIONS, Book, read
 
 RULE = {"path": "/functions/*", "count": 3, "window": 60, "per": "ip"}
 
@@ -50,7 +50,7 @@ def test_a_rule_has_the_same_name_in_every_process_however_it_is_spelled():
         ("perhaps", "must be off, defaults or a JSON list of rules"),
         ("{}", "must be off, defaults or a JSON list of rules"),
         (7, "must be off, defaults or a JSON list of rules"),
-        (["default"], '[0] must be an object or "defaults"'),
+        (["default"], '[0] must be an object, "defaults", "guesses" or "floods"'),
         ([{**RULE, "limit": 3}], "[0] has an unknown name: limit"),
         ([{"path": "/a", "window": 1, "per": "ip"}], "[0].count is missing"),
         ([RULE, {**RULE, "path": "functions"}], "[1].path must be a path such as /login"),
@@ -71,6 +71,13 @@ def test_a_rule_has_the_same_name_in_every_process_however_it_is_spelled():
         ([{**RULE, "per": {}}], "[0].per must be"),
         ([{**RULE, "includeMaster": "yes"}], "[0].includeMaster must be"),
         ([{**RULE, "message": 1}], "[0].message must be"),
+        ([{**RULE, "signedIn": 1}], "[0].signedIn must be"),
+        ([{**RULE, "approximate": "yes"}], "[0].approximate must be"),
+        (
+            [{**RULE, "approximate": True, "refuseWithoutRedis": True}],
+            "[0].approximate and refuseWithoutRedis exclude each other",
+        ),
+        (["guess"], '[0] must be an object, "defaults", "guesses" or "floods"'),
         ([RULE, RULE], "[1] says what a rule before it says"),
     ],
 )
@@ -163,4 +170,43 @@ def test_several_paths_share_a_rule():
 )
 def test_the_defaults_limit_what_guesses_and_sends_mail(path, method, limits):
     found = Book(read("defaults")).rules_for(path, method)
+    found = tuple(rule for rule in found if not rule.approximate)
     assert {(*rule.per, rule.count, rule.window // 1000) for rule in found} == limits
+
+
+ALL = {("ip", 12_000), ("user", 6_000)}
+WRITES = {*ALL, ("ip", 6_000), ("user", 3_000)}
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "limits"),
+    [
+        ("/classes/Game/x7", "GET", ALL),
+        ("/classes/Game", "HEAD", ALL),
+        ("/classes/Game", "POST", WRITES),
+        ("/classes/Game/x7", "PUT", WRITES),
+        ("/functions/hello", "POST", WRITES),
+        ("/batch", "POST", WRITES),
+        ("/users", "POST", WRITES),
+        ("/requestPasswordReset", "POST", WRITES),
+        ("/events/AppOpened", "POST", WRITES),
+        ("/sessions", "GET", ALL),
+        ("/installations", "POST", {*WRITES, ("ip", 600)}),
+        ("/classes/_Installation", "POST", {*WRITES, ("ip", 600)}),
+        ("/files/a.txt", "POST", {*WRITES, ("ip", 600), ("user", 300)}),
+        ("/files/app/a.txt", "GET", ALL),
+        (SOCKETS, "GET", {*ALL, ("ip", 3_000)}),
+        (SUBSCRIPTIONS, "GET", ALL),
+    ],
+)
+def test_the_defaults_limit_floods_of_all_that_a_stranger_can_send(path, method, limits):
+    rules = [rule for rule in Book(read("defaults")).rules_for(path, method) if rule.approximate]
+    assert {(*rule.per, rule.count) for rule in rules} == limits
+    assert {rule.window for rule in rules} == {60_000}
+
+
+def test_groups_of_defaults_can_be_chosen():
+    assert read(["guesses", "floods"]) == read("defaults")
+    assert not any(rule.approximate for rule in read(["guesses"]))
+    assert all(rule.approximate for rule in read(["floods"]))
+    assert len({rule.name for rule in read("defaults")}) == len(DEFAULTS)

@@ -18,11 +18,12 @@ def read(value: str) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("value", "rules"),
     [
-        ("", "2"),
-        ("defaults", "2"),
+        ("", "6"),
+        ("defaults", "6"),
+        ('["guesses"]', "2"),
         ("off", "0"),
         ('[{"path": "/login", "per": "ip", "count": 5, "window": 60}]', "1"),
-        ('["defaults", {"path": "/*", "per": "ip", "count": 100, "window": 1}]', "3"),
+        ('["defaults", {"path": "/*", "per": "ip", "count": 100, "window": 1}]', "7"),
     ],
 )
 def test_the_environment_says_what_is_limited(value, rules):
@@ -33,7 +34,7 @@ def test_the_environment_says_what_is_limited(value, rules):
     ("value", "said"),
     [
         ("on", "RATE_LIMITS must be off, defaults or a JSON list of rules."),
-        ("[5]", 'RATE_LIMITS[0] must be an object or "defaults".'),
+        ("[5]", 'RATE_LIMITS[0] must be an object, "defaults", "guesses" or "floods".'),
         ('[{"path": "/a", "per": "ip", "count": 5}]', "RATE_LIMITS[0].window is missing"),
     ],
 )

@@ -196,3 +196,14 @@ def test_zero_is_no_limit_and_without_an_address_nobody_is_counted_together():
         run(scenario())
     with settings(WS_MAX_PER_ADDRESS=1):
         run(without_address())
+
+
+def test_new_connections_of_an_address_have_a_rate():
+    flood = {"path": "/sockets", "per": "ip", "count": 3, "window": 60, "approximate": True}
+
+    async def scenario() -> list[int]:
+        statuses = [await status_of(Client(peer=("192.0.2.77", one))) for one in range(4)]
+        return [*statuses, await status_of(Client(peer=("192.0.2.78", 1)))]
+
+    with settings(RATE_LIMITS=[flood]):
+        assert run(scenario()) == [101, 101, 101, 429, 101]

@@ -227,6 +227,19 @@ def test_a_connection_has_a_number_of_subscriptions(desk: Desk, games: Api, sett
     ann.subscribe(3, "Game")
 
 
+def test_subscriptions_and_queries_of_an_address_have_a_rate(desk: Desk, games: Api, settings):
+    flood = {"path": "/subscriptions", "per": "ip", "window": 60, "approximate": True}
+    settings.SERVICE = {**settings.SERVICE, "RATE_LIMITS": [{**flood, "count": 3}]}
+    ann, bob = desk.connect(), desk.connect()
+    ann.subscribe(1, "Game")
+    bob.subscribe(1, "Game")
+    ann.say({"op": "query", "requestId": 1})
+    ann.next("result")
+    assert ann.refused(2, "Game") == bob.refused(2, "Game") == 100
+    ann.say({"op": "query", "requestId": 1})
+    assert ann.next("error")["code"] == 100
+
+
 def test_the_subscriptions_of_a_connection_have_a_length_together(desk: Desk, games: Api, settings):
     settings.SERVICE = {**settings.SERVICE, "WS_MESSAGE_SIZE": 1024}
     ann = desk.connect()

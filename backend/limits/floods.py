@@ -1,0 +1,257 @@
+"""Approximate counting, for limits that every request meets.
+
+A call to Redis costs more than a whole get by id, so each process counts in its memory and calls
+Redis for busy callers only. In a window each process lets a caller ``SHARE`` of the limit pass
+without a call. From then on it reserves requests in Redis, in blocks of ``BLOCK`` of the limit, and
+spends them without a call each. What was passed before is reported with the first block. So the
+processes together exceed the limit by at most ``SHARE`` of it each, and a refused caller costs one
+call a second.
+
+The memory is bounded: tallies are kept in two generations of ``MOST`` each, and the older one is
+dropped when the younger one is full. A caller whose tally is dropped starts a new one.
+
+Without Redis each process applies the whole limit on its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from ipaddress import ip_address
+from threading import Lock
+from time import monotonic
+from typing import NamedTuple
+
+from backend.limit_rules import Rule
+from backend.limits.counting import Bucket, Counter
+from backend.limits.naming import NEARLY, Names, Who
+from backend.logs import get_logger
+
+SHARE = 20
+"""The part of a limit that a process passes without a call to Redis: one in so many."""
+BLOCK = 50
+"""The part of a limit that is reserved by one call: one in so many."""
+MOST = 10_000
+"""Tallies in a generation."""
+_ASK_AGAIN = 1.0  # seconds between calls for a caller that is refused
+_ATTEMPTS = 3
+_WARN_EVERY = 60.0
+
+log = get_logger("limits")
+
+
+class Claim(NamedTuple):
+    """A caller under a rule, with the number of its requests: ``key`` tells them apart in the
+    process's memory, and ``who`` in Redis."""
+
+    rule: Rule
+    key: str
+    number: int
+    who: Who
+
+
+class Outcome(NamedTuple):
+    """What is known of the scarcest limit, and whether the request passes."""
+
+    passes: bool
+    rule: Rule
+    remaining: int
+    reset: float  # seconds
+
+
+class _Tally:
+    """The requests of one caller under one rule, in one process and window."""
+
+    __slots__ = (
+        "ask_at",
+        "ends",
+        "full_until",
+        "granted",
+        "is_low",
+        "left",
+        "remains",
+        "unreported",
+    )
+
+    def __init__(self) -> None:
+        self.ends = 0.0
+        self.left = 0  # may pass without a call
+        self.granted = 0  # in this window
+        self.unreported = 0  # of those granted, what Redis doesn't count yet
+        self.remains = 0  # in Redis, as of the last call
+        self.is_low = False  # less than half of the limit remains
+        self.full_until = 0.0
+        self.ask_at = 0.0
+
+
+class Floods:
+    """The tallies of one process, shared by its threads.
+
+    ``counter`` is None where nothing may wait for Redis, such as an event loop: each process
+    applies the whole limit there. ``bucket_of`` makes the bucket of a rule and a caller, whose key
+    is a hash: most requests don't need it. ``clock`` stands for the clocks of this process and of
+    Redis.
+    """
+
+    def __init__(
+        self,
+        counter: Counter | None,
+        bucket_of: Callable[[Rule, Who], Bucket],
+        names: Names | None = None,
+        *,
+        clock: Callable[[], float] | None = None,
+        most: int = MOST,
+    ) -> None:
+        self._counter = counter
+        self._bucket_of = bucket_of
+        self._names = names
+        self._clock = clock or monotonic
+        self._redis_follows = clock is not None
+        self._most = most
+        self._lock = Lock()
+        self._warn_at = 0.0
+        self._young: dict[str, _Tally] = {}
+        self._old: dict[str, _Tally] = {}
+
+    def __len__(self) -> int:
+        return len(self._young) + len(self._old)
+
+    def admit(self, claims: Sequence[Claim]) -> Outcome | None:
+        """Count a request under all of its rules, or under none if one of them refuses it.
+
+        Returns None where a request passes and at least half of each limit remains.
+        """
+        now = self._clock()
+        tallies = []
+        low = False
+        with self._lock:
+            young = self._young
+            for _, key, number, _ in claims:
+                tally = young.get(key)
+                if tally is None or tally.left < number or tally.ends <= now:
+                    break
+                tallies.append(tally)
+            else:
+                for place, tally in enumerate(tallies):
+                    tally.left -= claims[place][2]
+                    low = low or tally.is_low
+                if not low:
+                    return None
+        if low:
+            return self._scarcest(claims, tallies, now)
+        return self._admit_with_call(claims, now)
+
+    def _admit_with_call(self, claims: Sequence[Claim], now: float) -> Outcome | None:
+        tallies = [self._tally(claim.key) for claim in claims]
+        for _ in range(_ATTEMPTS):
+            short = self._take(claims, tallies, now)
+            if not short:
+                return self._scarcest(claims, tallies, now)
+            for claim, tally in short:
+                if not self._refill(claim, tally, now):
+                    reset = max(0.0, tally.full_until - now)
+                    return Outcome(False, claim.rule, 0, reset)
+        # Other threads spend every block at once: the block's requests are counted, this one isn't.
+        return None
+
+    def _tally(self, key: str) -> _Tally:
+        with self._lock:
+            tally = self._young.get(key)
+            if tally is None:
+                tally = self._old.pop(key) if key in self._old else _Tally()
+                if len(self._young) >= self._most:
+                    self._old, self._young = self._young, {}
+                self._young[key] = tally
+            return tally
+
+    def _take(
+        self, claims: Sequence[Claim], tallies: Sequence[_Tally], now: float
+    ) -> list[tuple[Claim, _Tally]]:
+        """Spend what the claims need, or nothing and return the tallies that are short of it."""
+        with self._lock:
+            short = [
+                (claim, tally)
+                for claim, tally in zip(claims, tallies, strict=True)
+                if tally.left < claim.number or tally.ends <= now
+            ]
+            if not short:
+                for claim, tally in zip(claims, tallies, strict=True):
+                    tally.left -= claim.number
+            return short
+
+    def _refill(self, claim: Claim, tally: _Tally, now: float) -> bool:
+        """Make room for a claim, or return False: the limit is reached."""
+        rule, number = claim.rule, claim.number
+        with self._lock:
+            if tally.ends <= now:
+                free = rule.count // SHARE
+                tally.ends = now + rule.window / 1000
+                tally.left = tally.granted = tally.unreported = free
+                tally.is_low = False
+            if tally.left >= number:
+                return True
+            if now < tally.ask_at:
+                return False
+            wanted = max(number - tally.left, rule.count // BLOCK)
+            spent, tally.unreported = tally.unreported, 0
+            own_room = rule.count - tally.granted
+        # The call is made outside of the lock: it may take as long as Redis does.
+        answer, bucket = None, None
+        if self._counter is not None:
+            bucket = self._bucket_of(rule, claim.who)
+            when = now if self._redis_follows else None
+            answer = self._counter.lease(bucket, spent, wanted, now=when)
+        with self._lock:
+            if answer is None:
+                granted, remains = max(0, min(wanted, own_room)), max(0, own_room - wanted)
+                more = tally.ends - now
+                tally.unreported += spent
+            else:
+                granted, level = answer
+                remains, more = level.remains, level.more / 1000
+            tally.left += granted
+            tally.granted += granted
+            tally.remains = remains
+            tally.is_low = 2 * (remains + tally.left) < rule.count
+            tally.full_until = now + more
+            enough = tally.left >= number
+            if not enough:
+                tally.ask_at = now + min(more, _ASK_AGAIN)
+        if not enough:
+            self._note_refusal(claim, now)
+        if self._names is not None and bucket and remains <= rule.count * (1 - NEARLY):
+            self._names.keep([(bucket, claim.who)])
+        return enough
+
+    def _note_refusal(self, claim: Claim, now: float) -> None:
+        if now < self._warn_at:
+            return
+        self._warn_at = now + _WARN_EVERY
+        scope, name = claim.who[0]
+        hint = {"proxy": name} if scope == "ip" and _is_private(name) else {}
+        log.warning(
+            "a flood limit refuses requests"
+            + (": if they come through your proxy, list it in TRUSTED_PROXIES" if hint else ""),
+            paths=", ".join(claim.rule.paths),
+            per=", ".join(claim.rule.per),
+            **hint,
+        )
+
+    def _scarcest(
+        self, claims: Sequence[Claim], tallies: Sequence[_Tally], now: float
+    ) -> Outcome | None:
+        outcome: Outcome | None = None
+        for claim, tally in zip(claims, tallies, strict=True):
+            if not tally.is_low:
+                continue
+            remaining = tally.remains + tally.left
+            if outcome is None or remaining < outcome.remaining:
+                reset = max(0.0, tally.full_until - now)
+                outcome = Outcome(True, claim.rule, remaining, reset)
+        return outcome
+
+
+def _is_private(network: str) -> bool:
+    try:
+        return ip_address(network).is_private
+    except ValueError:
+        return False
