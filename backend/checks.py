@@ -44,11 +44,11 @@ def deployment(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
                     id="backend.W003",
                 )
             )
-    if not rules_for("/login", "POST"):
+    if all(rule.approximate for rule in rules_for("/login", "POST")):
         found.append(
             Warning(
                 "Passwords may be guessed as fast as the service answers: log in isn't limited.",
-                hint='Set RATE_LIMITS to rules for /login, or put "defaults" into its list.',
+                hint='Set RATE_LIMITS to rules for /login, or put "guesses" into its list.',
                 id="backend.W004",
             )
         )

@@ -33,6 +33,8 @@ def test_a_public_address_without_encryption_is_warned_about():
 
 def test_log_in_without_limits_is_warned_about():
     assert warned(RATE_LIMITS="off") == ["backend.W004"]
+    assert warned(RATE_LIMITS=["floods"]) == ["backend.W004"]
+    assert warned(RATE_LIMITS=["guesses"]) == []
     functions = {"path": "/functions/*", "per": "ip", "count": 5, "window": 1}
     assert warned(RATE_LIMITS=[functions]) == ["backend.W004"]
     assert warned(RATE_LIMITS=["defaults", functions]) == []
