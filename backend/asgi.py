@@ -15,6 +15,7 @@ get_asgi_application()  # sets Django up before anything below is imported
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from django.urls import re_path  # noqa: E402
 
+from backend.api import file_host  # noqa: E402
 from realtime.admission import Refusal, refuse  # noqa: E402
 from realtime.garbage import search_seldom  # noqa: E402
 from realtime.process import Process  # noqa: E402
@@ -69,10 +70,16 @@ async def _answer(send: Send, status: int, body: bytes) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-application = ProtocolTypeRouter(
-    {
-        "http": state,
-        "lifespan": lifespan,
-        "websocket": URLRouter([*websocket_urlpatterns, re_path("", cast(Any, no_such_socket))]),
-    }
-)
+_sockets = URLRouter([*websocket_urlpatterns, re_path("", cast(Any, no_such_socket))])
+
+
+async def sockets(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    """The sockets, on every host but the one for files."""
+    hosts = [value for name, value in scope.get("headers", ()) if name == b"host"]
+    if any(file_host.is_requested(host.decode("latin-1")) for host in hosts):
+        await no_such_socket(scope, receive, send)
+    else:
+        await _sockets(scope, receive, send)
+
+
+application = ProtocolTypeRouter({"http": state, "lifespan": lifespan, "websocket": sockets})

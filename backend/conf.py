@@ -90,6 +90,10 @@ DEFAULTS: dict[str, Any] = {
     ),
     "FILE_URL_VALIDITY": 3600,
     "FILE_URL_DOMAINS": (),
+    "FILE_HOST": "",
+    # Bytes of stored files for each user, and for all uploads of the public together; 0 is no limit
+    "FILE_QUOTA": 10 * 1024**3,
+    "FILE_QUOTA_PUBLIC": 10 * 1024**3,
     "FILE_CLEAN_UP": False,
     # Analytics: days, and how many events at most
     "EVENT_RETENTION": 90,
@@ -235,6 +239,9 @@ class ServiceSettings:
     FILE_EXTENSIONS_DENIED: tuple[str, ...]
     FILE_URL_VALIDITY: int
     FILE_URL_DOMAINS: tuple[str, ...]
+    FILE_HOST: str
+    FILE_QUOTA: int
+    FILE_QUOTA_PUBLIC: int
     FILE_CLEAN_UP: bool
     EVENT_RETENTION: int
     EVENT_LIMIT: int

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+from urllib.parse import urlsplit
 
 from backend import environment
 from backend.conf import DEFAULTS
+from backend.environment import BadSetting
+
+_HOST: Final = re.compile(r"[a-z0-9.-]+(?::[0-9]{1,5})?|\[[0-9a-f:.]+\](?::[0-9]{1,5})?")
 
 
-def service_values() -> dict[str, Any]:
+def service_values(public_url: str = "") -> dict[str, Any]:
     """The settings of files, as ``backend.conf`` names them."""
     return {
         "FILE_UPLOAD_PUBLIC": environment.flag("FILE_UPLOAD_PUBLIC", False),
@@ -24,7 +29,29 @@ def service_values() -> dict[str, Any]:
         "FILE_URL_DOMAINS": tuple(
             word.lower() for word in environment.words("FILE_URL_DOMAINS", ())
         ),
+        "FILE_HOST": _separate_host(public_url),
+        **{
+            name: environment.whole(name, DEFAULTS[name], most=2**53)
+            for name in ("FILE_QUOTA", "FILE_QUOTA_PUBLIC")
+        },
     }
+
+
+def _separate_host(public_url: str) -> str:
+    host = environment.text("FILE_HOST").lower()
+    if not host:
+        return ""
+    try:
+        parts = urlsplit(f"//{host}")
+        is_host = parts.netloc == host and parts.hostname and parts.port != 0 and "@" not in host
+    except ValueError:
+        is_host = False
+    if not is_host or not _HOST.fullmatch(host):
+        raise BadSetting("FILE_HOST must be a host such as files.example.org, with a port or not.")
+    if parts.hostname == urlsplit(public_url).hostname:
+        # Cookies know no ports.
+        raise BadSetting("FILE_HOST must be another host than that of PUBLIC_URL.")
+    return host
 
 
 def _extensions(name: str) -> tuple[str, ...]:

@@ -119,7 +119,7 @@ _service |= {
     "ALLOW_ANONYMOUS_USERS": environment.flag("ALLOW_ANONYMOUS_USERS", False),
     "AUTH_ADAPTERS": provider_settings.read(),
 }
-_service |= file_settings.service_values()
+_service |= file_settings.service_values(PUBLIC_URL)
 _service |= mail_settings.service_values(PUBLIC_URL)
 _service |= request_settings.service_values()
 for _name in (

@@ -9,14 +9,18 @@ here.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.cache import close_caches
+from django.core.exceptions import DisallowedHost
 from django.core.signals import request_finished, request_started
 from django.db import close_old_connections, connections, reset_queries
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse
+
+from objects.files.urls import file_origin
 
 
 def disconnect_connection_signals() -> None:
@@ -46,31 +50,61 @@ class ConnectionUpkeep:
 class PagePolicy:
     """Middleware: what browsers may load and run for the pages of the site.
 
-    Scripts come from us alone, as files: a value that found its way into a page as markup would
-    run nothing. Alpine, which comes with the admin's look, needs ``unsafe-eval``.
+    Scripts and styles are static files, and come from their path alone: neither a value that found
+    its way into a page as markup nor an uploaded file runs. Alpine, which comes with the admin's
+    look, needs ``unsafe-eval``.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self._get_response = get_response
-        address = urlsplit(settings.PUBLIC_URL)
-        self._policy = "; ".join(
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        response = self._get_response(request)
+        if "Content-Security-Policy" not in response.headers:
+            response.headers["Content-Security-Policy"] = self._policy(request)
+        return response
+
+    def _policy(self, request: HttpRequest) -> str:
+        static = static_sources(request)
+        # The words of Django's own scripts are a script that a view writes.
+        words = sources(request, reverse("admin:jsi18n"))
+        return "; ".join(
             (
                 "default-src 'self'",
-                "script-src 'self' 'unsafe-eval'",
-                "style-src 'self' 'unsafe-inline'",
+                f"script-src {static} {words} 'unsafe-eval'",
+                f"style-src {static} 'unsafe-inline'",
+                f"font-src {static}",
                 # Files have the public address, whatever the admin is reached by.
-                f"img-src 'self' data: {address.scheme}://{address.netloc}",
-                "object-src 'none'",
+                f"img-src 'self' data: {_origin(file_origin())}",
+                *(f"{kind}-src 'none'" for kind in ("object", "frame", "worker", "manifest")),
                 "base-uri 'none'",
                 "form-action 'self'",
                 "frame-ancestors 'none'",
             )
         )
 
-    def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        response = self._get_response(request)
-        response.headers.setdefault("Content-Security-Policy", self._policy)
-        return response
+
+def static_sources(request: HttpRequest) -> str:
+    """The static files as a source list of a ``Content-Security-Policy``."""
+    return sources(request, settings.STATIC_URL)
+
+
+def sources(request: HttpRequest, path: str) -> str:
+    """What is below a path of the service, as a source list of a ``Content-Security-Policy``.
+
+    A path needs a host: the one that the request names, if it is one of ours, and that of
+    ``PUBLIC_URL``, for a proxy in between that changes it.
+    """
+    listed = {f"{_origin(settings.PUBLIC_URL)}{path}": None}
+    with suppress(DisallowedHost):
+        # Without a scheme it is the page's, which a proxy in between may not name.
+        listed[f"{request.get_host()}{path}"] = None
+    return " ".join(listed)
+
+
+def _origin(address: str) -> str:
+    parts = urlsplit(address)
+    return f"{parts.scheme}://{parts.netloc}"
 
 
 class StaffLogIn:

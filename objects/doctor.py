@@ -141,7 +141,7 @@ def expired_rows() -> Iterator[Finding]:
 def files() -> Iterator[Finding]:
     """Whether storage has the files that the database knows; how much there is."""
     rows = fetch(
-        "SELECT name FROM objects_file WHERE created_at < now() - interval '1 hour'"
+        "SELECT name FROM objects_file WHERE complete AND created_at < now() - interval '1 hour'"
         f" ORDER BY created_at DESC LIMIT {_SAMPLE}",
         (),
         prepare=False,

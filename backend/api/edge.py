@@ -16,6 +16,7 @@ from django.core.handlers.exception import convert_exception_to_response
 from django.core.handlers.wsgi import WSGIRequest
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
+from backend.api import file_host
 from backend.api.body_limits import is_rest
 from backend.api.context import RequestContext, client_address
 from backend.api.exceptions import error_response
@@ -38,6 +39,8 @@ class ApiEdge:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         if not is_rest(request.path_info):
+            if file_host.is_for_files(request.META):
+                return error_response(file_host.nothing_else(), request)
             # REST finds it out where it counts requests.
             current().address = client_address(request.META)
             return _refused(request) or self._get_response(request)
@@ -85,6 +88,8 @@ def _answer(request: HttpRequest) -> HttpResponse:
     if found is None:
         return _unknown(request)
     view, names = found
+    if file_host.is_for_files(request.META) and not _serves_files(view):
+        return error_response(file_host.nothing_else(), request)
     return view(request, **names)
 
 
@@ -95,3 +100,7 @@ def _refused(request: HttpRequest) -> HttpResponse | None:
     except ServiceError as error:
         return error_response(error, request)
     return None
+
+
+def _serves_files(view: Callable[..., Any]) -> bool:
+    return bool(getattr(getattr(view, "view_class", None), "serves_files", False))

@@ -26,6 +26,7 @@ def json_response(body: Any, status: int = 200) -> HttpResponse:
     content = body if type(body) is bytes else encode_json(body)
     response = HttpResponse(content, status=status, content_type="application/json")
     response.headers["Content-Length"] = str(len(content))
+    response.headers["X-Content-Type-Options"] = "nosniff"
     return response
 
 

@@ -71,6 +71,8 @@ class ServiceView(APIView):
     """Whether a session token that comes along has to be a valid one."""
     in_transaction: ClassVar[bool] = True
     """Whether it may be part of a batch that is undone as a whole."""
+    serves_files: ClassVar[bool] = False
+    """Whether it answers with uploaded content: on ``FILE_HOST`` alone, where that is set."""
     keeping: ClassVar[Keeping] = Keeping.IN_TRANSACTION
     """How its answers are kept for requests with an id that are sent again."""
 

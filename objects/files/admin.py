@@ -25,7 +25,7 @@ class StoredFileAdmin(ReadOnlyModelAdmin):
     date_hierarchy = None
     fields_shown = (
         *("name", "shown_size", "content_type", "sha256", "metadata", "tags"),
-        *("owner_id", "is_private", "read_acl", "created_at"),
+        *("owner_id", "charged_to", "complete", "is_private", "read_acl", "created_at"),
     )
     readonly_fields = fields_shown
 

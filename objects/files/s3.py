@@ -14,6 +14,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 from storages.backends.s3 import S3Storage
 
+from objects.files.delivery import content_headers
 from objects.files.receiving import CHUNK
 
 
@@ -31,6 +32,15 @@ class ObjectStorage(S3Storage):
             )
         super().__init__(**options)
         self.transfer_config = TransferConfig(use_threads=False)
+
+    def _get_write_parameters(self, name: str, content: Any = None) -> dict[str, Any]:
+        # The service itself decides by its row. These are for a bucket that is read without it.
+        parameters: dict[str, Any] = super()._get_write_parameters(name, content)
+        headers = content_headers(name.rpartition("/")[2], parameters["ContentType"])
+        parameters["ContentType"] = headers["Content-Type"]
+        parameters["ContentDisposition"] = headers["Content-Disposition"]
+        parameters.pop("ContentEncoding", None)
+        return parameters
 
     def read_range(self, key: str, start: int, length: int) -> Iterator[bytes] | None:
         """So many bytes from there on; None if there is no such object."""

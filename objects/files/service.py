@@ -22,13 +22,14 @@ from backend.errors import (
     MasterKeyRequired,
     ObjectNotFound,
     OperationForbidden,
+    UnderMaintenance,
 )
 from backend.logs import get_logger
 from backend.principal import EVERYBODY, Principal
 from objects import maintenance
 from objects.core.access import parse_acl
 from objects.core.values import Json, normalise
-from objects.files import file_triggers, records, storage
+from objects.files import file_triggers, quotas, records, storage
 from objects.files.naming import check_name, is_stored_name, new_stored_name
 from objects.files.receiving import Upload
 from objects.files.records import FileRecord
@@ -59,7 +60,7 @@ class Notes:
 
 
 def check_may_upload(principal: Principal) -> None:
-    """Raise what keeps this caller from uploading; for asking before the body is read."""
+    """Raise what keeps this caller from uploading, also before the body is read."""
     maintenance.check()
     if principal.is_master:
         if not principal.may_write_as_master:
@@ -73,6 +74,14 @@ def check_may_upload(principal: Principal) -> None:
             raise FileSaveFailed("File upload by anonymous user is disabled.")
     elif not service_settings.FILE_UPLOAD_AUTHENTICATED:
         raise FileSaveFailed("File upload by authenticated user is disabled.")
+
+
+def check_room(principal: Principal) -> None:
+    """Raise ``FileSaveFailed`` if the caller's storage quota is used up; before the body is read.
+
+    ``upload`` itself compares the quota with the size of the file.
+    """
+    quotas.check_room(principal)
 
 
 def _is_anonymous(user_id: str) -> bool:
@@ -107,7 +116,8 @@ def upload(
     """Store what has come in as a new file.
 
     Raises ``InvalidFileName``, ``FileSaveFailed`` (an empty file, a type that isn't taken, a
-    storage that fails) and what ``check_may_upload`` raises; nothing is stored then.
+    quota without room for it, a storage that fails) and what ``check_may_upload`` raises; nothing
+    is stored then.
     """
     check_may_upload(principal)
     check_name(name)
@@ -122,6 +132,7 @@ def upload(
         tags=notes.tags,
         owner_id=principal.user_id,
         readers=notes.readers,
+        charged_to=quotas.account_of(principal),
     )
     record = file_triggers.before_save(principal, record)
     with maintenance.storing():
@@ -132,9 +143,11 @@ def upload(
 
 def _store(record: FileRecord, upload: Upload, name: str) -> None:
     # The row first: bytes that no row knows of would never be found again.
-    records.add(record)
+    quotas.add(record)
     try:
         storage.save(record.name, upload.content(record.content_type))
+        if not records.complete(record.name):
+            raise TimeoutError("its row was removed as a left-over meanwhile")
     except Exception as error:
         log.error("a file can't be stored", name=record.name, exc_info=error)
         with suppress(Exception):
@@ -196,15 +209,39 @@ def delete(principal: Principal, name: str) -> None:
     file_triggers.done("after_delete", principal, record)
 
 
-def remove(name: str) -> None:
-    """Remove a file, whoever asks. Raises ``FileDeleteFailed`` when the storage fails."""
+def remove(name: str, *, is_left_over: bool = False) -> None:
+    """Remove a file, whoever asks; ``is_left_over`` if its bytes aren't complete.
+
+    Raises ``FileDeleteFailed`` when the storage fails. The file is still there then.
+    """
     with maintenance.storing():
+        # First, so that a process that dies after the bytes leaves no quota in use.
+        records.begin_removal(name)
         try:
             storage.delete(name)
         except Exception as error:
+            if not is_left_over:
+                records.complete(name)
             log.error("a file can't be deleted", name=name, exc_info=error)
             raise FileDeleteFailed("Could not delete file.") from error
         records.remove(name)
+
+
+def remove_unfinished(limit: int = 1000) -> int:
+    """Remove what died processes left of uploads and removals; the number of files.
+
+    A storage that fails is logged, and left for the next time. In maintenance mode it does nothing.
+    """
+    removed = 0
+    for name in records.unfinished(limit):
+        try:
+            remove(name, is_left_over=True)
+        except UnderMaintenance:
+            return removed
+        except FileDeleteFailed:
+            continue
+        removed += 1
+    return removed
 
 
 def missing() -> ObjectNotFound:

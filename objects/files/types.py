@@ -34,11 +34,6 @@ _CARRIERS = {
     "text/x-component": "htc",
     "text/x-server-parsed-html": "shtml",
 }
-# Shown by browsers, and nothing in them can act for the page that shows them.
-_INLINE = re.compile(
-    r"image/(?:png|jpeg|gif|webp|avif|bmp|x-icon|vnd\.microsoft\.icon|heic|tiff)"
-    r"|(?:audio|video)/[\w.+-]+|text/plain|application/pdf"
-)
 _types = mimetypes.MimeTypes(filenames=())  # Python's own table, the same on every machine
 for _type, _extension in (
     ("image/webp", ".webp"),
@@ -74,11 +69,6 @@ def settled_type(name: str, said: str | None, head: bytes) -> str:
     elif media_type in _SAYS_NOTHING:
         media_type = UNKNOWN
     return f"{media_type}; charset={charset}" if charset else media_type
-
-
-def is_shown_inline(content_type: str) -> bool:
-    """Whether a browser may show the file itself; others are for saving only."""
-    return _INLINE.fullmatch(content_type.partition(";")[0]) is not None
 
 
 def _parsed(said: str) -> tuple[str, str]:

@@ -40,13 +40,19 @@ class Link:
 def file_url(name: str) -> str:
     """The address of a file, which is all that everybody's files need."""
     settings = service_settings
-    place = _place(settings.PUBLIC_URL, settings.MOUNT_PATH, settings.APP_ID)
+    place = _place(file_origin(), settings.MOUNT_PATH, settings.APP_ID)
     return place + (name if _NEEDS_NO_QUOTES.fullmatch(name) else quote(name, safe=""))
 
 
+def file_origin() -> str:
+    """Where files are served: ``FILE_HOST`` by the scheme of ``PUBLIC_URL``, or ``PUBLIC_URL``."""
+    public_url, host = service_settings.PUBLIC_URL, service_settings.FILE_HOST
+    return f"{public_url.partition('://')[0]}://{host}" if host else public_url
+
+
 @lru_cache(maxsize=4)
-def _place(public_url: str, mount_path: str, app_id: str) -> str:
-    return f"{public_url}{mount_path}/files/{quote(app_id, safe='')}/"
+def _place(origin: str, mount_path: str, app_id: str) -> str:
+    return f"{origin}{mount_path}/files/{quote(app_id, safe='')}/"
 
 
 def signed_url(name: str) -> SignedUrl:

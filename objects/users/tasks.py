@@ -17,6 +17,7 @@ from backend.principal import MASTER
 from objects import service, triggers
 from objects.analytics.upkeep import remove_old_events
 from objects.changes import trimming
+from objects.files import service as files
 from objects.records import wire_object
 from objects.replays.store import remove_expired_answers
 from objects.triggers import Occasion
@@ -90,9 +91,12 @@ def _failure(address: str, purpose: str, token: str) -> str | None:
 
 @shared_task(name="objects.remove_expired", ignore_result=True)
 def remove_expired() -> None:
-    """Remove what nobody can use any more: sessions, mailed tokens, kept answers, old events, and
-    captured changes that were left when nobody wanted any more."""
+    """Remove what nobody can use any more: sessions, mailed tokens, kept answers, old events,
+    captured changes without a reader, and what unfinished uploads left."""
     trimming.trim()
+    unfinished = files.remove_unfinished()
+    if unfinished:
+        log.info("unfinished files removed", files=unfinished)
     removed = upkeep.remove_expired() + remove_expired_answers() + remove_old_events()
     if removed:
         log.info("expired rows removed", rows=removed)

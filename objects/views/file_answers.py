@@ -1,4 +1,4 @@
-"""A file as an HTTP answer: conditions, ranges, and headers that keep browsers from running it."""
+"""A file as an HTTP answer: conditions and ranges. ``files.delivery`` decides its headers."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.utils.http import http_date, parse_etags, parse_http_date_safe
 
 from objects.files import service
+from objects.files.delivery import content_headers
 from objects.files.records import FileRecord
-from objects.files.types import is_shown_inline
 
 # Names never come twice, so their content never changes; a day is how long a deleted file may live
 # on in caches.
 _PUBLIC = "public, max-age=86400, immutable"
 _PRIVATE = "private, no-cache"
+# What a response without the content doesn't have.
+_OF_CONTENT = frozenset({"Last-Modified", "Cache-Control", "Content-Disposition"})
 _RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
-_PREFIX_LENGTH = 33
 
 
 def file_answer(record: FileRecord, method: str, meta: Mapping[str, Any]) -> HttpResponseBase:
@@ -27,7 +28,7 @@ def file_answer(record: FileRecord, method: str, meta: Mapping[str, Any]) -> Htt
     headers = _headers(record)
     if _is_unchanged(record, meta):
         return HttpResponse(status=304, headers=headers)
-    headers |= {"Content-Type": record.content_type, "Accept-Ranges": "bytes"}
+    headers["Accept-Ranges"] = "bytes"
     start, length, status = 0, record.size, 200
     wanted = _range(record, meta)
     if wanted is not None:
@@ -44,19 +45,12 @@ def file_answer(record: FileRecord, method: str, meta: Mapping[str, Any]) -> Htt
 
 
 def _headers(record: FileRecord) -> dict[str, str]:
-    inline = is_shown_inline(record.content_type)
-    name = record.name[_PREFIX_LENGTH:]
-    headers = {
+    return {
         "ETag": _etag(record),
         "Last-Modified": http_date(_whole_seconds(record.created_at)),
         "Cache-Control": _PUBLIC if record.readers is None else _PRIVATE,
-        "X-Content-Type-Options": "nosniff",
-        # A file's name has no character that would need an escape.
-        "Content-Disposition": f'{"inline" if inline else "attachment"}; filename="{name}"',
+        **content_headers(record.name, record.content_type),
     }
-    if not inline:
-        headers["Content-Security-Policy"] = "default-src 'none'; sandbox"
-    return headers
 
 
 def _etag(record: FileRecord) -> str:
@@ -103,5 +97,5 @@ def _is_current(record: FileRecord, condition: str | None) -> bool:
 
 
 def _unsatisfiable(record: FileRecord, headers: dict[str, str]) -> HttpResponse:
-    headers = {name: headers[name] for name in ("ETag", "X-Content-Type-Options", "Accept-Ranges")}
+    headers = {name: value for name, value in headers.items() if name not in _OF_CONTENT}
     return HttpResponse(status=416, headers=headers | {"Content-Range": f"bytes */{record.size}"})

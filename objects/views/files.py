@@ -7,7 +7,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
-from backend.api import authentication, gate, idempotency, parsers
+from backend.api import authentication, file_host, gate, idempotency, parsers
 from backend.api.authentication import Credentials
 from backend.api.context import client_address
 from backend.api.exceptions import error_response
@@ -20,10 +20,11 @@ from backend.errors import FileSaveFailed, InvalidFileName, OperationForbidden
 from backend.principal import APPLICATION, Authority, Principal
 from objects.core.values import Json, wire_time
 from objects.files import service
-from objects.files.naming import check_name
+from objects.files.delivery import check_destination
+from objects.files.naming import check_name, is_stored_name
 from objects.files.receiving import Upload
 from objects.files.records import FileRecord
-from objects.files.urls import EXPIRES, SIGNATURE, Link
+from objects.files.urls import EXPIRES, SIGNATURE, Link, file_url
 from objects.views.file_answers import file_answer
 from objects.views.file_bodies import json_upload, receive_form, receive_raw
 
@@ -111,6 +112,7 @@ class StoredFileView(ServiceView):
     """A stored file: its content, with or without credentials."""
 
     requires = Requires.APPLICATION
+    serves_files = True
 
     def dispatch(  # type: ignore[override]
         self, request: HttpRequest, *args: Any, **kwargs: Any
@@ -128,6 +130,9 @@ class StoredFileView(ServiceView):
                 if principal.authority is Authority.APPLICATION:
                     # As everywhere, a session counts with a client key only.
                     principal = None
+            check_destination(request.META)
+            if service_settings.FILE_HOST and not file_host.is_for_files(request.META):
+                return _moved(request, kwargs["name"])
             link = _link(parsers.read_query(request))
             record = service.open_file(principal, kwargs["name"], link)
             response = file_answer(record, request.method, request.META)
@@ -159,6 +164,16 @@ class FileMetadataView(ServiceView):
         return Answer(body)
 
 
+def _moved(request: HttpRequest, name: str) -> HttpResponse:
+    """The way to a file on ``FILE_HOST``, for addresses from before it was set."""
+    if not is_stored_name(name):
+        raise service.missing()
+    query = request.META.get("QUERY_STRING", "")
+    address = f"{file_url(name)}?{query}" if query else file_url(name)
+    headers = {"Location": address, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
+    return gate.stamped(HttpResponse(status=307, headers=headers), request)
+
+
 def _check_application(app_id: str) -> None:
     if not authentication.is_application(app_id):
         raise OperationForbidden("Invalid application ID.", status=403)
@@ -168,6 +183,7 @@ def _check_may_upload(principal: Principal, name: str) -> None:
     check_route(Requires.CLIENT_KEY, principal)
     service.check_may_upload(principal)
     check_name(name)
+    service.check_room(principal)
 
 
 def _once(

@@ -135,7 +135,7 @@ def test_what_would_run_is_for_saving_only_where_it_is_taken(settings):
     settings.SERVICE = {**settings.SERVICE, "FILE_EXTENSIONS_ALLOWED": ("*",)}
     name = stored("a.html", b"<html><script>alert(1)</script></html>", "text/html")
     answer = send("GET", file_path(name))
-    assert answer.headers["content-type"] == "text/html"
+    assert answer.headers["content-type"] == "application/octet-stream"
     assert answer.headers["content-disposition"].startswith("attachment")
     assert answer.headers["content-security-policy"] == "default-src 'none'; sandbox"
 

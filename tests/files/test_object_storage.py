@@ -12,6 +12,7 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
+from objects.files.delivery import content_headers
 from objects.files.models import StoredFile
 from tests.files.test_file_settings import read
 from tests.files.uploads import file_path, kept, send, stored, upload
@@ -74,6 +75,28 @@ def test_a_file_goes_in_and_comes_out(bucket, content):
     got = send("GET", file_path(name))
     assert (got.status, got.body) == (200, content)
     assert kept() == set()
+
+
+def test_an_object_of_the_bucket_is_inert_without_the_service(bucket):
+    stored("a.js", b"alert(1)", "text/javascript")
+    stored("a.png", b"not markup")
+    found = {item.key[-4:]: item.Object() for item in bucket.objects.all()}
+    assert found["a.js"].content_type == "application/octet-stream"
+    assert found["a.js"].content_disposition == 'attachment; filename="a.js"'
+    assert found[".png"].content_type == "image/png"
+    assert found[".png"].content_disposition == 'inline; filename="a.png"'
+
+
+@pytest.mark.parametrize("name", ["a.js", "a.html", "a.png", "a.gz"])
+def test_files_from_the_bucket_have_the_headers_of_all_files(name, settings):
+    settings.SERVICE = {**settings.SERVICE, "FILE_EXTENSIONS_ALLOWED": ("*",)}
+    kept_as = stored(name, b"alert(1)", "text/javascript")
+    got = send("GET", file_path(kept_as), headers={"Range": "bytes=0-4"})
+    assert got.body == b"alert"
+    expected = content_headers(kept_as, StoredFile.objects.get(name=kept_as).content_type)
+    for header, value in expected.items():
+        assert got.headers[header.lower()] == value
+    assert got.headers["content-type"] != "text/javascript"
 
 
 def test_only_the_range_that_is_asked_for_is_fetched(bucket):

@@ -19,15 +19,16 @@ from backend.api.views import Call, MethodNotAllowed, ServiceView
 from backend.conf import service_settings
 from backend.errors import CommandUnavailable
 from backend.principal import APPLICATION
+from backend.site import static_sources
 
 _UI = "drf_spectacular_sidecar/swagger-ui-dist"
 # Swagger UI writes style attributes; nothing that is loaded comes from elsewhere.
 _POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self';"
-    " img-src 'self' data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src {static}; style-src {static} 'unsafe-inline';"
+    " connect-src 'self'; img-src 'self' data:; form-action 'none'; base-uri 'none';"
+    " frame-ancestors 'none'"
 )
 _HEADERS = {
-    "Content-Security-Policy": _POLICY,
     "Cache-Control": "no-cache",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
@@ -72,7 +73,9 @@ class DocsPage(ServiceView):
                 raise CommandUnavailable("There is no such route.", status=404)
             if method not in ("GET", "HEAD"):
                 raise MethodNotAllowed(method, self._methods())
-            response = HttpResponse(_page(), headers=_HEADERS)
+            policy = _POLICY.format(static=static_sources(request))
+            headers = {"Content-Security-Policy": policy, **_HEADERS}
+            response = HttpResponse(_page(), headers=headers)
         except Exception as error:
             response = error_response(error, request)
         return gate.stamped(response, request)

@@ -19,10 +19,11 @@ from backend.admin_base import page
 from backend.errors import InvalidJSON, ObjectNotFound, ServiceError, ValidationFailed
 from backend.principal import Principal
 from backend.staff import principal_for, require
-from objects import service
+from objects import maintenance, service
 from objects.admin.frame import error_page
 from objects.admin.people.reading import get, note, pointed_at
-from objects.admin.people.user_pages import PERMISSIONS, VIEW, show_user
+from objects.admin.people.user_pages import MEGABYTE, PERMISSIONS, VIEW, show_user
+from objects.files import quotas
 from objects.users import mail, passwords, sessions
 
 _Act = Callable[[HttpRequest, Principal, str], str]
@@ -110,6 +111,16 @@ def _unlink(request: HttpRequest, principal: Principal, user_id: str) -> str:
     return f"The user can't sign in with {provider} any more."
 
 
+def _set_file_quota(request: HttpRequest, principal: Principal, user_id: str) -> str:
+    text = request.POST.get("megabytes", "").strip()
+    most = quotas.MOST // MEGABYTE
+    if text and not (text.isascii() and text.isdecimal() and len(text) < 17 and int(text) <= most):
+        raise ValidationFailed(f"megabytes: expected a whole number up to {most}, or nothing.")
+    with maintenance.writing():
+        quotas.set_quota(user_id, int(text) * MEGABYTE if text else None)
+    return "The storage quota is changed."
+
+
 def _delete(request: HttpRequest, principal: Principal, user_id: str) -> str:
     if request.POST.get("confirm") != user_id:
         raise ValidationFailed("Confirm that the user is to be deleted.")
@@ -125,5 +136,6 @@ ACTIONS: Final = {
     "set-password": Action(PERMISSIONS["password"], _set_password),
     "reset-second-factor": Action(PERMISSIONS["second_factor"], _reset_second_factor),
     "unlink": Action(PERMISSIONS["identity"], _unlink),
+    "file-quota": Action(PERMISSIONS["file_quota"], _set_file_quota),
     "delete": Action(PERMISSIONS["delete"], _delete, leads_to_list=True),
 }

@@ -6,6 +6,7 @@ import json
 from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponseBase
+from django.template.defaultfilters import filesizeformat
 from django.template.response import TemplateResponse
 from django.views.decorators.http import require_safe
 
@@ -26,6 +27,7 @@ from objects.admin.people.reading import (
 from objects.admin.people.sections import sections
 from objects.core.query import Equals, Everything, OrderKey
 from objects.core.values import Json, pointer
+from objects.files import quotas
 from objects.users import directory, roles
 from objects.users.passkeys import keys
 
@@ -38,14 +40,16 @@ _KNOWN = frozenset(
 PERMISSIONS: Final = {
     "revoke": "objects.delete_session",
     "change": "objects.change_user",
+    "file_quota": "objects.change_filequota",
     "password": "objects.change_password",
     "second_factor": "objects.delete_secondfactor",
     "identity": "objects.delete_identity",
     "delete": "objects.delete_user",
 }
 """The staff permission that each kind of change takes. Editors have those of users and sessions;
-passwords, second factors and identities, by which one gets into an account, are for
-Administrators."""
+passwords, second factors and identities, by which one gets into an account, and storage quotas
+are for Administrators."""
+MEGABYTE: Final = 1024 * 1024
 
 
 @page(
@@ -120,6 +124,7 @@ def show_user(
         acl=_json(user["ACL"]) if "ACL" in user else "",
         fields=sorted((name, _json(value)) for name, value in user.items() if name not in _KNOWN),
         standing=directory.standing(user_id),
+        storage=_storage_row(quotas.usage_of(user_id)),
         passkeys=[_passkey_row(one) for one in keys.shown(user_id)],
         sessions=[session_row(one) for one in sessions[:_SESSIONS]],
         more_sessions=len(sessions) > _SESSIONS,
@@ -131,6 +136,16 @@ def show_user(
     )
     response.status_code = status
     return response
+
+
+def _storage_row(usage: quotas.Usage) -> dict[str, Any]:
+    return {
+        "used": filesizeformat(usage.used),
+        "allowed": filesizeformat(usage.allowed) if usage.allowed else "",
+        "own": usage.is_own,
+        "megabytes": usage.allowed // MEGABYTE if usage.is_own else "",
+        "used_up": usage.is_used_up,
+    }
 
 
 def _passkey_row(passkey: Wire) -> dict[str, Any]:

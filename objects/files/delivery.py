@@ -1,0 +1,108 @@
+"""Headers of a stored file's response, and the requests that are refused: the only place.
+
+An upload is content of a stranger under an address of the service, so no browser may run it there:
+
+- Content types that browsers execute or render as a document (scripts, markup, style sheets,
+  WebAssembly, ``multipart``) are replaced by ``application/octet-stream``. With ``nosniff`` a
+  ``<script>``, a worker, a module or a style sheet at such an address is blocked.
+- Types that can't act are displayed; everything else is downloaded (``attachment``).
+- Every response has a sandbox without scripts and without the origin, which also holds for a
+  browser that ignores the other two.
+- Requests for a script, a worker or a service worker are refused by ``check_destination``.
+
+PDF is displayed: apps show documents in frames, and the viewers of current browsers run a
+document's own scripts outside of any page's origin. It is the only type without ``sandbox``,
+because Chromium doesn't open its viewer in a sandboxed document.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from backend.errors import OperationForbidden
+from objects.files.types import UNKNOWN
+
+_DISPLAYED: Final = re.compile(
+    r"image/(?:png|apng|jpeg|gif|webp|avif|bmp|x-ms-bmp|x-icon|vnd\.microsoft\.icon|heic|heif|tiff)"
+    r"|(?:audio|video)/[\w.-]+|text/plain|application/pdf"
+)
+# Downloaded under their own name. A "+xml" in any of them but SVG would make it a document; SVG
+# keeps its type for <img>, which runs no scripts.
+_HARMLESS: Final = re.compile(
+    r"image/(?:[\w.-]+|svg\+xml)|font/[\w-]+"
+    r"|text/(?:csv|tab-separated-values|markdown|vtt|calendar|vcard|rtf)"
+    r"|application/(?:json|ld\+json|geo\+json|zip|gzip|x-tar|x-gzip|x-bzip2?|x-xz|x-7z-compressed"
+    r"|x-rar-compressed|ogg|rtf|msword|epub\+zip|vnd\.[\w.-]+(?:\+(?:json|zip))?)"
+)
+# Each reads ASCII as ASCII. With UTF-7, UTF-16 or ISO-2022-JP the same bytes are another text.
+_CHARSET: Final = re.compile(
+    r"utf-?8|us-ascii|iso-8859-\d{1,2}|windows-125\d|koi8-[ru]|gbk|gb18030|big5|euc-(?:jp|kr)"
+)
+_WITH_CHARSET: Final = re.compile(r"text/|application/json")
+
+_POLICY: Final = "default-src 'none'; sandbox"
+# What a browser's own page around an image, a sound or a film loads and applies.
+_DISPLAYED_POLICY: Final = (
+    "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'; sandbox"
+)
+_PDF_POLICY: Final = "default-src 'none'; object-src 'self'; style-src 'unsafe-inline'"
+
+_SCRIPTS: Final = frozenset(
+    {
+        *("script", "worker", "sharedworker", "serviceworker", "audioworklet", "paintworklet"),
+        *("xslt", "style", "manifest"),
+    }
+)
+_PREFIX_LENGTH: Final = 33
+
+
+def content_headers(stored_name: str, content_type: str) -> dict[str, str]:
+    """The headers that decide what a browser does with the content of a file.
+
+    ``content_type`` is the stored type, which an uploader may have declared. They belong to every
+    response for the file, whatever its storage is: whole, partial, 304 and HEAD.
+    """
+    media_type = _media_type(content_type)
+    is_displayed = _DISPLAYED.fullmatch(media_type) is not None
+    policy = _DISPLAYED_POLICY if is_displayed else _POLICY
+    return {
+        "Content-Type": served_type(content_type),
+        # The characters of a file's name need no escape.
+        "Content-Disposition": (
+            f"{'inline' if is_displayed else 'attachment'};"
+            f' filename="{stored_name[_PREFIX_LENGTH:]}"'
+        ),
+        "Content-Security-Policy": _PDF_POLICY if media_type == "application/pdf" else policy,
+        "X-Content-Type-Options": "nosniff",
+        # Apps show files on pages of other origins.
+        "Cross-Origin-Resource-Policy": "cross-origin",
+        # The address of a private file holds its signature.
+        "Referrer-Policy": "no-referrer",
+    }
+
+
+def served_type(content_type: str) -> str:
+    """The Content-Type that a file of this stored type is sent with."""
+    media_type = _media_type(content_type)
+    if not (_DISPLAYED.fullmatch(media_type) or _HARMLESS.fullmatch(media_type)):
+        return UNKNOWN
+    charset = content_type.partition("charset=")[2].strip('" ').lower()
+    if _WITH_CHARSET.match(media_type) and _CHARSET.fullmatch(charset):
+        return f"{media_type}; charset={charset}"
+    return media_type
+
+
+def check_destination(meta: Mapping[str, Any]) -> None:
+    """Refuse a browser's request for a file as a service worker, a script or a style sheet.
+
+    Raises ``OperationForbidden`` (403). Clients that don't name a destination pass.
+    """
+    destination = str(meta.get("HTTP_SEC_FETCH_DEST") or "").strip().lower()
+    if meta.get("HTTP_SERVICE_WORKER") is not None or destination in _SCRIPTS:
+        raise OperationForbidden("A file can't be loaded as a script or a style sheet.", status=403)
+
+
+def _media_type(content_type: str) -> str:
+    return content_type.partition(";")[0].strip().lower()

@@ -1,0 +1,109 @@
+"""Storage quotas: how many bytes of stored files an account may have.
+
+Usage is the sum over the rows of files, so it follows every upload and removal, and a process that
+dies leaves no count behind. Each row names the account that it is *charged to*: the user who
+uploaded it, ``PUBLIC`` for uploads without a user (all of them share one quota), nobody for the
+master key. A row whose bytes are still being written counts for an hour (``records.UNFINISHED``).
+
+Uploads of one account are admitted one after the other, so two of them can't use the same room.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from django.db import transaction
+
+from backend.conf import service_settings
+from backend.errors import FileSaveFailed
+from backend.principal import Principal
+from objects.database import fetch
+from objects.files import records
+from objects.files.models import FileQuota
+from objects.files.records import FileRecord
+
+PUBLIC: Final = "*"
+"""The account of uploads without a user."""
+
+MOST: Final = 2**53
+"""The largest quota, in bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Bytes that an account has stored, and may store; 0 is no limit.
+
+    ``is_own`` says that the limit is this user's, and not the default ``FILE_QUOTA``.
+    """
+
+    used: int
+    allowed: int
+    is_own: bool
+
+    @property
+    def is_used_up(self) -> bool:
+        return 0 < self.allowed <= self.used
+
+
+def account_of(principal: Principal) -> str | None:
+    """The account that an upload is charged to; None for the master key, which has no quota."""
+    if principal.is_master:
+        return None
+    return principal.user_id or PUBLIC
+
+
+def usage_of(account: str) -> Usage:
+    """What an account has stored, and may store."""
+    allowed, is_own = _allowed(account)
+    return Usage(records.stored_bytes(account), allowed, is_own)
+
+
+def check_room(principal: Principal) -> None:
+    """Raise ``FileSaveFailed`` if the caller's quota is used up, before the upload is received."""
+    account = account_of(principal)
+    if account is None or not _allowed(account)[0]:
+        return
+    usage = usage_of(account)
+    if usage.is_used_up:
+        raise _refusal(usage.allowed)
+
+
+def add(record: FileRecord) -> None:
+    """Add the row of a new file, if the account that it is charged to has room for it.
+
+    Raises ``FileSaveFailed``. Concurrent calls for one account wait for each other.
+    """
+    account = record.charged_to
+    allowed = 0 if account is None else _allowed(account)[0]
+    if account is None or not allowed:
+        records.add(record)
+        return
+    with transaction.atomic():
+        key = f"file quota:{account}"
+        fetch("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (key,), prepare=True)
+        # The next statement's snapshot has what the holder before this one committed.
+        if records.stored_bytes(account) + record.size > allowed:
+            raise _refusal(allowed)
+        records.add(record)
+
+
+def set_quota(user_id: str, quota: int | None) -> None:
+    """Give a user a quota in bytes, 0 for no limit; None is the default again."""
+    if quota is None:
+        FileQuota.objects.filter(user_id=user_id).delete()
+    else:
+        FileQuota.objects.update_or_create(user_id=user_id, defaults={"quota": quota})
+
+
+def _allowed(account: str) -> tuple[int, bool]:
+    if account == PUBLIC:
+        return service_settings.FILE_QUOTA_PUBLIC, False
+    rows = fetch(
+        "SELECT quota FROM objects_file_quota WHERE user_id = %s", (account,), prepare=True
+    )
+    return (int(rows[0][0]), True) if rows else (service_settings.FILE_QUOTA, False)
+
+
+def _refusal(allowed: int) -> FileSaveFailed:
+    return FileSaveFailed(f"The storage quota of {allowed} bytes has no room for this file.")
