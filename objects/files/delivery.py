@@ -10,9 +10,9 @@ An upload is content of a stranger under an address of the service, so no browse
   browser that ignores the other two.
 - Requests for a script, a worker or a service worker are refused by ``check_destination``.
 
-PDF is displayed: apps show documents in frames, and the viewers of current browsers run a
-document's own scripts outside of any page's origin. It is the only type without ``sandbox``,
-because Chromium doesn't open its viewer in a sandboxed document.
+PDF is displayed: apps show documents in frames, and viewers run a document's own scripts outside
+of any page's origin. Chromium 150 opens its viewer under the sandbox of the other types, so PDF
+needs no exception from it.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ _CHARSET: Final = re.compile(
 _WITH_CHARSET: Final = re.compile(r"text/|application/json")
 
 _POLICY: Final = "default-src 'none'; sandbox"
-# What a browser's own page around an image, a sound or a film loads and applies.
+# What a browser's own page around an image, a sound, a film or a document loads and applies.
 _DISPLAYED_POLICY: Final = (
-    "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'; sandbox"
+    "default-src 'none'; img-src 'self'; media-src 'self'; object-src 'self';"
+    " style-src 'unsafe-inline'; sandbox"
 )
-_PDF_POLICY: Final = "default-src 'none'; object-src 'self'; style-src 'unsafe-inline'"
 
 _SCRIPTS: Final = frozenset(
     {
@@ -66,7 +66,6 @@ def content_headers(stored_name: str, content_type: str) -> dict[str, str]:
     """
     media_type = _media_type(content_type)
     is_displayed = _DISPLAYED.fullmatch(media_type) is not None
-    policy = _DISPLAYED_POLICY if is_displayed else _POLICY
     return {
         "Content-Type": served_type(content_type),
         # The characters of a file's name need no escape.
@@ -74,7 +73,7 @@ def content_headers(stored_name: str, content_type: str) -> dict[str, str]:
             f"{'inline' if is_displayed else 'attachment'};"
             f' filename="{stored_name[_PREFIX_LENGTH:]}"'
         ),
-        "Content-Security-Policy": _PDF_POLICY if media_type == "application/pdf" else policy,
+        "Content-Security-Policy": _DISPLAYED_POLICY if is_displayed else _POLICY,
         "X-Content-Type-Options": "nosniff",
         # Apps show files on pages of other origins.
         "Cross-Origin-Resource-Policy": "cross-origin",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from typing import Any
 
@@ -45,6 +46,12 @@ WORKS = """url => new Promise(done => {
   worker.onerror = () => done('refused');
   worker.onmessage = () => done('loaded');
 })"""
+# A tenth of a second at 8,000 samples a second.
+SILENCE = (
+    struct.pack("<4sI4s4sIHHIIHH", b"RIFF", 836, b"WAVE", b"fmt ", 16, 1, 1, 8000, 8000, 1, 8)
+    + struct.pack("<4sI", b"data", 800)
+    + b"\x80" * 800
+)
 SERVES = "url => navigator.serviceWorker.register(url).then(() => 'loaded', () => 'refused')"
 
 
@@ -188,6 +195,8 @@ def test_what_apps_show_is_shown(page, address):
     assert page.evaluate("document.images[0].naturalWidth") == 32
     page.goto(served("a.txt", b"<b>plain</b>"))
     assert page.inner_text("body") == "<b>plain</b>"
+    page.goto(served("a.wav", SILENCE))
+    page.wait_for_function("document.querySelector('video, audio').readyState > 0")
 
 
 ADMIN_PAGES = [
