@@ -48,7 +48,16 @@ class Page:
     position: int
 
 
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A part of the start page: a template, and what it shows."""
+
+    template: str
+    context: dict[str, Any]
+
+
 _pages: dict[str, Page] = {}
+_panels: list[Callable[[HttpRequest], Panel | None]] = []
 _banners: list[Callable[[HttpRequest], tuple[BannerLevel, str] | None]] = []
 
 
@@ -93,6 +102,17 @@ def banner(
     return ask
 
 
+def start_panel(
+    make: Callable[[HttpRequest], Panel | None],
+) -> Callable[[HttpRequest], Panel | None]:
+    """Show what the function returns on top of the start page; None is nothing.
+
+    The function checks the permissions of the staff user itself.
+    """
+    _panels.append(make)
+    return make
+
+
 def render(request: HttpRequest, template: str, title: str, **context: Any) -> TemplateResponse:
     """A page in the frame of the admin."""
     request.current_app = admin.site.name
@@ -117,6 +137,15 @@ class Site(UnfoldAdminSite):
         return [
             path(page.route, self.admin_view(page.view), name=page.name) for page in _pages.values()
         ]
+
+    def index(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> TemplateResponse:
+        panels = [panel for make in _panels if (panel := make(request)) is not None]
+        response: TemplateResponse = super().index(
+            request, {**(extra_context or {}), "panels": panels}
+        )
+        return response
 
     def extra_context(self, context: dict[str, Any], request: HttpRequest) -> dict[str, Any]:
         shown = [ask(request) for ask in _banners] if self.has_permission(request) else []

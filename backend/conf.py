@@ -8,7 +8,7 @@ is an error.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
@@ -48,6 +48,8 @@ DEFAULTS: dict[str, Any] = {
     "INCLUDE_COUNT": 100,
     # What clients may do
     "ALLOW_CLIENT_CLASS_CREATION": False,
+    # Who may use a new class that comes without permissions: open, authenticated, closed
+    "CLASS_PERMISSIONS_DEFAULT": "open",
     "ALLOW_CUSTOM_OBJECT_ID": False,
     "ALLOW_ANONYMOUS_USERS": False,
     # Signing in by other services: the options of each by its name in authData
@@ -207,6 +209,7 @@ class ServiceSettings:
     INCLUDE_DEPTH: int
     INCLUDE_COUNT: int
     ALLOW_CLIENT_CLASS_CREATION: bool
+    CLASS_PERMISSIONS_DEFAULT: Literal["open", "authenticated", "closed"]
     ALLOW_CUSTOM_OBJECT_ID: bool
     ALLOW_ANONYMOUS_USERS: bool
     AUTH_ADAPTERS: Mapping[str, Any]

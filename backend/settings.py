@@ -115,6 +115,9 @@ _service |= {
     "PARSE_HEADERS": environment.flag("PARSE_HEADERS", True),
     "API_DOCS": environment.flag("API_DOCS", True),
     "ALLOW_CLIENT_CLASS_CREATION": environment.flag("ALLOW_CLIENT_CLASS_CREATION", False),
+    "CLASS_PERMISSIONS_DEFAULT": environment.choice(
+        "CLASS_PERMISSIONS_DEFAULT", "open", ("open", "authenticated", "closed")
+    ),
     "ALLOW_CUSTOM_OBJECT_ID": environment.flag("ALLOW_CUSTOM_OBJECT_ID", False),
     "ALLOW_ANONYMOUS_USERS": environment.flag("ALLOW_ANONYMOUS_USERS", False),
     "AUTH_ADAPTERS": provider_settings.read(),

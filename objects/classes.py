@@ -6,10 +6,11 @@ All of it is for the master key; the read-only one may look. In maintenance mode
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from django.db import transaction
 
+from backend.conf import service_settings
 from backend.errors import (
     InvalidClassName,
     InvalidSchemaOperation,
@@ -20,11 +21,13 @@ from backend.errors import (
 from backend.principal import Principal
 from objects import indexes, maintenance, registry
 from objects.changes.capture import is_wanted
+from objects.core.class_permissions import Action, default_permissions
 from objects.core.names import check_class_name
 from objects.core.schema import IndexDeclaration
 from objects.core.schema_changes import SchemaChange, change_schema, new_schema
 from objects.core.values import Json
 from objects.database import fetch
+from objects.policy import MASTER_ONLY_CLASSES
 from objects.rules import rules_of
 from objects.tables import ClassTable
 
@@ -48,7 +51,7 @@ def schema(principal: Principal, class_name: str) -> Wire:
 def create(principal: Principal, class_name: str, body: Json) -> Wire:
     """Make a class. Raises ``InvalidClassName`` (taken, not a name) and what the body deserves."""
     _check_master(principal, "create")
-    wanted = new_schema(class_name, body)
+    wanted = new_schema(class_name, body, service_settings.CLASS_PERMISSIONS_DEFAULT)
     with maintenance.writing():
         table = registry.create(wanted)
         # The table is empty and nobody else sees it yet: the indexes need no time.
@@ -84,6 +87,56 @@ def change(principal: Principal, class_name: str, body: Json) -> Wire:
     if failures:
         raise failures[0]
     return table.schema.to_wire()
+
+
+@dataclass(frozen=True, slots=True)
+class OpenClass:
+    """A class whose objects the public may write, and how: create, update, delete."""
+
+    class_name: str
+    actions: tuple[Action, ...]
+
+
+def open_classes() -> list[OpenClass]:
+    """The classes whose objects everybody may write, by name.
+
+    Classes that the service itself guards (users, sessions, installations) are listed only where
+    their permissions were opened further than they are by default.
+    """
+    listed = []
+    for table in registry.all_classes():
+        actions = public_writes(table)
+        if actions:
+            listed.append(OpenClass(table.class_name, actions))
+    return listed
+
+
+def public_writes(table: ClassTable) -> tuple[Action, ...]:
+    """What everybody may do to objects of a class, of create, update and delete."""
+    if table.class_name in MASTER_ONLY_CLASSES:
+        return ()
+    actions = table.schema.permissions.public_writes
+    if actions and rules_of(table.class_name) is not None:
+        guarded = default_permissions(table.class_name).public_writes
+        actions = tuple(action for action in actions if action not in guarded)
+    return actions
+
+
+@maintenance.comes_first
+def close_to_public(principal: Principal, class_name: str, *, to_users: bool) -> tuple[Action, ...]:
+    """Let the public no longer write objects of a class; logged-in users still with ``to_users``.
+
+    Returns what the public might do until now. Roles, users and pointer fields in the permissions
+    keep their rights, and so do readers. Raises ``InvalidClassName`` if there is no such class.
+    """
+    _check_master(principal, "update")
+    with maintenance.writing():
+        table = _existing(registry.lock(class_name), class_name)
+        before = table.schema.permissions
+        after = before.closed_to_public(to_users=to_users)
+        if after != before:
+            registry.save(table, replace(table.schema, permissions=after))
+    return before.public_writes
 
 
 def _take_back(class_name: str, index: IndexDeclaration) -> None:

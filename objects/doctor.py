@@ -8,11 +8,11 @@ from django.template.defaultfilters import filesizeformat
 
 from backend.conf import service_settings
 from backend.doctor.registry import DATABASE, Finding, check, fail, ok, warn
-from objects import indexes, maintenance, registry
+from objects import classes, indexes, maintenance, registry
 from objects.changes import capture
 from objects.core.schema import MAX_FIELDS
 from objects.database import fetch
-from objects.files import storage
+from objects.files import quotas, storage
 from objects.reencryption import unreadable
 from objects.users.passkeys import relying_party
 from objects.users.passkeys.models import Passkey
@@ -21,6 +21,7 @@ _NEEDS = (DATABASE, "migrations")
 _SAMPLE = 20  # files
 _OVERDUE = "1 day"
 _MANY_FIELDS = 0.8
+_NEARLY = 0.9
 
 
 @check("indexes", needs=_NEEDS, seconds=10)
@@ -54,6 +55,21 @@ def fields_of_classes() -> Iterator[Finding]:
     if not full:
         name = max(counts, key=counts.__getitem__)
         yield ok(f"at most {counts[name]:,}, in {name}")
+
+
+@check("open classes", needs=_NEEDS, seconds=10)
+def open_classes() -> Iterator[Finding]:
+    """Which classes everybody may write objects of."""
+    listed = classes.open_classes()
+    if not listed:
+        yield ok("none: the public writes no objects")
+        return
+    named = "; ".join(f"{one.class_name} ({', '.join(one.actions)})" for one in listed)
+    yield warn(
+        f"Everybody may write objects of {len(listed)} classes: {named}.",
+        "manage.py close_class NAME..., or --all, lets logged-in users alone write them. "
+        "CLASS_PERMISSIONS_DEFAULT=authenticated does so for new classes.",
+    )
 
 
 @check("captured changes", needs=_NEEDS, seconds=10)
@@ -159,6 +175,13 @@ def files() -> Iterator[Finding]:
         "on" if service_settings.FILE_CLEAN_UP else "off; manage.py clean_files lists unused ones"
     )
     shown = filesizeformat(int(size)).replace("\xa0", " ")
+    public = quotas.usage_of(quotas.PUBLIC)
+    if public.allowed and public.used > _NEARLY * public.allowed:
+        yield warn(
+            f"Uploads without a user have used {public.used:,} of FILE_QUOTA_PUBLIC's "
+            f"{public.allowed:,} bytes: soon nobody can upload without an account.",
+            "Remove files that nobody needs, set FILE_QUOTA_PUBLIC, or FILE_UPLOAD_PUBLIC=off.",
+        )
     if not missing:
         yield ok(f"{int(count):,} files, {shown}; FILE_CLEAN_UP is {clean}")
 

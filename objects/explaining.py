@@ -23,7 +23,6 @@ from objects.core.matching import matches
 from objects.core.names import is_object_id, shown
 from objects.core.query import Everything, Query, all_of
 from objects.core.reasons import Reason
-from objects.core.schema import empty_schema
 from objects.core.values import Json
 from objects.policy import (
     Scope,
@@ -202,7 +201,7 @@ class _Inquiry:
             raise
         self._add("class", "yes", text)
         if self._makes:
-            made = ClassTable(self.class_name, 0, 0, "", empty_schema(self.class_name))
+            made = ClassTable(self.class_name, 0, 0, "", registry.new_class(self.class_name))
             self._conditions(made, None)
 
     def _object(self, table: ClassTable) -> Wire | None:

@@ -17,6 +17,7 @@ from django.db import models, transaction
 from psycopg import sql
 from psycopg.errors import InFailedSqlTransaction, UniqueViolation
 
+from backend.conf import service_settings
 from backend.errors import InvalidClassName
 from objects.core.class_permissions import ClassPermissions
 from objects.core.names import check_class_name
@@ -262,8 +263,13 @@ def _table(class_id: int, version: int, schema: ClassSchema) -> ClassTable:
     )
 
 
+def new_class(class_name: str) -> ClassSchema:
+    """The schema of a new class without fields, with the permissions that the settings choose."""
+    return empty_schema(class_name, service_settings.CLASS_PERMISSIONS_DEFAULT)
+
+
 def _initial_schema(class_name: str) -> ClassSchema:
-    schema = empty_schema(class_name)
+    schema = new_class(class_name)
     backing = _model_classes.get(class_name)
     if backing is None:
         return schema

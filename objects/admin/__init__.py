@@ -14,6 +14,7 @@ from objects.admin import (  # noqa: F401 (register their pages)
     export,
     index_pages,
     object_pages,
+    open_classes,
     operations,
     people,
     permission_pages,

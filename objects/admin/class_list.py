@@ -17,6 +17,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from backend.admin_base import ReadOnlyModelAdmin, render
+from backend.conf import service_settings
 from backend.errors import ServiceError
 from backend.staff import principal_for
 from objects import classes, registry
@@ -48,7 +49,7 @@ class ObjectClassAdmin(ReadOnlyModelAdmin):
     icon = "database"
     position = 10
     also_at = ("/admin/data/",)
-    list_display = ("class_link", "field_count", "objects", "size", "updated_at")
+    list_display = ("class_link", "field_count", "public", "objects", "size", "updated_at")
     list_display_links = None
     search_fields = ("name",)
 
@@ -93,7 +94,7 @@ class ObjectClassAdmin(ReadOnlyModelAdmin):
             "Create a class",
             error=error,
             name=name,
-            beginning=beginning or "users",
+            beginning=beginning or _usual_beginning(),
             beginnings=beginnings,
         )
         response.status_code = error.status if error else 200
@@ -115,6 +116,19 @@ class ObjectClassAdmin(ReadOnlyModelAdmin):
             '<a href="{}">{}</a>', reverse("admin:data_fields", args=(obj.name,)), count
         )
 
+    @admin.display(description="the public may")
+    def public(self, obj: ObjectClass) -> SafeString | str:
+        table = registry.find(obj.name)
+        actions = classes.public_writes(table) if table else ()
+        if not actions:
+            return "write nothing"
+        return format_html(
+            '<a class="sv-level sv-level-warning" href="{}" title="Close {}">{}</a>',
+            reverse("admin:data_close", args=(obj.name,)),
+            obj.name,
+            ", ".join(actions),
+        )
+
     @admin.display(description="objects (estimate)", ordering="object_estimate")
     def objects(self, obj: Any) -> str:
         count = -1 if obj.object_estimate is None else int(obj.object_estimate)
@@ -123,6 +137,10 @@ class ObjectClassAdmin(ReadOnlyModelAdmin):
     @admin.display(description="size with indexes", ordering="total_size")
     def size(self, obj: Any) -> str:
         return filesizeformat(obj.total_size)
+
+
+def _usual_beginning() -> str:
+    return "nobody" if service_settings.CLASS_PERMISSIONS_DEFAULT == "closed" else "users"
 
 
 def with_statistics(queryset: QuerySet[ObjectClass]) -> QuerySet[Any]:

@@ -46,6 +46,7 @@ def permissions(place: Place) -> HttpResponseBase:
         text=text,
         version=place.table.version,
         user_fields=permission_form.suggestions(schema),
+        public_writes=classes.public_writes(place.table),
         error=error,
     )
     response.status_code = error.status if error else 200

@@ -25,6 +25,13 @@ USER_FIELD_PREFIX: Final = "userField:"
 Action: TypeAlias = Literal["find", "get", "count", "create", "update", "delete", "addField"]
 ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
 READ_ACTIONS: Final = frozenset({"find", "get", "count"})
+OBJECT_WRITES: Final[tuple[Action, ...]] = ("create", "update", "delete")
+
+ADD_FIELD: Final[Action] = "addField"
+
+Openness: TypeAlias = Literal["open", "authenticated", "closed"]
+"""Who may use a class: everybody as with Parse, logged-in users, or the master key alone."""
+OPENNESS: Final[tuple[Openness, ...]] = get_args(Openness)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +89,32 @@ class ClassPermissions:
             wire["ACL"] = dict(self.default_acl)
         return wire
 
+    @property
+    def public_writes(self) -> tuple[Action, ...]:
+        """What everybody may do to objects of the class, of create, update and delete."""
+        return tuple(
+            action
+            for action in OBJECT_WRITES
+            if EVERYBODY in self.rules.get(action, NOBODY).entities
+        )
+
+    def closed_to_public(self, *, to_users: bool) -> ClassPermissions:
+        """The permissions with writes and new fields no longer open to everybody.
+
+        Where everybody was allowed, logged-in users still are with ``to_users``. Roles, users and
+        pointer fields that a rule names keep what they have.
+        """
+        rules = dict(self.rules)
+        for action in (*OBJECT_WRITES, ADD_FIELD):
+            rule = rules.get(action, NOBODY)
+            if EVERYBODY in rule.entities:
+                rules[action] = replace(
+                    rule,
+                    entities=rule.entities - {EVERYBODY},
+                    requires_authentication=rule.requires_authentication or to_users,
+                )
+        return replace(self, rules=rules)
+
     def without_fields(self, removed: Collection[str]) -> ClassPermissions:
         """The permissions of a class that lost these fields."""
         if not removed:
@@ -122,6 +155,20 @@ def default_permissions(class_name: str) -> ClassPermissions:
     if class_name == "_User":
         return _OF_USERS
     return _OF_ROLES if class_name == "_Role" else PUBLIC
+
+
+_TO_USERS: Final = Rule(requires_authentication=True)
+
+
+def new_class_permissions(class_name: str, openness: Openness) -> ClassPermissions:
+    """The permissions of a new class that comes without any, by ``CLASS_PERMISSIONS_DEFAULT``.
+
+    System classes have their own, whatever the setting.
+    """
+    if openness == "open" or class_name.startswith("_"):
+        return default_permissions(class_name)
+    rule = _TO_USERS if openness == "authenticated" else NOBODY
+    return ClassPermissions(rules=dict.fromkeys(ACTIONS, rule))
 
 
 def parse_permissions(

@@ -15,7 +15,13 @@ from typing import Final, Literal, TypeAlias
 
 from backend.errors import IncorrectType, ObjectTooLarge, ValidationFailed
 
-from .class_permissions import ClassPermissions, default_permissions, parse_permissions
+from .class_permissions import (
+    ClassPermissions,
+    Openness,
+    default_permissions,
+    new_class_permissions,
+    parse_permissions,
+)
 from .values import FieldKind, Json, kind
 
 # Every write of a class and every process that knows it carries all of them.
@@ -209,12 +215,15 @@ class ClassSchema:
         return definition
 
 
-def empty_schema(class_name: str) -> ClassSchema:
-    """The schema of a class about which nothing has been said yet."""
+def empty_schema(class_name: str, openness: Openness = "open") -> ClassSchema:
+    """The schema of a new class without fields of its own.
+
+    A stored definition without permissions means those of ``"open"``, whatever the setting is now.
+    """
     return ClassSchema(
         class_name,
         SYSTEM_FIELDS.get(class_name, _NO_FIELDS),
-        default_permissions(class_name),
+        new_class_permissions(class_name, openness),
     )
 
 

@@ -20,7 +20,7 @@ from backend.errors import (
     InvalidSchemaOperation,
 )
 
-from .class_permissions import default_permissions, parse_permissions
+from .class_permissions import Openness, default_permissions, parse_permissions
 from .names import check_class_name, is_field_name, shown
 from .schema import (
     DEFAULT_FIELDS,
@@ -86,9 +86,10 @@ def class_name_of(path_name: str | None, body: Json) -> str:
     return check_class_name(name)
 
 
-def new_schema(class_name: str, body: Json) -> ClassSchema:
-    """The schema of a class that ``POST /schemas`` creates."""
-    return change_schema(empty_schema(check_class_name(class_name)), body, creating=True).after
+def new_schema(class_name: str, body: Json, openness: Openness = "open") -> ClassSchema:
+    """The schema of a class that ``POST /schemas`` creates. ``openness``: without permissions."""
+    schema = empty_schema(check_class_name(class_name), openness)
+    return change_schema(schema, body, creating=True).after
 
 
 def change_schema(schema: ClassSchema, body: Json, *, creating: bool = False) -> SchemaChange:

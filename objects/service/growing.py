@@ -8,7 +8,6 @@ from backend.principal import Principal
 from objects import maintenance, registry, store
 from objects.core.names import check_class_name
 from objects.core.operations import Write, fit
-from objects.core.schema import empty_schema
 from objects.policy import missing_class
 from objects.tables import ClassTable
 
@@ -24,7 +23,7 @@ def create_class(class_name: str) -> None:
     """Make a class without fields. Raises ``UnderMaintenance``."""
     maintenance.check()
     try:
-        registry.create(empty_schema(class_name))
+        registry.create(registry.new_class(class_name))
     except ServiceError:
         # Somebody else made it in the meantime.
         raise store.StaleClass((class_name,)) from None

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from backend.principal import MASTER
 from backend.staff import VIEWERS
-from objects import registry
+from objects import registry, service
 from tests.admin.browser import look, staff_page
 from tests.admin.games import GAME, at, make, make_class, stored_object
 from tests.admin.staff import staff_user
@@ -205,6 +206,25 @@ def test_the_pages_of_a_class(page, full):
     for tail in ("json/", "relation/fans/"):
         page.goto(at(full, tail))
         look(page, tail.strip("/").replace("/", "_"))
+
+
+def test_an_open_class_is_named_and_closed(page):
+    make_class()
+    service.create(MASTER, "Guestbook", {"text": "hello"})
+    page.goto("/admin/")
+    expect(page.get_by_role("heading", name="Everybody may write objects of")).to_be_visible()
+    look(page, "start_with_open_classes")
+    page.goto("/admin/objects/objectclass/")
+    expect(page.get_by_role("link", name="create, update, delete").first).to_be_visible()
+    look(page, "class_list_with_open_classes")
+    page.goto("/admin/data/Guestbook/permissions/")
+    look(page, "permissions_of_an_open_class")
+    page.get_by_role("link", name="Close it").click()
+    look(page, "close_class")
+    page.get_by_role("button", name="Let only logged-in users write").click()
+    expect(page.get_by_text("Only logged-in users may write objects of Guestbook")).to_be_visible()
+    expect(page.get_by_label("Everybody may delete")).not_to_be_checked()
+    look(page, "class_closed")
 
 
 def test_a_viewer_finds_nothing_to_change(chromium, address, full):

@@ -68,6 +68,7 @@ class Command(BaseCommand):
             if existing is None:
                 classes.create(MASTER, name, body)
                 self.stdout.write(f"created: {name}")
+                self._warn_if_open(name)
                 return
         except ServiceError as error:
             raise CommandError(error.message) from error
@@ -80,6 +81,14 @@ class Command(BaseCommand):
         if lacking:
             raise CommandError(f"the class {name} exists and differs: {', '.join(lacking)}")
         self.stdout.write(f"exists: {name}")
+
+    def _warn_if_open(self, name: str) -> None:
+        for one in classes.open_classes():
+            if one.class_name == name:
+                self.stderr.write(
+                    f"{name}: everybody may {', '.join(one.actions)} its objects;"
+                    f" manage.py close_class {name} ends that, --clp says it from the start"
+                )
 
 
 def _existing(name: str) -> dict[str, Json] | None:
