@@ -63,6 +63,9 @@ ServiceError
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 
 class ServiceError(Exception):
     """An error that a client may see.
@@ -170,6 +173,14 @@ class MasterKeyRequired(OperationForbidden):
 
 
 class UnderMaintenance(OperationForbidden):
+    """A write that is refused in maintenance mode.
+
+    The status stays 400, since SDKs repeat requests that fail with 5xx. ``headers`` say when to try
+    again, and name the mode for clients that don't want to compare texts.
+    """
+
+    headers: ClassVar[Mapping[str, str]] = {"Retry-After": "60", "X-Svc-Mode": "maintenance"}
+
     def __init__(
         self, message: str = "System is currently in read-only mode for maintenance."
     ) -> None:

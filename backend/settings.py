@@ -207,6 +207,7 @@ CORS_EXPOSE_HEADERS = [
     "location",
     "x-request-id",
     "retry-after",
+    "x-svc-mode",
     "idempotent-replayed",
     # Parse's JavaScript SDK looks for it in this spelling.
     "X-Svc-Job-Status-Id",

@@ -116,14 +116,14 @@ class ObjectClassAdmin(ReadOnlyModelAdmin):
             '<a href="{}">{}</a>', reverse("admin:data_fields", args=(obj.name,)), count
         )
 
-    @admin.display(description="the public may")
+    @admin.display(description="open to the public")
     def public(self, obj: ObjectClass) -> SafeString | str:
         table = registry.find(obj.name)
         actions = classes.public_writes(table) if table else ()
         if not actions:
-            return "write nothing"
+            return "no"
         return format_html(
-            '<a class="sv-level sv-level-warning" href="{}" title="Close {}">{}</a>',
+            '<a class="sv-strong" href="{}" title="Close {} to the public">{}</a>',
             reverse("admin:data_close", args=(obj.name,)),
             obj.name,
             ", ".join(actions),

@@ -25,7 +25,13 @@ from backend.api.renderers import Answer
 from backend.api.routing import resolve
 from backend.api.views import METHODS, Call, ServiceView
 from backend.conf import service_settings
-from backend.errors import InvalidJSON, OperationForbidden, ServiceError, TransactionConflict
+from backend.errors import (
+    InvalidJSON,
+    OperationForbidden,
+    ServiceError,
+    TransactionConflict,
+    UnderMaintenance,
+)
 from backend.limits import Request, rules_for
 from objects import service
 from objects.service import Created
@@ -51,7 +57,8 @@ class BatchView(ServiceView):
             for item, refusal in zip(items, enter_items(requests), strict=True):
                 item.refusal = refusal
             answers = _apart if call.in_transaction else _answers
-            return Answer([answer for group in _groups(items) for answer in answers(group)])
+            results = [answer for group in _groups(items) for answer in answers(group)]
+            return Answer(results, headers=_headers(items))
         if together is not True:
             raise InvalidJSON("transaction: expected true or false")
         _check_together(items)
@@ -74,6 +81,7 @@ class _Item:
         self.place = place
         self.call = call
         self.refusal: ServiceError | None = None
+        self.is_under_maintenance = False
         self._path = path
         self._view = view
         self._names = names
@@ -97,6 +105,15 @@ class _Item:
         # Every run gets a body of its own: a repeated transaction begins from the same one.
         call = replace(self.call, body=dict(self.call.body))
         return {"success": self._view.answer(call, **self._names).body}
+
+    def failed(self, error: Exception) -> dict[str, Any]:
+        """The answer for this item when it has failed."""
+        return self.refused(as_service_error(error, self.call.request_id))
+
+    def refused(self, error: ServiceError) -> dict[str, Any]:
+        """The answer for this item with an error that a client may see."""
+        self.is_under_maintenance = isinstance(error, UnderMaintenance)
+        return {"error": error.body()}
 
     @property
     def in_transaction(self) -> bool:
@@ -130,11 +147,17 @@ def _answers(group: list[_Item]) -> list[dict[str, Any]]:
     if len(group) == 1:
         return [_answer(group[0])]
     return [
-        {"error": outcome.body()}
+        item.refused(outcome)
         if isinstance(outcome, ServiceError)
         else {"success": created_body(outcome)}
-        for outcome in _create(group)
+        for item, outcome in zip(group, _create(group), strict=True)
     ]
+
+
+def _headers(items: list[_Item]) -> dict[str, str]:
+    """The headers of the whole: those of maintenance mode, if any item was refused for it."""
+    is_refused = any(item.is_under_maintenance for item in items)
+    return dict(UnderMaintenance.headers) if is_refused else {}
 
 
 def _apart(group: list[_Item]) -> list[dict[str, Any]]:
@@ -154,7 +177,7 @@ def _answer_apart(item: _Item) -> dict[str, Any]:
         # All of it is done again.
         raise
     except Exception as error:
-        return {"error": as_service_error(error, item.call.request_id).body()}
+        return item.failed(error)
 
 
 def _create(group: list[_Item]) -> list[Created | ServiceError]:
@@ -215,7 +238,7 @@ def _answer(item: _Item) -> dict[str, Any]:
     try:
         return item.run()
     except Exception as error:
-        return {"error": as_service_error(error, item.call.request_id).body()}
+        return item.failed(error)
 
 
 def _results(group: list[_Item]) -> list[dict[str, Any]]:

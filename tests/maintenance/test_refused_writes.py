@@ -9,7 +9,10 @@ from urllib.parse import urlencode
 import pytest
 from django.test import Client
 
-from objects import maintenance
+from backend.principal import MASTER as MASTER_KEY
+from functions import Request, function
+from functions.registry import registry
+from objects import maintenance, service
 from objects.users import mail_tokens
 from tests.maintenance.seen import everything_stored
 from tests.people import PASSWORD, User, make_role, sign_up
@@ -18,6 +21,13 @@ from tests.rest import CLIENT, MASTER, READ_ONLY, Api, Reply
 FORM = "application/x-www-form-urlencoded"
 MESSAGE = "System is currently in read-only mode for maintenance."
 REFUSED = (400, {"code": 119, "error": MESSAGE})
+
+
+def names_the_mode(reply: Reply) -> bool:
+    """Whether the headers name maintenance mode, and say when to try again."""
+    named = reply.headers.get("X-Svc-Mode")
+    assert (named, reply.headers.get("Retry-After")) in (("maintenance", "60"), (None, None))
+    return named is not None
 
 
 @dataclass
@@ -145,10 +155,12 @@ def test_a_write_is_refused_and_nothing_is_stored_and_afterwards_it_is_done(writ
     maintenance.on()
     reply = WRITES[write](place)
     assert (reply.status, reply.json) == REFUSED
+    assert names_the_mode(reply)
     assert everything_stored() == before
     maintenance.off()
     reply = WRITES[write](place)
     assert reply.status in (200, 201), reply.json
+    assert not names_the_mode(reply)
 
 
 @pytest.mark.parametrize("path", ["/requestPasswordReset", "/verificationEmailRequest"])
@@ -177,9 +189,12 @@ def test_a_mailed_link_is_refused_and_stays_good(page, purpose, fields, place, v
     script = Api({"X-Requested-With": "XMLHttpRequest"})
     browser = Client(raise_request_exception=False)
     path, body = f"/apps/test-app/{page}", {"token": token, **fields}
-    assert (script.post(path, body).status, script.post(path, body).json) == REFUSED
+    reply = script.post(path, body)
+    assert (reply.status, reply.json) == REFUSED
+    assert names_the_mode(reply)
     person = browser.post(f"/api{path}", urlencode(body), content_type=FORM)
     assert person.status_code == 400
+    assert person.headers["X-Svc-Mode"] == "maintenance"
     assert MESSAGE in person.content.decode()
     assert everything_stored() == before
     maintenance.off()
@@ -212,10 +227,54 @@ def test_each_write_of_a_batch_is_refused_and_its_reads_work(place):
     maintenance.on()
     reply = Api(CLIENT).post("/batch", {"requests": requests})
     assert reply.status == 200
+    assert names_the_mode(reply)
     refused = {"error": REFUSED[1]}
     assert [*reply.json[:3], reply.json[4]] == [refused] * 4
     assert reply.json[3]["success"]["objectId"] == place.game
     assert everything_stored() == before
+    only_reads = Api(CLIENT).post("/batch", {"requests": requests[3:4]})
+    assert only_reads.status == 200
+    assert not names_the_mode(only_reads)
+
+
+@pytest.mark.parametrize("position", range(3))
+def test_one_refused_write_is_enough_for_the_headers_of_a_batch(place, position):
+    requests = [{"method": "GET", "path": f"/api/classes/Game/{place.game}"}] * 3
+    requests[position] = {"method": "PUT", "path": f"/api/classes/Game/{place.game}", "body": {}}
+    wrong = {"method": "GET", "path": "/api/classes/Game/nothing123"}
+    maintenance.on()
+    for headers in ({}, {"X-Svc-Request-Id": "once"}):
+        body = {"requests": [*requests, wrong]}
+        assert names_the_mode(Api({**CLIENT, **headers}).post("/batch", body))
+        assert not names_the_mode(Api(CLIENT).post("/batch", {"requests": [wrong]}))
+
+
+def test_a_write_of_a_function_is_refused_by_name(place, client):
+    with registry.temporarily():
+
+        @function("writes")
+        def writes(request: Request) -> str:
+            return service.create(MASTER_KEY, "Game", {"score": 1}).object_id
+
+        @function("reads")
+        def reads(request: Request) -> int:
+            return int(bool(service.get(MASTER_KEY, "Game", place.game)))
+
+        maintenance.on()
+        reply = client.post("/functions/writes", {})
+        assert (reply.status, reply.json) == REFUSED
+        assert names_the_mode(reply)
+        reply = client.post("/functions/reads", {})
+        assert reply.status == 200
+        assert not names_the_mode(reply)
+
+
+def test_scripts_of_other_origins_may_read_the_headers(place):
+    maintenance.on()
+    reply = Api({**CLIENT, "Origin": "https://app.example.org"}).post("/classes/Game", {})
+    assert names_the_mode(reply)
+    exposed = reply.headers["Access-Control-Expose-Headers"].lower().split(", ")
+    assert {"x-svc-mode", "retry-after"} <= {*exposed}
 
 
 def test_the_read_only_master_key_is_told_the_same(place):
