@@ -23,7 +23,7 @@ from backend.errors import FileDeleteFailed
 from backend.logs import get_logger
 from objects import maintenance, registry
 from objects.database import fetch
-from objects.files import receiving, service
+from objects.files import receiving, records, service
 
 GRACE: Final = timedelta(hours=24)
 """How old a file is before it may count as forgotten, unless somebody says otherwise."""
@@ -97,6 +97,8 @@ def remove_unused(older_than: timedelta = GRACE, *, at_once: int = 500) -> Clean
                 else:
                     files, size = files + 1, size + file.size
     receiving.sweep(older_than.total_seconds())
+    with maintenance.writing():
+        records.count_again()
     log.info("files cleaned up", files=files, bytes=size, failed=failed)
     return Cleaned(files, size, failed)
 

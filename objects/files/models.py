@@ -37,8 +37,8 @@ class StoredFile(models.Model):
             models.Index(fields=("created_at", "name"), name="objects_file_age"),
             models.Index(
                 fields=("charged_to",),
-                include=("size", "complete", "created_at"),
                 condition=models.Q(charged_to__isnull=False),
+                include=("size",),
                 name="objects_file_charged",
             ),
             models.Index(
@@ -50,6 +50,19 @@ class StoredFile(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class FileUsage(models.Model):
+    """The bytes of all files that are charged to an account; ``records`` keeps it."""
+
+    account = models.TextField(primary_key=True, db_collation="C")
+    bytes = models.BigIntegerField()
+
+    class Meta:
+        db_table = "objects_file_usage"
+
+    def __str__(self) -> str:
+        return self.account
 
 
 class FileQuota(models.Model):

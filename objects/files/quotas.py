@@ -1,19 +1,16 @@
 """Storage quotas: how many bytes of stored files an account may have.
 
-Usage is the sum over the rows of files, so it follows every upload and removal, and a process that
-dies leaves no count behind. Each row names the account that it is *charged to*: the user who
-uploaded it, ``PUBLIC`` for uploads without a user (all of them share one quota), nobody for the
-master key. A row whose bytes are still being written counts for an hour (``records.UNFINISHED``).
-
-Uploads of one account are admitted one after the other, so two of them can't use the same room.
+The row of each file names the account that it is *charged to*: the user who uploaded it, ``PUBLIC``
+for uploads without a user (all of them share one quota), nobody for the master key. The statement
+that adds or removes the row changes the account's sum as well, so concurrent uploads can't use the
+same room, and a process that dies leaves no count without a row. ``service.remove_unfinished``
+removes the rows of uploads that died.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
-
-from django.db import transaction
 
 from backend.conf import service_settings
 from backend.errors import FileSaveFailed
@@ -72,20 +69,11 @@ def check_room(principal: Principal) -> None:
 def add(record: FileRecord) -> None:
     """Add the row of a new file, if the account that it is charged to has room for it.
 
-    Raises ``FileSaveFailed``. Concurrent calls for one account wait for each other.
+    Raises ``FileSaveFailed``.
     """
-    account = record.charged_to
-    allowed = 0 if account is None else _allowed(account)[0]
-    if account is None or not allowed:
-        records.add(record)
-        return
-    with transaction.atomic():
-        key = f"file quota:{account}"
-        fetch("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (key,), prepare=True)
-        # The next statement's snapshot has what the holder before this one committed.
-        if records.stored_bytes(account) + record.size > allowed:
-            raise _refusal(allowed)
-        records.add(record)
+    allowed = 0 if record.charged_to is None else _allowed(record.charged_to)[0]
+    if not records.add(record, allowed):
+        raise _refusal(allowed)
 
 
 def set_quota(user_id: str, quota: int | None) -> None:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
+from django.db import transaction
 
 from objects.core.values import Json
 from objects.database import Row, fetch
@@ -38,29 +39,52 @@ UNFINISHED: Final = "1 hour"
 """How long the bytes of a file may take to be stored. A row that isn't complete after that is left
 over from a process that died."""
 
-_COUNTS: Final = f"(complete OR created_at > statement_timestamp() - interval '{UNFINISHED}')"
+_COLUMNS_OF_NEW: Final = (
+    "name, size, content_type, sha256, metadata, tags, owner_id, read_acl, created_at, charged_to,"
+    " complete"
+)
+_NEW: Final = "%s, %s, %s, %s, %s::jsonb, %s::jsonb, %s, %s::text[], %s::timestamptz, %s, false"
+# One statement, so that a row and its bytes count together, and uploads at the same time are added
+# up one after the other.
+_ADD_CHARGED: Final = f"""
+WITH room AS (
+    INSERT INTO objects_file_usage AS u (account, bytes)
+    SELECT %s::text, %s::bigint WHERE %s::bigint = 0 OR %s::bigint <= %s::bigint
+    ON CONFLICT (account) DO UPDATE SET bytes = u.bytes + excluded.bytes
+    WHERE %s::bigint = 0 OR u.bytes + excluded.bytes <= %s::bigint
+    RETURNING 1)
+INSERT INTO objects_file ({_COLUMNS_OF_NEW}) SELECT {_NEW} FROM room RETURNING 1
+"""
+_REMOVE: Final = """
+WITH removed AS (DELETE FROM objects_file WHERE name = %s RETURNING charged_to, size)
+UPDATE objects_file_usage AS u SET bytes = greatest(0, u.bytes - removed.size)
+FROM removed WHERE u.account = removed.charged_to
+"""
 
 
-def add(record: FileRecord) -> None:
-    """Add the row of a new file, whose bytes are to be stored; ``complete`` makes it visible."""
-    fetch(
-        "INSERT INTO objects_file (name, size, content_type, sha256, metadata, tags, owner_id,"
-        " read_acl, created_at, charged_to, complete)"
-        " VALUES (%s, %s, %s, %s, %s::jsonb, %s::jsonb, %s, %s, %s::timestamptz, %s, false)",
-        (
-            record.name,
-            record.size,
-            record.content_type,
-            record.sha256,
-            msgspec.json.encode(record.metadata).decode(),
-            msgspec.json.encode(record.tags).decode(),
-            record.owner_id,
-            None if record.readers is None else sorted(record.readers),
-            record.created_at.isoformat(),
-            record.charged_to,
-        ),
-        prepare=True,
+def add(record: FileRecord, allowed: int = 0) -> bool:
+    """Add the row of a new file, whose bytes are to be stored; ``complete`` makes it visible.
+
+    False, and nothing is added, if the account that it is charged to would have more than
+    ``allowed`` bytes then; 0 is no limit.
+    """
+    row = (
+        record.name,
+        record.size,
+        record.content_type,
+        record.sha256,
+        msgspec.json.encode(record.metadata).decode(),
+        msgspec.json.encode(record.tags).decode(),
+        record.owner_id,
+        None if record.readers is None else sorted(record.readers),
+        record.created_at.isoformat(),
+        record.charged_to,
     )
+    if record.charged_to is None:
+        fetch(f"INSERT INTO objects_file ({_COLUMNS_OF_NEW}) VALUES ({_NEW})", row, prepare=True)
+        return True
+    room = (record.charged_to, record.size, allowed, record.size, allowed, allowed, allowed)
+    return bool(fetch(_ADD_CHARGED, (*room, *row), prepare=True))
 
 
 def complete(name: str) -> bool:
@@ -69,7 +93,7 @@ def complete(name: str) -> bool:
 
 
 def begin_removal(name: str) -> None:
-    """Record that the bytes of a file are being removed: it isn't found, and uses no quota."""
+    """Record that the bytes of a file are being removed: it isn't found from now on."""
     _set_complete(name, False)
 
 
@@ -85,18 +109,44 @@ def _set_complete(name: str, value: bool) -> bool:
 def stored_bytes(account: str) -> int:
     """The bytes of the files that are charged to an account."""
     rows = fetch(
-        "SELECT COALESCE(sum(size), 0)::text FROM objects_file"
-        f" WHERE charged_to = %s AND {_COUNTS}",
-        (account,),
-        prepare=True,
+        "SELECT bytes FROM objects_file_usage WHERE account = %s", (account,), prepare=True
     )
-    return int(rows[0][0])
+    return int(rows[0][0]) if rows else 0
+
+
+def count_again() -> int:
+    """Correct the bytes of accounts by their rows, if SQL changed these; how many were wrong."""
+    wrong = fetch(
+        "SELECT COALESCE(f.charged_to, u.account) FROM (SELECT charged_to, sum(size) AS bytes"
+        " FROM objects_file WHERE charged_to IS NOT NULL GROUP BY charged_to) AS f"
+        " FULL JOIN objects_file_usage AS u ON u.account = f.charged_to"
+        " WHERE COALESCE(f.bytes, 0) <> COALESCE(u.bytes, 0)",
+        (),
+        prepare=False,
+    )
+    for (account,) in wrong:
+        with transaction.atomic():
+            fetch(
+                "INSERT INTO objects_file_usage (account, bytes) VALUES (%s, 0)"
+                " ON CONFLICT (account) DO UPDATE SET bytes = objects_file_usage.bytes",
+                (account,),
+                prepare=False,
+            )
+            # No upload of the account is added between its lock and this statement's snapshot.
+            fetch(
+                "UPDATE objects_file_usage SET bytes = (SELECT COALESCE(sum(size), 0)"
+                " FROM objects_file WHERE charged_to = %s) WHERE account = %s",
+                (account, account),
+                prepare=False,
+            )
+    return len(wrong)
 
 
 def unfinished(limit: int) -> list[str]:
     """The names of files whose bytes were never stored, or removed, as a whole."""
     rows = fetch(
-        f"SELECT name FROM objects_file WHERE NOT complete AND NOT {_COUNTS}"
+        "SELECT name FROM objects_file WHERE NOT complete"
+        f" AND created_at < statement_timestamp() - interval '{UNFINISHED}'"
         " ORDER BY created_at LIMIT %s",
         (limit,),
         prepare=False,
@@ -113,8 +163,8 @@ def find(name: str) -> FileRecord | None:
 
 
 def remove(name: str) -> None:
-    """Forget a file."""
-    fetch("DELETE FROM objects_file WHERE name = %s", (name,), prepare=True)
+    """Remove the row of a file, which frees its room."""
+    fetch(_REMOVE, (name,), prepare=True)
 
 
 def _record(row: Row) -> FileRecord:

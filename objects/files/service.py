@@ -215,7 +215,7 @@ def remove(name: str, *, is_left_over: bool = False) -> None:
     Raises ``FileDeleteFailed`` when the storage fails. The file is still there then.
     """
     with maintenance.storing():
-        # First, so that a process that dies after the bytes leaves no quota in use.
+        # First, so that what a process that dies here leaves is removed like a broken upload.
         records.begin_removal(name)
         try:
             storage.delete(name)

@@ -32,8 +32,8 @@ class Migration(migrations.Migration):
             "storedfile",
             models.Index(
                 fields=("charged_to",),
-                include=("size", "complete", "created_at"),
                 condition=models.Q(charged_to__isnull=False),
+                include=("size",),
                 name="objects_file_charged",
             ),
         ),
