@@ -44,6 +44,7 @@ def close(place: Place) -> HttpResponseBase:
         classes.close_to_public(writer, place.class_name, to_users=to == "authenticated")
         messages.success(place.request, _CLOSED_TO[to].format(place.class_name))
         return HttpResponseRedirect(place.url("permissions"))
+    place.require("change", "class")
     return place.render(
         "close",
         f"Close {place.class_name} to the public",

@@ -36,7 +36,11 @@ FORMS = {
     "delete": ("o/{id}/delete/", "delete"),
 }
 CLASS_READ = {"fields": "fields/", "permissions": "permissions/", "indexes": "indexes/"}
-CLASS_FORMS = {"field": ("fields/score/", "change"), "remove": ("remove/", "delete")}
+CLASS_FORMS = {
+    "field": ("fields/score/", "change"),
+    "close": ("close/", "change"),
+    "remove": ("remove/", "delete"),
+}
 # What a POST needs, and a body that would do something.
 WRITES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "object": ("o/{id}/", "change", {"f.title": "new", "updatedAt": "{updatedAt}"}),
@@ -49,6 +53,7 @@ WRITES: dict[str, tuple[str, str, dict[str, Any]]] = {
 CLASS_WRITES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "fields": ("fields/", "change", {"name": "fresh", "type": "String"}),
     "field": ("fields/score/", "change", {"delete": "1", "typed": "score"}),
+    "close": ("close/", "change", {"to": "closed"}),
     "permissions": ("permissions/", "change", {"kind": "json", "json": "{}"}),
     "indexes": ("indexes/", "change", {"field": "score", "direction": "1"}),
     "remove": ("remove/", "delete", {"what": "objects", "typed": "Game"}),
