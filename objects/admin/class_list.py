@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import BigIntegerField, QuerySet
+from django.db.models import BigIntegerField, QuerySet, Value
 from django.db.models.expressions import RawSQL
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
@@ -57,7 +57,9 @@ class ObjectClassAdmin(ReadOnlyModelAdmin):
         return bool(request.user.has_perm(class_permission("add")))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ObjectClass]:
-        return with_statistics(super().get_queryset(request))
+        may_close = request.user.has_perm(class_permission("change"))
+        link = Value("data_close" if may_close else "data_permissions")
+        return with_statistics(super().get_queryset(request)).annotate(public_link=link)
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         for _ in registry.all_classes():
@@ -117,15 +119,14 @@ class ObjectClassAdmin(ReadOnlyModelAdmin):
         )
 
     @admin.display(description="open to the public")
-    def public(self, obj: ObjectClass) -> SafeString | str:
+    def public(self, obj: Any) -> SafeString | str:
         table = registry.find(obj.name)
         actions = classes.public_writes(table) if table else ()
         if not actions:
             return "no"
         return format_html(
-            '<a class="sv-strong" href="{}" title="Close {} to the public">{}</a>',
-            reverse("admin:data_close", args=(obj.name,)),
-            obj.name,
+            '<a class="sv-strong" href="{}">{}</a>',
+            reverse(f"admin:{obj.public_link}", args=(obj.name,)),
             ", ".join(actions),
         )
 

@@ -369,6 +369,11 @@ def test_other_staff_see_open_classes_and_close_none(group, master):
     master.make("Game", a=1)
     staff = logged_in(group)
     assert "Game" in staff.get("/admin/").text
+    for page in ("/admin/", "/admin/objects/objectclass/", "/admin/data/Game/permissions/"):
+        text = staff.get(page).text
+        assert "create, update, delete" in text, page
+        assert CLOSE not in text, page
+    assert staff.get(CLOSE).status_code == 403
     assert staff.post(CLOSE, {"to": "closed"}).status_code == 403
     assert permissions("Game") == OPEN
 
