@@ -7,6 +7,7 @@ effect in Chromium.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from pathlib import Path
@@ -18,6 +19,7 @@ from django.core.files.storage import FileSystemStorage
 from objects.files.delivery import content_headers, served_type
 from objects.files.models import StoredFile
 from tests.files.conftest import empty_storage  # noqa: F401
+from tests.files.test_file_settings import read
 from tests.files.uploads import PNG, Sent, file_path, send, stored, upload
 from tests.rest import MASTER
 
@@ -273,3 +275,45 @@ def test_a_request_for_a_script_is_refused_before_it_is_sent_on(separate):
 def test_the_admin_shows_images_of_the_host_for_files(separate, admin_client):
     policy = admin_client.get("/admin/").headers["Content-Security-Policy"]
     assert f"img-src 'self' data: http://{SEPARATE};" in policy
+
+
+@pytest.mark.parametrize("path", ["/ws", "/livequery", "/api"])
+def test_no_socket_is_on_the_host_for_files(separate, path):
+    from backend.asgi import application
+
+    sent: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "websocket.connect"}
+
+    async def answer(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    scope = {"type": "websocket", "path": path, "headers": [(b"host", b"Files.example.org:80")]}
+    asyncio.run(application(scope, receive, answer))
+    assert sent == [{"type": "websocket.close", "code": 4404}]
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ("https://files.example.org", "must be a host"),
+        ("files.example.org/x", "must be a host"),
+        ("a@files.example.org", "must be a host"),
+        ("files.example.org:x", "must be a host"),
+        ("a b", "must be a host"),
+        ("API.example.org", "must be another host"),
+        ("api.example.org:8443", "must be another host"),
+    ],
+)
+def test_a_host_for_files_that_separates_nothing_is_refused_at_the_start(value, problem):
+    done = read("file_settings.service_values('https://api.example.org')", FILE_HOST=value)
+    assert done.returncode == 1
+    assert f"FILE_HOST {problem}" in done.stderr
+
+
+def test_a_host_for_files_is_read_in_any_case():
+    done = read(
+        "file_settings.service_values('https://a.example')", FILE_HOST="Files.Example.org:8"
+    )
+    assert json.loads(done.stdout)["FILE_HOST"] == "files.example.org:8"
