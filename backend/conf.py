@@ -174,6 +174,9 @@ DEFAULTS: dict[str, Any] = {
     "WALLET_API_KEY_ID": "",
     # The database, in milliseconds
     "STATEMENT_TIMEOUT": 30_000,
+    "CLIENT_STATEMENT_TIMEOUT": 5_000,
+    # Slow requests of one address at a time, in each web process; 0 is no limit
+    "CLIENT_SLOW_REQUESTS": 2,
     "LOCK_TIMEOUT": 5_000,
     "SLOW_QUERY": 500,
 }
@@ -304,6 +307,8 @@ class ServiceSettings:
     WALLET_API_KEY: str
     WALLET_API_KEY_ID: str
     STATEMENT_TIMEOUT: int
+    CLIENT_STATEMENT_TIMEOUT: int
+    CLIENT_SLOW_REQUESTS: int
     LOCK_TIMEOUT: int
     SLOW_QUERY: int
 

@@ -18,6 +18,16 @@ _SECRET_ENDINGS = ("-key", "-session-token")
 _SECRET_HEADERS = frozenset(("authorization", "proxy-authorization", "cookie"))
 
 
+@dataclass(slots=True)
+class Budget:
+    """What a request with a client's key may ask of the database; see ``statement_limits``."""
+
+    address: str
+    """The client's address, or the network that counts as one."""
+    spent: float = 0.0
+    """Seconds that the request's limited statements have taken so far."""
+
+
 @dataclass
 class Current:
     """One request, or one task of the service's own.
@@ -30,6 +40,8 @@ class Current:
     address: str = ""
     meta: Mapping[str, Any] = field(default_factory=dict, repr=False)
     context: dict[str, Any] = field(default_factory=dict)
+    budget: Budget | None = None
+    """None for the master key, and where there is no HTTP request."""
     depth: int = 0
     """How many functions and triggers are under way, one inside of the other."""
 

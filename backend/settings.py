@@ -140,12 +140,17 @@ for _name in (
     "INCLUDE_DEPTH",
     "INCLUDE_COUNT",
     "STATEMENT_TIMEOUT",
+    "CLIENT_STATEMENT_TIMEOUT",
     "LOCK_TIMEOUT",
     "SLOW_QUERY",
 ):
     _may_be_off = _name in ("STATEMENT_TIMEOUT", "LOCK_TIMEOUT", "SLOW_QUERY", "HTTP_MIN_RATE")
     _least = 0 if _may_be_off else 1
     _service[_name] = environment.whole(_name, DEFAULTS[_name], least=_least)
+
+_service["CLIENT_SLOW_REQUESTS"] = environment.whole(
+    "CLIENT_SLOW_REQUESTS", max(1, WEB_THREADS // 2), most=512
+)
 
 _service["RATE_LIMITS"] = environment.text("RATE_LIMITS") or DEFAULTS["RATE_LIMITS"]
 try:

@@ -41,6 +41,7 @@ from backend.errors import (
 )
 from backend.logs import get_logger
 from backend.short_cache import short_cache
+from objects import statement_limits
 from objects.core.names import is_storable_text
 
 log = get_logger("database")
@@ -58,27 +59,34 @@ _TEXT = 25  # the type text
 _SUCCESS = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
 
 
-def fetch(sql: str, params: Sequence[Any], *, prepare: bool) -> list[Row]:
+def fetch(sql: str, params: Sequence[Any], *, prepare: bool, is_limited: bool = False) -> list[Row]:
     """Run one statement and return its rows, every value as PostgreSQL's text or None.
 
     ``sql`` has a ``%s`` for each parameter; parameters are text, numbers, booleans, None, or lists
     of text or numbers for arrays. ``prepare`` keeps the statement's plan on the server: for
     statements whose best plan doesn't depend on the parameters (lookups by id, writes), never for
     a client's ``where``, since a generic plan doesn't know how rare a value is. Of long statements
-    nothing is kept. Raises ``InvalidQuery`` for more parameters than a statement can have, and
-    ``IncorrectType`` for text that PostgreSQL can't store.
+    nothing is kept. ``is_limited`` says that it runs with a client's rights and has a client's time
+    (``statement_limits``). Raises ``InvalidQuery`` for more parameters than a statement can have,
+    ``IncorrectType`` for text that PostgreSQL can't store, and ``Timeout``.
     """
     if len(params) > _MOST_PARAMS:
         raise InvalidQuery("The request has too many values for one statement.")
     session = _session()
     encoded: list[Any] = [_encode(value) for value in params]
+    limited = statement_limits.begin(session.raw) if is_limited else None
     try:
         statement = _numbered(sql, len(encoded))
         result = session.run(statement, encoded, prepare and len(sql) <= _LONGEST_KEPT)
     except psycopg.Error as error:
         _thread.connection.errors_occurred = True
+        if limited is not None and limited.refusal and isinstance(error, pg.QueryCanceled):
+            raise limited.refusal from error
         _raise_service_error(error)
         raise
+    finally:
+        if limited is not None:
+            statement_limits.end(limited)
     return session.rows(result) if result.ntuples else []
 
 
@@ -86,7 +94,7 @@ class _Session:
     """One connection to PostgreSQL, and what is kept with it."""
 
     def __init__(self, raw: psycopg.Connection[Any]) -> None:
-        self._raw = raw
+        self.raw = raw
         self._pgconn = raw.pgconn
         self._prepared: OrderedDict[bytes, bytes] = OrderedDict()  # by last use
         self._made = 0
@@ -111,7 +119,7 @@ class _Session:
 
     def run(self, sql: bytes, params: list[Any], prepare: bool) -> pq.abc.PGresult:
         """Run a statement; raises psycopg's errors."""
-        if not self._raw.autocommit and self._pgconn.transaction_status == _IDLE:
+        if not self.raw.autocommit and self._pgconn.transaction_status == _IDLE:
             # Django has begun a transaction, which psycopg's cursors would say to the server.
             self._check(self._pgconn.exec_(b"BEGIN"))
         if not prepare:

@@ -356,6 +356,8 @@ class Scope:
 
     def __init__(self, principal: Principal) -> None:
         self._principal = principal
+        self.is_limited = not principal.is_master
+        """Whether a statement under these rights has a client's time only."""
         self._tables: dict[str, tuple[ClassTable, Query]] = {}
 
     def table(self, class_name: str) -> tuple[ClassTable, Query] | None:

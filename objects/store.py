@@ -53,6 +53,7 @@ def get(table: ClassTable, object_id: str, where: Query, scope: Scope) -> Record
         " WHERE c.id = %s",
         (*guard_params, object_id, *condition.params, table.class_id),
         prepare=True,
+        is_limited=scope.is_limited,
     )
     return next(iter(_records(table, scope, rows)), None)
 
@@ -88,6 +89,7 @@ def find(
                 table.class_id,
             ),
             prepare=_has_one_plan(table, where, order),
+            is_limited=scope.is_limited,
         )
     finally:
         # The slowest are those that were stopped.
@@ -104,6 +106,7 @@ def by_ids(table: ClassTable, ids: Iterable[str], where: Query, scope: Scope) ->
         f" LEFT JOIN {table.relation} t ON {condition.text} WHERE c.id = %s",
         (*guard_params, *condition.params, table.class_id),
         prepare=True,
+        is_limited=scope.is_limited,
     )
     return _records(table, scope, rows)
 
@@ -117,6 +120,7 @@ def count(table: ClassTable, where: Query, scope: Scope) -> int:
         " FROM objects_class c WHERE c.id = %s",
         (*guard_params, *condition.params, table.class_id),
         prepare=False,
+        is_limited=scope.is_limited,
     )
     _check_guard(table, scope, rows)
     return int(rows[0][1] or 0)
@@ -135,6 +139,7 @@ def select(table: ClassTable, statement: Sql, scope: Scope) -> list[str]:
             " WHERE c.id = %s",
             (*guard_params, *statement.params, table.class_id),
             prepare=False,
+            is_limited=scope.is_limited,
         )
     except ProgramLimitExceeded:
         raise ObjectTooLarge("A result of the aggregation is too large.") from None

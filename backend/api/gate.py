@@ -17,9 +17,11 @@ from django.http import HttpRequest, HttpResponse
 from backend.api.authentication import Credentials, authenticate, is_key
 from backend.api.context import client_address
 from backend.conf import service_settings
+from backend.current import Budget, current
 from backend.errors import ServiceError
-from backend.limits import FREE, Request, decide, rules_for
+from backend.limits import FREE, Request, client_network, decide, rules_for
 from backend.principal import Principal
+from objects.statement_limits import slow_statements
 
 
 def key_name(credentials: Credentials) -> str:
@@ -52,9 +54,12 @@ def admitted(
 ) -> tuple[Principal, str, str]:
     """The caller, the caller's address and the name of the key, counted.
 
-    Raises what ``authenticate`` and ``enter`` raise. Who guesses keys or tokens is counted too.
+    Raises what ``authenticate`` and ``enter`` raise, and ``TooManySlowRequests``. Who guesses keys or tokens is counted too.
     """
     address = client_address(request.META)
+    network = client_network(address)
+    if credentials.master_key is None:
+        slow_statements().check(network)
     try:
         principal = authenticate(credentials, address, with_session=with_session)
     except ServiceError:
@@ -62,6 +67,7 @@ def admitted(
         raise
     key = key_name(credentials)
     enter(request, method, address, principal, key, *given)
+    current().budget = None if principal.is_master else Budget(network)
     return principal, address, key
 
 

@@ -42,13 +42,12 @@ from .query import (
     SubQuery,
     all_of,
 )
+from .query_size import MAX_CONSTRAINTS, QuerySize
 from .relative_time import relative_date
 from .values import Json, is_pointer, kind, normalise, normalise_date
 
 MAX_DEPTH: Final = 10
 """Of ``$or``, ``$and``, ``$nor`` and sub-queries inside of each other."""
-MAX_CONSTRAINTS: Final = 500
-"""In the whole ``where``, sub-queries included."""
 MAX_LIST: Final = 10_000
 """Values of one ``$in``, ``$nin``, ``$all``, ``$containedBy``."""
 MAX_SUBQUERY_SKIP: Final = 2**31 - 1
@@ -149,7 +148,7 @@ class _Parser:
     def __init__(self, allow_internal: bool, now: datetime) -> None:
         self.allow_internal = allow_internal
         self.now = now
-        self.constraints = 0
+        self.size = QuerySize()
 
     # --- structure ---
 
@@ -163,12 +162,13 @@ class _Parser:
         return all_of(*(self.entry(key, value, place, depth) for key, value in where.items()))
 
     def entry(self, key: object, value: object, place: str, depth: int) -> Query:
-        self.count(place)
+        self.size.add_constraint(place)
         if not isinstance(key, str):
             raise InvalidJSON(f"{place}: a key must be a string")
         if key in _LOGIC:
             return self.logic(key, value, place, depth)
         if key == "$relatedTo":
+            self.size.add_subquery(f"{place}.$relatedTo")
             return _related_to(value, f"{place}.$relatedTo")
         if key == "$text":
             return text.parse_text(None, value, f"{place}.$text")
@@ -176,11 +176,6 @@ class _Parser:
             raise InvalidQuery("Cannot query on ACL.")
         path = check_path(key, allow_internal=self.allow_internal)
         return self.field(path, value, f"{place}.{shown(key)}", depth)
-
-    def count(self, place: str) -> None:
-        self.constraints += 1
-        if self.constraints > MAX_CONSTRAINTS:
-            raise InvalidQuery(f"{place}: a query has at most {MAX_CONSTRAINTS} constraints")
 
     def logic(self, key: str, value: object, place: str, depth: int) -> Query:
         at_least_one = key == "$nor"
@@ -207,7 +202,7 @@ class _Parser:
         if direct:
             parts.append(Equals(path, self.value(path, direct, place)))
         for key, operand in operators.items():
-            self.count(place)
+            self.size.add_constraint(place)
             if key in _WITH_ANOTHER:
                 if _WITH_ANOTHER[key] not in operators:
                     raise InvalidJSON(f"{place}.{key}: only together with {_WITH_ANOTHER[key]}")
@@ -244,7 +239,7 @@ class _Parser:
         if key == "$all":
             return self.contains_all(path, operand, here)
         if key == "$regex":
-            return _matches(path, operand, siblings.get("$options", ""), place)
+            return self.matches(path, operand, siblings.get("$options", ""), place)
         if key == "$text":
             return text.parse_text(path, operand, here)
         if key in ("$inQuery", "$notInQuery"):
@@ -295,10 +290,23 @@ class _Parser:
         if len(patterns) > MAX_CONSTRAINTS:
             raise InvalidQuery(f"{place}: a list has at most {MAX_CONSTRAINTS} patterns")
         for index, item in enumerate(operand):
-            _matches(path, item["$regex"], item.get("$options", ""), f"{place}.{index}")
+            self.matches(path, item["$regex"], item.get("$options", ""), f"{place}.{index}")
             if set(item) != {"$regex"}:
                 raise InvalidJSON(f"{place}.{index}: expected $regex alone")
         return ContainsAllRegex(path, tuple(patterns))
+
+    def matches(self, path: Path, pattern: object, options: object, place: str) -> Matches:
+        if not isinstance(pattern, str):
+            raise InvalidJSON(f"{place}.$regex: bad regex: expected text")
+        if not isinstance(options, str) or not set(options) <= _REGEX_OPTIONS:
+            raise InvalidQuery(f"{place}: Bad $options value for query: {shown(options)}")
+        options = "".join(sorted(set(options)))
+        try:
+            compiled = regex.compile_regex(pattern, options)
+        except ServiceError as error:
+            raise InvalidQuery(f"{place}.$regex: {error.message}") from None
+        self.size.add_pattern(compiled, f"{place}.$regex")
+        return Matches(path, pattern, options)
 
     def subquery(self, operand: object, key: str, place: str, depth: int) -> SubQuery:
         if not _is_object(operand) or not isinstance(operand.get("className"), str):
@@ -311,9 +319,12 @@ class _Parser:
         order = operand.get("order", "")
         if not isinstance(order, str):
             raise InvalidQuery(f"{place}.order: expected text")
+        class_name = names.check_class_name(operand["className"])
+        with self.size.inside_subquery(place):
+            where = self.where(operand.get("where"), f"{place}.where", depth + 1)
         return SubQuery(
-            names.check_class_name(operand["className"]),
-            self.where(operand.get("where"), f"{place}.where", depth + 1),
+            class_name,
+            where,
             limit,
             skip or 0,
             parse_order(order, place=f"{place}.order"),
@@ -355,19 +366,6 @@ def _amount(value: object, place: str, most: int) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
         raise InvalidQuery(f"{place}: expected a whole number from 0 on")
     return value
-
-
-def _matches(path: Path, pattern: object, options: object, place: str) -> Matches:
-    if not isinstance(pattern, str):
-        raise InvalidJSON(f"{place}.$regex: bad regex: expected text")
-    if not isinstance(options, str) or not set(options) <= _REGEX_OPTIONS:
-        raise InvalidQuery(f"{place}: Bad $options value for query: {shown(options)}")
-    options = "".join(sorted(set(options)))
-    try:
-        regex.compile_regex(pattern, options)
-    except ServiceError as error:
-        raise InvalidQuery(f"{place}.$regex: {error.message}") from None
-    return Matches(path, pattern, options)
 
 
 def _related_to(value: object, place: str) -> RelatedTo:

@@ -13,8 +13,8 @@ comments ``(?#…)``, and the options ``i m s x u``, also inline: ``(?i)``, ``(?
 
 Refused with ``InvalidQuery``: back-references, look-around, atomic groups and possessive
 quantifiers. The first two make matching exponential, and the rest is never needed to find a
-text. What is left is regular, so RE2 matches it in linear time and PostgreSQL by its automaton,
-and no pattern can hang a process.
+text. What is left is regular, so RE2 matches it in linear time and PostgreSQL by its automaton.
+Compiling isn't linear, so ``regex_size`` bounds the automaton before an engine sees the pattern.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from .regex_parser import (
     parse,
 )
 from .regex_sets import UNIVERSE, Ranges, complement
+from .regex_size import automaton_size
 
 MAX_PATTERN_LENGTH: Final = 1000
 _MAX_MEMORY: Final = 2 * 1024 * 1024
@@ -49,7 +50,8 @@ class Regex:
     """A pattern that was accepted.
 
     ``literal`` is set when the pattern is plain text, between an anchor at the start and one at the
-    end if ``at_start`` and ``at_end``. ``prefix``: all texts found begin with it.
+    end if ``at_start`` and ``at_end``. ``prefix``: all texts found begin with it. ``size`` counts
+    the transitions of its automaton.
     """
 
     postgres: str
@@ -58,6 +60,7 @@ class Regex:
     at_start: bool
     at_end: bool
     prefix: str
+    size: int
 
 
 @lru_cache(maxsize=256)
@@ -67,6 +70,7 @@ def compile_regex(pattern: str, options: str = "") -> Regex:
         raise InvalidQuery(f"a pattern has at most {MAX_PATTERN_LENGTH} characters")
     try:
         tree = parse(pattern, options)
+        size = automaton_size(tree)
     except RegexError as error:
         raise InvalidQuery(f"bad regular expression: {error}") from None
     items: list[Node] = list(tree.items) if isinstance(tree, Sequence) else [tree]
@@ -80,7 +84,7 @@ def compile_regex(pattern: str, options: str = "") -> Regex:
         found_in = _re2_search(_render(tree, _RE2))
     else:
         found_in = _literal_search(literal, at_start, at_end)
-    return Regex(_render(tree, _POSTGRES), found_in, literal, at_start, at_end, prefix)
+    return Regex(_render(tree, _POSTGRES), found_in, literal, at_start, at_end, prefix, size)
 
 
 def _leading_text(items: list[Node]) -> str:

@@ -10,8 +10,6 @@ from .regex_sets import DIGITS, SPACE, UNIVERSE, WORD, Ranges, complement, fold_
 MAX_REPEAT: Final = 255
 """PostgreSQL's own limit."""
 MAX_GROUP_DEPTH: Final = 50
-MAX_SIZE: Final = 5000
-"""Of the pattern with its repetitions written out: what the automatons' size depends on."""
 
 _OPTIONS: Final = frozenset("imsxu")
 _CONTROLS: Final = {"t": 9, "n": 10, "v": 11, "f": 12, "r": 13, "a": 7, "e": 27}
@@ -71,24 +69,12 @@ Node: TypeAlias = Characters | Assertion | Sequence | Alternatives | Repeat
 
 
 def parse(pattern: str, options: str) -> Node:
-    """The tree of a pattern, or ``RegexError``."""
+    """The tree of a pattern, or ``RegexError``. Its size is for ``regex_size`` to judge."""
     reader = _Reader(pattern)
     tree = reader.alternatives(frozenset(options) & _OPTIONS, 0)
     if reader.position < len(pattern):
         raise RegexError("unbalanced parenthesis")
-    if _size(tree) > MAX_SIZE:
-        raise RegexError("too many repetitions")
     return tree
-
-
-def _size(node: Node) -> int:
-    if isinstance(node, Sequence):
-        return sum(map(_size, node.items)) + 1
-    if isinstance(node, Alternatives):
-        return sum(map(_size, node.branches)) + 1
-    if isinstance(node, Repeat):
-        return (_size(node.item) + 1) * max(1, node.least + 1, node.most or 0)
-    return 1
 
 
 class _Reader:

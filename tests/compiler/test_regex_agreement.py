@@ -47,12 +47,12 @@ def test_patterns_are_found_alike(world: World, pattern, options, texts):
 
 def test_large_patterns_are_within_the_limits_of_postgresql(world: World):
     for pattern in (
-        "(a?){200}a{200}",
+        "(a?){99}a{99}",
         "([a-z]{1,30}x){30}",
         "(.*a.*b){40}",
         "(\\w+\\s*){250}$",
         "(" * 49 + "a" + ")" * 49,
-        "[^a]{255}" * 9,
+        "[^a]{255}" * 7,
         "|".join(f"word{number}" for number in range(120)),
     ):
         regex = compile_regex(pattern)

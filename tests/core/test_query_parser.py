@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from backend.errors import ServiceError
-from objects.core import query_parser
+from objects.core import query_parser, query_size
 from objects.core.query import (
     AllOf,
     AnyOf,
@@ -362,17 +362,21 @@ def sub_queries(depth: int) -> dict[str, object]:
     return where
 
 
-@pytest.mark.parametrize("make", [nested, sub_queries])
-def test_a_query_nests_to_a_limit(make):
-    parse_where(make(query_parser.MAX_DEPTH))
-    for depth in (query_parser.MAX_DEPTH + 1, 400):
+@pytest.mark.parametrize(
+    ("make", "most"),
+    [(nested, query_parser.MAX_DEPTH), (sub_queries, query_size.MAX_SUBQUERY_DEPTH)],
+    ids=["logic", "sub-queries"],
+)
+def test_a_query_nests_to_a_limit(make, most):
+    parse_where(make(most))
+    for depth in (most + 1, 400):
         with pytest.raises(ServiceError) as caught:
             parse_where(make(depth))
         assert caught.value.code == 102
 
 
 def test_a_query_has_a_limited_number_of_constraints_wherever_they_stand():
-    most = query_parser.MAX_CONSTRAINTS
+    most = query_size.MAX_CONSTRAINTS
     parse_where({f"a{number}": 1 for number in range(most)})
     for where in (
         {f"a{number}": 1 for number in range(most + 1)},

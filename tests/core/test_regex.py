@@ -89,7 +89,7 @@ def test_a_pattern_is_found_or_not(pattern, options, text, expected):
         ("a**", "multiple repeat"),
         ("a{3,2}", "bad repetition"),
         ("a{256}", "a repetition counts to 255 at most"),
-        ("((a{100}){100}){100}", "too many repetitions"),
+        ("((a{100}){100}){100}", "too large"),
         ("(a)\\1", "back-references are not supported"),
         ("(?P=a)", "back-references are not supported"),
         ("(?=a)", "look-around is not supported"),
@@ -136,7 +136,7 @@ def test_the_fixed_letters_at_the_start_are_known(pattern, prefix, literal):
     assert (regex.prefix, regex.literal) == (prefix, literal)
 
 
-@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*b", "(.*)*x", "(a?){200}a{200}"])
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*b", "(.*)*x", "(a?){99}a{99}"])
 def test_patterns_that_hang_other_engines_are_matched(pattern):
     # With backtracking this test would not end.
     assert found(pattern, "a" * 20_000 + "!x") is (pattern not in ("(a+)+$", "(a|a)*b"))

@@ -1,0 +1,161 @@
+"""The time that statements with a client's rights may take in PostgreSQL.
+
+The server's own ``STATEMENT_TIMEOUT`` holds for every statement of a connection. Statements that
+run with the rights of a client (``objects.policy.Scope``) have a shorter limit,
+``CLIENT_STATEMENT_TIMEOUT``, in whichever process and transaction they run. It is enforced from
+here: setting it on the connection would take a round trip whenever master key and clients alternate
+on it, and would come back with a rollback. One thread of the process watches the statements under
+way, every ``_TICK`` seconds while there are any, and cancels those whose time is up.
+
+Statements of an HTTP request are counted for the request as well (``backend.current.Budget``): all
+of them together may take ``REQUEST_FACTOR`` times the limit, and slow ones of one address only hold
+a share of the threads (``backend.slow_statements``).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import suppress
+from functools import lru_cache
+from time import monotonic, sleep
+from typing import Any, Final
+
+from backend.conf import service_settings
+from backend.current import Budget, current
+from backend.errors import ServiceError, Timeout
+from backend.slow_statements import Entry, SlowStatements, TooManySlowRequests
+
+REQUEST_FACTOR: Final = 3
+_TICK: Final = 0.05  # seconds
+_IDLE_TICKS: Final = 20
+_PATIENCE: Final = 2.0  # seconds, for the server to accept a cancellation
+
+
+class Limited:
+    """A statement under way. ``refusal`` is set when the statement was cancelled for a limit."""
+
+    __slots__ = ("_raw", "budget", "deadline", "entry", "in_use", "is_over", "refusal", "started")
+
+    def __init__(
+        self, raw: Any, started: float, deadline: float, budget: Budget | None, entry: Entry | None
+    ) -> None:
+        self._raw = raw
+        self.started = started
+        self.deadline = deadline
+        self.budget = budget
+        self.entry = entry
+        self.refusal: ServiceError | None = None
+        self.is_over = False
+        # Held while the statement is cancelled, so that a later one of the connection is not.
+        self.in_use = threading.Lock()
+
+    def cancel(self, refusal: ServiceError) -> None:
+        """Have PostgreSQL stop the statement, unless it has ended."""
+        with self.in_use:
+            if not self.is_over:
+                self.refusal = self.refusal or refusal
+                with suppress(Exception):
+                    self._raw.cancel_safe(timeout=_PATIENCE)
+
+
+def _too_long() -> Timeout:
+    return Timeout("The request took too long and was stopped.")
+
+
+@lru_cache(maxsize=4)
+def _slow_statements(share: int) -> SlowStatements:
+    return SlowStatements(share)
+
+
+def slow_statements() -> SlowStatements:
+    """The slow statements of this process, under the share that the settings give an address."""
+    return _slow_statements(service_settings.CLIENT_SLOW_REQUESTS)
+
+
+class _Watch:
+    """The statements under way, and the thread that watches them."""
+
+    def __init__(self) -> None:
+        self.running: set[Limited] = set()
+        self._changing = threading.Lock()
+        self._is_watched = False
+
+    def add(self, statement: Limited) -> None:
+        self.running.add(statement)
+        if not self._is_watched:
+            with self._changing:
+                if not self._is_watched:
+                    self._is_watched = True
+                    threading.Thread(target=self._run, name="statements", daemon=True).start()
+
+    def _run(self) -> None:
+        idle = 0
+        while idle < _IDLE_TICKS:
+            sleep(_TICK)
+            idle = 0 if self.running else idle + 1
+            self._enforce()
+        with self._changing:
+            self._is_watched = False
+        if self.running:
+            # Added after the last look and before the flag was taken back.
+            self.add(next(iter(self.running.copy())))
+
+    def _enforce(self) -> None:
+        statements = self.running.copy()
+        now = monotonic()
+        for statement in statements:
+            if now >= statement.deadline:
+                # Again at every tick, since PostgreSQL may be told before the statement arrives.
+                statement.cancel(_too_long())
+        excess = set(map(id, slow_statements().excess()))
+        for statement in statements:
+            if id(statement.entry) in excess:
+                statement.cancel(TooManySlowRequests())
+
+
+_watch = _Watch()
+
+
+def _forget() -> None:
+    global _watch
+    _watch = _Watch()
+    _slow_statements.cache_clear()
+
+
+# Threads don't survive a fork, and locks may have been held.
+os.register_at_fork(after_in_child=_forget)
+
+
+def begin(raw: Any) -> Limited | None:
+    """Register a statement that is about to run on a connection; None if nothing limits it.
+
+    Raises ``Timeout`` if the request has used up its time, and ``TooManySlowRequests``.
+    """
+    seconds = service_settings.CLIENT_STATEMENT_TIMEOUT / 1000
+    budget = current().budget
+    if not seconds and budget is None:
+        return None
+    now = monotonic()
+    deadline = now + seconds if seconds else float("inf")
+    entry = None
+    if budget is not None:
+        if seconds:
+            deadline = min(deadline, now + REQUEST_FACTOR * seconds - budget.spent)
+            if deadline <= now:
+                raise _too_long()
+        entry = slow_statements().enter(budget.address, budget.spent)
+    statement = Limited(raw, now, deadline, budget, entry)
+    _watch.add(statement)
+    return statement
+
+
+def end(statement: Limited) -> None:
+    """Remove a statement that has ended, however it did."""
+    _watch.running.discard(statement)
+    with statement.in_use:
+        statement.is_over = True
+    if statement.budget is not None:
+        statement.budget.spent += monotonic() - statement.started
+    if statement.entry is not None:
+        slow_statements().leave(statement.entry)
