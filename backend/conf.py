@@ -51,6 +51,7 @@ DEFAULTS: dict[str, Any] = {
     # Who may use a new class that comes without permissions: open, authenticated, closed
     "CLASS_PERMISSIONS_DEFAULT": "open",
     "ALLOW_CUSTOM_OBJECT_ID": False,
+    "CLIENT_FIELD_LIMIT": 300,
     "ALLOW_ANONYMOUS_USERS": False,
     # Signing in by other services: the options of each by its name in authData
     "AUTH_ADAPTERS": {},
@@ -214,6 +215,7 @@ class ServiceSettings:
     ALLOW_CLIENT_CLASS_CREATION: bool
     CLASS_PERMISSIONS_DEFAULT: Literal["open", "authenticated", "closed"]
     ALLOW_CUSTOM_OBJECT_ID: bool
+    CLIENT_FIELD_LIMIT: int
     ALLOW_ANONYMOUS_USERS: bool
     AUTH_ADAPTERS: Mapping[str, Any]
     RATE_LIMITS: Any

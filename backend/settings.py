@@ -152,6 +152,7 @@ _service["CLIENT_SLOW_REQUESTS"] = environment.whole(
     "CLIENT_SLOW_REQUESTS", max(1, WEB_THREADS // 2), most=512
 )
 
+_service["CLIENT_FIELD_LIMIT"] = environment.whole("CLIENT_FIELD_LIMIT", 300, most=2000)
 _service["RATE_LIMITS"] = environment.text("RATE_LIMITS") or DEFAULTS["RATE_LIMITS"]
 try:
     read_rate_limits(_service["RATE_LIMITS"])

@@ -45,6 +45,15 @@ def declared_indexes() -> Iterator[Finding]:
 def fields_of_classes() -> Iterator[Finding]:
     """Whether classes can still get new fields."""
     counts = {table.class_name: len(table.schema.fields) for table in registry.all_classes()}
+    made = {table.class_name: len(table.schema.client_fields) for table in registry.all_classes()}
+    most = service_settings.CLIENT_FIELD_LIMIT
+    crowded = [name for name, count in made.items() if count > _MANY_FIELDS * most]
+    for name in crowded:
+        yield warn(
+            f"{name} has {made[name]:,} of the {most:,} fields that clients can add to a class.",
+            "Declare those that you need in /schemas or on the class's page in the admin, remove "
+            "the others, and let addField in the permissions of the class be yours.",
+        )
     full = [name for name, count in counts.items() if count > _MANY_FIELDS * MAX_FIELDS]
     for name in full:
         yield warn(
@@ -52,7 +61,7 @@ def fields_of_classes() -> Iterator[Finding]:
             "Remove those that nobody uses, and let addField in the permissions of the class be "
             "yours: what clients put into names of fields belongs into an object.",
         )
-    if not full:
+    if not full and not crowded:
         name = max(counts, key=counts.__getitem__)
         yield ok(f"at most {counts[name]:,}, in {name}")
 

@@ -54,7 +54,8 @@ def admitted(
 ) -> tuple[Principal, str, str]:
     """The caller, the caller's address and the name of the key, counted.
 
-    Raises what ``authenticate`` and ``enter`` raise, and ``TooManySlowRequests``. Who guesses keys or tokens is counted too.
+    Raises what ``authenticate`` and ``enter`` raise, and ``TooManySlowRequests``. Who guesses keys
+    or tokens is counted too.
     """
     address = client_address(request.META)
     network = client_network(address)

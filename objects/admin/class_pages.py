@@ -30,6 +30,7 @@ class FieldRow:
     field: FieldType
     default: str
     is_fixed: bool
+    is_from_clients: bool = False
 
 
 @class_page("fields/", "fields", subject="class", post="change")
@@ -66,7 +67,9 @@ def fields(place: Place) -> HttpResponseBase:
 def _row(place: Place, name: str) -> FieldRow:
     field = place.table.schema.fields[name]
     default = "" if field.default is None else pretty(field.default)
-    return FieldRow(name, field, default, name in SYSTEM_FIELDS.get(place.class_name, {}))
+    schema = place.table.schema
+    is_fixed = name in SYSTEM_FIELDS.get(place.class_name, {})
+    return FieldRow(name, field, default, is_fixed, name in schema.client_fields)
 
 
 def _wire(form: dict[str, str]) -> Json:
@@ -98,7 +101,7 @@ def _change(place: Place, body: Json) -> None:
 
 @class_page("fields/<str:name>/", "field", subject="class", post="change")
 def field_page(place: Place, name: str) -> HttpResponseBase:
-    """One field: its options, and deleting it."""
+    """One field: its options, deleting it, and another type for one that clients made."""
     place.require("change", "class")
     if name not in place.table.schema.fields:
         raise InvalidKeyName(f"There is no field {shown(name)}.", status=404)
@@ -109,6 +112,10 @@ def field_page(place: Place, name: str) -> HttpResponseBase:
                 _confirm(form.get("typed", ""), name)
                 _change(place, {"fields": {name: {"__op": "Delete"}}})
                 messages.success(place.request, f"The field {name} is deleted.")
+            elif "retype" in form:
+                _confirm(form.get("typed", ""), name)
+                _change(place, {"fields": {name: _wire(form)}})
+                messages.success(place.request, f"The field {name} has the new type.")
             else:
                 wire = {"type": row.field.kind, **_options(form)}
                 if row.field.target_class:
@@ -119,7 +126,7 @@ def field_page(place: Place, name: str) -> HttpResponseBase:
         except ServiceError as refused:
             error = refused
     title = f"{place.class_name}: the field {name}"
-    response = place.render("field", title, row=row, form=form, error=error)
+    response = place.render("field", title, row=row, form=form, kinds=_KINDS, error=error)
     response.status_code = error.status if error else 200
     return response
 

@@ -7,7 +7,7 @@ The first write of a field fixes its type (``infer``); later writes have to agre
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from types import MappingProxyType
@@ -26,6 +26,8 @@ from .values import FieldKind, Json, kind
 
 # Every write of a class and every process that knows it carries all of them.
 MAX_FIELDS: Final = 2_000
+MAX_CLIENT_FIELDS_PER_WRITE: Final = 100
+"""New fields that one object may add to its class with a client's rights."""
 
 Direction: TypeAlias = Literal[1, -1, "text", "2dsphere"]
 
@@ -128,6 +130,7 @@ SYSTEM_FIELDS: Final[Mapping[str, Mapping[str, FieldType]]] = MappingProxyType(
     }
 )
 
+_NO_NAMES: Final[frozenset[str]] = frozenset()
 _NO_FIELDS: Final[Mapping[str, FieldType]] = MappingProxyType({})
 _NO_INDEXES: Final[Mapping[str, IndexDeclaration]] = MappingProxyType({})
 
@@ -136,13 +139,15 @@ _NO_INDEXES: Final[Mapping[str, IndexDeclaration]] = MappingProxyType({})
 class ClassSchema:
     """A class: its fields without those that every class has, its permissions, its indexes.
 
-    A system class's own columns are among ``fields``.
+    A system class's own columns are among ``fields``. ``client_fields`` names those that only
+    clients have used: they count against the clients' quota, and the owner may change their type.
     """
 
     class_name: str
     fields: Mapping[str, FieldType] = field(default_factory=lambda: _NO_FIELDS)
     permissions: ClassPermissions = field(default_factory=ClassPermissions)
     indexes: Mapping[str, IndexDeclaration] = field(default_factory=lambda: _NO_INDEXES)
+    client_fields: frozenset[str] = frozenset()
 
     def field_type(self, name: str) -> FieldType | None:
         """The type of a field, one that every class has or one of its own."""
@@ -180,8 +185,14 @@ class ClassSchema:
         return declarations
 
     def with_fields(self, fields: Mapping[str, FieldType]) -> ClassSchema:
-        """The schema with more fields."""
+        """The schema with more fields, or others of the same name."""
         return replace(self, fields={**self.fields, **fields})
+
+    def adopted_by(self, write_names: Collection[str]) -> frozenset[str]:
+        """The client-made fields that become the owner's when the owner writes these fields."""
+        if not self.client_fields:
+            return _NO_NAMES
+        return self.client_fields.intersection(write_names)
 
     def to_wire(self) -> dict[str, Json]:
         """What ``/schemas`` shows."""
@@ -212,6 +223,8 @@ class ClassSchema:
             definition["classLevelPermissions"] = self.permissions.to_wire()
         if self.indexes:
             definition["indexes"] = {name: index.to_wire() for name, index in self.indexes.items()}
+        if self.client_fields:
+            definition["addedByClients"] = [*sorted(self.client_fields)]
         return definition
 
 
@@ -242,6 +255,9 @@ def from_definition(class_name: str, definition: Mapping[str, Json]) -> ClassSch
             permissions, schema.user_fields, schema.fields.keys(), default_permissions(class_name)
         )
         schema = replace(schema, permissions=parsed)
+    by_clients = definition.get("addedByClients")
+    if isinstance(by_clients, list):
+        schema = replace(schema, client_fields=frozenset(map(str, by_clients)))
     return schema
 
 
@@ -333,6 +349,23 @@ def check_new_fields(schema: ClassSchema, new: Mapping[str, FieldType]) -> None:
         raise IncorrectType(
             "currently, only one GeoPoint field may exist in an object."
             f" Adding {points[-1]} when {points[0]} already exists."
+        )
+
+
+def check_client_fields(schema: ClassSchema, new: Collection[str], most: int) -> None:
+    """Raise ``ObjectTooLarge`` if a client's write adds more fields than clients may.
+
+    ``most`` is what clients together may add to a class.
+    """
+    if len(new) > MAX_CLIENT_FIELDS_PER_WRITE:
+        raise ObjectTooLarge(
+            f"an object adds at most {MAX_CLIENT_FIELDS_PER_WRITE} fields to its class;"
+            f" {len(new):,} would be new to {schema.class_name}"
+        )
+    if new and len(schema.client_fields) + len(new) > most:
+        raise ObjectTooLarge(
+            f"clients add at most {most:,} fields to a class; {schema.class_name} has"
+            f" {len(schema.client_fields):,} from them, and {len(new):,} would be new"
         )
 
 

@@ -7,7 +7,7 @@ or the error that says why not.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Final, cast, get_args
 
@@ -20,7 +20,12 @@ from backend.errors import (
     InvalidSchemaOperation,
 )
 
-from .class_permissions import Openness, default_permissions, parse_permissions
+from .class_permissions import (
+    ClassPermissions,
+    Openness,
+    default_permissions,
+    parse_permissions,
+)
 from .names import check_class_name, is_field_name, shown
 from .schema import (
     DEFAULT_FIELDS,
@@ -93,10 +98,15 @@ def new_schema(class_name: str, body: Json, openness: Openness = "open") -> Clas
 
 
 def change_schema(schema: ClassSchema, body: Json, *, creating: bool = False) -> SchemaChange:
-    """What ``PUT /schemas`` makes of a class. Fields and indexes that aren't named stay."""
+    """What ``PUT /schemas`` makes of a class. Fields and indexes that aren't named stay.
+
+    A field that only clients have used becomes the owner's when it is named, and may get another
+    type: it is then among the removed fields as well, since stored values have the old type.
+    """
     fields, indexes, permissions = _sections(body)
     added: dict[str, FieldType] = {}
     removed: list[str] = []
+    replaced: set[str] = set()
     for name, wire in fields.items():
         place = f"fields.{shown(name)}"
         if not isinstance(wire, dict):
@@ -109,13 +119,19 @@ def change_schema(schema: ClassSchema, body: Json, *, creating: bool = False) ->
             raise InvalidSchemaOperation(f"field {name} cannot be added", code=_DEFAULT_FIELD)
         if fixed is None:
             added[name] = _field_type(schema, name, wire, place)
+            existing = schema.fields.get(name)
+            if existing is not None and not existing.accepts(added[name]):
+                # Made by clients with another type: removed with its values, and added again.
+                removed.append(name)
+                replaced.add(name)
     kept = {name: type_ for name, type_ in schema.fields.items() if name not in removed}
-    after = replace(schema, fields=kept)
+    client_fields = schema.client_fields.difference(removed, added)
+    after = replace(schema, fields=kept, client_fields=client_fields)
     check_new_fields(after, {name: t for name, t in added.items() if name not in kept})
     after = after.with_fields(added)
     after = replace(after, indexes=_changed_indexes(after, indexes, removed))
     if permissions is None:
-        after = replace(after, permissions=schema.permissions.without_fields(removed))
+        after = replace(after, permissions=_permissions_without(schema, removed, replaced))
     else:
         parsed = parse_permissions(
             permissions,
@@ -125,6 +141,21 @@ def change_schema(schema: ClassSchema, body: Json, *, creating: bool = False) ->
         )
         after = replace(after, permissions=parsed)
     return SchemaChange(schema, after, tuple(removed))
+
+
+def _permissions_without(
+    schema: ClassSchema, removed: Collection[str], replaced: Set[str]
+) -> ClassPermissions:
+    """The permissions without removed fields; those that come back are protected as before."""
+    before = schema.permissions
+    after = before.without_fields(removed)
+    if not replaced:
+        return after
+    protected = {
+        group: names | (before.protected_fields[group] & replaced)
+        for group, names in after.protected_fields.items()
+    }
+    return replace(after, protected_fields=protected)
 
 
 def _sections(body: Json) -> tuple[dict[str, Json], dict[str, Json], Json]:
@@ -170,7 +201,8 @@ def _field_type(schema: ClassSchema, name: str, wire: Mapping[str, Json], place:
             raise InvalidJSON(f"{place}.{shown(option)}: unknown option of a field")
     field_type = _plain_type(wire)
     existing = schema.fields.get(name)
-    if existing is not None and not existing.accepts(field_type):
+    is_fixed = existing is not None and name not in schema.client_fields
+    if existing is not None and is_fixed and not existing.accepts(field_type):
         raise InvalidSchemaOperation(f"Field {name} exists, cannot update.")
     required, unique = _flag(wire, "required", place), _flag(wire, "unique", place)
     if required and field_type.kind == "Relation":

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from backend.conf import service_settings
 from backend.errors import ServiceError
 from backend.principal import Principal
 from objects import maintenance, registry, store
 from objects.core.names import check_class_name
 from objects.core.operations import Write, fit
+from objects.core.schema import check_client_fields
 from objects.policy import missing_class
 from objects.tables import ClassTable
 
@@ -29,16 +32,36 @@ def create_class(class_name: str) -> None:
         raise store.StaleClass((class_name,)) from None
 
 
-def add_fields(class_name: str, write: Write) -> tuple[ClassTable, Write]:
+def owned_fields(principal: Principal, write: Write, trusted: frozenset[str]) -> frozenset[str]:
+    """The fields of a write that the owner of the service sets: with the master key, or in code
+    of the service (``trusted``)."""
+    names = write.field_names if principal.may_write_as_master else trusted & write.field_names
+    return names - write.emptied
+
+
+def add_fields(
+    principal: Principal, class_name: str, write: Write, trusted: frozenset[str]
+) -> tuple[ClassTable, Write]:
     """Add the fields that a write needs to its class, under the class's lock.
 
-    Raises ``UnderMaintenance``.
+    New fields count as the clients' unless the owner sets them (``owned_fields``); client-made
+    fields that the owner sets become the owner's. Raises ``UnderMaintenance``, and
+    ``ObjectTooLarge`` for more fields than clients may add (``CLIENT_FIELD_LIMIT``).
     """
     maintenance.check()
     table = registry.lock(class_name)
     if table is None:
         raise store.StaleClass((class_name,))
     fitted, new_fields = fit(write, table.schema)
-    if new_fields:
-        table = registry.save(table, table.schema.with_fields(new_fields))
+    owned = owned_fields(principal, write, trusted)
+    schema = table.schema
+    by_clients = (
+        frozenset() if principal.may_write_as_master else frozenset(new_fields.keys() - owned)
+    )
+    check_client_fields(schema, by_clients, service_settings.CLIENT_FIELD_LIMIT)
+    adopted = schema.adopted_by(owned)
+    if new_fields or adopted:
+        client_fields = (schema.client_fields | by_clients) - adopted
+        schema = replace(schema.with_fields(new_fields), client_fields=client_fields)
+        table = registry.save(table, schema)
     return table, fitted

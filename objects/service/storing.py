@@ -25,7 +25,12 @@ from objects.policy import (
     fields_hidden_somewhere,
     writable,
 )
-from objects.service.growing import add_fields, check_may_create_class, create_class
+from objects.service.growing import (
+    add_fields,
+    check_may_create_class,
+    create_class,
+    owned_fields,
+)
 from objects.tables import ClassTable
 from objects.writes import Written
 
@@ -80,13 +85,20 @@ def create(
             return create(principal, class_name, write, object_id, trusted)
     check_class(principal, table, "create")
     fitted, new_fields = fit(write, table.schema)
-    if new_fields:
+    if new_fields or _adopts(principal, table, fitted, trusted):
         if new_fields.keys() - trusted:
             check_class(principal, table, "addField", creating=True)
         with transaction.atomic():
-            table, fitted = add_fields(class_name, write)
+            table, fitted = add_fields(principal, class_name, write, trusted)
             return _insert(principal, table, fitted, object_id)
     return _insert(principal, table, fitted, object_id)
+
+
+def _adopts(principal: Principal, table: ClassTable, write: Write, trusted: frozenset[str]) -> bool:
+    """Whether the write makes client-made fields the owner's."""
+    return bool(table.schema.client_fields) and bool(
+        table.schema.adopted_by(owned_fields(principal, write, trusted))
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +141,7 @@ def create_together(
     new = []
     for write in together:
         fitted, new_fields = fit(write, table.schema)
-        if new_fields or fitted.relations:
+        if new_fields or fitted.relations or _adopts(principal, table, fitted, _NO_FIELDS):
             raise NotTogether
         new.append(_new_object(principal, table, fitted, new_object_id()))
     created_at = writes.create_many(table, [(one.object_id, one.fields, one.acl) for one in new])
@@ -147,11 +159,11 @@ def update(
     table = table_for_writing(principal, class_name, object_id)
     condition = writable(principal, table, "update", object_id)
     fitted, new_fields = fit(write, table.schema)
-    if new_fields:
+    if new_fields or _adopts(principal, table, fitted, trusted):
         if new_fields.keys() - trusted:
             condition = all_of(condition, check_class(principal, table, "addField"))
         with transaction.atomic():
-            table, fitted = add_fields(class_name, write)
+            table, fitted = add_fields(principal, class_name, write, trusted)
             return _change(principal, table, object_id, fitted, condition)
     return _change(principal, table, object_id, fitted, condition)
 

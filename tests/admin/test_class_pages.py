@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from backend.principal import MASTER
+from backend.principal import CLIENT, MASTER
 from objects import classes, registry, service, slow_queries
 from objects.core.query import Everything, FindOptions, OrderKey
 from objects.core.query_parser import parse_where
@@ -79,6 +79,20 @@ def test_options_of_a_field_change_and_its_type_stays(staff):
     assert staff.post(page, {}).status_code == 302
     assert schema()["fields"]["score"] == {"type": "Number"}
     assert staff.get(f"{FIELDS}nothing/").status_code == 404
+
+
+def test_a_field_that_only_clients_made_gets_another_type(staff):
+    service.create(CLIENT, "Game", {"theirs": "text"})
+    page = staff.get(FIELDS).text
+    assert page.count("added by clients") == 1
+    form = {"retype": "1", "type": "Pointer", "target": "Game"}
+    assert staff.post(f"{FIELDS}theirs/", form).status_code == 400
+    assert schema()["fields"]["theirs"] == {"type": "String"}
+    assert staff.post(f"{FIELDS}theirs/", form | {"typed": "theirs"}).status_code == 302
+    assert schema()["fields"]["theirs"] == {"type": "Pointer", "targetClass": "Game"}
+    assert "added by clients" not in staff.get(FIELDS).text
+    refused = staff.post(f"{FIELDS}score/", {"retype": "1", "type": "String", "typed": "score"})
+    assert refused.status_code == 400
 
 
 def test_a_field_is_deleted_by_typing_its_name(staff):

@@ -211,6 +211,19 @@ def test_classes_that_are_full_of_fields_are_told(db):
     assert "addField" in advice
 
 
+def test_classes_that_clients_have_filled_with_fields_are_reported(db):
+    from backend.principal import CLIENT, MASTER
+    from objects import classes, service
+
+    classes.create(MASTER, "Crowded", {})
+    for part in range(3):
+        service.create(CLIENT, "Crowded", {f"f{part}_{n}": n for n in range(90)})
+    ((level, said, advice),) = findings("fields of classes")
+    assert level == "warn"
+    assert "Crowded has 270 of the 300 fields that clients can add" in said
+    assert "addField" in advice
+
+
 def test_tables_that_live_queries_hear_nothing_of_are_told(db):
     from backend.principal import MASTER
     from objects import classes, registry
