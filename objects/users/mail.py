@@ -21,17 +21,14 @@ from objects.users.names import check_email
 log = get_logger("mail")
 
 
-def email_given(user_id: str, email: object, *, new: bool) -> bool:
-    """A user has this address from now on; whether a new user has to verify it before a session."""
+def email_given(user_id: str, email: object, *, new: bool) -> None:
+    """Send a link for verification, if the deployment wants one; a user has this address now."""
     settings = service_settings
     if not new:
         # They went to the former address.
         mail_tokens.forget(user_id)
     if settings.VERIFY_EMAIL and settings.SEND_VERIFICATION_EMAIL and isinstance(email, str):
         transaction.on_commit(lambda: _start_quietly(user_id))
-    return settings.PREVENT_LOGIN_WITH_UNVERIFIED_EMAIL or (
-        settings.VERIFY_EMAIL and settings.PREVENT_SIGNUP_WITH_UNVERIFIED_EMAIL
-    )
 
 
 def forget_tokens(user_id: str) -> None:

@@ -37,6 +37,8 @@ from objects.encryption import cipher
 from objects.users import short_lived
 from objects.users.models import RecoveryCode, SecondFactor
 
+MFA = "mfa"
+"""The name of the second factor in ``authData``. No adapter may have it."""
 STEP = 30  # seconds
 DIGITS = 6
 _WINDOW = 1  # steps that a clock may be early or late

@@ -14,11 +14,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-import msgspec
-
 from backend.conf import service_settings
 from backend.errors import InvalidSessionToken
-from objects.core.names import new_object_id
 from objects.core.values import Json, wire_time
 from objects.database import fetch
 from objects.users import roles
@@ -58,40 +55,6 @@ def created_with(action: str, provider: str | None) -> dict[str, Json]:
     """The ``createdWith`` of a session: ``signup``, ``login``, ``create`` or ``upgrade``."""
     given: dict[str, Json] = {"action": action}
     return given if provider is None else {**given, "authProvider": provider}
-
-
-def begin(
-    user_id: str, *, action: str, provider: str | None = None, installation_id: str | None = None
-) -> str:
-    """Begin a session; its token, to be shown to the user once.
-
-    On an installation it takes the place of the user's former one.
-    """
-    if installation_id is not None:
-        fetch(
-            'DELETE FROM objects_session WHERE "user" = %s AND installation_id = %s',
-            (user_id, installation_id),
-            prepare=True,
-        )
-    token = new_token()
-    fetch(
-        "INSERT INTO objects_session (object_id, created_at, updated_at, read_acl, write_acl,"
-        ' data, "user", installation_id, expires_at, created_with, token_hash)'
-        " SELECT %s, t.now, t.now, %s, %s, '{}'::jsonb, %s, %s, %s, %s::jsonb, decode(%s, 'hex')"
-        " FROM (SELECT date_trunc('milliseconds', statement_timestamp()) AS now) t",
-        (
-            new_object_id(),
-            [user_id],
-            [user_id],
-            user_id,
-            installation_id,
-            wire_time(expiry()),
-            msgspec.json.encode(created_with(action, provider)).decode(),
-            token_hash(token),
-        ),
-        prepare=True,
-    )
-    return token
 
 
 def authenticate(token: str) -> Proven:
@@ -165,12 +128,3 @@ def end(session_id: str) -> None:
 def end_all_of(user_id: str) -> None:
     """End all sessions of a user."""
     fetch('DELETE FROM objects_session WHERE "user" = %s', (user_id,), prepare=True)
-
-
-def set_token(session_id: str, token: str) -> None:
-    """Give a session that was stored as an object its token."""
-    fetch(
-        "UPDATE objects_session SET token_hash = decode(%s, 'hex') WHERE object_id = %s",
-        (token_hash(token), session_id),
-        prepare=True,
-    )

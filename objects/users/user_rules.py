@@ -24,6 +24,7 @@ from objects.database import fetch
 from objects.rules import Change, Rules
 from objects.users import (
     adapters,
+    gate,
     identities,
     mail,
     passkeys,
@@ -33,8 +34,7 @@ from objects.users import (
 )
 from objects.users.names import check_email, check_username, name_key
 from objects.users.passkeys import keys
-
-MFA = "mfa"
+from objects.users.second_factor import MFA
 
 
 class UserRules(Rules):
@@ -81,15 +81,11 @@ class UserRules(Rules):
             passwords.store(change.object_id, change.kept["encoded"])
         identities.add(change.object_id, change.kept["identities"])
         _set_up_second_factor(change)
-        waits = mail.email_given(change.object_id, change.fields.get("email"), new=True)
-        if not waits or change.kept["identities"]:
-            provider = next(iter(change.kept["identities"]), "password")
-            change.shown["sessionToken"] = sessions.begin(
-                change.object_id,
-                action="signup",
-                provider=provider,
-                installation_id=change.principal.installation_id,
-            )
+        mail.email_given(change.object_id, change.fields.get("email"), new=True)
+        provider = next(iter(change.kept["identities"]), None)
+        token = gate.enter_new(change.principal, change.object_id, provider)
+        if token is not None:
+            change.shown["sessionToken"] = token
 
     # -- Changing ---------------------------------------------------------------------------------
 
@@ -128,6 +124,8 @@ class UserRules(Rules):
             mail.email_given(change.object_id, change.fields.get("email"), new=False)
         if "encoded" in change.kept:
             self._change_password(change)
+        if "ACL" in change.fields and gate.is_closed(change.object_id):
+            sessions.end_all_of(change.object_id)
 
     def _change_password(self, change: Change) -> None:
         passwords.store(change.object_id, change.kept["encoded"])
@@ -136,12 +134,8 @@ class UserRules(Rules):
             return
         sessions.end_all_of(change.object_id)
         if change.principal.user_id == change.object_id:
-            change.shown["sessionToken"] = sessions.begin(
-                change.object_id,
-                action="login",
-                provider="password",
-                installation_id=change.principal.installation_id,
-            )
+            examined = gate.examine(change.principal, change.object_id, gate.NEW_PASSWORD)
+            change.shown["sessionToken"] = gate.enter(examined, "password")
 
     # -- Removing ---------------------------------------------------------------------------------
 

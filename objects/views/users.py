@@ -16,6 +16,7 @@ from objects.core.find_options import parse_get_options
 from objects.includes import Wire
 from objects.records import wire_object
 from objects.users import signing_in
+from objects.users.own_account import owners_view
 from objects.views.classes import ObjectsView, ObjectView, created_answer, find_limits
 
 
@@ -59,7 +60,7 @@ class MeView(ServiceView):
 def _own_account(call: Call, user_id: str) -> Answer:
     options = parse_get_options(call.params, find_limits())
     found = wire_object(service.get(call.principal, "_User", user_id, options))
-    return Answer(signing_in.owners_view(call.principal, found))
+    return Answer(owners_view(call.principal, found))
 
 
 class LoginView(ServiceView):

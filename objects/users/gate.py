@@ -1,0 +1,279 @@
+"""The gate: every way to a session passes it, and only it creates sessions.
+
+A *way* names the conditions that it has to meet (``Way``); docs/sign-in.md has them as a table.
+``examine`` checks them all and may take long; ``enter`` checks again, with the user locked, what
+may have changed since, runs the triggers and creates the session. Sessions are created by
+``session_creation``, which wants an ``Admission``: import-linter lets nothing but this module
+import it, and tests/security/test_ways_to_a_session.py knows every caller of this module.
+
+Rate limits are checked by the transports (``backend.limits``), before the request gets here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from django.db import transaction
+
+from backend.conf import service_settings
+from backend.errors import (
+    EmailNotFound,
+    MasterKeyRequired,
+    ObjectNotFound,
+    OperationForbidden,
+)
+from backend.principal import Principal
+from objects import triggers
+from objects.core.values import Json
+from objects.database import Row, fetch
+from objects.triggers import Event, Occasion
+from objects.users import passwords, second_factor, session_creation
+from objects.users.own_account import account_of
+from objects.users.session_creation import Admission
+
+WRONG: Final = "Invalid username/password."
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A way to a session, with the conditions that it has to meet.
+
+    ``action`` is what ``createdWith`` says. No way is open to the read-only master key. A closed
+    account is open to the master key alone. ``needs_address``: an account without any address
+    counts as one whose address isn't verified.
+    """
+
+    action: str
+    needs_master: bool = False
+    checks_closed: bool = True
+    checks_lock: bool = False
+    checks_address: bool = False
+    needs_address: bool = False
+    checks_password_age: bool = False
+    asks_second_factor: bool = False
+    runs_triggers: bool = False
+
+
+# Guessing at a password has checked the lock (``passwords.claim_guess``), and this guess may be the
+# one that locks the account for those after it.
+PASSWORD: Final = Way(
+    "login",
+    checks_address=True,
+    needs_address=True,
+    checks_password_age=True,
+    asks_second_factor=True,
+    runs_triggers=True,
+)
+# Providers, wallets and anonymous users: many of these accounts never have an address.
+PROVIDER: Final = Way(
+    "login", checks_lock=True, checks_address=True, asks_second_factor=True, runs_triggers=True
+)
+PASSKEY: Final = Way(
+    "login",
+    checks_lock=True,
+    checks_address=True,
+    needs_address=True,
+    asks_second_factor=True,
+    runs_triggers=True,
+)
+# The authenticator has verified the user, so the passkey was two factors already.
+VERIFIED_PASSKEY: Final = Way(
+    "login", checks_lock=True, checks_address=True, needs_address=True, runs_triggers=True
+)
+MASTER_KEY: Final = Way("login", needs_master=True, checks_closed=False, runs_triggers=True)
+SIGN_UP: Final = Way("signup", checks_address=True, needs_address=True)
+PROVIDER_SIGN_UP: Final = Way("signup", checks_address=True)
+# With a session: another one beside it, or a new one in its place after a new password.
+SESSION: Final = Way("create", checks_lock=True, checks_address=True)
+MASTER_SESSION: Final = Way("create", needs_master=True, checks_closed=False)
+NEW_PASSWORD: Final = Way("login")
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What the gate has to know of a user."""
+
+    user_id: str
+    has_address: bool
+    address_is_verified: bool
+    is_closed: bool
+    encoded: str | None
+    password_changed_at: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """A caller who has met the conditions of a way, second factor included."""
+
+    principal: Principal
+    account: Account
+    way: Way
+
+
+ACCOUNT: Final = """
+SELECT u.object_id, u.email IS NOT NULL, COALESCE(u.email_verified, false),
+       COALESCE(cardinality(u.read_acl) = 0 AND cardinality(u.write_acl) = 0, false),
+       p.encoded, p.changed_at::text
+FROM objects_user u LEFT JOIN objects_password p ON p.user_id = u.object_id
+"""
+_BY_ID = f"{ACCOUNT} WHERE u.object_id = %s"
+
+
+def account_in(rows: list[Row]) -> Account | None:
+    """The account that a statement beginning with ``ACCOUNT`` returned, or None."""
+    if not rows:
+        return None
+    user_id, has_address, is_verified, is_closed, encoded, changed_at = rows[0]
+    return Account(
+        user_id, has_address == "t", is_verified == "t", is_closed == "t", encoded, changed_at
+    )
+
+
+def _account(user_id: str) -> Account:
+    account = account_in(fetch(_BY_ID, (user_id,), prepare=True))
+    if account is None:
+        raise ObjectNotFound("user not found")
+    return account
+
+
+def is_closed(user_id: str) -> bool:
+    """Whether the account is closed: its access list lets nobody in, not even its user."""
+    return _account(user_id).is_closed
+
+
+def lock(user_id: str) -> None:
+    """Keep the user unchanged until the transaction ends.
+
+    Starting a session and changing an account both lock the user's row first, so a session can't
+    outlive a change that ends all sessions. Raises ``ObjectNotFound``.
+    """
+    statement = "SELECT FROM objects_user WHERE object_id = %s FOR KEY SHARE"
+    if not fetch(statement, (user_id,), prepare=True):
+        raise ObjectNotFound("user not found")
+
+
+# -- The conditions -------------------------------------------------------------------------------
+
+
+def examine(
+    principal: Principal,
+    user_id: str,
+    way: Way,
+    *,
+    account: Account | None = None,
+    second_factor_token: Json = None,
+    ignores_address: bool = False,
+) -> Examined:
+    """Check all conditions of a way, the second factor last: its token counts once.
+
+    ``account`` is the user as just read, if the caller has done that. ``ignores_address`` is for
+    the master key. Raises ``OperationForbidden``, ``MasterKeyRequired``, ``ObjectNotFound`` (no
+    such user, closed, locked, password too old), ``EmailNotFound`` (address not verified),
+    ``SecondFactorMissing`` and ``InvalidSecondFactor``.
+    """
+    account = account or _account(user_id)
+    _check_account(principal, account, way, ignores_address=ignores_address)
+    if way.asks_second_factor:
+        check_second_factor(user_id, second_factor_token)
+    return Examined(principal, account, way)
+
+
+def _check_account(
+    principal: Principal, account: Account, way: Way, *, ignores_address: bool
+) -> None:
+    if way.needs_master and not principal.is_master:
+        raise MasterKeyRequired
+    if way.checks_closed and account.is_closed and not principal.is_master:
+        raise ObjectNotFound(WRONG)
+    if way.checks_lock:
+        passwords.check_not_locked(account.user_id)
+    if way.checks_password_age and account.password_changed_at is not None:
+        passwords.check_age(datetime.fromisoformat(account.password_changed_at))
+    if not ignores_address and _awaits_verification(account, way):
+        raise EmailNotFound("User email is not verified.")
+
+
+def _awaits_verification(account: Account, way: Way) -> bool:
+    settings = service_settings
+    prevented = settings.PREVENT_LOGIN_WITH_UNVERIFIED_EMAIL
+    if way.action == "signup":
+        prevented = prevented or (
+            settings.VERIFY_EMAIL and settings.PREVENT_SIGNUP_WITH_UNVERIFIED_EMAIL
+        )
+    if not (prevented and way.checks_address) or account.address_is_verified:
+        return False
+    return account.has_address or way.needs_address
+
+
+def check_second_factor(user_id: str, token: Json) -> None:
+    """Raise ``SecondFactorMissing`` or ``InvalidSecondFactor`` unless the token proves the user's
+    second factor, or the user has none."""
+    if second_factor.is_set_up(user_id):
+        second_factor.check(user_id, token)
+
+
+# -- Entering -------------------------------------------------------------------------------------
+
+
+def enter(examined: Examined, provider: str | None = None) -> str:
+    """Create the session of an examined caller; its token. ``createdWith`` names the provider.
+
+    Raises what ``examine`` raises if the account has changed since, and what a trigger before a
+    login refuses.
+    """
+    principal, user_id = examined.principal, examined.account.user_id
+    with transaction.atomic():
+        admission = _admit(examined, provider)
+        if examined.way.runs_triggers and triggers.has("_User", "before_login"):
+            triggers.run(_occasion("before_login", principal, user_id))
+        token = session_creation.create(admission)
+        if examined.way.runs_triggers and triggers.has("_User", "after_login"):
+            triggers.run_after_commit(_occasion("after_login", principal, user_id))
+    return token
+
+
+def enter_new(principal: Principal, user_id: str, provider: str | None) -> str | None:
+    """Create the session of a user who has just signed up; its token.
+
+    None if the address has to be verified first. ``provider`` is None for a password. Call it in
+    the transaction that creates the user.
+    """
+    way = SIGN_UP if provider is None else PROVIDER_SIGN_UP
+    try:
+        examined = examine(principal, user_id, way)
+    except EmailNotFound:
+        return None
+    return enter(examined, provider or "password")
+
+
+def admit_to_create(principal: Principal, user_id: str) -> Admission:
+    """Admit a caller who creates a ``_Session`` object of this user, inside of its transaction."""
+    way = MASTER_SESSION if principal.is_master else SESSION
+    return _admit(examine(principal, user_id, way), None)
+
+
+def token_for(session_id: str, admission: Admission) -> str:
+    """Give the admitted caller's ``_Session`` object, which is stored by now, its token."""
+    return session_creation.give_token(session_id, admission)
+
+
+def _admit(examined: Examined, provider: str | None) -> Admission:
+    principal, before, way = examined.principal, examined.account, examined.way
+    if principal.is_master and not principal.may_write_as_master:
+        raise OperationForbidden("read-only masterKey isn't allowed to begin a session.")
+    lock(before.user_id)
+    account = _account(before.user_id)
+    # A password that was changed in the meantime has ended all sessions, so this one as well.
+    if way.checks_password_age and account.password_changed_at != before.password_changed_at:
+        raise ObjectNotFound(WRONG)
+    if way.checks_closed and account.is_closed and not principal.is_master:
+        raise ObjectNotFound(WRONG)
+    return Admission(account.user_id, way.action, provider, principal.installation_id)
+
+
+def _occasion(event: Event, principal: Principal, user_id: str) -> Occasion:
+    # A caller who signs in acts for this user, not for the user of a session that came along.
+    caller = principal if principal.is_master else Principal(principal.authority, user_id=user_id)
+    return Occasion(event, "_User", caller, object=account_of(user_id))
