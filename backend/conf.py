@@ -58,6 +58,10 @@ DEFAULTS: dict[str, Any] = {
     # As backend.limit_rules reads it
     "RATE_LIMITS": "defaults",
     "ENFORCE_PRIVATE_USERS": True,
+    # Fields of _User that only the master key writes, besides those of the service
+    "MASTER_ONLY_USER_FIELDS": (),
+    # By class and group of callers, as in class permissions, which may say otherwise
+    "PROTECTED_FIELDS": {"_User": {"*": ("email",)}},
     # Sessions, in seconds
     "SESSION_LENGTH": 31_536_000,
     "EXPIRE_INACTIVE_SESSIONS": True,
@@ -220,6 +224,8 @@ class ServiceSettings:
     AUTH_ADAPTERS: Mapping[str, Any]
     RATE_LIMITS: Any
     ENFORCE_PRIVATE_USERS: bool
+    MASTER_ONLY_USER_FIELDS: tuple[str, ...]
+    PROTECTED_FIELDS: Mapping[str, Mapping[str, Sequence[str]]]
     SESSION_LENGTH: int
     EXPIRE_INACTIVE_SESSIONS: bool
     EXTEND_SESSION_ON_USE: bool

@@ -22,7 +22,10 @@ _MAIL = ["/requestPasswordReset", "/verificationEmailRequest"]
 _PASSKEYS = ["/functions/registerInit", "/functions/passkeyLoginInit"]
 GUESSES: tuple[dict[str, Any], ...] = (
     {"path": _LOG_IN, "per": "ip", "count": 20, "window": 60},
-    {"path": _LOG_IN, "per": "account", "count": 10, "window": 60},
+    # A stranger's guesses lock the stranger's address out of the account, not its owner's. The
+    # account as a whole has more room, which only guesses from many addresses use up.
+    {"path": _LOG_IN, "per": ["ip", "account"], "count": 10, "window": 60},
+    {"path": _LOG_IN, "per": "account", "count": 100, "window": 60},
     {"path": "/users", "methods": ["POST"], "per": "ip", "count": 20, "window": 3600},
     {"path": "/challenge", "per": "ip", "count": 30, "window": 60},
     {"path": _PASSKEYS, "per": "ip", "count": 30, "window": 60},

@@ -29,6 +29,7 @@ from backend import (
     realtime_settings,
     request_settings,
     signer_settings,
+    user_settings,
     wallet_settings,
     webhook_settings,
 )
@@ -125,6 +126,7 @@ _service |= {
 _service |= file_settings.service_values(PUBLIC_URL)
 _service |= mail_settings.service_values(PUBLIC_URL)
 _service |= request_settings.service_values()
+_service |= user_settings.service_values()
 for _name in (
     "MAX_BODY_SIZE",
     "MAX_CLIENT_BODY_SIZE",

@@ -16,6 +16,7 @@ class FunctionsConfig(AppConfig):
 
     def ready(self) -> None:
         import_module("functions.jobs.classes").offer_classes()
+        import_module("functions.checks")
         import_module("functions.hooks.known")
         import_module("functions.library")
         # A ``functions.py`` in any installed app, and the modules that the deployment names.

@@ -9,6 +9,7 @@ class ObjectsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
+        from objects import default_protection
         from objects.changes import capture
         from objects.core.values import set_file_address
         from objects.database import guard_connection
@@ -19,6 +20,7 @@ class ObjectsConfig(AppConfig):
         from objects.users.models import SecondFactor
 
         connection_created.connect(guard_connection)
+        default_protection.install()
         offer_classes()
         encrypted_column(SecondFactor, "secret", second_factor.PURPOSE)
         set_file_address(address_in_value)

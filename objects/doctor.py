@@ -8,11 +8,13 @@ from django.template.defaultfilters import filesizeformat
 
 from backend.conf import service_settings
 from backend.doctor.registry import DATABASE, Finding, check, fail, ok, warn
+from backend.principal import CLIENT
 from objects import classes, indexes, maintenance, registry
 from objects.changes import capture
 from objects.core.schema import MAX_FIELDS
 from objects.database import fetch
 from objects.files import quotas, storage
+from objects.policy import hidden_fields
 from objects.reencryption import unreadable
 from objects.users.passkeys import relying_party
 from objects.users.passkeys.models import Passkey
@@ -79,6 +81,21 @@ def open_classes() -> Iterator[Finding]:
         "manage.py close_class NAME..., or --all, lets logged-in users alone write them. "
         "CLASS_PERMISSIONS_DEFAULT=authenticated does so for new classes.",
     )
+
+
+@check("addresses of users", needs=_NEEDS)
+def addresses_of_users() -> Iterator[Finding]:
+    """Whether strangers are shown the e-mail addresses of users whom they may read."""
+    table = registry.find("_User")
+    assert table is not None, "the class is offered by this application"
+    if "email" in hidden_fields(CLIENT, table):
+        yield ok("hidden from others")
+    else:
+        yield warn(
+            "Everybody who may read a user is shown the user's e-mail address.",
+            'Name email in protectedFields of _User for the group "*", by PUT /schemas/_User, the '
+            "admin or PROTECTED_FIELDS.",
+        )
 
 
 @check("captured changes", needs=_NEEDS, seconds=10)

@@ -44,6 +44,9 @@ class Change:
 class Rules:
     """The rules of one class. Each method may raise a ``ServiceError``."""
 
+    def checking(self, change: Change) -> None:
+        """Before everything else, triggers included: ``fields`` is what the caller has sent."""
+
     def preparing(self, change: Change) -> None:
         """Before the write's transaction: what takes long, or waits for others.
 

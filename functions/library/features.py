@@ -6,6 +6,7 @@ from backend.errors import ScriptFailed
 from functions import FunctionRequest, flags
 from functions.features import features_for, has_access
 from functions.registry import function
+from objects.users.master_fields import BETA_TESTER
 
 
 @function("getFeatures")
@@ -27,12 +28,12 @@ def check_feature_access(request: FunctionRequest, feature: str, userId: str) ->
     """Whether a user has a feature: ``{"hasAccess": bool}``.
 
     Nobody has one that is off or that isn't known. Those that are on have beta testers
-    (``betaTester`` is true on the user) and the users whom the flag's rollout reaches. An unknown
-    user is error 101.
+    (``betaTester`` is true on the user; only the master key sets it) and the users whom the flag's
+    rollout reaches. An unknown user is error 101.
     """
     flag = flags.find(feature)
     if flag is None or not flag.on:
         return {"hasAccess": False}
-    user = request.objects.as_master("_User").keys("betaTester").get(userId)
-    tests = user.get("betaTester") is True
+    user = request.objects.as_master("_User").keys(BETA_TESTER).get(userId)
+    tests = user.get(BETA_TESTER) is True
     return {"hasAccess": has_access(flag, userId, is_beta_tester=tests)}

@@ -17,7 +17,7 @@ from functions.parameters import Meta
 from functions.registry import function
 from objects import maintenance, service
 from objects.core.values import Json
-from objects.users import directory, gate, signing_in
+from objects.users import directory, session_gate, signing_in
 from objects.users.passkeys import PROVIDER, ceremonies, challenges, keys
 from objects.users.passkeys.ceremonies import Credential, Unverified
 from objects.users.passkeys.challenges import Challenge
@@ -90,7 +90,7 @@ def _logged_in(
     known = _passkey(asked, credential)
     proven = ceremonies.verify_assertion(credential, asked.challenge, known.public_key)
     with transaction.atomic():
-        gate.lock(known.user_id)
+        session_gate.lock(known.user_id)
         if not keys.note_use(known, proven):
             raise Unverified("its counter has not gone on, or it was removed")
         user = signing_in.log_in_with_passkey(

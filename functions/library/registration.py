@@ -26,7 +26,7 @@ from objects.core.names import new_object_id
 from objects.core.values import Json
 from objects.records import wire_object
 from objects.transactions import all_or_nothing
-from objects.users import directory, gate
+from objects.users import directory, session_gate
 from objects.users.adapters import ProviderIdentity
 from objects.users.names import check_username, name_key
 from objects.users.passkeys import PROVIDER, ceremonies, challenges, keys
@@ -142,7 +142,7 @@ def _add(
     user_id = str(asked.user_id)
     lock_for_change(user_id)
     # A session alone, which may be stolen, doesn't get past the second factor by a new key.
-    gate.check_second_factor(user_id, mfa_token)
+    session_gate.check_second_factor(user_id, mfa_token)
     if not keys.ids_of(user_id):
         identity: Any = {PROVIDER: ProviderIdentity(user_id)}
         service.update(MASTER, "_User", user_id, {"authData": identity})

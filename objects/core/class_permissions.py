@@ -144,17 +144,27 @@ class ClassPermissions:
 PUBLIC: Final = ClassPermissions()
 
 
-_OF_USERS: Final = ClassPermissions(protected_fields={EVERYBODY: frozenset({"email"})})
 # Whoever makes a role can put themselves into it, and the functions, permissions and access lists
 # that trust its name may be there before the role is.
 _OF_ROLES: Final = ClassPermissions(rules={**_ALL_PUBLIC, "create": NOBODY, "addField": NOBODY})
 
+Protection: TypeAlias = Mapping[str, frozenset[str]]
+"""Groups of callers, and the fields that are hidden from each."""
+
+_default_protection: dict[str, Protection] = {"_User": {EVERYBODY: frozenset({"email"})}}
+
+
+def set_default_protection(by_class: Mapping[str, Protection]) -> None:
+    """Set the protected fields of classes whose permissions don't name the group."""
+    _default_protection.clear()
+    _default_protection.update(by_class)
+
 
 def default_permissions(class_name: str) -> ClassPermissions:
     """The permissions of a class for which nobody has set any."""
-    if class_name == "_User":
-        return _OF_USERS
-    return _OF_ROLES if class_name == "_Role" else PUBLIC
+    permissions = _OF_ROLES if class_name == "_Role" else PUBLIC
+    protected = _default_protection.get(class_name)
+    return permissions if protected is None else replace(permissions, protected_fields=protected)
 
 
 _TO_USERS: Final = Rule(requires_authentication=True)
@@ -205,7 +215,7 @@ def parse_permissions(
                 " - must be an object"
             )
         if key == "protectedFields":
-            protected = _protected(value, all_fields)
+            protected = _protected(value, all_fields, kept)
             permissions = replace(permissions, protected_fields={**kept, **protected})
         elif key == "ACL":
             permissions = replace(permissions, default_acl=_default_acl(value))
@@ -253,7 +263,9 @@ def _pointer_fields(json: Json, place: str, user_fields: Collection[str]) -> tup
     return tuple(dict.fromkeys(names))
 
 
-def _protected(json: Mapping[str, Json], all_fields: Collection[str]) -> dict[str, frozenset[str]]:
+def _protected(
+    json: Mapping[str, Json], all_fields: Collection[str], default: Protection
+) -> dict[str, frozenset[str]]:
     protected: dict[str, frozenset[str]] = {}
     for group, names in json.items():
         if group.startswith(USER_FIELD_PREFIX):
@@ -271,7 +283,8 @@ def _protected(json: Mapping[str, Json], all_fields: Collection[str]) -> dict[st
         for name in names:
             if name in ("objectId", "createdAt", "updatedAt", "ACL"):
                 raise InvalidJSON(f"Default field '{name}' can not be protected")
-            if not isinstance(name, str) or name not in all_fields:
+            # The default may name fields that the class doesn't have yet.
+            if not isinstance(name, str) or name not in {*all_fields, *default.get(group, ())}:
                 raise InvalidJSON(
                     f"Field '{shown(name)}' in protectedFields:{group} does not exist"
                 )

@@ -66,6 +66,7 @@ def create(
     rules = rules_of(class_name) or _PLAIN
     change = Change(principal, object_id, fields, creating=True)
     with_current_classes(lambda: storing.check_may_create(principal, class_name))
+    rules.checking(change)
     is_prepared = _prepare_early(rules, change, class_name)
 
     def created() -> Created:
@@ -106,6 +107,7 @@ def update(
         writable(principal, table, "update", object_id)
 
     with_current_classes(check_rights)
+    rules.checking(change)
     is_prepared = _prepare_early(rules, change, class_name)
 
     def updated() -> Updated:

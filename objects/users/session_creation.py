@@ -1,4 +1,4 @@
-"""Creating sessions, for callers whom the gate has admitted. Only ``gate`` imports this module."""
+"""Creating sessions for callers whom ``session_gate`` has admitted: only that imports this."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from objects.users.sessions import created_with, expiry, new_token, token_hash
 
 
 @dataclass(frozen=True, slots=True)
-class Admission:
-    """The proof that a caller has passed the gate. Only ``gate`` makes it."""
+class SessionPermit:
+    """The proof that a caller has passed the gate. Only ``session_gate`` makes it."""
 
     user_id: str
     action: str
@@ -22,12 +22,12 @@ class Admission:
     installation_id: str | None
 
 
-def create(admission: Admission) -> str:
+def create(permit: SessionPermit) -> str:
     """Create the session; return its token, which is shown to the user once.
 
     On an installation the session replaces the user's previous one.
     """
-    user_id, installation_id = admission.user_id, admission.installation_id
+    user_id, installation_id = permit.user_id, permit.installation_id
     if installation_id is not None:
         fetch(
             'DELETE FROM objects_session WHERE "user" = %s AND installation_id = %s',
@@ -47,7 +47,7 @@ def create(admission: Admission) -> str:
             user_id,
             installation_id,
             wire_time(expiry()),
-            msgspec.json.encode(created_with(admission.action, admission.provider)).decode(),
+            msgspec.json.encode(created_with(permit.action, permit.provider)).decode(),
             token_hash(token),
         ),
         prepare=True,
@@ -55,13 +55,13 @@ def create(admission: Admission) -> str:
     return token
 
 
-def give_token(session_id: str, admission: Admission) -> str:
+def give_token(session_id: str, permit: SessionPermit) -> str:
     """Give a session that was stored as an object its token, if it is the admitted user's."""
     token = new_token()
     fetch(
         "UPDATE objects_session SET token_hash = decode(%s, 'hex')"
         ' WHERE object_id = %s AND "user" = %s',
-        (token_hash(token), session_id, admission.user_id),
+        (token_hash(token), session_id, permit.user_id),
         prepare=True,
     )
     return token

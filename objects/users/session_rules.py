@@ -9,7 +9,7 @@ from objects.core.names import shown
 from objects.core.values import date, pointer, wire_time
 from objects.policy import fields_hidden_somewhere
 from objects.rules import Change, Rules
-from objects.users import gate, sessions
+from objects.users import session_gate, sessions
 
 _FIXED = ("user", "installationId", "sessionToken", "expiresAt", "createdWith", "ACL")
 
@@ -34,7 +34,7 @@ class SessionRules(Rules):
         if not isinstance(owner, dict) or owner.get("className") != "_User":
             raise InvalidSessionToken("Session token required.")
         user_id = str(owner.get("objectId"))
-        change.kept["admission"] = gate.admit_to_create(principal, user_id)
+        change.kept["permit"] = session_gate.admit_to_create(principal, user_id)
         fields.setdefault("expiresAt", date(wire_time(sessions.expiry())))
         fields["createdWith"] = sessions.created_with("create", None)
         fields.setdefault("ACL", {user_id: {"read": True, "write": True}})
@@ -47,5 +47,5 @@ class SessionRules(Rules):
         change.shown.update({name: fields[name] for name in told})
 
     def created(self, change: Change) -> None:
-        token = gate.token_for(change.object_id, change.kept["admission"])
+        token = session_gate.token_for(change.object_id, change.kept["permit"])
         change.shown["sessionToken"] = token

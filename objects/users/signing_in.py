@@ -1,6 +1,6 @@
 """Signing in: by name and password, by another service, by the master key for a user.
 
-All ways pass the gate (``gate``) and end in the user's object as its owner sees it, with a new
+All ways pass ``session_gate`` and end in the user's object as its owner sees it, with a new
 session's token. Errors tell nothing about whether there is such a user (reference 1.2, 8.2).
 """
 
@@ -28,7 +28,7 @@ from objects.core.values import Json
 from objects.database import fetch
 from objects.records import wire_object
 from objects.triggers import Occasion
-from objects.users import adapters, gate, identities, passwords, sessions
+from objects.users import adapters, identities, passwords, session_gate, sessions
 from objects.users.names import check_account_name, name_key
 from objects.users.own_account import account_of
 from objects.users.second_factor import MFA
@@ -37,19 +37,19 @@ from objects.users.user_rules import verified
 Wire = dict[str, Json]
 
 
-_BY_NAME = f"""{gate.ACCOUNT}
+_BY_NAME = f"""{session_gate.ACCOUNT}
 WHERE (%s::text IS NULL OR u.username_key = %s) AND (%s::text IS NULL OR u.email_key = %s)
 """
 
 
-def _find(username: str | None, email: str | None) -> gate.Account | None:
+def _find(username: str | None, email: str | None) -> session_gate.Account | None:
     name, address = (
         None if one is None else name_key(check_account_name(one)) for one in (username, email)
     )
-    return gate.account_in(fetch(_BY_NAME, (name, name, address, address), prepare=False))
+    return session_gate.account_in(fetch(_BY_NAME, (name, name, address, address), prepare=False))
 
 
-def _check_password(given: Mapping[str, Any]) -> gate.Account:
+def _check_password(given: Mapping[str, Any]) -> session_gate.Account:
     """The user that ``username`` or ``email`` and ``password`` are right for.
 
     Raises ``UsernameMissing``, ``PasswordMissing``, ``ObjectNotFound`` (wrong, or locked).
@@ -60,13 +60,13 @@ def _check_password(given: Mapping[str, Any]) -> gate.Account:
     if not password:
         raise PasswordMissing("password is required.")
     if not all(one is None or isinstance(one, str) for one in (username, email, password)):
-        raise ObjectNotFound(gate.WRONG)
+        raise ObjectNotFound(session_gate.WRONG)
     account = _find(username or None, email or None)
     if account is not None:
         passwords.claim_guess(account.user_id)
     user_id, encoded = (account.user_id, account.encoded) if account else (None, None)
     if not passwords.is_right(user_id, str(password), encoded) or account is None:
-        raise ObjectNotFound(gate.WRONG)
+        raise ObjectNotFound(session_gate.WRONG)
     return account
 
 
@@ -86,15 +86,15 @@ def verify_password(principal: Principal, given: Mapping[str, Any]) -> Wire:
     return account_of(_proven(principal, given).account.user_id)
 
 
-def _proven(principal: Principal, given: Mapping[str, Any]) -> gate.Examined:
+def _proven(principal: Principal, given: Mapping[str, Any]) -> session_gate.Examined:
     account = _check_password(given)
     data = given.get("authData")
     if data is not None and not isinstance(data, dict):
         raise InvalidJSON("authData: expected an object of providers")
-    examined = gate.examine(
+    examined = session_gate.examine(
         principal,
         account.user_id,
-        gate.PASSWORD,
+        session_gate.PASSWORD,
         account=account,
         second_factor_token=_second_factor_token(data),
         ignores_address=(
@@ -112,8 +112,8 @@ def _second_factor_token(auth_data: Mapping[str, Any] | None) -> str | None:
     return token if isinstance(token, str) else None
 
 
-def _entered(examined: gate.Examined, provider: str) -> Wire:
-    token = gate.enter(examined, provider)
+def _entered(examined: session_gate.Examined, provider: str) -> Wire:
+    token = session_gate.enter(examined, provider)
     return {**account_of(examined.account.user_id), "sessionToken": token}
 
 
@@ -140,8 +140,8 @@ def sign_in_with_providers(principal: Principal, body: dict[str, Any]) -> Wire |
     if len(owners) > 1:
         raise AccountAlreadyLinked("this auth is already used")
     user_id = str(owners.pop())
-    examined = gate.examine(
-        principal, user_id, gate.PROVIDER, second_factor_token=_second_factor_token(data)
+    examined = session_gate.examine(
+        principal, user_id, session_gate.PROVIDER, second_factor_token=_second_factor_token(data)
     )
     return _entered(examined, next(iter(proven)))
 
@@ -157,10 +157,12 @@ def log_in_with_passkey(
     """Sign in a user who is proven by a passkey.
 
     ``is_strong``: the authenticator has verified the user, so no second factor is needed. Call it
-    in a transaction, after ``gate.lock``.
+    in a transaction, after ``session_gate.lock``.
     """
-    way = gate.VERIFIED_PASSKEY if is_strong else gate.PASSKEY
-    examined = gate.examine(principal, user_id, way, second_factor_token=second_factor_token)
+    way = session_gate.VERIFIED_PASSKEY if is_strong else session_gate.PASSKEY
+    examined = session_gate.examine(
+        principal, user_id, way, second_factor_token=second_factor_token
+    )
     return _entered(examined, provider)
 
 
@@ -174,7 +176,7 @@ def log_in_as(principal: Principal, user_id: object) -> Wire:
         raise InvalidValue("userId must not be empty, null, or undefined")
     if not is_object_id(user_id):
         raise ObjectNotFound("user not found")
-    return _entered(gate.examine(principal, user_id, gate.MASTER_KEY), "masterkey")
+    return _entered(session_gate.examine(principal, user_id, session_gate.MASTER_KEY), "masterkey")
 
 
 def log_out(principal: Principal) -> None:

@@ -15,7 +15,6 @@ from backend.errors import (
     EmailTaken,
     InvalidJSON,
     InvalidKeyName,
-    OperationForbidden,
     ServiceError,
     UsernameTaken,
 )
@@ -24,12 +23,13 @@ from objects.database import fetch
 from objects.rules import Change, Rules
 from objects.users import (
     adapters,
-    gate,
     identities,
     mail,
+    master_fields,
     passkeys,
     passwords,
     second_factor,
+    session_gate,
     sessions,
 )
 from objects.users.names import check_email, check_username, name_key
@@ -40,12 +40,13 @@ from objects.users.second_factor import MFA
 class UserRules(Rules):
     """See the module."""
 
+    def checking(self, change: Change) -> None:
+        # Before triggers: what server code sets for a client is the deployment's own decision.
+        if not change.principal.may_write_as_master:
+            master_fields.check(change.fields)
+
     def preparing(self, change: Change) -> None:
         fields = change.fields
-        if "emailVerified" in fields and not change.principal.may_write_as_master:
-            raise OperationForbidden(
-                "Clients aren't allowed to manually update email verification."
-            )
         _take_identities(change)
         _take_username(change)
         _take_email(change)
@@ -83,7 +84,7 @@ class UserRules(Rules):
         _set_up_second_factor(change)
         mail.email_given(change.object_id, change.fields.get("email"), new=True)
         provider = next(iter(change.kept["identities"]), None)
-        token = gate.enter_new(change.principal, change.object_id, provider)
+        token = session_gate.enter_new(change.principal, change.object_id, provider)
         if token is not None:
             change.shown["sessionToken"] = token
 
@@ -124,7 +125,7 @@ class UserRules(Rules):
             mail.email_given(change.object_id, change.fields.get("email"), new=False)
         if "encoded" in change.kept:
             self._change_password(change)
-        if "ACL" in change.fields and gate.is_closed(change.object_id):
+        if "ACL" in change.fields and session_gate.is_closed(change.object_id):
             sessions.end_all_of(change.object_id)
 
     def _change_password(self, change: Change) -> None:
@@ -134,8 +135,10 @@ class UserRules(Rules):
             return
         sessions.end_all_of(change.object_id)
         if change.principal.user_id == change.object_id:
-            examined = gate.examine(change.principal, change.object_id, gate.NEW_PASSWORD)
-            change.shown["sessionToken"] = gate.enter(examined, "password")
+            examined = session_gate.examine(
+                change.principal, change.object_id, session_gate.NEW_PASSWORD
+            )
+            change.shown["sessionToken"] = session_gate.enter(examined, "password")
 
     # -- Removing ---------------------------------------------------------------------------------
 

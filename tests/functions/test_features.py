@@ -12,12 +12,19 @@ from django.apps import apps
 
 from functions.features import DEPLOYMENT_FLAGS, LEGACY_FEATURES, NEW_FEATURES
 from functions.models import FeatureFlag
-from tests.people import sign_up
-from tests.rest import APPLICATION, Api
+from tests.people import User, sign_up
+from tests.rest import APPLICATION, MASTER, Api
 
 
 def set_flag(name: str, **values: object) -> None:
     FeatureFlag.objects.update_or_create(name=name, defaults=values)
+
+
+def made(name: str, **fields: object) -> User:
+    """A user with fields that only the master key sets."""
+    user = sign_up(name)
+    assert Api(MASTER).put(f"/users/{user.user_id}", fields or {"betaTester": True}).status == 200
+    return user
 
 
 def access(feature: str, user_id: str) -> bool:
@@ -74,7 +81,7 @@ def test_the_deployments_flags_are_there_and_off(db):
 
 
 def test_nobody_has_what_is_off_or_unknown_and_users_are_not_looked_at(client):
-    ann = sign_up("ann", betaTester=True)
+    ann = made("ann")
     set_flag("carbonCredits", on=False)
     FeatureFlag.objects.filter(name="newMarketplace").delete()
     for feature in ("carbonCredits", "newMarketplace", "never heard of", "", "a\u0000b"):
@@ -90,8 +97,8 @@ def test_an_unknown_user_of_a_flag_that_is_on_is_an_error(application):
 
 
 def test_beta_testers_have_what_is_on_and_others_as_far_as_the_rollout_goes(client):
-    ann, bob = sign_up("ann", betaTester=True), sign_up("bob")
-    cy = sign_up("cy", betaTester=False)
+    ann, bob = made("ann"), sign_up("bob")
+    cy = made("cy", betaTester=False)
     set_flag("newMarketplace", on=True, rollout=0)
     assert [access("newMarketplace", u.user_id) for u in (ann, bob, cy)] == [True, False, False]
     set_flag("newMarketplace", on=True, rollout=100)
@@ -105,7 +112,7 @@ def test_flags_of_ones_own_work_the_same(client):
 
 
 def test_the_environment_switches_flags(client, settings):
-    ann, bob = sign_up("ann", betaTester=True), sign_up("bob")
+    ann, bob = made("ann"), sign_up("bob")
     FeatureFlag.objects.filter(name="newMarketplace").delete()
     set_flag("carbonCredits", on=True)
     settings.FEATURE_OVERRIDES = {

@@ -10,6 +10,7 @@ import pytest
 
 from backend.limit_rules import DEFAULTS, SOCKETS, SUBSCRIPTIONS, Book, read
 
+LOG_IN = {("ip", 20, 60), ("ip", "account", 10, 60), ("account", 100, 60)}
 RULE = {"path": "/functions/*", "count": 3, "window": 60, "per": "ip"}
 
 
@@ -148,9 +149,9 @@ def test_several_paths_share_a_rule():
 @pytest.mark.parametrize(
     ("path", "method", "limits"),
     [
-        ("/login", "POST", {("ip", 20, 60), ("account", 10, 60)}),
-        ("/login", "GET", {("ip", 20, 60), ("account", 10, 60)}),
-        ("/verifyPassword", "GET", {("ip", 20, 60), ("account", 10, 60)}),
+        ("/login", "POST", LOG_IN),
+        ("/login", "GET", LOG_IN),
+        ("/verifyPassword", "GET", LOG_IN),
         ("/users", "POST", {("ip", 20, 3600)}),
         ("/classes/_User", "POST", {("ip", 20, 3600)}),
         ("/requestPasswordReset", "POST", {("ip", 5, 3600), ("account", 5, 3600)}),

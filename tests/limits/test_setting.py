@@ -18,12 +18,12 @@ def read(value: str) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("value", "rules"),
     [
-        ("", "6"),
-        ("defaults", "6"),
-        ('["guesses"]', "2"),
+        ("", "7"),
+        ("defaults", "7"),
+        ('["guesses"]', "3"),
         ("off", "0"),
         ('[{"path": "/login", "per": "ip", "count": 5, "window": 60}]', "1"),
-        ('["defaults", {"path": "/*", "per": "ip", "count": 100, "window": 1}]', "7"),
+        ('["defaults", {"path": "/*", "per": "ip", "count": 100, "window": 1}]', "8"),
     ],
 )
 def test_the_environment_says_what_is_limited(value, rules):

@@ -227,6 +227,35 @@ def test_people(callers, people):
         assert "r:" not in str(messages)
 
 
+def test_addresses_of_accounts_that_everybody_may_read(callers, people):
+    master = people["master"]
+    open_to_all = {"*": {"read": True}, OWNER_ID: {"read": True, "write": True}}
+    body = {"ACL": open_to_all, "email": "o@example.org", "name": "owner"}
+    assert master.put(f"/users/{OWNER_ID}", body).status == 200
+    settled(callers, master)
+    for caller, one in callers.items():
+        one.subscribe(1, "_User")
+        for more in (
+            {"where": {"email": "o@example.org"}},
+            {"where": {"$or": [{"name": "x"}, {"email": {"$exists": True}}]}},
+            {"watch": ["email"]},
+        ):
+            answer = one.ask(2, "_User", **more)
+            if caller in MASTERS:
+                assert answer["op"] == "subscribed", (caller, more)
+            else:
+                assert (answer["op"], answer["code"]) == ("error", 119), (caller, more)
+        if caller in MASTERS:
+            one.say(op="unsubscribe", requestId=2)
+            assert one.next()["op"] == "unsubscribed"
+    assert master.put(f"/users/{OWNER_ID}", {"email": "new@example.org"}).status == 200
+    for caller, messages in told(callers, master).items():
+        (message,) = messages
+        for image, address in (("object", "new@example.org"), ("original", "o@example.org")):
+            shown = address if caller in MASTERS | {"owner"} else None
+            assert message[image].get("email") == shown, (caller, image)
+
+
 def test_the_services_own_classes_are_closed(callers):
     for class_name in ("_JobStatus", "_Hooks", "_GlobalConfig", "_Idempotency"):
         for caller, one in callers.items():

@@ -260,11 +260,34 @@ def guess(api: Api, name: str, address: str) -> Reply:
     return api.call("POST", "/login", body, REMOTE_ADDR=address)
 
 
-def test_by_default_passwords_of_an_account_are_guessed_ten_times_a_minute(client, limit):
+def test_by_default_an_address_guesses_the_password_of_an_account_ten_times_a_minute(client, limit):
     limit("defaults")
-    found = [guess(client, "ann", f"198.51.100.{n}").status for n in range(12)]
+    found = [guess(client, "ann", HERE).status for _ in range(12)]
     assert 429 not in found[:10]
     assert found[10:] == [429, 429]
+    assert guess(client, "bob", HERE).status != 429
+
+
+def test_by_default_passwords_of_an_account_are_guessed_a_hundred_times_a_minute(client, limit):
+    limit("defaults")
+    found = [guess(client, "ann", f"198.51.100.{n}").status for n in range(102)]
+    assert 429 not in found[:100]
+    assert found[100:] == [429, 429]
+
+
+def test_a_thousand_guesses_of_a_stranger_do_not_lock_the_owner_out(client, limit):
+    limit("defaults")
+    account = {"username": "ann", "password": "password of ann"}
+    client.call("POST", "/users", account, REMOTE_ADDR=HERE)
+    right = {"method": "POST", "path": "/api/login", "body": account}
+    guesses = [item("POST", "/login", {"username": "ann", "password": "a guess"})] * 100
+    for _ in range(10):
+        reply = client.call("POST", "/batch", {"requests": guesses}, REMOTE_ADDR=ELSEWHERE)
+        assert reply.status == 200
+    # From there not even the right one.
+    reply = client.call("POST", "/batch", {"requests": [right]}, REMOTE_ADDR=ELSEWHERE)
+    assert codes(reply) == [100]
+    assert client.call("POST", "/login", account, REMOTE_ADDR=HERE).status == 200
 
 
 def test_by_default_an_address_guesses_twenty_times_a_minute(client, limit):

@@ -3,7 +3,7 @@
 A *way* names the conditions that it has to meet (``Way``); docs/sign-in.md has them as a table.
 ``examine`` checks them all and may take long; ``enter`` checks again, with the user locked, what
 may have changed since, runs the triggers and creates the session. Sessions are created by
-``session_creation``, which wants an ``Admission``: import-linter lets nothing but this module
+``session_creation``, which wants an ``SessionPermit``: import-linter lets nothing but this module
 import it, and tests/security/test_ways_to_a_session.py knows every caller of this module.
 
 Rate limits are checked by the transports (``backend.limits``), before the request gets here.
@@ -31,7 +31,7 @@ from objects.database import Row, fetch
 from objects.triggers import Event, Occasion
 from objects.users import passwords, second_factor, session_creation
 from objects.users.own_account import account_of
-from objects.users.session_creation import Admission
+from objects.users.session_creation import SessionPermit
 
 WRONG: Final = "Invalid username/password."
 
@@ -225,10 +225,10 @@ def enter(examined: Examined, provider: str | None = None) -> str:
     """
     principal, user_id = examined.principal, examined.account.user_id
     with transaction.atomic():
-        admission = _admit(examined, provider)
+        permit = _admit(examined, provider)
         if examined.way.runs_triggers and triggers.has("_User", "before_login"):
             triggers.run(_occasion("before_login", principal, user_id))
-        token = session_creation.create(admission)
+        token = session_creation.create(permit)
         if examined.way.runs_triggers and triggers.has("_User", "after_login"):
             triggers.run_after_commit(_occasion("after_login", principal, user_id))
     return token
@@ -248,18 +248,18 @@ def enter_new(principal: Principal, user_id: str, provider: str | None) -> str |
     return enter(examined, provider or "password")
 
 
-def admit_to_create(principal: Principal, user_id: str) -> Admission:
+def admit_to_create(principal: Principal, user_id: str) -> SessionPermit:
     """Admit a caller who creates a ``_Session`` object of this user, inside of its transaction."""
     way = MASTER_SESSION if principal.is_master else SESSION
     return _admit(examine(principal, user_id, way), None)
 
 
-def token_for(session_id: str, admission: Admission) -> str:
+def token_for(session_id: str, permit: SessionPermit) -> str:
     """Give the admitted caller's ``_Session`` object, which is stored by now, its token."""
-    return session_creation.give_token(session_id, admission)
+    return session_creation.give_token(session_id, permit)
 
 
-def _admit(examined: Examined, provider: str | None) -> Admission:
+def _admit(examined: Examined, provider: str | None) -> SessionPermit:
     principal, before, way = examined.principal, examined.account, examined.way
     if principal.is_master and not principal.may_write_as_master:
         raise OperationForbidden("read-only masterKey isn't allowed to begin a session.")
@@ -270,7 +270,7 @@ def _admit(examined: Examined, provider: str | None) -> Admission:
         raise ObjectNotFound(WRONG)
     if way.checks_closed and account.is_closed and not principal.is_master:
         raise ObjectNotFound(WRONG)
-    return Admission(account.user_id, way.action, provider, principal.installation_id)
+    return SessionPermit(account.user_id, way.action, provider, principal.installation_id)
 
 
 def _occasion(event: Event, principal: Principal, user_id: str) -> Occasion:

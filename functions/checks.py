@@ -1,0 +1,38 @@
+"""What ``manage.py check --deploy`` says about functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.core.checks import CheckMessage, Tags, Warning, register
+
+from functions.registry import registry
+from objects.users.master_fields import is_master_only
+
+
+@register(Tags.security, deploy=True)
+def user_keys(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """Warn about rights that hang on fields which users write themselves."""
+    return [
+        Warning(
+            f"{who} admits users by the values of _User.{name}, which users set themselves.",
+            hint=f"Add {name} to MASTER_ONLY_USER_FIELDS, or use a role.",
+            id="functions.W001",
+        )
+        for who, name in _self_service()
+    ]
+
+
+def _self_service() -> Iterator[tuple[str, str]]:
+    handlers = [
+        *((f"The function {one.name}", one.requirements) for one in registry.functions.values()),
+        *(
+            (f"The trigger {one.event} of {one.class_name}", one.requirements)
+            for one in registry.triggers.values()
+        ),
+    ]
+    for who, requirements in handlers:
+        for name, allowed in requirements.user_keys.items():
+            if allowed is not None and not is_master_only(name):
+                yield who, name

@@ -1,0 +1,33 @@
+"""The setting ``PROTECTED_FIELDS``, as class permissions know it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.signals import setting_changed
+
+from backend.conf import service_settings
+from objects import registry
+from objects.core.class_permissions import set_default_protection
+
+
+def install() -> None:
+    """Apply the setting, now and after ``override_settings``. Call it in ``AppConfig.ready``."""
+    _apply()
+    setting_changed.connect(_on_change)
+
+
+def _apply() -> None:
+    set_default_protection(
+        {
+            class_name: {group: frozenset(names) for group, names in groups.items()}
+            for class_name, groups in service_settings.PROTECTED_FIELDS.items()
+        }
+    )
+    # Classes in memory were read with the former defaults.
+    registry.forget_all()
+
+
+def _on_change(*, setting: str, **kwargs: Any) -> None:
+    if setting == "SERVICE":
+        _apply()
