@@ -3,7 +3,7 @@
 A *way* names the conditions that it has to meet (``Way``); docs/sign-in.md has them as a table.
 ``examine`` checks them all and may take long; ``enter`` checks again, with the user locked, what
 may have changed since, runs the triggers and creates the session. Sessions are created by
-``session_creation``, which wants an ``SessionPermit``: import-linter lets nothing but this module
+``session_creation``, which wants a ``SessionPermit``: import-linter lets nothing but this module
 import it, and tests/security/test_ways_to_a_session.py knows every caller of this module.
 
 Rate limits are checked by the transports (``backend.limits``), before the request gets here.

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from django.db import transaction
+
 from backend.errors import (
     AccountAlreadyLinked,
     InvalidJSON,
@@ -140,10 +142,18 @@ def sign_in_with_providers(principal: Principal, body: dict[str, Any]) -> Wire |
     if len(owners) > 1:
         raise AccountAlreadyLinked("this auth is already used")
     user_id = str(owners.pop())
-    examined = session_gate.examine(
-        principal, user_id, session_gate.PROVIDER, second_factor_token=_second_factor_token(data)
-    )
-    return _entered(examined, next(iter(proven)))
+    with transaction.atomic():
+        session_gate.lock(user_id)
+        # An identity that was removed from the account in the meantime proves nothing any more.
+        if all(identities.user_of(name, one.id) != user_id for name, one in proven.items()):
+            raise ObjectNotFound(session_gate.WRONG)
+        examined = session_gate.examine(
+            principal,
+            user_id,
+            session_gate.PROVIDER,
+            second_factor_token=_second_factor_token(data),
+        )
+        return _entered(examined, next(iter(proven)))
 
 
 def log_in_with_passkey(
