@@ -250,8 +250,12 @@ def enter_new(principal: Principal, user_id: str, provider: str | None) -> str |
 
 def admit_to_create(principal: Principal, user_id: str) -> SessionPermit:
     """Admit a caller who creates a ``_Session`` object of this user, inside of its transaction."""
-    way = MASTER_SESSION if principal.is_master else SESSION
-    return _admit(examine(principal, user_id, way), None)
+    if principal.is_master:
+        _check_may_write(principal)
+        # The user may be missing: imports may store sessions before their users.
+        way = MASTER_SESSION
+        return SessionPermit(user_id, way.action, None, principal.installation_id)
+    return _admit(examine(principal, user_id, SESSION), None)
 
 
 def token_for(session_id: str, permit: SessionPermit) -> str:
@@ -261,8 +265,7 @@ def token_for(session_id: str, permit: SessionPermit) -> str:
 
 def _admit(examined: Examined, provider: str | None) -> SessionPermit:
     principal, before, way = examined.principal, examined.account, examined.way
-    if principal.is_master and not principal.may_write_as_master:
-        raise OperationForbidden("read-only masterKey isn't allowed to begin a session.")
+    _check_may_write(principal)
     lock(before.user_id)
     account = _account(before.user_id)
     # A password that was changed in the meantime has ended all sessions, so this one as well.
@@ -271,6 +274,11 @@ def _admit(examined: Examined, provider: str | None) -> SessionPermit:
     if way.checks_closed and account.is_closed and not principal.is_master:
         raise ObjectNotFound(WRONG)
     return SessionPermit(account.user_id, way.action, provider, principal.installation_id)
+
+
+def _check_may_write(principal: Principal) -> None:
+    if principal.is_master and not principal.may_write_as_master:
+        raise OperationForbidden("read-only masterKey isn't allowed to begin a session.")
 
 
 def _occasion(event: Event, principal: Principal, user_id: str) -> Occasion:
