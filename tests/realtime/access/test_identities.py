@@ -18,9 +18,10 @@ from objects.changes import Change
 from objects.database import fetch
 from objects.records import Record
 from objects.users import roles, sessions
+from objects.users.models import Session
 from realtime.livequery import identities as clock
 from realtime.livequery.identities import Followed, Identities, Identity
-from tests.people import User, make_role, sign_up
+from tests.people import User, log_in, make_role, sign_up
 from tests.rest import Api
 from tests.statements import traffic
 from tests.threads import at_once
@@ -128,7 +129,7 @@ def test_it_ends_with_its_session_and_others_go_on(identities, ann):
 
 def test_it_ends_when_its_session_is_given_to_somebody_else(identities, ann):
     identity = identities.prove(ann.token)
-    sessions.set_token(identity.session_id, sessions.new_token())
+    Session.objects.update(token_hash=bytes.fromhex(sessions.token_hash(sessions.new_token())))
     assert follow(identities, identity).ended == [identity]
 
 
@@ -243,7 +244,7 @@ def test_a_proof_and_the_end_of_its_session_at_the_same_moment_leave_nobody_sign
     """Who reads of the end after the proof has begun ends what it has found, or stops it."""
     ann = sign_up("ann")
     for _ in range(20):
-        token = sessions.begin(ann.user_id, action="login")
+        token = log_in(ann.name).json["sessionToken"]
         session_id = sessions.authenticate(token).session_id
 
         def prove(token: str = token) -> Identity | None:
