@@ -93,7 +93,8 @@ def from_headers(meta: Mapping[str, Any]) -> Credentials:
             value = meta.get(name)
             if value is not None:
                 setattr(found, attribute, value)
-    if found.application_id is None:
+    if not found.application_id:  # empty: the header names no application
+        found.application_id = None
         authorization = meta.get("HTTP_AUTHORIZATION")
         if authorization is not None:
             _read_basic(authorization, found)

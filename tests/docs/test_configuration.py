@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "configuration.md").read_text()
 # environment.text("NAME", …) and its siblings, wherever the service reads a setting.
 READ = re.compile(
-    r'environment\.(?:text|whole|flag|choice|words|address|required|bind)\(\s*"([A-Z_]+)"'
+    r'environment\.(?:text|whole|flag|choice|words|address|required|binds?)\(\s*"([A-Z_]+)"'
 )
 
 
