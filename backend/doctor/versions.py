@@ -64,7 +64,7 @@ LIBRARIES: Mapping[str, str] = {
     "aiohttp": "3.14.5",
     "celery": "5.7.0",
     "cryptography": "50.0.2",
-    "granian": "2.8.7",
+    "httptools": "0.9.0",
     "psycopg": "3.3.9",
     "redis": "8.1.0",
     "requests": "2.34.2",
