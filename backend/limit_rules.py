@@ -52,8 +52,8 @@ def _flood(per_address: int, per_user: int | None, **rule: Any) -> Iterator[dict
 
 
 FLOODS: tuple[dict[str, Any], ...] = (
-    *_flood(12_000, 6_000, path="/*"),
-    *_flood(6_000, 3_000, path="/*", methods=_WRITES),
+    *_flood(60_000, 6_000, path="/*"),
+    *_flood(30_000, 3_000, path="/*", methods=_WRITES),
     *_flood(600, 300, path="/files/*", methods=["POST", "DELETE"]),
     *_flood(600, None, path="/installations", methods=["POST"]),
     *_flood(3_000, None, path=SOCKETS),

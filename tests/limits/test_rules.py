@@ -175,8 +175,8 @@ def test_the_defaults_limit_what_guesses_and_sends_mail(path, method, limits):
     assert {(*rule.per, rule.count, rule.window // 1000) for rule in found} == limits
 
 
-ALL = {("ip", 12_000), ("user", 6_000)}
-WRITES = {*ALL, ("ip", 6_000), ("user", 3_000)}
+ALL = {("ip", 60_000), ("user", 6_000)}
+WRITES = {*ALL, ("ip", 30_000), ("user", 3_000)}
 
 
 @pytest.mark.parametrize(
