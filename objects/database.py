@@ -74,19 +74,20 @@ def fetch(sql: str, params: Sequence[Any], *, prepare: bool, is_limited: bool = 
         raise InvalidQuery("The request has too many values for one statement.")
     session = _session()
     encoded: list[Any] = [_encode(value) for value in params]
-    limited = statement_limits.begin(session.raw) if is_limited else None
     try:
+        if is_limited:
+            statement_limits.begin(session)
         statement = _numbered(sql, len(encoded))
         result = session.run(statement, encoded, prepare and len(sql) <= _LONGEST_KEPT)
     except psycopg.Error as error:
         _thread.connection.errors_occurred = True
-        if limited is not None and limited.refusal and isinstance(error, pg.QueryCanceled):
-            raise limited.refusal from error
+        if session.limited is not None and isinstance(error, pg.QueryCanceled):
+            session.limited.raise_refusal(error)
         _raise_service_error(error)
         raise
     finally:
-        if limited is not None:
-            statement_limits.end(limited)
+        if session.limited is not None:
+            statement_limits.end(session)
     return session.rows(result) if result.ntuples else []
 
 
@@ -95,6 +96,7 @@ class _Session:
 
     def __init__(self, raw: psycopg.Connection[Any]) -> None:
         self.raw = raw
+        self.limited: statement_limits.Limited | None = None
         self._pgconn = raw.pgconn
         self._prepared: OrderedDict[bytes, bytes] = OrderedDict()  # by last use
         self._made = 0

@@ -19,7 +19,7 @@ import threading
 from contextlib import suppress
 from functools import lru_cache
 from time import monotonic, sleep
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from backend.conf import service_settings
 from backend.current import Budget, current
@@ -32,31 +32,69 @@ _IDLE_TICKS: Final = 20
 _PATIENCE: Final = 2.0  # seconds, for the server to accept a cancellation
 
 
-class Limited:
-    """A statement under way. ``refusal`` is set when the statement was cancelled for a limit."""
+class Session(Protocol):
+    """A connection, and its limited statement under way."""
 
-    __slots__ = ("_raw", "budget", "deadline", "entry", "in_use", "is_over", "refusal", "started")
+    raw: Any
+    limited: Limited | None
+
+
+class Limited:
+    """A statement under way."""
+
+    __slots__ = (
+        "_is_over",
+        "_refusal",
+        "_session",
+        "budget",
+        "deadline",
+        "entry",
+        "in_use",
+        "started",
+    )
 
     def __init__(
-        self, raw: Any, started: float, deadline: float, budget: Budget | None, entry: Entry | None
+        self, session: Session, started: float, deadline: float, budget: Budget | None
     ) -> None:
-        self._raw = raw
+        self._session = session
         self.started = started
         self.deadline = deadline
         self.budget = budget
-        self.entry = entry
-        self.refusal: ServiceError | None = None
-        self.is_over = False
+        self.entry: Entry | None = None
+        self._refusal: ServiceError | None = None
+        self._is_over = False
         # Held while the statement is cancelled, so that a later one of the connection is not.
         self.in_use = threading.Lock()
 
     def cancel(self, refusal: ServiceError) -> None:
         """Have PostgreSQL stop the statement, unless it has ended."""
         with self.in_use:
-            if not self.is_over:
-                self.refusal = self.refusal or refusal
+            if not self._is_over:
+                self._refusal = self._refusal or refusal
                 with suppress(Exception):
-                    self._raw.cancel_safe(timeout=_PATIENCE)
+                    self._session.raw.cancel_safe(timeout=_PATIENCE)
+
+    def raise_refusal(self, error: Exception) -> None:
+        """Raise the limit's own error if the statement was cancelled for one."""
+        if self._refusal is not None:
+            raise self._refusal from error
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether its connection has gone on without ``end``, as after ``TimeIsUp`` at the worst
+        moment."""
+        return self._session.limited is not self
+
+    def finish(self) -> None:
+        """Account for the statement, and never cancel it from now on."""
+        with self.in_use:
+            if self._is_over:
+                return
+            self._is_over = True
+        if self.budget is not None:
+            self.budget.spent += monotonic() - self.started
+        if self.entry is not None:
+            slow_statements().leave(self.entry)
 
 
 def _too_long() -> Timeout:
@@ -103,6 +141,10 @@ class _Watch:
 
     def _enforce(self) -> None:
         statements = self.running.copy()
+        for statement in statements:
+            if statement.is_abandoned:
+                self.running.discard(statement)
+                statement.finish()
         now = monotonic()
         for statement in statements:
             if now >= statement.deadline:
@@ -127,35 +169,30 @@ def _forget() -> None:
 os.register_at_fork(after_in_child=_forget)
 
 
-def begin(raw: Any) -> Limited | None:
-    """Register a statement that is about to run on a connection; None if nothing limits it.
+def begin(session: Session) -> None:
+    """Register a statement that is about to run on a connection; call ``end`` whatever happens.
 
     Raises ``Timeout`` if the request has used up its time, and ``TooManySlowRequests``.
     """
     seconds = service_settings.CLIENT_STATEMENT_TIMEOUT / 1000
     budget = current().budget
     if not seconds and budget is None:
-        return None
+        return
     now = monotonic()
     deadline = now + seconds if seconds else float("inf")
-    entry = None
+    if budget is not None and seconds:
+        deadline = min(deadline, now + REQUEST_FACTOR * seconds - budget.spent)
+        if deadline <= now:
+            raise _too_long()
+    statement = session.limited = Limited(session, now, deadline, budget)
     if budget is not None:
-        if seconds:
-            deadline = min(deadline, now + REQUEST_FACTOR * seconds - budget.spent)
-            if deadline <= now:
-                raise _too_long()
-        entry = slow_statements().enter(budget.address, budget.spent)
-    statement = Limited(raw, now, deadline, budget, entry)
+        statement.entry = slow_statements().enter(budget.address, budget.spent)
     _watch.add(statement)
-    return statement
 
 
-def end(statement: Limited) -> None:
-    """Remove a statement that has ended, however it did."""
-    _watch.running.discard(statement)
-    with statement.in_use:
-        statement.is_over = True
-    if statement.budget is not None:
-        statement.budget.spent += monotonic() - statement.started
-    if statement.entry is not None:
-        slow_statements().leave(statement.entry)
+def end(session: Session) -> None:
+    """Remove the connection's statement, however it ended."""
+    statement, session.limited = session.limited, None
+    if statement is not None:
+        _watch.running.discard(statement)
+        statement.finish()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from random import Random
 from threading import Event
 from typing import Any
@@ -51,6 +52,13 @@ def short(settings: Any) -> None:
 def own_registrations() -> Iterator[None]:
     with functions.temporarily():
         yield
+
+
+class Session:
+    """A connection on which nothing runs."""
+
+    raw: Any = None
+    limited: statement_limits.Limited | None = None
 
 
 def find(principal: Principal, where: object) -> list[Any]:
@@ -221,3 +229,21 @@ def test_a_client_hears_when_to_try_again(client, text, settings):
         assert Api(client.headers, mount="").call("GET", "/health").status == 200
     finally:
         statement_limits.slow_statements().leave(entry)
+
+
+def test_a_statement_that_was_never_ended_is_forgotten(text, settings):
+    """``TimeIsUp`` may be raised at any instruction, also where a statement is accounted for."""
+    settings.SERVICE = {**settings.SERVICE, "CLIENT_SLOW_REQUESTS": 1}
+    session = Session()
+    with as_current(Current(budget=Budget("192.0.2.5", spent=1.0))):
+        statement_limits.begin(session)
+        with pytest.raises(RateLimited):
+            find(CLIENT, {"n": 1})
+        session.limited = None
+        for _ in range(1_000):
+            with suppress(RateLimited):
+                assert len(find(CLIENT, {"n": 1})) == 1
+                break
+            fetch("SELECT pg_sleep(0.01)", (), prepare=False)
+        else:
+            raise AssertionError("The statement still counts.")
