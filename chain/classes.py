@@ -19,6 +19,7 @@ from chain.transaction_rules import TransactionRules
 from objects import registry
 from objects.core.class_permissions import ACTIONS as _ACTIONS
 from objects.core.class_permissions import ANYBODY, NOBODY, READ_ACTIONS, ClassPermissions
+from objects.core.names import USER, check_class_name
 from objects.core.schema import FieldType
 from objects.rules import set_rules
 
@@ -86,7 +87,7 @@ _EVENT = {
     "args": _OBJECT,
     "timestamp": _DATE,
 }
-_IDENTITY = {"walletAddress": _STRING, "user": FieldType("Pointer", "_User")}
+_IDENTITY = {"walletAddress": _STRING, "user": FieldType("Pointer", USER)}
 
 _COLUMNS = {
     "networkId": "network_id",
@@ -117,18 +118,19 @@ _COLUMNS = {
 
 def offer_classes() -> None:
     """Offer the chain's models as classes, with their rules."""
-    for class_name, model, fields, rules in (
+    for name, model, fields, rules in (
         ("Blockchain", Blockchain, _BLOCKCHAIN, BlockchainRules()),
         ("SmartContract", SmartContract, _CONTRACT, ContractRules()),
         ("Transaction", Transaction, _TRANSACTION, TransactionRules()),
         ("ContractEvent", ContractEvent, _EVENT, EventRules()),
         ("Identity", Identity, _IDENTITY, IdentityRules()),
     ):
+        class_name = check_class_name(name)
         registry.model_class(
             class_name,
             model,
             fields,
-            columns={name: column for name, column in _COLUMNS.items() if name in fields},
+            columns={field: column for field, column in _COLUMNS.items() if field in fields},
             permissions=_READ_BY_ALL,
             shown_by=SHOWN_EVENTS if model is ContractEvent else None,
             shown_if="canonical" if model is ContractEvent else None,

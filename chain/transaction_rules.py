@@ -25,6 +25,7 @@ from chain.core.transitions import (
     STALLED,
 )
 from objects import registry, writes
+from objects.core.names import check_class_name
 from objects.core.query import Everything
 from objects.database import fetch
 from objects.policy import Scope
@@ -165,7 +166,7 @@ def _known(change: Change) -> Wire | None:
     )
     if not rows:
         return None
-    table = registry.find(_CLASS)
+    table = registry.find(check_class_name(_CLASS))
     assert table is not None, "the class is offered by this application"
     record = writes.lock(table, rows[0][0], Everything(), Scope(change.principal))
     return None if record is None else record.object()

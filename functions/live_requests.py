@@ -6,6 +6,7 @@ from typing import Any
 
 from functions.request import FoundQuery, ObjectOfOccasion, Request
 from functions.values import encode
+from objects.core.names import check_class_name
 from objects.core.query import FindOptions
 from objects.triggers import Live, Occasion
 
@@ -35,7 +36,7 @@ class SubscribeRequest(LiveRequest):
 
     def __init__(self, occasion: Occasion) -> None:
         super().__init__(occasion)
-        self.class_name = occasion.class_name
+        self.class_name = check_class_name(occasion.class_name)
         self.query = SubscribedQuery(occasion.principal, self.class_name)
 
     @property
@@ -74,7 +75,7 @@ class LiveEventRequest(ObjectOfOccasion, LiveRequest):
 
     def __init__(self, occasion: Occasion) -> None:
         super().__init__(occasion)
-        self.class_name = occasion.class_name
+        self.class_name = check_class_name(occasion.class_name)
         self.send_event = True
 
     def write_back(self) -> None:

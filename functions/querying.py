@@ -19,6 +19,7 @@ from backend.principal import MASTER, Principal
 from functions.values import Object, Pointer, decode, decode_object, encode
 from objects import service
 from objects.core.find_options import FindLimits, parse_find_options
+from objects.core.names import ClassName, ObjectId, check_class_name, parse_object_id
 from objects.core.pipeline import parse_aggregation
 from objects.core.query import FindOptions
 from objects.core.values import Json
@@ -48,7 +49,7 @@ class Query:
     """A question about the objects of a class. Raises what ``objects.service`` raises."""
 
     principal: Principal
-    class_name: str
+    class_name: ClassName
     params: Mapping[str, Any] = field(default_factory=dict)
 
     # -- Asking ------------------------------------------------------------------------------------
@@ -130,7 +131,7 @@ class Query:
             if found is None:
                 raise ObjectNotFound
             return found
-        one = service.get(self.principal, self.class_name, object_id, self.options())
+        one = service.get(self.principal, self.class_name, _id(object_id), self.options())
         return decode_object(self.class_name, wire_object(one))
 
     def count(self) -> int:
@@ -218,11 +219,11 @@ class Door:
 
     def __call__(self, class_name: str) -> Query:
         """The objects of a class, as far as the caller may do things to them."""
-        return Query(self._principal, class_name)
+        return Query(self._principal, check_class_name(class_name))
 
     def as_master(self, class_name: str) -> Query:
         """All of them: access lists and permissions don't count."""
-        return Query(MASTER, class_name)
+        return Query(MASTER, check_class_name(class_name))
 
 
 def _constraint(name: str, value: Any) -> dict[str, Json]:
@@ -255,8 +256,8 @@ def _limits() -> FindLimits:
     )
 
 
-def _id(target: str | Object | Pointer) -> str:
-    return target if isinstance(target, str) else target.id
+def _id(target: str | Object | Pointer) -> ObjectId:
+    return parse_object_id(target if isinstance(target, str) else target.id)
 
 
 def _pointer(target: Object | Pointer) -> Pointer:

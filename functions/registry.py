@@ -19,7 +19,7 @@ from backend.principal import Principal
 from functions.jobs.timing import check_schedule
 from functions.parameters import Parameters, of_signature
 from functions.requirements import RateLimit, Requirements, requirements
-from objects.core.names import shown
+from objects.core.names import Subject, check_class_name, shown
 from objects.triggers import Event, check_event
 
 _Body = TypeVar("_Body", bound=Callable[..., Any])
@@ -52,7 +52,7 @@ class Trigger:
     """A registered trigger. ``background`` ones run in a worker."""
 
     event: Event
-    class_name: str
+    class_name: Subject
     body: Callable[..., Any]
     requirements: Requirements
     background: bool = False
@@ -255,12 +255,13 @@ def trigger(
     """Run this at an event of a class; ``triggers`` has a decorator for each event."""
     if "rate_limit" in asked:
         raise TypeError("a trigger has no rate limit; what it belongs to may have one")
-    check_event(event, class_name)
+    subject = class_name if class_name.startswith(("@", "*")) else check_class_name(class_name)
+    check_event(event, Subject(subject))
 
     def register(body: _Body) -> _Body:
         _check_plain(body)
         registry.add_trigger(
-            Trigger(event, class_name, body, requirements(**asked), background, time_limit)
+            Trigger(event, Subject(subject), body, requirements(**asked), background, time_limit)
         )
         return body
 

@@ -17,6 +17,7 @@ from functions.querying import Door, Query
 from functions.registry import registry
 from functions.values import Object, decode_object, encode
 from objects import service
+from objects.core.names import USER, ObjectId, check_class_name
 from objects.core.query import FindOptions, all_of
 from objects.core.query_parser import parse_where
 from objects.records import wire_object
@@ -54,7 +55,7 @@ class Request:
         if self.principal.user_id is None:
             return None
         return decode_object(
-            "_User", wire_object(service.get(MASTER, "_User", self.principal.user_id))
+            USER, wire_object(service.get(MASTER, USER, ObjectId(self.principal.user_id)))
         )
 
     @property
@@ -175,7 +176,7 @@ class FindRequest(Request):
     def __init__(self, occasion: Occasion) -> None:
         super().__init__(f"{occasion.event} {occasion.class_name}", occasion.principal)
         self.event: Event = occasion.event
-        self.class_name = occasion.class_name
+        self.class_name = check_class_name(occasion.class_name)
         self.is_get = occasion.is_get
         """Whether one object is asked for by its id."""
         self.is_count = occasion.is_count

@@ -13,6 +13,7 @@ from backend.logs import get_logger
 from backend.principal import Authority, Principal
 from functions.firing import fire
 from functions.registry import Trigger, registry
+from objects.core.names import Subject
 from objects.triggers import Event, Occasion
 
 log = get_logger("functions")
@@ -65,4 +66,4 @@ def run_trigger(
     if one is None:
         log.warning("trigger not there any more", trigger=event, class_name=registered_for)
         return
-    fire(one, Occasion(event, class_name, caller, object=obj, original=original))
+    fire(one, Occasion(event, Subject(class_name), caller, object=obj, original=original))

@@ -22,7 +22,7 @@ from backend.principal import Principal
 from objects import indexes, maintenance, registry
 from objects.changes.capture import is_wanted
 from objects.core.class_permissions import Action, default_permissions
-from objects.core.names import check_class_name
+from objects.core.names import ClassName, check_class_name
 from objects.core.schema import IndexDeclaration
 from objects.core.schema_changes import SchemaChange, change_schema, new_schema
 from objects.core.values import Json
@@ -40,7 +40,7 @@ def all_schemas(principal: Principal) -> list[Wire]:
     return [table.schema.to_wire() for table in registry.all_classes()]
 
 
-def schema(principal: Principal, class_name: str) -> Wire:
+def schema(principal: Principal, class_name: ClassName) -> Wire:
     """The schema of a class. Raises ``InvalidClassName`` if there is none."""
     _check_master(principal)
     registry.forget(class_name)
@@ -48,7 +48,7 @@ def schema(principal: Principal, class_name: str) -> Wire:
 
 
 @maintenance.comes_first
-def create(principal: Principal, class_name: str, body: Json) -> Wire:
+def create(principal: Principal, class_name: ClassName, body: Json) -> Wire:
     """Make a class. Raises ``InvalidClassName`` (taken, not a name) and what the body deserves."""
     _check_master(principal, "create")
     wanted = new_schema(class_name, body, service_settings.CLASS_PERMISSIONS_DEFAULT)
@@ -61,7 +61,7 @@ def create(principal: Principal, class_name: str, body: Json) -> Wire:
 
 
 @maintenance.comes_first
-def change(principal: Principal, class_name: str, body: Json) -> Wire:
+def change(principal: Principal, class_name: ClassName, body: Json) -> Wire:
     """Change fields, permissions or indexes of a class; what isn't named stays.
 
     A removed field is removed from all objects. New indexes are built without holding up writes;
@@ -93,7 +93,7 @@ def change(principal: Principal, class_name: str, body: Json) -> Wire:
 class OpenClass:
     """A class whose objects the public may write, and how: create, update, delete."""
 
-    class_name: str
+    class_name: ClassName
     actions: tuple[Action, ...]
 
 
@@ -123,7 +123,9 @@ def public_writes(table: ClassTable) -> tuple[Action, ...]:
 
 
 @maintenance.comes_first
-def close_to_public(principal: Principal, class_name: str, *, to_users: bool) -> tuple[Action, ...]:
+def close_to_public(
+    principal: Principal, class_name: ClassName, *, to_users: bool
+) -> tuple[Action, ...]:
     """Let the public no longer write objects of a class; logged-in users still with ``to_users``.
 
     Returns what the public might do until now. Roles, users and pointer fields in the permissions
@@ -139,7 +141,7 @@ def close_to_public(principal: Principal, class_name: str, *, to_users: bool) ->
     return before.public_writes
 
 
-def _take_back(class_name: str, index: IndexDeclaration) -> None:
+def _take_back(class_name: ClassName, index: IndexDeclaration) -> None:
     # The end of a change that was allowed to begin.
     with maintenance.own_records(), transaction.atomic():
         table = registry.lock(class_name)
@@ -173,7 +175,7 @@ def _remove_fields(table: ClassTable, changed: SchemaChange) -> None:
 
 
 @maintenance.comes_first
-def delete(principal: Principal, class_name: str) -> None:
+def delete(principal: Principal, class_name: ClassName) -> None:
     """Remove an empty class. Raises ``InvalidSchemaOperation`` if it has objects.
 
     A class that isn't there is no error, as with Parse.
@@ -195,7 +197,7 @@ def delete(principal: Principal, class_name: str) -> None:
 
 
 @maintenance.comes_first
-def purge(principal: Principal, class_name: str) -> None:
+def purge(principal: Principal, class_name: ClassName) -> None:
     """Remove all objects of a class; its schema stays."""
     _check_master(principal, "delete")
     with maintenance.writing():
@@ -221,7 +223,7 @@ def _keep_writers_out(table: ClassTable) -> None:
     fetch(f"LOCK TABLE {table.storage} IN SHARE ROW EXCLUSIVE MODE", (), prepare=False)
 
 
-def _existing(table: ClassTable | None, class_name: str) -> ClassTable:
+def _existing(table: ClassTable | None, class_name: ClassName) -> ClassTable:
     if table is None:
         check_class_name(class_name)
         raise InvalidClassName(f"Class {class_name} does not exist.")

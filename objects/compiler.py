@@ -19,6 +19,7 @@ from typing import Any, Final, Protocol
 
 from objects import geo_sql, jsonpath, regex_sql, text_sql
 from objects.core import query as tree
+from objects.core.names import ClassName
 from objects.core.query import Path, Query, all_of
 from objects.core.values import Json, kind
 from objects.field_sql import SINGLE_KINDS, Reading, read
@@ -47,14 +48,14 @@ RELATIONS: Final = "objects_relation"
 class Scope(Protocol):
     """The other classes that a query may look into, as the caller may see them."""
 
-    def table(self, class_name: str) -> tuple[ClassTable, Query] | None:
+    def table(self, class_name: ClassName) -> tuple[ClassTable, Query] | None:
         """A class's table, and what its rows must fulfil besides; None if there is none."""
 
 
 class NoScope:
     """A scope without any class."""
 
-    def table(self, class_name: str) -> tuple[ClassTable, Query] | None:
+    def table(self, class_name: ClassName) -> tuple[ClassTable, Query] | None:
         return None
 
 

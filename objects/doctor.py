@@ -11,6 +11,7 @@ from backend.doctor.registry import DATABASE, Finding, check, fail, ok, warn
 from backend.principal import CLIENT
 from objects import classes, indexes, maintenance, registry
 from objects.changes import capture
+from objects.core.names import USER
 from objects.core.schema import MAX_FIELDS
 from objects.database import fetch
 from objects.files import quotas, storage
@@ -86,7 +87,7 @@ def open_classes() -> Iterator[Finding]:
 @check("addresses of users", needs=_NEEDS)
 def addresses_of_users() -> Iterator[Finding]:
     """Whether strangers are shown the e-mail addresses of users whom they may read."""
-    table = registry.find("_User")
+    table = registry.find(USER)
     assert table is not None, "the class is offered by this application"
     if "email" in hidden_fields(CLIENT, table):
         yield ok("hidden from others")

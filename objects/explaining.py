@@ -20,7 +20,7 @@ from backend.principal import Principal
 from objects import maintenance, registry, store, triggers
 from objects.core.class_permissions import READ_ACTIONS, Action
 from objects.core.matching import matches
-from objects.core.names import is_object_id, shown
+from objects.core.names import ClassName, ObjectId, is_object_id, shown
 from objects.core.query import Everything, Query, all_of
 from objects.core.reasons import Reason
 from objects.core.values import Json
@@ -94,7 +94,7 @@ class Explanation:
 
 
 def explain(
-    principal: Principal, class_name: str, action: Action, object_id: str | None = None
+    principal: Principal, class_name: ClassName, action: Action, object_id: str | None = None
 ) -> Explanation:
     """Why this caller may or may not do the action.
 
@@ -112,7 +112,7 @@ class _Inquiry:
     """One question, and what has been found out about it."""
 
     principal: Principal
-    class_name: str
+    class_name: ClassName
     action: Action
     object_id: str | None
     steps: list[Step] = field(default_factory=list)
@@ -207,12 +207,11 @@ class _Inquiry:
     def _object(self, table: ClassTable) -> Wire | None:
         object_id = str(self.object_id)
         record = None
-        is_id = is_object_id(object_id)
-        if is_id:
+        if is_object_id(object_id):
             record = store.get(table, object_id, Everything(), Scope(self.principal))
         if record is None:
             self._add("object", "no", f"{self.class_name} has no object {shown(object_id)}.")
-            if not is_id and self.action not in READ_ACTIONS:
+            if not is_object_id(object_id) and self.action not in READ_ACTIONS:
                 raise ObjectNotFound
             return None
         self._add("object", "yes", f"{self.class_name} has this object.", is_open=True)
@@ -236,8 +235,9 @@ class _Inquiry:
             return Everything()
         if action in READ_ACTIONS:
             return readable(principal, table, action, told=told)
+        object_id = ObjectId(self.object_id) if self.object_id is not None else None
         changes: Action = "update" if action == "addField" else action
-        condition = writable(principal, table, changes, self.object_id, told=told)
+        condition = writable(principal, table, changes, object_id, told=told)
         if action == "addField":
             condition = all_of(condition, check_class(principal, table, "addField", told=told))
         return condition

@@ -13,6 +13,7 @@ from typing import Any
 from backend.errors import ServiceError
 from backend.principal import Principal
 from objects import registry, store, triggers
+from objects.core.names import ClassName, Subject, check_class_name
 from objects.core.query import FindOptions, Path, all_of
 from objects.core.values import Json, is_pointer
 from objects.policy import Scope, hidden_fields, hides_by_object, readable
@@ -55,10 +56,12 @@ def _expand_level(principal: Principal, level: list[tuple[list[Wire], _Tree]]) -
             for name, below in tree.items()
             for holder in holders
         ]
-        wanted: dict[str, set[str]] = {}
+        wanted: dict[ClassName, set[str]] = {}
         for holder, name, _ in places:
             for target in _pointers(holder.get(name)):
-                wanted.setdefault(str(target["className"]), set()).add(str(target["objectId"]))
+                wanted.setdefault(check_class_name(str(target["className"])), set()).add(
+                    str(target["objectId"])
+                )
         found = {name: _fetch(principal, name, ids) for name, ids in wanted.items()}
         next_level: list[tuple[list[Wire], _Tree]] = []
         for holder, name, below in places:
@@ -73,7 +76,7 @@ def _pointers(value: Json) -> list[Wire]:
     return [item for item in values if isinstance(item, dict) and is_pointer(item)]
 
 
-def _fetch(principal: Principal, class_name: str, ids: set[str]) -> Mapping[str, Wire]:
+def _fetch(principal: Principal, class_name: ClassName, ids: set[str]) -> Mapping[str, Wire]:
     """The objects with these ids that the caller may see, ready to be sent."""
     table = registry.find(class_name)
     if table is None:
@@ -94,7 +97,7 @@ def _fetch(principal: Principal, class_name: str, ids: set[str]) -> Mapping[str,
     }
 
 
-def _replace(holder: Wire, name: str, found: Mapping[str, Mapping[str, Wire]]) -> list[Wire]:
+def _replace(holder: Wire, name: str, found: Mapping[ClassName, Mapping[str, Wire]]) -> list[Wire]:
     """Put the included objects where the pointers were; return what a deeper level goes into."""
     value = holder.get(name)
     if isinstance(value, list):
@@ -124,8 +127,10 @@ def _replace(holder: Wire, name: str, found: Mapping[str, Mapping[str, Wire]]) -
     return [target]
 
 
-def _target(pointer: Wire, found: Mapping[str, Mapping[str, Wire]]) -> Wire | None:
-    target = found.get(str(pointer["className"]), {}).get(str(pointer["objectId"]))
+def _target(pointer: Wire, found: Mapping[ClassName, Mapping[str, Wire]]) -> Wire | None:
+    target = found.get(ClassName(Subject(str(pointer["className"]))), {}).get(
+        str(pointer["objectId"])
+    )
     # A copy, since what is included of it depends on the way that led there.
     return None if target is None else dict(target)
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 from backend.errors import InvalidQuery
 from objects.compiler import Scope, compile_query
 from objects.core.expressions import Path
+from objects.core.names import ClassName, Subject
 from objects.core.pipeline import (
     Aggregation,
     Count,
@@ -52,7 +53,8 @@ from objects.projection_sql import Projector, Shape
 from objects.sql import Sql
 from objects.tables import ClassTable
 
-_NO_CLASS: Final = ClassTable("", 0, 0, "", ClassSchema(""))
+_NO_NAME: Final = ClassName(Subject(""))
+_NO_CLASS: Final = ClassTable(_NO_NAME, 0, 0, "", ClassSchema(_NO_NAME))
 
 
 def compile_aggregation(aggregation: Aggregation, table: ClassTable, scope: Scope) -> Sql:

@@ -32,7 +32,7 @@ from objects.core.access import (
     protecting_user_fields,
 )
 from objects.core.class_permissions import USER_FIELD_PREFIX, Action
-from objects.core.names import check_class_name, shown
+from objects.core.names import ClassName, ObjectId, check_class_name, shown
 from objects.core.query import (
     AnyOf,
     Equals,
@@ -73,7 +73,7 @@ _OWNERS_FIELDS = {"_User": frozenset({"authData"})}
 _READ_ACTIONS = frozenset({"find", "get", "count"})
 
 
-def check_missing_class(principal: Principal, class_name: str) -> None:
+def check_missing_class(principal: Principal, class_name: ClassName) -> None:
     """Whether a class that isn't there reads as an empty one; else ``OperationForbidden``.
 
     It does for the master key, and for clients where they may create classes.
@@ -83,14 +83,14 @@ def check_missing_class(principal: Principal, class_name: str) -> None:
         raise missing_class(class_name)
 
 
-def missing_class(class_name: str) -> OperationForbidden:
+def missing_class(class_name: ClassName) -> OperationForbidden:
     """What a client is told that names a class which isn't there and that it may not create."""
     return OperationForbidden(
         f"This user is not allowed to access non-existent class: {class_name}"
     )
 
 
-def check_chosen_id(principal: Principal, class_name: str) -> None:
+def check_chosen_id(principal: Principal, class_name: ClassName) -> None:
     """Raise ``OperationForbidden`` if the caller may not choose the id of a new object.
 
     Access lists and memberships trust the ids of users and roles, also of those that are gone.
@@ -161,7 +161,9 @@ def _tell(
         told.append(Reason(rule, action, allows, because, condition))
 
 
-def _own(principal: Principal, class_name: str, action: Action, told: list[Reason] | None) -> Query:
+def _own(
+    principal: Principal, class_name: ClassName, action: Action, told: list[Reason] | None
+) -> Query:
     """The condition that the classes of people add for everybody but the master key."""
     if class_name == "_Session":
         # Users see, change and end their own sessions, whatever an access list says.
@@ -183,9 +185,9 @@ def _own(principal: Principal, class_name: str, action: Action, told: list[Reaso
 
 def _check_owner(
     principal: Principal,
-    class_name: str,
+    class_name: ClassName,
     action: Action,
-    object_id: str | None,
+    object_id: ObjectId | None,
     told: list[Reason] | None,
 ) -> None:
     """An account is its user's own: no access list lets others change it (reference 1.2)."""
@@ -234,7 +236,7 @@ def writable(
     principal: Principal,
     table: ClassTable,
     action: Action,
-    object_id: str | None = None,
+    object_id: ObjectId | None = None,
     *,
     told: list[Reason] | None = None,
 ) -> Query:
@@ -360,7 +362,7 @@ class Scope:
         """Whether a statement under these rights has a client's time only."""
         self._tables: dict[str, tuple[ClassTable, Query]] = {}
 
-    def table(self, class_name: str) -> tuple[ClassTable, Query] | None:
+    def table(self, class_name: ClassName) -> tuple[ClassTable, Query] | None:
         """The class's table, and the condition under which the caller may read its objects.
 
         None if there is no such class and the caller may know that. Raises

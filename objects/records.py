@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from objects.core.access import Acl
+from objects.core.names import ObjectId
 from objects.core.values import Json
 from objects.files.urls import with_current_addresses
 from objects.rows import wire_timestamp
@@ -39,13 +40,14 @@ class Record:
     def __init__(self, table: ClassTable, row: StoredRow) -> None:
         self._table = table
         (
-            self.object_id,
+            object_id,
             created_at,
             updated_at,
             self.read_acl,
             self.write_acl,
             self._data,
         ) = row
+        self.object_id = ObjectId(object_id)
         self.created_at = wire_timestamp(created_at)
         self.updated_at = wire_timestamp(updated_at)
         if table.may_hold_files and '"__type": "File"}' in self._data:

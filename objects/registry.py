@@ -20,7 +20,7 @@ from psycopg.errors import InFailedSqlTransaction, UniqueViolation
 from backend.conf import service_settings
 from backend.errors import InvalidClassName
 from objects.core.class_permissions import ClassPermissions
-from objects.core.names import check_class_name
+from objects.core.names import ClassName, Subject, check_class_name, is_class_name
 from objects.core.schema import ClassSchema, FieldType, empty_schema, from_definition
 from objects.database import Row, fetch
 from objects.models import GENERIC_TABLE, ModelBackedObject
@@ -36,14 +36,14 @@ _COLUMN_TYPES: dict[type[models.Field], ColumnType] = {
     models.TextField: "text",
 }
 
-_tables: dict[str, ClassTable] = {}
+_tables: dict[ClassName, ClassTable] = {}
 
 
 @dataclass(frozen=True)
 class ModelClass:
     """A class whose objects are the rows of a Django model."""
 
-    class_name: str
+    class_name: ClassName
     model: type[ModelBackedObject]
     fields: Mapping[str, FieldType]
     columns: Mapping[str, Column]
@@ -52,11 +52,11 @@ class ModelClass:
     shown_if: str | None = None
 
 
-_model_classes: dict[str, ModelClass] = {}
+_model_classes: dict[ClassName, ModelClass] = {}
 
 
 def model_class(
-    class_name: str,
+    class_name: ClassName,
     model: type[ModelBackedObject],
     fields: Mapping[str, FieldType],
     *,
@@ -98,7 +98,7 @@ def model_class(
     forget(class_name)
 
 
-def model_of(class_name: str) -> type[ModelBackedObject] | None:
+def model_of(class_name: ClassName) -> type[ModelBackedObject] | None:
     """The model whose rows are the objects of the class; None for a generic class."""
     backing = _model_classes.get(class_name)
     return backing.model if backing is not None else None
@@ -109,12 +109,12 @@ def offered_models() -> list[type[ModelBackedObject]]:
     return [backing.model for backing in _model_classes.values()]
 
 
-def model_tables() -> dict[str, str]:
+def model_tables() -> dict[ClassName, str]:
     """The tables of the model-backed classes, by class."""
     return {name: backing.model._meta.db_table for name, backing in _model_classes.items()}
 
 
-def model_storage() -> dict[str, tuple[str, str | None]]:
+def model_storage() -> dict[ClassName, tuple[str, str | None]]:
     """Of each model-backed class: the quoted name of its table, and the column (not quoted) that
     says whether a row is an object, if not all rows are."""
     return {
@@ -147,7 +147,7 @@ def _quoted(name: str) -> str:
 _SELECT = "SELECT id, name, version, definition::text FROM objects_class"
 
 
-def find(class_name: str) -> ClassTable | None:
+def find(class_name: ClassName) -> ClassTable | None:
     """The class of this name, or None if there is none. Raises ``InvalidClassName``.
 
     The name of the class is the name that was looked up, character for character: what is chosen
@@ -157,7 +157,7 @@ def find(class_name: str) -> ClassTable | None:
     return table if table is not None else _load(class_name)
 
 
-def _load(class_name: str) -> ClassTable | None:
+def _load(class_name: ClassName) -> ClassTable | None:
     rows = _rows(class_name)
     if not rows:
         backing = _model_classes.get(class_name)
@@ -165,7 +165,7 @@ def _load(class_name: str) -> ClassTable | None:
     return _remember(rows[0])
 
 
-def _rows(class_name: str, lock: str = "") -> list[Row]:
+def _rows(class_name: ClassName, lock: str = "") -> list[Row]:
     """The row of the class of this name. Raises ``InvalidClassName``."""
     check_class_name(class_name)
     rows = fetch(f"{_SELECT} WHERE name = %s{lock}", (class_name,), prepare=True)
@@ -174,7 +174,7 @@ def _rows(class_name: str, lock: str = "") -> list[Row]:
     return rows
 
 
-def current(class_name: str) -> ClassTable | None:
+def current(class_name: ClassName) -> ClassTable | None:
     """The class as the database has it at this moment, for when no statement about it follows."""
     rows = _rows(class_name)
     if rows:
@@ -183,7 +183,7 @@ def current(class_name: str) -> ClassTable | None:
     return find(class_name)
 
 
-def lock(class_name: str) -> ClassTable | None:
+def lock(class_name: ClassName) -> ClassTable | None:
     """The class as the database has it now, locked until the transaction ends."""
     for _ in range(2):
         if find(class_name) is None:
@@ -204,7 +204,7 @@ def all_classes() -> Iterator[ClassTable]:
         yield _remember(row)
 
 
-def forget(class_name: str) -> None:
+def forget(class_name: ClassName) -> None:
     """Read this class anew when it is asked for next."""
     _tables.pop(class_name, None)
 
@@ -263,12 +263,12 @@ def _table(class_id: int, version: int, schema: ClassSchema) -> ClassTable:
     )
 
 
-def new_class(class_name: str) -> ClassSchema:
+def new_class(class_name: ClassName) -> ClassSchema:
     """The schema of a new class without fields, with the permissions that the settings choose."""
     return empty_schema(class_name, service_settings.CLASS_PERMISSIONS_DEFAULT)
 
 
-def _initial_schema(class_name: str) -> ClassSchema:
+def _initial_schema(class_name: ClassName) -> ClassSchema:
     schema = new_class(class_name)
     backing = _model_classes.get(class_name)
     if backing is None:
@@ -334,7 +334,7 @@ def save(table: ClassTable, schema: ClassSchema) -> ClassTable:
     return saved
 
 
-def renew(class_name: str) -> None:
+def renew(class_name: Subject) -> None:
     """Let every process read the class anew, and what is attached to it, once the transaction
     under way is committed. Whoever changes what is attached calls this first.
 
@@ -347,10 +347,11 @@ def renew(class_name: str) -> None:
         (class_name,),
         prepare=True,
     )
-    forget(class_name)
+    if is_class_name(class_name):
+        forget(class_name)
 
 
-def _hold_name(class_name: str) -> None:
+def _hold_name(class_name: Subject) -> None:
     key = f"class:{class_name}"
     fetch("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (key,), prepare=True)
 

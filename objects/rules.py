@@ -12,6 +12,7 @@ from typing import Any
 
 from backend.errors import ServiceError
 from backend.principal import Principal
+from objects.core.names import ClassName, ObjectId
 from objects.core.values import Json
 
 Wire = dict[str, Json]
@@ -26,7 +27,7 @@ class Change:
     """
 
     principal: Principal
-    object_id: str
+    object_id: ObjectId
     fields: dict[str, Any]
     before: Wire | None = None
     """The object as it was, locked; None for a new one."""
@@ -85,11 +86,11 @@ class Rules:
 _rules: dict[str, Rules] = {}
 
 
-def set_rules(class_name: str, rules: Rules) -> None:
+def set_rules(class_name: ClassName, rules: Rules) -> None:
     """Give a class its rules. Call it in ``AppConfig.ready``."""
     _rules[class_name] = rules
 
 
-def rules_of(class_name: str) -> Rules | None:
+def rules_of(class_name: ClassName) -> Rules | None:
     """The rules of a class, or None if it has none."""
     return _rules.get(class_name)

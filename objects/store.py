@@ -17,6 +17,7 @@ from psycopg.errors import ProgramLimitExceeded
 from backend.errors import ObjectTooLarge
 from objects import slow_queries
 from objects.compiler import Sql, compile_query, order_by
+from objects.core.names import ClassName, ObjectId
 from objects.core.query import (
     AllOf,
     Compare,
@@ -38,12 +39,12 @@ from objects.tables import ClassTable
 class StaleClass(Exception):
     """A class in memory is not the class in the database any more."""
 
-    def __init__(self, class_names: Iterable[str]) -> None:
+    def __init__(self, class_names: Iterable[ClassName]) -> None:
         super().__init__()
         self.class_names = tuple(class_names)
 
 
-def get(table: ClassTable, object_id: str, where: Query, scope: Scope) -> Record | None:
+def get(table: ClassTable, object_id: ObjectId, where: Query, scope: Scope) -> Record | None:
     """The object with this id if it satisfies the constraint."""
     condition = compile_query(where, table, "t", scope)
     guard, guard_params = _guard(table, scope)

@@ -15,6 +15,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal
 
+from objects.core.names import ClassName
 from objects.core.schema import ClassSchema
 from objects.core.values import Json
 
@@ -47,7 +48,7 @@ class ClassTable:
     with the database's, so that a definition kept in memory can't be used after it changed.
     """
 
-    class_name: str
+    class_name: ClassName
     class_id: int
     version: int
     relation: str

@@ -20,7 +20,7 @@ from backend.errors import OperationForbidden, ServiceError
 from backend.logs import get_logger
 from backend.principal import Principal
 from backend.short_cache import short_cache
-from objects.core.names import MAX_NAME_LENGTH
+from objects.core.names import MAX_NAME_LENGTH, Subject
 from objects.core.query import Everything, FindOptions, Query
 from objects.core.values import Json
 
@@ -44,10 +44,10 @@ Event: TypeAlias = Literal[
     "after_event",  # may change ``object``, ``original``, ``live.send``
 ]
 
-EVERY_CLASS: Final = "*"
-FILE: Final = "@File"
-CONFIG: Final = "@Config"
-CONNECT: Final = "@Connect"
+EVERY_CLASS: Final = Subject("*")
+FILE: Final = Subject("@File")
+CONFIG: Final = Subject("@Config")
+CONNECT: Final = Subject("@Connect")
 """What has triggers like a class, and is none."""
 
 # Of these only sign-out is anybody's business (reference section 5).
@@ -91,7 +91,7 @@ class Occasion:
     """
 
     event: Event
-    class_name: str
+    class_name: Subject
     principal: Principal
     object: Wire | None = None
     original: Wire | None = None
@@ -103,7 +103,7 @@ class Occasion:
 
 
 Handler: TypeAlias = Callable[[Occasion], None]
-Source: TypeAlias = Callable[[str, bool], Mapping[Event, tuple[Handler, ...]]]
+Source: TypeAlias = Callable[[Subject, bool], Mapping[Event, tuple[Handler, ...]]]
 """Says for a class which handlers each event has.
 
 A source may answer from memory what holds for the version of the class that is in the registry:
@@ -111,11 +111,11 @@ if that is outdated, a statement of the operation finds out, and the operation b
 flag says that no statement will: the answer has to be what holds now.
 """
 
-_handlers: dict[tuple[Event, str], list[Handler]] = {}
+_handlers: dict[tuple[Event, Subject], list[Handler]] = {}
 _sources: list[Source] = []
 
 
-def register(event: Event, class_name: str, handler: Handler) -> None:
+def register(event: Event, class_name: Subject, handler: Handler) -> None:
     """Call the handler at this event of the class; ``*`` stands for every class of objects.
 
     Raises ``ValueError`` if the class has no such event.
@@ -125,7 +125,7 @@ def register(event: Event, class_name: str, handler: Handler) -> None:
     _registered.cache_clear()
 
 
-def unregister(event: Event, class_name: str, handler: Handler) -> None:
+def unregister(event: Event, class_name: Subject, handler: Handler) -> None:
     """Undo a ``register``."""
     _handlers[event, class_name].remove(handler)
     _registered.cache_clear()
@@ -136,7 +136,7 @@ def add_source(source: Source) -> None:
     _sources.append(source)
 
 
-def check_event(event: Event, class_name: str) -> None:
+def check_event(event: Event, class_name: Subject) -> None:
     """Raise ``ValueError`` if a class can't have triggers of this kind."""
     if event in _OF_SESSIONS:
         fits = class_name == "_Session"
@@ -155,7 +155,7 @@ def check_event(event: Event, class_name: str) -> None:
 
 
 @short_cache(maxsize=4096, longest=MAX_NAME_LENGTH)
-def _registered(class_name: str) -> Mapping[Event, tuple[Handler, ...]]:
+def _registered(class_name: Subject) -> Mapping[Event, tuple[Handler, ...]]:
     names = [class_name]
     if not class_name.startswith("@") and class_name not in _WITHOUT_TRIGGERS:
         names.append(EVERY_CLASS)
@@ -167,7 +167,7 @@ def _registered(class_name: str) -> Mapping[Event, tuple[Handler, ...]]:
     return found
 
 
-def handlers(event: Event, class_name: str) -> tuple[Handler, ...]:
+def handlers(event: Event, class_name: Subject) -> tuple[Handler, ...]:
     """Who is called, in order: first those of the class, then those of every class."""
     found = _registered(class_name).get(event, ())
     if event in _OF_LIVE_QUERIES or class_name == CONNECT:
@@ -177,7 +177,7 @@ def handlers(event: Event, class_name: str) -> tuple[Handler, ...]:
     return found
 
 
-def has(class_name: str, *events: Event) -> bool:
+def has(class_name: Subject, *events: Event) -> bool:
     """Whether anybody is called at one of these events, which are all about objects or all about
     signing in. Costs next to nothing for objects."""
     registered = _registered(class_name)
@@ -190,12 +190,12 @@ def has(class_name: str, *events: Event) -> bool:
     return False
 
 
-def is_registered(event: Event, class_name: str) -> bool:
+def is_registered(event: Event, class_name: Subject) -> bool:
     """Whether Python code of the deployment is called at this event. Never waits."""
     return event in _registered(class_name)
 
 
-def _is_unguarded(class_name: str, event: Event) -> bool:
+def _is_unguarded(class_name: Subject, event: Event) -> bool:
     return event in _UNGUARDED or class_name in (FILE, CONFIG)
 
 
@@ -237,7 +237,7 @@ def _run_afterwards(occasion: Occasion) -> None:
 
 
 def before_find(
-    principal: Principal, class_name: str, options: FindOptions, *, is_get: bool = False
+    principal: Principal, class_name: Subject, options: FindOptions, *, is_get: bool = False
 ) -> tuple[FindOptions, list[Wire] | None]:
     """What is asked in the end, and the objects if the handlers have given them themselves."""
     if not has(class_name, "before_find"):
@@ -255,14 +255,14 @@ def before_find(
 
 
 def after_find(
-    principal: Principal, class_name: str, objects: Iterable[Wire], *, is_get: bool = False
+    principal: Principal, class_name: Subject, objects: Iterable[Wire], *, is_get: bool = False
 ) -> list[Wire]:
     """What was found, as the handlers want it."""
     occasion = Occasion("after_find", class_name, principal, objects=list(objects), is_get=is_get)
     return run(occasion).objects or []
 
 
-def narrowing(principal: Principal, class_name: str) -> Query:
+def narrowing(principal: Principal, class_name: Subject) -> Query:
     """What the handlers before a find add for objects that are reached by other ways: sub-queries,
     includes. Giving objects instead counts as finding none."""
     asked = FindOptions(where=Everything(), limit=1)

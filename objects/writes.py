@@ -24,6 +24,7 @@ from objects import maintenance
 from objects.compiler import compile_query
 from objects.constraints import refusal
 from objects.core.access import Acl
+from objects.core.names import ObjectId
 from objects.core.operations import Add, ChangeRelation, Delete, Increment, Set, Write, apply, echo
 from objects.core.query import Query
 from objects.core.values import Json
@@ -65,7 +66,7 @@ class _Assignments:
 
 def create(
     table: ClassTable,
-    object_id: str,
+    object_id: ObjectId,
     fields: Mapping[str, Json],
     acl: Acl,
     relations: Mapping[str, ChangeRelation],
@@ -88,7 +89,9 @@ def create(
     return created_at
 
 
-def create_many(table: ClassTable, objects: Sequence[tuple[str, Mapping[str, Json], Acl]]) -> str:
+def create_many(
+    table: ClassTable, objects: Sequence[tuple[ObjectId, Mapping[str, Json], Acl]]
+) -> str:
     """Store new objects (id, fields, access list) by one statement; their time.
 
     Raises ``DuplicateValue`` or ``StaleClass``; none is stored then.
@@ -121,7 +124,7 @@ def _insert(table: ClassTable, statement: str, params: Sequence[Any]) -> str:
 
 
 def _values(
-    table: ClassTable, object_id: str, fields: Mapping[str, Json], acl: Acl
+    table: ClassTable, object_id: ObjectId, fields: Mapping[str, Json], acl: Acl
 ) -> dict[str, Any]:
     """What goes into the columns of a new row, but for its times."""
     columns, data = split(table, fields)
@@ -142,7 +145,7 @@ def _slot(name: str) -> str:
 
 
 def update(
-    table: ClassTable, object_id: str, write: Write, where: Query, scope: Scope
+    table: ClassTable, object_id: ObjectId, write: Write, where: Query, scope: Scope
 ) -> Written | None:
     """Change the object with this id if it satisfies the constraint; None if there is none.
 
@@ -158,7 +161,7 @@ def update(
         return None if record is None else update_locked(table, record, write)
 
 
-def lock(table: ClassTable, object_id: str, where: Query, scope: Scope) -> Record | None:
+def lock(table: ClassTable, object_id: ObjectId, where: Query, scope: Scope) -> Record | None:
     """Read an object and keep others from changing it until the transaction ends."""
     condition = compile_query(where, table, "t", scope)
     rows = _found(
@@ -205,7 +208,7 @@ def _own_fields(table: ClassTable, obj: Mapping[str, Json]) -> dict[str, Json]:
 
 def _update_simple(
     table: ClassTable,
-    object_id: str,
+    object_id: ObjectId,
     write: Write,
     assignments: _Assignments,
     where: Query,
@@ -321,7 +324,7 @@ def _acl_assignments(acl: Acl | None) -> _Assignments:
     )
 
 
-def delete(table: ClassTable, object_id: str, where: Query, scope: Scope) -> bool:
+def delete(table: ClassTable, object_id: ObjectId, where: Query, scope: Scope) -> bool:
     """Remove the object with this id if it satisfies the constraint; whether there was one."""
     condition = compile_query(where, table, "t", scope)
     statement = (
@@ -340,7 +343,7 @@ def delete(table: ClassTable, object_id: str, where: Query, scope: Scope) -> boo
 
 
 def _change_relations(
-    table: ClassTable, object_id: str, changes: Mapping[str, ChangeRelation]
+    table: ClassTable, object_id: ObjectId, changes: Mapping[str, ChangeRelation]
 ) -> None:
     for key, change in changes.items():
         place = (table.class_id, key, object_id)

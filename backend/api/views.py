@@ -29,8 +29,13 @@ from backend.conf import service_settings
 from backend.current import current
 from backend.errors import CommandUnavailable, InvalidJSON, ServiceError
 from backend.principal import Principal
+from objects.core.names import check_class_name, parse_object_id
 
 METHODS = ("GET", "POST", "PUT", "DELETE")
+_PARSERS: Mapping[str, Callable[[str], str]] = {
+    "class_name": check_class_name,
+    "object_id": parse_object_id,
+}
 
 
 @dataclass(slots=True)
@@ -103,7 +108,16 @@ class ServiceView(APIView):
             handler = getattr(self, call.method.lower(), None)
         if handler is None:
             raise MethodNotAllowed(call.method, self._methods())
-        return handler(call, **kwargs)
+        return handler(call, **self.parse_names(kwargs))
+
+    def parse_names(self, names: Mapping[str, str]) -> dict[str, str]:
+        """The names in the path, as the checked types that handlers take.
+
+        Raises ``InvalidClassName`` and ``ObjectNotFound``.
+        """
+        return {
+            name: _PARSERS[name](text) if name in _PARSERS else text for name, text in names.items()
+        }
 
     def keeping_of(self, call: Call, **kwargs: str) -> Keeping:
         """As ``keeping``, for a route where it depends on the call."""

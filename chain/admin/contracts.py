@@ -24,6 +24,7 @@ from backend.staff import principal_for, require
 from chain.admin.choices import NetworkFilter
 from chain.models import Blockchain, SmartContract
 from objects import service
+from objects.core.names import check_class_name
 
 _ADD = "chain.add_smartcontract"
 log = get_logger("admin")
@@ -132,7 +133,9 @@ def add_contract(request: HttpRequest) -> HttpResponseBase:
     if request.method == "POST" and form.is_valid():
         require(request, _ADD)
         try:
-            made = service.create(principal_for(request.user, _ADD), "SmartContract", form.object())
+            made = service.create(
+                principal_for(request.user, _ADD), check_class_name("SmartContract"), form.object()
+            )
         except ServiceError as error:
             form.add_error(None, error.message)
         else:

@@ -19,6 +19,7 @@ from chain.wallets.http import Delegated, Http
 from chain.wallets.local import Local
 from chain.wallets.mock import Mock
 from objects import maintenance, service
+from objects.core.names import check_class_name
 from objects.core.values import Json, pointer
 from objects.encryption import cipher
 
@@ -136,7 +137,7 @@ def _identify(user_id: str, address: str) -> None:
             raise CustodyFailed("the address is known as somebody else's")
         return
     body: dict[str, Json] = {"walletAddress": address, "user": pointer("_User", user_id)}
-    service.create(MASTER, "Identity", body)
+    service.create(MASTER, check_class_name("Identity"), body)
 
 
 def wallets_of(user_id: str) -> list[Wallet]:

@@ -16,6 +16,7 @@ from functions.hooks import calling, outbox
 from functions.hooks.names import EVENTS, event_of
 from functions.registry import registry
 from objects import triggers
+from objects.core.names import Subject, is_class_name
 from objects.database import fetch
 from objects.registry import find
 from objects.triggers import Event, Handler
@@ -33,9 +34,9 @@ _WAITED_FOR: Final = frozenset(
 )
 
 
-def handlers(class_name: str, fresh: bool) -> Known:
+def handlers(class_name: Subject, fresh: bool) -> Known:
     """A source for ``objects.triggers``."""
-    table = None if fresh else find(class_name)
+    table = find(class_name) if not fresh and is_class_name(class_name) else None
     if table is None:
         return _read(class_name)
     known: Known | None = table.attached.get(_KEY)
@@ -44,7 +45,7 @@ def handlers(class_name: str, fresh: bool) -> Known:
     return known
 
 
-def _read(class_name: str) -> Known:
+def _read(class_name: Subject) -> Known:
     rows = fetch(
         "SELECT id, trigger_name FROM functions_hook WHERE class_name = %s",
         (class_name,),
@@ -59,7 +60,7 @@ def _read(class_name: str) -> Known:
     }
 
 
-def _handler(class_name: str, hook_id: int, trigger_name: str) -> Handler:
+def _handler(class_name: Subject, hook_id: int, trigger_name: str) -> Handler:
     if event_of(class_name, trigger_name) in _WAITED_FOR:
         return partial(calling.trigger, hook_id, trigger_name)
     return partial(outbox.keep, hook_id, trigger_name)

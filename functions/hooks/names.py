@@ -15,7 +15,7 @@ from backend.errors import InvalidHook, ServiceError
 from backend.outgoing import parts_of
 from functions.hooks.addresses import is_allowed, is_own
 from functions.registry import is_name
-from objects.core.names import check_class_name
+from objects.core.names import Subject, check_class_name
 from objects.triggers import CONFIG, FILE, Event, check_event
 
 EVENTS: Final[Mapping[str, Event]] = {
@@ -48,19 +48,23 @@ def checked_function(given: object) -> str:
     return given
 
 
-def checked_trigger(class_name: object, trigger_name: object) -> tuple[str, str]:
+def checked_trigger(class_name: object, trigger_name: object) -> tuple[Subject, str]:
     """A class and the name of a trigger that it may have. Raises ``InvalidHook``."""
     if not isinstance(class_name, str) or not isinstance(trigger_name, str):
         raise InvalidHook
     if trigger_name not in EVENTS:
         raise InvalidHook
     try:
-        if class_name not in (FILE, CONFIG):
-            check_class_name(class_name)
-        check_event(event_of(class_name, trigger_name), class_name)
+        subject = checked_subject(class_name)
+        check_event(event_of(subject, trigger_name), subject)
     except (ServiceError, ValueError):
         raise InvalidHook("invalid hook declaration: the class has no such trigger") from None
-    return class_name, trigger_name
+    return subject, trigger_name
+
+
+def checked_subject(name: str) -> Subject:
+    """A class, or what has triggers like one. Raises ``InvalidClassName``."""
+    return Subject(name) if name in (FILE, CONFIG) else check_class_name(name)
 
 
 def checked_url(given: object) -> str:

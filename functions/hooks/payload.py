@@ -16,6 +16,7 @@ from backend.principal import MASTER, Principal
 from functions.request import FunctionRequest
 from functions.values import encode
 from objects import service
+from objects.core.names import USER, ObjectId
 from objects.core.values import pointer
 from objects.records import wire_object
 from objects.triggers import CONFIG, FILE, Occasion
@@ -105,6 +106,6 @@ def _caller(principal: Principal, *, only_pointer: bool = False) -> Wire:
         told["user"] = pointer("_User", principal.user_id)
         if not only_pointer:
             with suppress(ObjectNotFound):
-                user = wire_object(service.get(MASTER, "_User", principal.user_id))
+                user = wire_object(service.get(MASTER, USER, ObjectId(principal.user_id)))
                 told["user"] = shown("_User", user)
     return told

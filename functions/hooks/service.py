@@ -15,11 +15,11 @@ from django.db import IntegrityError, transaction
 from backend.errors import InvalidHook, MasterKeyRequired, OperationForbidden
 from backend.principal import Principal
 from functions.hooks.models import Hook
-from functions.hooks.names import checked_function, checked_trigger, checked_url
+from functions.hooks.names import checked_function, checked_subject, checked_trigger, checked_url
 from functions.registry import registry
 from objects import maintenance
 from objects import registry as class_registry
-from objects.core.names import shown
+from objects.core.names import Subject, shown
 
 Wire = dict[str, Any]
 
@@ -46,7 +46,7 @@ def function(principal: Principal, name: str) -> Wire:
     return _wire(found)
 
 
-def trigger(principal: Principal, class_name: str, trigger_name: str) -> Wire:
+def trigger(principal: Principal, class_name: Subject, trigger_name: str) -> Wire:
     """One of them. Raises ``InvalidHook`` if it isn't there."""
     _check_may_read(principal)
     found = Hook.objects.filter(class_name=class_name, trigger_name=trigger_name).first()
@@ -86,7 +86,7 @@ def create(principal: Principal, body: Wire) -> Wire:
         except IntegrityError:
             raise taken from None
 
-    _change(hook.class_name, insert)
+    _change(None if hook.class_name is None else checked_subject(hook.class_name), insert)
     return _wire(hook)
 
 
@@ -102,7 +102,9 @@ def update_function(principal: Principal, name: str, body: Wire) -> Wire:
 
 
 @maintenance.comes_first
-def update_trigger(principal: Principal, class_name: str, trigger_name: str, body: Wire) -> Wire:
+def update_trigger(
+    principal: Principal, class_name: Subject, trigger_name: str, body: Wire
+) -> Wire:
     """Give a trigger another address. Raises ``InvalidHook``."""
     _check_may_write(principal, "update")
     url = checked_url(body.get("url"))
@@ -123,14 +125,14 @@ def delete_function(principal: Principal, name: str) -> None:
 
 
 @maintenance.comes_first
-def delete_trigger(principal: Principal, class_name: str, trigger_name: str) -> None:
+def delete_trigger(principal: Principal, class_name: Subject, trigger_name: str) -> None:
     """Remove a trigger; none that isn't there is no error. What it wasn't told yet it never is."""
     _check_may_write(principal, "delete")
     found = Hook.objects.filter(class_name=class_name, trigger_name=trigger_name)
     _change(class_name, found.delete)
 
 
-def _change(class_name: str | None, change: Callable[[], object]) -> None:
+def _change(class_name: Subject | None, change: Callable[[], object]) -> None:
     with maintenance.writing():
         if class_name is not None:
             class_registry.renew(class_name)
@@ -159,7 +161,7 @@ def _no_function(name: str) -> InvalidHook:
     return InvalidHook(f"no function named: {shown(name)} is defined")
 
 
-def _no_trigger(class_name: str) -> InvalidHook:
+def _no_trigger(class_name: Subject) -> InvalidHook:
     return InvalidHook(f"class {shown(class_name)} does not exist")
 
 

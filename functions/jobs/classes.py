@@ -5,11 +5,12 @@ from __future__ import annotations
 from backend.errors import OperationForbidden
 from functions.jobs.models import JobStatus
 from objects import registry
+from objects.core.names import ClassName, Subject
 from objects.core.schema import SYSTEM_FIELDS, FieldType
 from objects.rules import Change, Rules, set_rules
 
-_STATUS = "_JobStatus"
-_SCHEDULE = "_JobSchedule"
+_STATUS = ClassName(Subject("_JobStatus"))
+_SCHEDULE = ClassName(Subject("_JobSchedule"))
 
 _OWN_FIELDS = {
     "error": FieldType("String"),

@@ -16,6 +16,7 @@ from functions.library.registration import Token, as_nobody, lock_for_change, re
 from functions.parameters import Meta
 from functions.registry import function
 from objects import maintenance, service
+from objects.core.names import USER, ObjectId
 from objects.core.values import Json
 from objects.users import directory, session_gate, signing_in
 from objects.users.passkeys import PROVIDER, ceremonies, challenges, keys
@@ -142,5 +143,5 @@ def remove_passkey(
             others = [name for name, _ in standing.identities if name != PROVIDER]
             if not standing.has_password and not others:
                 raise OperationForbidden("It is the only way into the account.")
-            service.update(MASTER, "_User", user_id, {"authData": {PROVIDER: None}})
+            service.update(MASTER, USER, ObjectId(user_id), {"authData": {PROVIDER: None}})
     return {}

@@ -22,7 +22,7 @@ from functions import FunctionRequest
 from functions.parameters import Meta
 from functions.registry import function
 from objects import maintenance, service
-from objects.core.names import new_object_id
+from objects.core.names import USER, ObjectId, new_object_id
 from objects.core.values import Json
 from objects.records import wire_object
 from objects.transactions import all_or_nothing
@@ -127,10 +127,10 @@ def _register(
 ) -> tuple[Owner, Json]:
     """Make the user with a passkey and a session, inside of the transaction that uses the token;
     the session's token."""
-    user_id, username = str(asked.user_id), str(asked.username)
+    user_id, username = ObjectId(str(asked.user_id)), str(asked.username)
     identity = ProviderIdentity(user_id)
     body: dict[str, Any] = {"username": username, "authData": {PROVIDER: identity}}
-    created = service.create(as_nobody(principal), "_User", body, object_id=user_id)
+    created = service.create(as_nobody(principal), USER, body, object_id=user_id)
     keys.add(user_id, new, name)
     return _owner(user_id), created.fields.get("sessionToken")
 
@@ -139,20 +139,20 @@ def _add(
     principal: Principal, asked: Challenge, new: NewPasskey, name: str, mfa_token: str | None
 ) -> dict[str, Json]:
     """Give a user who is there one more passkey."""
-    user_id = str(asked.user_id)
+    user_id = ObjectId(str(asked.user_id))
     lock_for_change(user_id)
     # A session alone, which may be stolen, doesn't get past the second factor by a new key.
     session_gate.check_second_factor(user_id, mfa_token)
     if not keys.ids_of(user_id):
         identity: Any = {PROVIDER: ProviderIdentity(user_id)}
-        service.update(MASTER, "_User", user_id, {"authData": identity})
+        service.update(MASTER, USER, user_id, {"authData": identity})
     keys.add(user_id, new, name)
     return _answer(principal.session_token, _owner(user_id))
 
 
 def _owner(user_id: str) -> Owner:
     # A trigger may have chosen another name.
-    username = wire_object(service.get(MASTER, "_User", user_id)).get("username")
+    username = wire_object(service.get(MASTER, USER, ObjectId(user_id))).get("username")
     return Owner(user_id, str(username or ""))
 
 

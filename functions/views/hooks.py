@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from backend.api.permissions import Requires
 from backend.api.renderers import Answer
 from backend.api.views import Call, ServiceView
 from functions.hooks import service
+from functions.hooks.names import checked_subject
+from objects.core.names import Subject
 
 
 class FunctionHooksView(ServiceView):
@@ -55,15 +59,18 @@ class TriggerHookView(ServiceView):
 
     requires = Requires.MASTER_KEY
 
-    def get(self, call: Call, class_name: str, trigger_name: str) -> Answer:
+    def parse_names(self, names: Mapping[str, str]) -> dict[str, str]:
+        return {**names, "class_name": checked_subject(names["class_name"])}
+
+    def get(self, call: Call, class_name: Subject, trigger_name: str) -> Answer:
         return Answer(service.trigger(call.principal, class_name, trigger_name))
 
-    def put(self, call: Call, class_name: str, trigger_name: str) -> Answer:
+    def put(self, call: Call, class_name: Subject, trigger_name: str) -> Answer:
         if call.body.get("__op") == "Delete":
             return self.delete(call, class_name, trigger_name)
         found = service.update_trigger(call.principal, class_name, trigger_name, call.body)
         return Answer(found)
 
-    def delete(self, call: Call, class_name: str, trigger_name: str) -> Answer:
+    def delete(self, call: Call, class_name: Subject, trigger_name: str) -> Answer:
         service.delete_trigger(call.principal, class_name, trigger_name)
         return Answer({})

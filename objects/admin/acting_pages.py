@@ -16,7 +16,7 @@ from backend.errors import ServiceError
 from backend.principal import READ_ONLY_MASTER
 from objects import service
 from objects.admin.frame import PUBLIC, Place, act, class_page, permission, stop_acting
-from objects.core.names import is_object_id
+from objects.core.names import ROLE, USER, is_object_id
 from objects.core.query import FindOptions, OrderKey
 from objects.core.query_parser import parse_where
 from objects.core.schema import ClassSchema
@@ -100,13 +100,13 @@ def acl_names(request: HttpRequest) -> HttpResponse:
     """Users and roles whose name begins with what was typed, by what an access list calls them."""
     text = request.GET.get("acl.name", "").strip()
     suggestions: list[tuple[str, str]] = []
-    for class_name, field in (("_User", "username"), ("_Role", "name")):
+    for class_name, field in ((USER, "username"), (ROLE, "name")):
         if text and request.user.has_perm(permission("view", class_name)):
             where: Json = {field: {"$regex": "^" + _SIGNS.sub(r"\\\1", text)}}
             options = FindOptions(where=parse_where(where), limit=_SUGGESTIONS)
             for obj in service.find(READ_ONLY_MASTER, class_name, options).objects():
                 name = str(obj.get(field))
-                is_user = class_name == "_User"
+                is_user = class_name == USER
                 suggestions.append((str(obj["objectId"]) if is_user else name, name))
     return TemplateResponse(request, "admin/data/lookup.html", {"suggestions": suggestions})
 

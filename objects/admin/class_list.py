@@ -23,6 +23,7 @@ from backend.staff import principal_for
 from objects import classes, registry
 from objects.admin.frame import class_permission
 from objects.core.class_permissions import ACTIONS
+from objects.core.names import check_class_name
 from objects.core.values import Json
 from objects.models import GENERIC_TABLE, ObjectClass
 
@@ -112,7 +113,7 @@ class ObjectClassAdmin(ReadOnlyModelAdmin):
 
     @admin.display(description="fields")
     def field_count(self, obj: ObjectClass) -> SafeString:
-        table = registry.find(obj.name)
+        table = registry.find(check_class_name(obj.name))
         count = len(table.schema.fields) if table else 0
         return format_html(
             '<a href="{}">{}</a>', reverse("admin:data_fields", args=(obj.name,)), count
@@ -164,4 +165,4 @@ def create_class(request: HttpRequest, name: str, beginning: str) -> None:
     _, rule = _BEGINNINGS.get(beginning, _BEGINNINGS["nobody"])
     rules: dict[str, Json] = {action: dict(rule) for action in ACTIONS}
     principal = principal_for(request.user, class_permission("add"))
-    classes.create(principal, name, {"classLevelPermissions": rules})
+    classes.create(principal, check_class_name(name), {"classLevelPermissions": rules})

@@ -25,7 +25,7 @@ from backend.logs import get_logger
 from backend.principal import CLIENT, READ_ONLY_MASTER, Principal
 from backend.staff import principal_for
 from objects import registry
-from objects.core.names import is_class_name
+from objects.core.names import ClassName, is_class_name
 from objects.models import StoredObject
 from objects.tables import ClassTable
 from objects.users.acting import as_user
@@ -39,13 +39,13 @@ PUBLIC: Final = "*"
 """In place of a user's id: everybody who isn't logged in."""
 
 
-def permission(action: StaffAction, class_name: str) -> str:
+def permission(action: StaffAction, class_name: ClassName | None) -> str:
     """The staff permission to do this to objects of the class.
 
     A class that is a model of an application (the classes of people, for example) has the
     permissions of the model.
     """
-    model = registry.model_of(class_name) or StoredObject
+    model = (registry.model_of(class_name) if class_name else None) or StoredObject
     return f"{model._meta.app_label}.{action}_{model._meta.model_name}"
 
 
@@ -101,7 +101,7 @@ class Place:
     acting: Acting | None
 
     @property
-    def class_name(self) -> str:
+    def class_name(self) -> ClassName:
         return self.table.class_name
 
     def may(self, action: StaffAction, subject: Subject = "objects") -> bool:
@@ -209,12 +209,13 @@ def class_page(
     return register
 
 
-def _place(request: HttpRequest, class_name: str, subject: Subject) -> Place:
+def _place(request: HttpRequest, given: str, subject: Subject) -> Place:
+    class_name = given if is_class_name(given) else None
     needed = class_permission("view") if subject == "class" else permission("view", class_name)
     if not request.user.has_perm(needed):
         raise PermissionDenied
     table = None
-    if is_class_name(class_name):
+    if class_name is not None:
         registry.forget(class_name)
         table = registry.find(class_name)
     if table is None:

@@ -25,6 +25,7 @@ from objects.admin.cells import Cell, object_address, value_cell
 from objects.admin.frame import Place, class_page
 from objects.admin.object_fields import DELETE, Input, Wire, pretty
 from objects.admin.values import read_json
+from objects.core.names import parse_object_id
 from objects.core.values import Json
 from objects.files import service as files
 from objects.files.receiving import Upload
@@ -53,7 +54,7 @@ def edit(place: Place, object_id: str) -> HttpResponseBase:
 
 
 def _read(place: Place, object_id: str) -> Wire:
-    return wire_object(service.get(place.reader, place.class_name, object_id))
+    return wire_object(service.get(place.reader, place.class_name, parse_object_id(object_id)))
 
 
 def _show(
@@ -123,7 +124,7 @@ def _save(place: Place, obj: Wire, changes: Wire, seen: str) -> HttpResponseBase
         return HttpResponseRedirect(address)
     object_id = str(obj["objectId"])
     saved = service.update_unchanged(
-        place.writer("change"), place.class_name, object_id, changes, seen
+        place.writer("change"), place.class_name, parse_object_id(object_id), changes, seen
     )
     if saved is None:
         return None
@@ -286,7 +287,7 @@ def _delete_many(place: Place, ids: list[str]) -> HttpResponseBase:
     writer, removed, failures = place.writer("delete"), 0, []
     for object_id in dict.fromkeys(ids):
         try:
-            service.delete(writer, place.class_name, object_id)
+            service.delete(writer, place.class_name, parse_object_id(object_id))
             removed += 1
         except ServiceError as error:
             failures.append(f"{object_id[:130]}: {error.message}")

@@ -13,7 +13,7 @@ from objects.admin import paging
 from objects.admin.acting_pages import label
 from objects.admin.cells import object_address
 from objects.admin.frame import Place, class_page, permission
-from objects.core.names import shown
+from objects.core.names import ClassName, parse_object_id, shown
 from objects.core.query import FindOptions, OrderKey, Query
 from objects.core.query_parser import parse_where
 from objects.core.values import Json, pointer
@@ -28,7 +28,7 @@ def members(place: Place, object_id: str, key: str) -> HttpResponseBase:
     field = place.table.schema.fields.get(key)
     if field is None or field.kind != "Relation" or field.target_class is None:
         raise InvalidKeyName(f"There is no relation {shown(key)}.", status=404)
-    service.get(place.reader, place.class_name, object_id)
+    service.get(place.reader, place.class_name, parse_object_id(object_id))
     error: ServiceError | None = None
     if place.request.method == "POST":
         try:
@@ -66,7 +66,7 @@ def members(place: Place, object_id: str, key: str) -> HttpResponseBase:
     return response
 
 
-def _read(place: Place, object_id: str, key: str, target_class: str) -> paging.PageOfRows:
+def _read(place: Place, object_id: str, key: str, target_class: ClassName) -> paging.PageOfRows:
     related: Json = {"$relatedTo": {"object": pointer(place.class_name, object_id), "key": key}}
 
     def find(where: Query, order: tuple[OrderKey, ...], limit: int) -> list[paging.Row]:
@@ -81,7 +81,7 @@ def _read(place: Place, object_id: str, key: str, target_class: str) -> paging.P
     return paging.read_page(find, parse_where(related), sorting, _PAGE, **edges)
 
 
-def _change(place: Place, object_id: str, key: str, target_class: str) -> str:
+def _change(place: Place, object_id: str, key: str, target_class: ClassName) -> str:
     form = place.request.POST
     removed = form.getlist("ids")
     added = form.get("add", "").replace(",", " ").split()
@@ -90,5 +90,5 @@ def _change(place: Place, object_id: str, key: str, target_class: str) -> str:
         return "Nothing was chosen."
     pointers: list[Json] = [pointer(target_class, one) for one in ids]
     body: dict[str, Json] = {key: {"__op": operator, "objects": pointers}}
-    service.update(place.writer("change"), place.class_name, object_id, body)
+    service.update(place.writer("change"), place.class_name, parse_object_id(object_id), body)
     return f"{len(ids)} {'removed' if removed else 'added'}."

@@ -12,6 +12,7 @@ from django.db import transaction
 
 from backend.logs import get_logger
 from objects import registry
+from objects.core.names import ClassName
 from objects.database import fetch
 from objects.sql import literal
 
@@ -77,12 +78,12 @@ def _missing_of_models() -> list[Any]:
     return [*fetch(_MISSING, ([*classes], relations, arguments, [*_ROWS]), prepare=False)]
 
 
-def _arguments(class_name: str, shown_if: str | None) -> str:
+def _arguments(class_name: ClassName, shown_if: str | None) -> str:
     names = [class_name] if shown_if is None else [class_name, shown_if]
     return ", ".join(map(literal, names))
 
 
-def is_wanted(class_name: str) -> bool:
+def is_wanted(class_name: ClassName) -> bool:
     """Whether changes of the class are captured at the moment."""
     return bool(
         fetch(

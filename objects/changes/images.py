@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from objects import registry
+from objects.core.names import ClassName, ObjectId, Subject
 from objects.core.schema import empty_schema
 from objects.database import Row, fetch
 from objects.models import GENERIC_TABLE
@@ -25,7 +26,7 @@ class Change:
     """
 
     table: ClassTable
-    object_id: str
+    object_id: ObjectId
     before: Record | None
     after: Record | None
     at: float
@@ -37,7 +38,7 @@ class Place:
 
     txid: str
     seq: int
-    class_name: str
+    class_name: ClassName
     is_generic: bool
     size: int
 
@@ -46,7 +47,8 @@ _HEAD: Final = 6  # columns before those of the images; the last three are the c
 _IMAGE: Final = 6  # columns of an image: a ``records.StoredRow``
 
 
-_ANY: Final = ClassTable("", 0, 0, GENERIC_TABLE, empty_schema("Any"))
+_ANY_CLASS: Final = ClassName(Subject("Any"))
+_ANY: Final = ClassTable(_ANY_CLASS, 0, 0, GENERIC_TABLE, empty_schema(_ANY_CLASS))
 
 
 def changes_at(places: Sequence[Place]) -> dict[int, Change | None] | None:
@@ -114,7 +116,7 @@ def _change(row: Row, table: ClassTable | None, *, is_generic: bool) -> Change |
     )
 
 
-def _current(class_name: str, class_id: str, version: str) -> ClassTable | None:
+def _current(class_name: ClassName, class_id: str, version: str) -> ClassTable | None:
     """The class as it was when the statement saw this version, or later; None if it is gone."""
     table = registry.find(class_name)
     if table is None or (table.class_id, table.version) != (int(class_id), int(version)):

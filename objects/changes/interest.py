@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from objects import registry
+from objects.core.names import check_class_name
 from objects.database import fetch
 
 WANTED_FOR: Final = 60.0
@@ -87,7 +88,7 @@ def writers_left(since: Mapping[str, str]) -> set[Writer]:
     """
     end = time.monotonic() + _PATIENCE
     places = [
-        (name, table.storage if (table := registry.find(name)) else None, began)
+        (name, table.storage if (table := registry.find(check_class_name(name))) else None, began)
         for name, began in since.items()
     ]
     columns = [[*column] for column in zip(*places, strict=True)]

@@ -14,7 +14,7 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from backend.errors import InvalidJSON
 
-from .names import is_entity, shown
+from .names import ClassName, is_entity, shown
 from .values import Json
 
 EVERYBODY: Final = "*"
@@ -160,7 +160,7 @@ def set_default_protection(by_class: Mapping[str, Protection]) -> None:
     _default_protection.update(by_class)
 
 
-def default_permissions(class_name: str) -> ClassPermissions:
+def default_permissions(class_name: ClassName) -> ClassPermissions:
     """The permissions of a class for which nobody has set any."""
     permissions = _OF_ROLES if class_name == "_Role" else PUBLIC
     protected = _default_protection.get(class_name)
@@ -170,7 +170,7 @@ def default_permissions(class_name: str) -> ClassPermissions:
 _TO_USERS: Final = Rule(requires_authentication=True)
 
 
-def new_class_permissions(class_name: str, openness: Openness) -> ClassPermissions:
+def new_class_permissions(class_name: ClassName, openness: Openness) -> ClassPermissions:
     """The permissions of a new class that comes without any, by ``CLASS_PERMISSIONS_DEFAULT``.
 
     System classes have their own, whatever the setting.

@@ -3,6 +3,10 @@
 Names are the grammar of Parse: ``[A-Za-z][A-Za-z0-9_]*``; a class may also be one of
 ``SYSTEM_CLASSES``. An object id never looks like a role (``role:X``) or like everybody (``*``),
 so an id can stand in an access list without being mistaken for one of them.
+
+A text of a client becomes a ``ClassName``, ``FieldName`` or ``ObjectId`` here and nowhere else
+(``check_…``, ``parse_object_id``), at the boundary. What is below the boundary takes these types,
+so mypy refuses a text that wasn't checked. They are plain strings at run time.
 """
 
 from __future__ import annotations
@@ -10,11 +14,25 @@ from __future__ import annotations
 import os
 import re
 import string
-from typing import Final
+from typing import Final, NewType, TypeGuard
 
-from backend.errors import InvalidClassName, InvalidKeyName, MissingObjectId
+from backend.errors import InvalidClassName, InvalidKeyName, MissingObjectId, ObjectNotFound
 from backend.randomness import random_bytes
 from backend.short_cache import short_cache
+
+Subject = NewType("Subject", str)
+"""What triggers can be declared for: a class, or what has triggers without being one."""
+ClassName = NewType("ClassName", Subject)
+"""A text that may name a class."""
+FieldName = NewType("FieldName", str)
+"""A text that may name a field of an object."""
+ObjectId = NewType("ObjectId", str)
+"""A text that may be an object's id."""
+
+USER: Final = ClassName(Subject("_User"))
+SESSION: Final = ClassName(Subject("_Session"))
+ROLE: Final = ClassName(Subject("_Role"))
+INSTALLATION: Final = ClassName(Subject("_Installation"))
 
 SYSTEM_CLASSES: Final = frozenset(
     {
@@ -63,27 +81,27 @@ def is_field_name(name: str) -> bool:
     return _NAME.fullmatch(name) is not None and name not in _RESERVED_NAMES
 
 
-def is_class_name(name: str) -> bool:
+def is_class_name(name: str) -> TypeGuard[ClassName]:
     """Whether a class, custom or system, may have this name."""
     return name in SYSTEM_CLASSES or is_field_name(name)
 
 
-def check_class_name(name: str) -> str:
+def check_class_name(name: str) -> ClassName:
     """Return the name, or raise ``InvalidClassName``."""
-    if not is_class_name(name):
-        raise InvalidClassName(
-            f"Invalid classname: {shown(name)}, classnames can only have alphanumeric characters"
-            " and _, and must start with an alpha character"
-        )
-    return name
+    if is_class_name(name):
+        return name
+    raise InvalidClassName(
+        f"Invalid classname: {shown(name)}, classnames can only have alphanumeric characters"
+        " and _, and must start with an alpha character"
+    )
 
 
-def check_field_name(name: str, place: str = "") -> str:
+def check_field_name(name: str, place: str = "") -> FieldName:
     """Return the name, or raise ``InvalidKeyName`` that says where it stands."""
     if not is_field_name(name):
         where = f"{place}: " if place else ""
         raise InvalidKeyName(f"{where}Invalid field name: {shown(name)}.")
-    return name
+    return FieldName(name)
 
 
 def check_key_path(path: str) -> tuple[str, ...]:
@@ -125,12 +143,19 @@ def is_storable_text(text: str) -> bool:
     return True
 
 
-def is_object_id(object_id: str) -> bool:
+def is_object_id(object_id: str) -> TypeGuard[ObjectId]:
     """Whether an object may have this id."""
     return _OBJECT_ID.fullmatch(object_id) is not None
 
 
-def check_object_id(object_id: object) -> str:
+def parse_object_id(text: str) -> ObjectId:
+    """The id of an object that is looked up, or ``ObjectNotFound``: no object has any other id."""
+    if is_object_id(text):
+        return text
+    raise ObjectNotFound
+
+
+def check_object_id(object_id: object) -> ObjectId:
     """Return an id that a new object may have, or raise ``MissingObjectId``."""
     if isinstance(object_id, str) and is_object_id(object_id) and object_id not in _RESERVED_IDS:
         return object_id
@@ -154,15 +179,15 @@ def is_entity(name: str) -> bool:
     return name == "*" or is_object_id(name)
 
 
-def new_object_id() -> str:
+def new_object_id() -> ObjectId:
     """Ten characters of ``[A-Za-z0-9]`` from a cryptographic source, all equally likely."""
     while True:
         letters = random_bytes(16).translate(_TO_ALPHABET, _UNFAIR)
         if len(letters) >= OBJECT_ID_LENGTH:
-            return letters[:OBJECT_ID_LENGTH].decode("ascii")
+            return ObjectId(letters[:OBJECT_ID_LENGTH].decode("ascii"))
 
 
-def new_object_ids(count: int) -> list[str]:
+def new_object_ids(count: int) -> list[ObjectId]:
     """As many new ids, for rows that are stored in bulk."""
     letters = ""
     while len(letters) < count * OBJECT_ID_LENGTH:
@@ -171,7 +196,7 @@ def new_object_ids(count: int) -> list[str]:
         drawn = os.urandom(missing + missing // 16 + 32)
         letters += drawn.translate(_TO_ALPHABET, _UNFAIR).decode("ascii")
     return [
-        letters[start : start + OBJECT_ID_LENGTH]
+        ObjectId(letters[start : start + OBJECT_ID_LENGTH])
         for start in range(0, count * OBJECT_ID_LENGTH, OBJECT_ID_LENGTH)
     ]
 

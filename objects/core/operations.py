@@ -17,6 +17,7 @@ from typing import Final, TypeAlias, cast
 from backend.errors import IncorrectType
 
 from .access import Acl
+from .names import ClassName, ObjectId
 from .schema import ClassSchema, FieldType, infer, reconcile
 from .values import MAX_INTEGER_DIGITS, Json, canonical_number, frozen, is_typed
 
@@ -77,9 +78,9 @@ class ChangeRelation:
     ``target_class`` is None only if nothing is added or removed.
     """
 
-    target_class: str | None
-    added: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
+    target_class: ClassName | None
+    added: tuple[ObjectId, ...] = ()
+    removed: tuple[ObjectId, ...] = ()
     clear: bool = False
 
 

@@ -24,7 +24,7 @@ from .expressions import (
     parse_name,
     parse_path,
 )
-from .names import check_class_name, shown
+from .names import ClassName, check_class_name, shown
 from .paths import is_index
 from .pipeline_size import check_fields, check_size
 from .projections import Exclude, Include, SetFields, parse_projection, parse_set, parse_unset
@@ -121,7 +121,7 @@ class Lookup:
     pointer equals the id that it points to. Missing is null.
     """
 
-    class_name: str
+    class_name: ClassName
     name: str
     local: Path | None
     foreign: Path | None

@@ -26,6 +26,8 @@ from typing import Literal, TypeAlias
 
 from objects.core.values import Json
 
+from .names import ClassName, ObjectId
+
 Path: TypeAlias = tuple[str, ...]
 Point: TypeAlias = tuple[float, float]
 """(latitude, longitude) in degrees."""
@@ -245,7 +247,7 @@ class OrderKey:
 class SubQuery:
     """Objects of a class, under the rights of whoever asks. Without ``limit``, all of them."""
 
-    class_name: str
+    class_name: ClassName
     where: Query
     limit: int | None = None
     skip: int = 0
@@ -278,8 +280,8 @@ class Select(Query):
 class RelatedTo(Query):
     """The members of the relation ``key`` of one object, if the caller may read that object."""
 
-    class_name: str
-    object_id: str
+    class_name: ClassName
+    object_id: ObjectId
     key: str
 
 

@@ -375,7 +375,11 @@ def _related_to(value: object, place: str) -> RelatedTo:
     if not isinstance(owner, dict) or not is_pointer(owner):
         raise InvalidQuery(f"{place}.object: expected a pointer")
     key = names.check_field_name(value["key"], f"{place}.key")
-    return RelatedTo(str(owner["className"]), str(owner["objectId"]), key)
+    return RelatedTo(
+        names.check_class_name(str(owner["className"])),
+        names.parse_object_id(str(owner["objectId"])),
+        key,
+    )
 
 
 __all__ = ["check_path", "parse_order", "parse_where"]

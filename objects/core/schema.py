@@ -22,6 +22,7 @@ from .class_permissions import (
     new_class_permissions,
     parse_permissions,
 )
+from .names import ClassName
 from .values import FieldKind, Json, kind
 
 # Every write of a class and every process that knows it carries all of them.
@@ -37,7 +38,7 @@ class FieldType:
     """The type of a field, and what ``/schemas`` may say about it besides."""
 
     kind: FieldKind
-    target_class: str | None = None
+    target_class: ClassName | None = None
     required: bool = False
     default: Json = None
     unique: bool = False
@@ -143,7 +144,7 @@ class ClassSchema:
     clients have used: they count against the clients' quota, and the owner may change their type.
     """
 
-    class_name: str
+    class_name: ClassName
     fields: Mapping[str, FieldType] = field(default_factory=lambda: _NO_FIELDS)
     permissions: ClassPermissions = field(default_factory=ClassPermissions)
     indexes: Mapping[str, IndexDeclaration] = field(default_factory=lambda: _NO_INDEXES)
@@ -228,7 +229,7 @@ class ClassSchema:
         return definition
 
 
-def empty_schema(class_name: str, openness: Openness = "open") -> ClassSchema:
+def empty_schema(class_name: ClassName, openness: Openness = "open") -> ClassSchema:
     """The schema of a new class without fields of its own.
 
     A stored definition without permissions means those of ``"open"``, whatever the setting is now.
@@ -240,7 +241,7 @@ def empty_schema(class_name: str, openness: Openness = "open") -> ClassSchema:
     )
 
 
-def from_definition(class_name: str, definition: Mapping[str, Json]) -> ClassSchema:
+def from_definition(class_name: ClassName, definition: Mapping[str, Json]) -> ClassSchema:
     """The schema of a ``ClassSchema.definition``; that it is valid is taken for granted."""
     schema = empty_schema(class_name)
     fields = definition.get("fields")
@@ -281,7 +282,7 @@ def _index(name: str, wire: Json) -> IndexDeclaration:
 
 
 @lru_cache(maxsize=1024)
-def _type(kind_: FieldKind, target_class: str | None = None) -> FieldType:
+def _type(kind_: FieldKind, target_class: ClassName | None = None) -> FieldType:
     return FieldType(kind_, target_class)
 
 

@@ -26,7 +26,7 @@ from .class_permissions import (
     default_permissions,
     parse_permissions,
 )
-from .names import check_class_name, is_field_name, shown
+from .names import ClassName, check_class_name, is_field_name, shown
 from .schema import (
     DEFAULT_FIELDS,
     SYSTEM_FIELDS,
@@ -76,7 +76,7 @@ class SchemaChange:
         return tuple(index for name, index in new.items() if old.get(name) != index)
 
 
-def class_name_of(path_name: str | None, body: Json) -> str:
+def class_name_of(path_name: str | None, body: Json) -> ClassName:
     """The class that a request to ``/schemas`` is about, from its path and its body."""
     body_name = body.get("className") if isinstance(body, dict) else None
     if body_name is not None and not isinstance(body_name, str):
@@ -91,7 +91,7 @@ def class_name_of(path_name: str | None, body: Json) -> str:
     return check_class_name(name)
 
 
-def new_schema(class_name: str, body: Json, openness: Openness = "open") -> ClassSchema:
+def new_schema(class_name: ClassName, body: Json, openness: Openness = "open") -> ClassSchema:
     """The schema of a class that ``POST /schemas`` creates. ``openness``: without permissions."""
     schema = empty_schema(check_class_name(class_name), openness)
     return change_schema(schema, body, creating=True).after
@@ -175,7 +175,7 @@ def _sections(body: Json) -> tuple[dict[str, Json], dict[str, Json], Json]:
     return sections[0], sections[1], body.get("classLevelPermissions")
 
 
-def _fixed_type(class_name: str, name: str) -> str | None:
+def _fixed_type(class_name: ClassName, name: str) -> str | None:
     """The type of a field that the class has by itself and that nobody may change."""
     if name == "ACL":
         return "ACL"

@@ -15,7 +15,16 @@ from backend.errors import (
 )
 
 from .access import PUBLIC_ACL, Acl, parse_acl
-from .names import PROHIBITED_KEYS, check_field_name, check_key_path, shown
+from .names import (
+    PROHIBITED_KEYS,
+    ClassName,
+    ObjectId,
+    check_class_name,
+    check_field_name,
+    check_key_path,
+    parse_object_id,
+    shown,
+)
 from .operations import (
     Add,
     AddUnique,
@@ -128,7 +137,7 @@ def _set(key: str, value: Json) -> Operation:
             raise IncorrectType(f"{shown(key)}: a relation is a field, not a part of one")
         class_name = value["className"]
         assert isinstance(class_name, str)
-        return ChangeRelation(class_name)
+        return ChangeRelation(check_class_name(class_name))
     return Set(value)
 
 
@@ -155,8 +164,8 @@ def _relation_change(key: str, value: Mapping[str, Json]) -> ChangeRelation:
         if not isinstance(steps, list):
             raise InvalidJSON(f"{key}.ops: expected an array of operators")
     assert isinstance(steps, list)
-    target_classes: set[str] = set()
-    members: dict[str, bool] = {}
+    target_classes: set[ClassName] = set()
+    members: dict[ObjectId, bool] = {}
     for step in steps:
         name = step.get("__op") if isinstance(step, dict) else None
         if not isinstance(step, dict) or name not in ("AddRelation", "RemoveRelation"):
@@ -167,9 +176,9 @@ def _relation_change(key: str, value: Mapping[str, Json]) -> ChangeRelation:
             if not is_pointer(member):
                 raise IncorrectType(f"{key}.objects: expected pointers")
             assert isinstance(member, dict)
-            target_classes.add(str(member["className"]))
+            target_classes.add(check_class_name(str(member["className"])))
             # What is said last about a member holds.
-            members[str(member["objectId"])] = adding
+            members[parse_object_id(str(member["objectId"]))] = adding
     if len(target_classes) > 1:
         raise IncorrectType(f"{key}: a relation has members of one class only")
     return ChangeRelation(

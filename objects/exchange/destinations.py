@@ -22,6 +22,7 @@ from backend.errors import (
 )
 from backend.principal import MASTER
 from objects import maintenance, registry, service
+from objects.core.names import ClassName, parse_object_id
 from objects.core.values import Json
 
 
@@ -56,7 +57,7 @@ class Door:
     Raises ``UnderMaintenance``, unless ``during_maintenance`` says to store nevertheless.
     """
 
-    def __init__(self, class_name: str, *, during_maintenance: bool = False) -> None:
+    def __init__(self, class_name: ClassName, *, during_maintenance: bool = False) -> None:
         self._class_name = class_name
         self._during_maintenance = during_maintenance
 
@@ -100,7 +101,7 @@ class Door:
 
     def _is_stored(self, object_id: str) -> bool:
         try:
-            service.get(MASTER, self._class_name, object_id)
+            service.get(MASTER, self._class_name, parse_object_id(object_id))
         except ObjectNotFound:
             return False
         return True
@@ -109,7 +110,7 @@ class Door:
 class Rest:
     """The REST interface at ``url`` (with its mount path). The instance chooses the ids."""
 
-    def __init__(self, class_name: str, url: str, headers: Mapping[str, str]) -> None:
+    def __init__(self, class_name: ClassName, url: str, headers: Mapping[str, str]) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError("expected a URL like https://api.example.org/api")

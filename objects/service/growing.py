@@ -8,21 +8,21 @@ from backend.conf import service_settings
 from backend.errors import ServiceError
 from backend.principal import Principal
 from objects import maintenance, registry, store
-from objects.core.names import check_class_name
+from objects.core.names import ClassName, check_class_name
 from objects.core.operations import Write, fit
 from objects.core.schema import check_client_fields
 from objects.policy import missing_class
 from objects.tables import ClassTable
 
 
-def check_may_create_class(principal: Principal, class_name: str) -> None:
+def check_may_create_class(principal: Principal, class_name: ClassName) -> None:
     """Raise ``InvalidClassName``, or ``OperationForbidden`` if the caller can't make the class."""
     check_class_name(class_name)
     if not (principal.may_write_as_master or service_settings.ALLOW_CLIENT_CLASS_CREATION):
         raise missing_class(class_name)
 
 
-def create_class(class_name: str) -> None:
+def create_class(class_name: ClassName) -> None:
     """Make a class without fields. Raises ``UnderMaintenance``."""
     maintenance.check()
     try:
@@ -40,7 +40,7 @@ def owned_fields(principal: Principal, write: Write, trusted: frozenset[str]) ->
 
 
 def add_fields(
-    principal: Principal, class_name: str, write: Write, trusted: frozenset[str]
+    principal: Principal, class_name: ClassName, write: Write, trusted: frozenset[str]
 ) -> tuple[ClassTable, Write]:
     """Add the fields that a write needs to its class, under the class's lock.
 

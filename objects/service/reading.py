@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from backend.errors import MasterKeyRequired, ObjectNotFound
 from backend.principal import Principal
 from objects import registry, store, triggers
-from objects.core.names import is_object_id
+from objects.core.names import ClassName, ObjectId, is_object_id
 from objects.core.pipeline import Aggregation
 from objects.core.query import (
     Everything,
@@ -47,7 +47,7 @@ class Found:
 
     results: list[Record] | list[Wire]
     count: int | None = None
-    class_name: str | None = None
+    class_name: ClassName | None = None
 
     def objects(self) -> list[Wire]:
         """The results as wire objects, whatever they are."""
@@ -55,7 +55,11 @@ class Found:
 
 
 def find(
-    principal: Principal, class_name: str, options: FindOptions, *, also: Query = _NOTHING_ELSE
+    principal: Principal,
+    class_name: ClassName,
+    options: FindOptions,
+    *,
+    also: Query = _NOTHING_ELSE,
 ) -> Found:
     """The objects of a class that satisfy a query and that the caller may read.
 
@@ -69,7 +73,7 @@ def find(
     return with_current_classes(lambda: _find(principal, class_name, options, also))
 
 
-def _find(principal: Principal, class_name: str, options: FindOptions, also: Query) -> Found:
+def _find(principal: Principal, class_name: ClassName, options: FindOptions, also: Query) -> Found:
     table = _table_for_reading(principal, class_name)
     if table is None:
         return Found([], 0 if options.count else None)
@@ -132,7 +136,7 @@ def _order(options: FindOptions) -> tuple[OrderKey, ...]:
 
 
 def get(
-    principal: Principal, class_name: str, object_id: str, options: FindOptions = _WHOLE
+    principal: Principal, class_name: ClassName, object_id: ObjectId, options: FindOptions = _WHOLE
 ) -> Record | Wire:
     """One object. Of ``options`` only ``keys``, ``excludeKeys`` and ``include`` count.
 
@@ -142,7 +146,7 @@ def get(
 
 
 def _get(
-    principal: Principal, class_name: str, object_id: str, options: FindOptions
+    principal: Principal, class_name: ClassName, object_id: ObjectId, options: FindOptions
 ) -> Record | Wire:
     table = _table_for_reading(principal, class_name)
     if table is None:
@@ -162,7 +166,7 @@ def _get(
     return found[0]
 
 
-def count(principal: Principal, class_name: str, where: Query) -> int:
+def count(principal: Principal, class_name: ClassName, where: Query) -> int:
     """How many objects satisfy a query, of those that the caller may read."""
 
     def counted() -> int:
@@ -182,7 +186,7 @@ def _count(principal: Principal, table: ClassTable, where: Query) -> int:
     return store.count(table, all_of(where, condition), Scope(principal))
 
 
-def aggregate(principal: Principal, class_name: str, aggregation: Aggregation) -> list[str]:
+def aggregate(principal: Principal, class_name: ClassName, aggregation: Aggregation) -> list[str]:
     """The results of a pipeline, or the distinct values of a field, each as JSON text.
 
     For the master key: a pipeline sees all objects and fields.
@@ -200,7 +204,7 @@ def aggregate(principal: Principal, class_name: str, aggregation: Aggregation) -
     return with_current_classes(aggregated)
 
 
-def _table_for_reading(principal: Principal, class_name: str) -> ClassTable | None:
+def _table_for_reading(principal: Principal, class_name: ClassName) -> ClassTable | None:
     """The class; None where a class that isn't there reads as an empty one."""
     table = registry.find(class_name)
     if table is None:

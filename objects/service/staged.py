@@ -26,6 +26,7 @@ from backend.principal import MASTER, Principal
 from objects import maintenance, registry, store, triggers, writes
 from objects.constraints import refusal
 from objects.core.class_permissions import Action
+from objects.core.names import ClassName, ObjectId
 from objects.core.operations import apply, fit
 from objects.core.query import Everything
 from objects.core.schema import with_defaults
@@ -48,18 +49,18 @@ _PLAIN = Rules()
 _ITS_OWN = frozenset({"objectId", "createdAt", "updatedAt", "__type", "className"})
 
 
-def concerns_saving(class_name: str) -> bool:
+def concerns_saving(class_name: ClassName) -> bool:
     """Whether a create or update of objects of the class has stages."""
     return rules_of(class_name) is not None or triggers.has(class_name, *_SAVING)
 
 
-def concerns_deleting(class_name: str) -> bool:
+def concerns_deleting(class_name: ClassName) -> bool:
     """Whether a delete of objects of the class has stages."""
     return rules_of(class_name) is not None or triggers.has(class_name, *_DELETING)
 
 
 def create(
-    principal: Principal, class_name: str, fields: dict[str, Any], object_id: str
+    principal: Principal, class_name: ClassName, fields: dict[str, Any], object_id: ObjectId
 ) -> Created:
     """Store a new object; another one may be changed instead, if the rules choose one."""
     maintenance.check()
@@ -78,9 +79,8 @@ def create(
             rules.beginning(attempt)
             rules.creating(attempt)
             if attempt.instead is not None:
-                object_id, created_at = (
-                    str(attempt.instead[name]) for name in ("objectId", "createdAt")
-                )
+                object_id = ObjectId(str(attempt.instead["objectId"]))
+                created_at = str(attempt.instead["createdAt"])
                 done = _carry_out(rules, attempt, class_name, object_id, trusted)
                 shown = {"updatedAt": done.updated_at, **done.fields}
                 return Created(object_id, created_at, shown, is_new=False)
@@ -95,7 +95,7 @@ def create(
 
 
 def update(
-    principal: Principal, class_name: str, object_id: str, fields: dict[str, Any]
+    principal: Principal, class_name: ClassName, object_id: ObjectId, fields: dict[str, Any]
 ) -> Updated:
     """Change an object; another one if the rules say so."""
     maintenance.check()
@@ -120,12 +120,13 @@ def update(
                 rules.preparing(attempt)
             rules.updating(attempt)
             changed = attempt.before if attempt.instead is None else attempt.instead
-            return _carry_out(rules, attempt, class_name, str(changed["objectId"]), trusted)
+            changed_id = ObjectId(str(changed["objectId"]))
+            return _carry_out(rules, attempt, class_name, changed_id, trusted)
 
     return with_current_classes(updated)
 
 
-def _prepare_early(rules: Rules, change: Change, class_name: str) -> bool:
+def _prepare_early(rules: Rules, change: Change, class_name: ClassName) -> bool:
     """Do what takes long before the transaction; not if triggers may change what it is about."""
     if triggers.has(class_name, "before_save"):
         return False
@@ -134,7 +135,11 @@ def _prepare_early(rules: Rules, change: Change, class_name: str) -> bool:
 
 
 def _carry_out(
-    rules: Rules, attempt: Change, class_name: str, object_id: str, trusted: frozenset[str]
+    rules: Rules,
+    attempt: Change,
+    class_name: ClassName,
+    object_id: ObjectId,
+    trusted: frozenset[str],
 ) -> Updated:
     """Change this object as the rules want it by now."""
     write = parse_write(attempt.fields, creating=False)
@@ -145,7 +150,7 @@ def _carry_out(
     return Updated(done.updated_at, {**done.fields, **attempt.shown})
 
 
-def delete(principal: Principal, class_name: str, object_id: str) -> None:
+def delete(principal: Principal, class_name: ClassName, object_id: ObjectId) -> None:
     """Remove an object."""
     maintenance.check()
     rules = rules_of(class_name) or _PLAIN
@@ -168,14 +173,14 @@ def delete(principal: Principal, class_name: str, object_id: str) -> None:
     with_current_classes(deleted)
 
 
-def _deletion(event: Event, change: Change, class_name: str) -> Occasion:
+def _deletion(event: Event, change: Change, class_name: ClassName) -> Occasion:
     return Occasion(event, class_name, change.principal, object=deepcopy(change.before))
 
 
 # -- Triggers around a save -----------------------------------------------------------------------
 
 
-def _before_save(attempt: Change, class_name: str) -> frozenset[str]:
+def _before_save(attempt: Change, class_name: ClassName) -> frozenset[str]:
     """Let triggers see and change what will be stored; the names of the fields they changed."""
     if not triggers.has(class_name, "before_save"):
         return frozenset()
@@ -219,7 +224,9 @@ def _outcome(table: ClassTable | None, fields: Wire, attempt: Change) -> Wire:
     return outcome
 
 
-def _saved(attempt: Change, class_name: str, object_id: str, original: Wire | None) -> None:
+def _saved(
+    attempt: Change, class_name: ClassName, object_id: ObjectId, original: Wire | None
+) -> None:
     """Tell triggers what is stored by now."""
     if not triggers.has(class_name, "saved", "after_save"):
         return
@@ -243,7 +250,7 @@ def _saved(attempt: Change, class_name: str, object_id: str, original: Wire | No
 # -- What rules stand on --------------------------------------------------------------------------
 
 
-def _table(class_name: str) -> ClassTable:
+def _table(class_name: ClassName) -> ClassTable:
     table = registry.find(class_name)
     if table is None:
         raise store.StaleClass((class_name,))
@@ -251,7 +258,7 @@ def _table(class_name: str) -> ClassTable:
 
 
 def _locked(
-    principal: Principal, class_name: str, object_id: str, action: Action
+    principal: Principal, class_name: ClassName, object_id: ObjectId, action: Action
 ) -> dict[str, Json]:
     """The object, locked for the transaction; ``ObjectNotFound`` if the caller can't do this."""
     table = storing.table_for_writing(principal, class_name, object_id)
@@ -263,7 +270,7 @@ def _locked(
 
 
 @contextmanager
-def _refusals(class_name: str) -> Iterator[None]:
+def _refusals(class_name: ClassName) -> Iterator[None]:
     """Tell a client what it means when a statement of the rules violates a constraint."""
     # Found first: after the violation the transaction takes no statement that reads the class.
     table = _table(class_name)

@@ -13,7 +13,7 @@ from backend.errors import ObjectNotFound
 from backend.principal import Principal
 from objects import registry, writes
 from objects.core.access import Acl, default_acl
-from objects.core.names import is_object_id, new_object_id
+from objects.core.names import ClassName, ObjectId, is_object_id, new_object_id
 from objects.core.operations import Write, apply, echo, fit
 from objects.core.query import Query, all_of
 from objects.core.schema import check_not_emptied, check_required, with_defaults
@@ -41,7 +41,7 @@ _NO_FIELDS: frozenset[str] = frozenset()
 class Created:
     """A new object: its id, its time, and the fields that the service has computed for it."""
 
-    object_id: str
+    object_id: ObjectId
     created_at: str
     fields: dict[str, Json] = field(default_factory=dict)
     is_new: bool = True
@@ -60,7 +60,7 @@ class NotTogether(Exception):
     """Objects that one statement can't store."""
 
 
-def check_may_create(principal: Principal, class_name: str) -> None:
+def check_may_create(principal: Principal, class_name: ClassName) -> None:
     """Raise what keeps the caller from creating objects of the class, or the class itself."""
     table = registry.find(class_name)
     if table is None:
@@ -71,9 +71,9 @@ def check_may_create(principal: Principal, class_name: str) -> None:
 
 def create(
     principal: Principal,
-    class_name: str,
+    class_name: ClassName,
     write: Write,
-    object_id: str,
+    object_id: ObjectId,
     trusted: frozenset[str] = _NO_FIELDS,
 ) -> Created:
     """Store a new object. Fields in ``trusted`` may be new to the class whoever the caller is."""
@@ -105,13 +105,13 @@ def _adopts(principal: Principal, table: ClassTable, write: Write, trusted: froz
 class _New:
     """An object that is ready to be stored, and what the answer will show of it."""
 
-    object_id: str
+    object_id: ObjectId
     fields: dict[str, Json]
     acl: Acl
     shown: dict[str, Json]
 
 
-def _new_object(principal: Principal, table: ClassTable, write: Write, object_id: str) -> _New:
+def _new_object(principal: Principal, table: ClassTable, write: Write, object_id: ObjectId) -> _New:
     given = apply(write, {})
     given.pop("ACL", None)
     fields = with_defaults(table.schema, given)
@@ -124,14 +124,14 @@ def _new_object(principal: Principal, table: ClassTable, write: Write, object_id
     return _New(object_id, fields, acl, shown)
 
 
-def _insert(principal: Principal, table: ClassTable, write: Write, object_id: str) -> Created:
+def _insert(principal: Principal, table: ClassTable, write: Write, object_id: ObjectId) -> Created:
     new = _new_object(principal, table, write, object_id)
     created_at = writes.create(table, object_id, new.fields, new.acl, write.relations)
     return Created(object_id, created_at, new.shown)
 
 
 def create_together(
-    principal: Principal, class_name: str, together: Sequence[Write]
+    principal: Principal, class_name: ClassName, together: Sequence[Write]
 ) -> list[Created]:
     """Store new objects by one statement. Raises ``NotTogether`` if that can't be done."""
     table = registry.find(class_name)
@@ -150,8 +150,8 @@ def create_together(
 
 def update(
     principal: Principal,
-    class_name: str,
-    object_id: str,
+    class_name: ClassName,
+    object_id: ObjectId,
     write: Write,
     trusted: frozenset[str] = _NO_FIELDS,
 ) -> Updated:
@@ -169,7 +169,7 @@ def update(
 
 
 def _change(
-    principal: Principal, table: ClassTable, object_id: str, write: Write, condition: Query
+    principal: Principal, table: ClassTable, object_id: ObjectId, write: Write, condition: Query
 ) -> Updated:
     check_not_emptied(table.schema, write.emptied)
     written: Written | None = writes.update(table, object_id, write, condition, Scope(principal))
@@ -178,7 +178,7 @@ def _change(
     return Updated(written.timestamp, shown_to(principal, table, written.echo))
 
 
-def delete(principal: Principal, class_name: str, object_id: str) -> None:
+def delete(principal: Principal, class_name: ClassName, object_id: ObjectId) -> None:
     """Remove an object."""
     table = table_for_writing(principal, class_name, object_id)
     condition = writable(principal, table, "delete", object_id)
@@ -186,7 +186,9 @@ def delete(principal: Principal, class_name: str, object_id: str) -> None:
         raise ObjectNotFound
 
 
-def table_for_writing(principal: Principal, class_name: str, object_id: str) -> ClassTable:
+def table_for_writing(
+    principal: Principal, class_name: ClassName, object_id: ObjectId
+) -> ClassTable:
     """The class of an object that is to be changed. Raises ``ObjectNotFound``."""
     table = registry.find(class_name)
     if table is None:

@@ -9,6 +9,7 @@ from django.db import transaction
 from backend.errors import ObjectNotFound
 from backend.principal import Principal
 from objects import writes
+from objects.core.names import ClassName, ObjectId
 from objects.core.values import Json
 from objects.policy import Scope, writable
 from objects.service import storing
@@ -19,8 +20,8 @@ from objects.service.writing import update
 
 def update_unchanged(
     principal: Principal,
-    class_name: str,
-    object_id: str,
+    class_name: ClassName,
+    object_id: ObjectId,
     body: Mapping[str, Json],
     updated_at: str,
 ) -> Updated | None:

@@ -15,7 +15,7 @@ from backend.conf import service_settings
 from backend.errors import ServiceError
 from backend.principal import Principal
 from objects import maintenance
-from objects.core.names import check_class_name, check_object_id, new_object_id
+from objects.core.names import ClassName, ObjectId, check_class_name, check_object_id, new_object_id
 from objects.core.operations import Write
 from objects.core.values import Json
 from objects.core.write_parsing import parse_write
@@ -28,7 +28,7 @@ from objects.service.storing import Created, NotTogether, Updated
 @maintenance.comes_first
 def create(
     principal: Principal,
-    class_name: str,
+    class_name: ClassName,
     body: Mapping[str, Json],
     *,
     object_id: str | None = None,
@@ -44,10 +44,9 @@ def create(
     fields = dict(body)
     if _chooses_id(fields):
         check_chosen_id(principal, class_name)
-        object_id = check_object_id(fields.pop("objectId"))
-    elif object_id is not None:
-        check_object_id(object_id)
-    new_id = object_id or new_object_id()
+        new_id = check_object_id(fields.pop("objectId"))
+    else:
+        new_id = new_object_id() if object_id is None else check_object_id(object_id)
     write = None if staged.concerns_saving(class_name) else parse_write(fields, creating=True)
 
     def created() -> Created:
@@ -65,7 +64,7 @@ def _chooses_id(body: Mapping[str, Json]) -> bool:
 
 @maintenance.comes_first
 def create_many(
-    principal: Principal, class_name: str, bodies: Sequence[Mapping[str, Json]]
+    principal: Principal, class_name: ClassName, bodies: Sequence[Mapping[str, Json]]
 ) -> list[Created | ServiceError]:
     """Store new objects of one class, each by itself; what became of each, in order.
 
@@ -103,7 +102,7 @@ def _outcome(action: Callable[[], Created]) -> Created | ServiceError:
 
 
 def _create_together(
-    principal: Principal, class_name: str, together: list[_Parsed]
+    principal: Principal, class_name: ClassName, together: list[_Parsed]
 ) -> list[Created | ServiceError]:
     def created() -> list[Created]:
         if staged.concerns_saving(class_name):
@@ -119,7 +118,7 @@ def _create_together(
 
 @maintenance.comes_first
 def update(
-    principal: Principal, class_name: str, object_id: str, body: Mapping[str, Json]
+    principal: Principal, class_name: ClassName, object_id: ObjectId, body: Mapping[str, Json]
 ) -> Updated:
     """Change the fields that ``body`` names and leave the others.
 
@@ -139,7 +138,7 @@ def update(
 
 
 @maintenance.comes_first
-def delete(principal: Principal, class_name: str, object_id: str) -> None:
+def delete(principal: Principal, class_name: ClassName, object_id: ObjectId) -> None:
     """Remove an object. Raises ``ObjectNotFound`` also when the caller may not write it."""
     check_class_name(class_name)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from objects import registry
+from objects.core.names import INSTALLATION, ROLE, SESSION, USER, ClassName
 from objects.core.schema import SYSTEM_FIELDS
 from objects.rules import set_rules
 from objects.users.installation_rules import InstallationRules
@@ -13,9 +14,9 @@ from objects.users.role_rules import RoleRules
 from objects.users.session_rules import SessionRules
 from objects.users.user_rules import UserRules
 
-_CLASSES: dict[str, tuple[type[Any], dict[str, str]]] = {
-    "_User": (User, {"emailVerified": "email_verified", "authData": "auth_data"}),
-    "_Session": (
+_CLASSES: dict[ClassName, tuple[type[Any], dict[str, str]]] = {
+    USER: (User, {"emailVerified": "email_verified", "authData": "auth_data"}),
+    SESSION: (
         Session,
         {
             "installationId": "installation_id",
@@ -23,8 +24,8 @@ _CLASSES: dict[str, tuple[type[Any], dict[str, str]]] = {
             "createdWith": "created_with",
         },
     ),
-    "_Role": (Role, {}),
-    "_Installation": (
+    ROLE: (Role, {}),
+    INSTALLATION: (
         Installation,
         {
             "installationId": "installation_id",
@@ -46,7 +47,7 @@ def offer_classes() -> None:
     for class_name, (model, columns) in _CLASSES.items():
         fields = {name: SYSTEM_FIELDS[class_name][name] for name in _PROMOTED[class_name]}
         registry.model_class(class_name, model, fields, columns=columns)
-    set_rules("_User", UserRules())
-    set_rules("_Session", SessionRules())
-    set_rules("_Role", RoleRules())
-    set_rules("_Installation", InstallationRules())
+    set_rules(USER, UserRules())
+    set_rules(SESSION, SessionRules())
+    set_rules(ROLE, RoleRules())
+    set_rules(INSTALLATION, InstallationRules())

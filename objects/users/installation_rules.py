@@ -20,13 +20,14 @@ from backend.errors import (
     OperationForbidden,
 )
 from objects import registry, writes
+from objects.core.names import INSTALLATION, ObjectId
 from objects.core.query import Everything
 from objects.database import fetch
 from objects.policy import Scope, writable
 from objects.rules import Change, Rules, Wire
 from objects.tables import ClassTable
 
-_CLASS = "_Installation"
+_CLASS = INSTALLATION
 _IDS = ("installationId", "deviceToken")
 # An operator or a query in their place would reach the statements that look for other objects.
 _TEXTS = (*_IDS, "deviceType", "appIdentifier")
@@ -183,7 +184,7 @@ def _merge(change: Change, gone: Wire, kept: Wire) -> None:
 
 def _remove(change: Change, one: Wire) -> bool:
     """Remove an object if the caller may change it; whether it is gone."""
-    table, object_id = _table(), str(one["objectId"])
+    table, object_id = _table(), ObjectId(str(one["objectId"]))
     try:
         condition = writable(change.principal, table, "update", object_id)
     except (ObjectNotFound, OperationForbidden):

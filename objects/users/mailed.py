@@ -8,6 +8,7 @@ from __future__ import annotations
 from backend.conf import service_settings
 from backend.principal import MASTER
 from objects import maintenance, service
+from objects.core.names import USER, ObjectId
 from objects.users import mail_tokens, passwords
 from objects.users.mail_tokens import RESET, VERIFY, Holder, holder_of
 
@@ -28,7 +29,7 @@ def verify_email(token: object) -> None:
     """Use a link up: its user has the address. Raises ``InvalidLink``, ``UnderMaintenance``."""
     with maintenance.writing():
         holder = mail_tokens.use(token, VERIFY)
-        service.update(MASTER, "_User", holder.user_id, {"emailVerified": True})
+        service.update(MASTER, USER, ObjectId(holder.user_id), {"emailVerified": True})
 
 
 def set_password(token: object, password: object) -> None:
@@ -47,7 +48,7 @@ def set_password(token: object, password: object) -> None:
         if service_settings.VERIFY_EMAIL and holder.by_email:
             # Whoever reads the mail of the address has it.
             changes["emailVerified"] = True
-        service.update(MASTER, "_User", holder.user_id, changes)
+        service.update(MASTER, USER, ObjectId(holder.user_id), changes)
         mail_tokens.forget(holder.user_id)
         if service_settings.UNLOCK_ON_PASSWORD_RESET:
             passwords.forget_guesses(holder.user_id)

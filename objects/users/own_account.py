@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from backend.principal import MASTER, Authority, Principal
 from objects import service
+from objects.core.names import USER, ObjectId
 from objects.core.values import Json
 from objects.records import wire_object
 from objects.users import second_factor
@@ -14,7 +15,7 @@ Wire = dict[str, Json]
 
 def account_of(user_id: str) -> Wire:
     """A user's object as its owner sees it."""
-    user = wire_object(service.get(MASTER, "_User", user_id))
+    user = wire_object(service.get(MASTER, USER, ObjectId(user_id)))
     return owners_view(Principal(Authority.CLIENT, user_id=user_id), user)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from objects import registry
+from objects.core.names import ROLE
 from objects.database import fetch
 from objects.tables import ClassTable
 
@@ -150,7 +151,7 @@ def tree(role_id: str, name: str, limit: int = 1000) -> Branch:
 
 
 def _table() -> ClassTable:
-    table = registry.find("_Role")
+    table = registry.find(ROLE)
     assert table is not None, "the class _Role is offered by this application"
     return table
 

@@ -26,6 +26,7 @@ from backend.errors import (
 )
 from backend.principal import Principal
 from objects import triggers
+from objects.core.names import USER
 from objects.core.values import Json
 from objects.database import Row, fetch
 from objects.triggers import Event, Occasion
@@ -226,10 +227,10 @@ def enter(examined: Examined, provider: str | None = None) -> str:
     principal, user_id = examined.principal, examined.account.user_id
     with transaction.atomic():
         permit = _admit(examined, provider)
-        if examined.way.runs_triggers and triggers.has("_User", "before_login"):
+        if examined.way.runs_triggers and triggers.has(USER, "before_login"):
             triggers.run(_occasion("before_login", principal, user_id))
         token = session_creation.create(permit)
-        if examined.way.runs_triggers and triggers.has("_User", "after_login"):
+        if examined.way.runs_triggers and triggers.has(USER, "after_login"):
             triggers.run_after_commit(_occasion("after_login", principal, user_id))
     return token
 
@@ -284,4 +285,4 @@ def _check_may_write(principal: Principal) -> None:
 def _occasion(event: Event, principal: Principal, user_id: str) -> Occasion:
     # A caller who signs in acts for this user, not for the user of a session that came along.
     caller = principal if principal.is_master else Principal(principal.authority, user_id=user_id)
-    return Occasion(event, "_User", caller, object=account_of(user_id))
+    return Occasion(event, USER, caller, object=account_of(user_id))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from backend.errors import InvalidKeyName, InvalidSessionToken
 from objects import registry
-from objects.core.names import shown
+from objects.core.names import SESSION, shown
 from objects.core.values import date, pointer, wire_time
 from objects.policy import fields_hidden_somewhere
 from objects.rules import Change, Rules
@@ -40,7 +40,7 @@ class SessionRules(Rules):
         fields.setdefault("ACL", {user_id: {"read": True, "write": True}})
         if principal.installation_id is not None:
             fields.setdefault("installationId", principal.installation_id)
-        table = registry.find("_Session")
+        table = registry.find(SESSION)
         assert table is not None, "the class is offered by this application"
         hidden = fields_hidden_somewhere(principal, table)
         told = [name for name in ("user", "expiresAt", "createdWith") if name not in hidden]

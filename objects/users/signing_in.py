@@ -25,7 +25,7 @@ from backend.errors import (
 )
 from backend.principal import MASTER, Principal
 from objects import service, triggers
-from objects.core.names import is_object_id
+from objects.core.names import SESSION, ObjectId, is_object_id
 from objects.core.values import Json
 from objects.database import fetch
 from objects.records import wire_object
@@ -194,11 +194,11 @@ def log_out(principal: Principal) -> None:
     if principal.session_id is None:
         return
     session: Wire | None = None
-    if triggers.has("_Session", "after_logout"):
-        session = wire_object(service.get(MASTER, "_Session", principal.session_id))
+    if triggers.has(SESSION, "after_logout"):
+        session = wire_object(service.get(MASTER, SESSION, ObjectId(principal.session_id)))
     sessions.end(principal.session_id)
     if session is not None:
-        triggers.run_after_commit(Occasion("after_logout", "_Session", principal, object=session))
+        triggers.run_after_commit(Occasion("after_logout", SESSION, principal, object=session))
 
 
 def upgrade_session(principal: Principal) -> Wire:

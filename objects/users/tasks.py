@@ -17,6 +17,7 @@ from backend.principal import MASTER
 from objects import service, triggers
 from objects.analytics.upkeep import remove_old_events
 from objects.changes import trimming
+from objects.core.names import USER, ObjectId
 from objects.files import service as files
 from objects.records import wire_object
 from objects.replays.store import remove_expired_answers
@@ -66,11 +67,11 @@ def _is_refused(user_id: str) -> bool:
 
     Here and not while the request is answered, whose answer must not tell who has an account.
     """
-    if not triggers.has("_User", "before_password_reset"):
+    if not triggers.has(USER, "before_password_reset"):
         return False
-    user = wire_object(service.get(MASTER, "_User", user_id))
+    user = wire_object(service.get(MASTER, USER, ObjectId(user_id)))
     try:
-        triggers.run(Occasion("before_password_reset", "_User", MASTER, object=user))
+        triggers.run(Occasion("before_password_reset", USER, MASTER, object=user))
     except ServiceError as error:
         log.info("a trigger refused a password reset", user=user_id, error=error.message)
         return True

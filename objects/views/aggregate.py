@@ -9,6 +9,7 @@ from backend.api.permissions import Requires
 from backend.api.renderers import Answer
 from backend.api.views import Call, ServiceView
 from objects import service
+from objects.core.names import ClassName
 from objects.core.pipeline import parse_aggregation
 
 
@@ -17,7 +18,7 @@ class AggregateView(ServiceView):
 
     requires = Requires.MASTER_KEY
 
-    def get(self, call: Call, class_name: str) -> Answer:
+    def get(self, call: Call, class_name: ClassName) -> Answer:
         aggregation = parse_aggregation(decoded_parameters(call.params))
         results = service.aggregate(call.principal, class_name, aggregation)
         return Answer({"results": [msgspec.Raw(text.encode()) for text in results]})

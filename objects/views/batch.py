@@ -34,6 +34,7 @@ from backend.errors import (
 )
 from backend.limits import Request, rules_for
 from objects import service
+from objects.core.names import check_class_name
 from objects.service import Created
 from objects.transactions import all_or_nothing
 from objects.views.classes import ObjectsView, created_body
@@ -184,7 +185,9 @@ def _create(group: list[_Item]) -> list[Created | ServiceError]:
     first = group[0].call
     bodies = [item.call.body for item in group]
     try:
-        return service.create_many(first.principal, str(group[0].creates_in), bodies)
+        return service.create_many(
+            first.principal, check_class_name(str(group[0].creates_in)), bodies
+        )
     except Exception as error:
         shown = as_service_error(error, first.request_id)
         return [shown for _ in group]
@@ -247,7 +250,7 @@ def _results(group: list[_Item]) -> list[dict[str, Any]]:
         return [group[0].run()]
     bodies = [item.call.body for item in group]
     principal = group[0].call.principal
-    outcomes = service.create_many(principal, str(group[0].creates_in), bodies)
+    outcomes = service.create_many(principal, check_class_name(str(group[0].creates_in)), bodies)
     return [{"success": created_body(one)} for one in outcomes if isinstance(one, Created)]
 
 

@@ -9,6 +9,7 @@ from backend.api.views import Call, ServiceView
 from backend.conf import service_settings
 from objects import service
 from objects.core.find_options import FindLimits, parse_find_options, parse_get_options
+from objects.core.names import ClassName, ObjectId
 from objects.includes import Wire
 from objects.records import Record
 from objects.service import Created, Found
@@ -17,11 +18,11 @@ from objects.service import Created, Found
 class ObjectsView(ServiceView):
     """The objects of a class: find some, create one."""
 
-    def get(self, call: Call, class_name: str) -> Answer:
+    def get(self, call: Call, class_name: ClassName) -> Answer:
         options = parse_find_options(call.params, find_limits())
         return Answer(found_body(service.find(call.principal, class_name, options)))
 
-    def post(self, call: Call, class_name: str) -> Answer:
+    def post(self, call: Call, class_name: ClassName) -> Answer:
         created = service.create(call.principal, class_name, call.body)
         return created_answer(created, f"/classes/{class_name}")
 
@@ -29,15 +30,15 @@ class ObjectsView(ServiceView):
 class ObjectView(ServiceView):
     """One object: read, change, remove it."""
 
-    def get(self, call: Call, class_name: str, object_id: str) -> Answer:
+    def get(self, call: Call, class_name: ClassName, object_id: ObjectId) -> Answer:
         options = parse_get_options(call.params, find_limits())
         return Answer(object_body(service.get(call.principal, class_name, object_id, options)))
 
-    def put(self, call: Call, class_name: str, object_id: str) -> Answer:
+    def put(self, call: Call, class_name: ClassName, object_id: ObjectId) -> Answer:
         updated = service.update(call.principal, class_name, object_id, call.body)
         return Answer({"updatedAt": updated.updated_at, **updated.fields})
 
-    def delete(self, call: Call, class_name: str, object_id: str) -> Answer:
+    def delete(self, call: Call, class_name: ClassName, object_id: ObjectId) -> Answer:
         service.delete(call.principal, class_name, object_id)
         return Answer({})
 

@@ -7,6 +7,7 @@ from backend.api.permissions import Requires
 from backend.api.renderers import Answer
 from backend.api.views import Call, ServiceView
 from objects import classes
+from objects.core.names import ClassName
 from objects.core.schema_changes import class_name_of
 
 
@@ -31,18 +32,18 @@ class SchemaView(ServiceView):
     requires = Requires.MASTER_KEY
     keeping = Keeping.AFTERWARDS
 
-    def get(self, call: Call, class_name: str) -> Answer:
+    def get(self, call: Call, class_name: ClassName) -> Answer:
         return Answer(classes.schema(call.principal, class_name))
 
-    def post(self, call: Call, class_name: str) -> Answer:
+    def post(self, call: Call, class_name: ClassName) -> Answer:
         name = class_name_of(class_name, call.body)
         return Answer(classes.create(call.principal, name, call.body))
 
-    def put(self, call: Call, class_name: str) -> Answer:
+    def put(self, call: Call, class_name: ClassName) -> Answer:
         name = class_name_of(class_name, call.body)
         return Answer(classes.change(call.principal, name, call.body))
 
-    def delete(self, call: Call, class_name: str) -> Answer:
+    def delete(self, call: Call, class_name: ClassName) -> Answer:
         classes.delete(call.principal, class_name)
         return Answer({})
 
@@ -52,6 +53,6 @@ class PurgeView(ServiceView):
 
     requires = Requires.MASTER_KEY
 
-    def delete(self, call: Call, class_name: str) -> Answer:
+    def delete(self, call: Call, class_name: ClassName) -> Answer:
         classes.purge(call.principal, class_name)
         return Answer({})

@@ -13,6 +13,7 @@ from backend.errors import AccountAlreadyLinked, InvalidSessionToken
 from backend.principal import Principal
 from objects import service
 from objects.core.find_options import parse_get_options
+from objects.core.names import SESSION, USER, ClassName, ObjectId
 from objects.includes import Wire
 from objects.records import wire_object
 from objects.users import signing_in
@@ -23,7 +24,7 @@ from objects.views.classes import ObjectsView, ObjectView, created_answer, find_
 class UsersView(ObjectsView):
     """Find users; sign up, or in with another service's proof."""
 
-    def post(self, call: Call, class_name: str) -> Answer:
+    def post(self, call: Call, class_name: ClassName) -> Answer:
         body = call.body
         known = signing_in.sign_in_with_providers(call.principal, body)
         if known is not None:
@@ -42,7 +43,7 @@ class UsersView(ObjectsView):
 class UserView(ObjectView):
     """One user."""
 
-    def get(self, call: Call, class_name: str, object_id: str) -> Answer:
+    def get(self, call: Call, class_name: ClassName, object_id: ObjectId) -> Answer:
         if object_id != call.principal.user_id:
             return super().get(call, class_name, object_id)
         return _own_account(call, object_id)
@@ -59,7 +60,7 @@ class MeView(ServiceView):
 
 def _own_account(call: Call, user_id: str) -> Answer:
     options = parse_get_options(call.params, find_limits())
-    found = wire_object(service.get(call.principal, "_User", user_id, options))
+    found = wire_object(service.get(call.principal, USER, ObjectId(user_id), options))
     return Answer(owners_view(call.principal, found))
 
 
@@ -126,12 +127,12 @@ class OwnSessionView(ServiceView):
         principal = call.principal
         if principal.session_id is None:
             raise InvalidSessionToken("Session token required.")
-        found = wire_object(service.get(principal, "_Session", principal.session_id))
+        found = wire_object(service.get(principal, SESSION, ObjectId(principal.session_id)))
         return Answer({**found, "sessionToken": principal.session_token})
 
     def put(self, call: Call) -> Answer:
         principal = call.principal
         if principal.session_id is None:
             raise InvalidSessionToken("Session token required.")
-        updated = service.update(principal, "_Session", principal.session_id, call.body)
+        updated = service.update(principal, SESSION, ObjectId(principal.session_id), call.body)
         return Answer({"updatedAt": updated.updated_at, **updated.fields})

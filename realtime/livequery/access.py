@@ -19,6 +19,7 @@ from backend.principal import Principal
 from objects import policy, registry, triggers
 from objects.core.class_permissions import Action
 from objects.core.matching import Predicate, predicate
+from objects.core.names import ClassName
 from objects.core.query import (
     Equals,
     Everything,
@@ -50,7 +51,7 @@ class Access:
     asks.
     """
 
-    class_name: str
+    class_name: ClassName
     version: int
     rights: Hashable
     acl_ids: frozenset[str] | None
@@ -96,14 +97,14 @@ class Access:
         return {name: value for name, value in obj.items() if name not in hidden}
 
 
-def current_table(class_name: str) -> ClassTable | None:
+def current_table(class_name: ClassName) -> ClassTable | None:
     """The class as it is now, whatever this process remembers; None if there is none."""
     return registry.current(class_name)
 
 
 def bind(
     principal: Principal,
-    class_name: str,
+    class_name: ClassName,
     table: ClassTable | None,
     where: Query,
     watch: Collection[str] = (),
@@ -184,7 +185,7 @@ def _bound(principal: Principal, table: ClassTable, action: Action) -> Access:
     )
 
 
-def _of_missing_class(principal: Principal, class_name: str) -> Access:
+def _of_missing_class(principal: Principal, class_name: ClassName) -> Access:
     return Access(
         class_name=class_name,
         version=0,

@@ -16,6 +16,7 @@ import msgspec
 
 from backend.errors import ServiceError
 from backend.logs import get_logger
+from objects.core.names import ClassName, ObjectId
 from objects.core.values import Json
 from realtime.connections import TRY_AGAIN
 from realtime.core import messages
@@ -43,7 +44,7 @@ class Happened:
     access: Access
     fields: frozenset[str] | None
     op: Op
-    object_id: str
+    object_id: ObjectId
     object: Wire | None
     original: Wire | None
 
@@ -65,7 +66,7 @@ class Afterwards:
         self._waiting: dict[str, deque[Happened]] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
-    def put(self, class_name: str, happened: Happened) -> None:
+    def put(self, class_name: ClassName, happened: Happened) -> None:
         """Tell this when everything before it is told."""
         waiting = self._waiting.setdefault(class_name, deque())
         if len(waiting) >= MOST_WAITING:
@@ -82,7 +83,7 @@ class Afterwards:
         self._tasks.clear()
         self._waiting.clear()
 
-    async def _tell(self, class_name: str, waiting: deque[Happened]) -> None:
+    async def _tell(self, class_name: ClassName, waiting: deque[Happened]) -> None:
         try:
             while waiting:
                 some = [waiting.popleft() for _ in range(min(_AT_ONCE, len(waiting)))]

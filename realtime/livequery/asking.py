@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from backend.conf import service_settings
 from backend.errors import OperationForbidden
-from objects.core.names import check_class_name, check_key_path
+from objects.core.names import ClassName, check_class_name, check_key_path
 from objects.core.query_parser import parse_where
 from realtime.core.messages import LiveQuery
 from realtime.livequery.events import Question
@@ -12,14 +12,18 @@ from realtime.livequery.events import Question
 _NONE = ("none",)
 
 
-def check_class(class_name: str) -> None:
-    """Raise ``InvalidClassName``, or ``OperationForbidden`` if the class has no live queries."""
-    check_class_name(class_name)
+def check_class(given: str) -> ClassName:
+    """The class of a question.
+
+    Raises ``InvalidClassName``, or ``OperationForbidden`` if the class has no live queries.
+    """
+    class_name = check_class_name(given)
     allowed = service_settings.LIVE_QUERY_CLASSES
     if allowed == _NONE:
         raise OperationForbidden("Live queries are switched off.")
     if allowed and class_name not in allowed:
         raise OperationForbidden(f"Live queries aren't switched on for the class {class_name}.")
+    return class_name
 
 
 def question(asked: LiveQuery, *, as_master: bool) -> Question:
@@ -32,7 +36,7 @@ def question(asked: LiveQuery, *, as_master: bool) -> Question:
     for name in asked.watch or ():
         check_key_path(name)
     return Question(
-        class_name=asked.class_name,
+        class_name=check_class_name(asked.class_name),
         where=where,
         keys=None if keys is None else frozenset(check_key_path(name) for name in keys),
         watch=None if asked.watch is None else tuple(sorted(asked.watch)),

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar
 from backend.errors import InternalError, ServiceError, ServiceUnavailable, Timeout
 from backend.logs import get_logger
 from objects.changes import Batch, Change, Reader
+from objects.core.names import ClassName
 from realtime.connections import TRY_AGAIN
 from realtime.core import messages
 from realtime.core.effort import MOST, QUICK
@@ -192,7 +193,7 @@ class LiveQueries:
             if subscription.holds_identity:
                 self._identities.release(identity)
 
-    async def capture(self, class_name: str) -> None:
+    async def capture(self, class_name: ClassName) -> None:
         """Have a class captured, until ``captured`` is called and nobody is subscribed to it.
 
         Raises ``ServiceUnavailable`` if that can't be had.
@@ -209,7 +210,7 @@ class LiveQueries:
             self.captured(class_name)
             raise
 
-    def captured(self, class_name: str) -> None:
+    def captured(self, class_name: ClassName) -> None:
         """Whoever has called ``capture`` relies on it no more, or is subscribed now."""
         self._coming[class_name] -= 1
         if not self._coming[class_name]:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from backend.current import Current, as_current
 from backend.principal import Principal
 from objects import triggers
+from objects.core.names import ClassName
 from objects.core.query import FindOptions, Path, Query
 from objects.core.values import Json
 from objects.tables import ClassTable
@@ -39,7 +40,7 @@ class Question:
     was sent.
     """
 
-    class_name: str
+    class_name: ClassName
     where: Query
     keys: frozenset[Path] | None = None
     watch: tuple[str, ...] | None = None
@@ -118,7 +119,7 @@ def _changed(
     )
 
 
-def is_told(class_name: str) -> bool:
+def is_told(class_name: ClassName) -> bool:
     """Whether ``after_event`` has anybody to call for this class. Never waits."""
     return triggers.is_registered("after_event", class_name)
 

@@ -28,10 +28,11 @@ from typing import Final
 from backend.errors import InvalidSessionToken, ServiceUnavailable
 from backend.principal import Authority, Principal
 from objects.changes import Change
+from objects.core.names import SESSION
 from objects.users import roles, sessions
 from objects.users.sessions import Proven
 
-SESSIONS: Final = "_Session"
+SESSIONS: Final = SESSION
 _ATTEMPTS: Final = 20
 _SPARE: Final = 1000
 

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from backend.errors import ServiceError, ServiceUnavailable
 from objects import triggers
 from objects.changes import Change
+from objects.core.names import ClassName
 from objects.tables import ClassTable
 from realtime.livequery import events
 from realtime.livequery.access import current_table
@@ -23,7 +24,7 @@ def renewed(
     """What each may see now, or why it may not: of the class as it is with ``change``, or, without
     one, as it is. Belongs into a thread. Raises ``ServiceUnavailable``.
     """
-    tables: dict[str, ClassTable | None] = {}
+    tables: dict[ClassName, ClassTable | None] = {}
     if change is not None:
         tables[change.table.class_name] = change.table
     # Callers who are alike and ask the same are asked about once.

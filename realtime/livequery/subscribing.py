@@ -53,8 +53,7 @@ async def _subscribe(
     size: int,
     former: Subscription | None,
 ) -> None:
-    class_name = message.query.class_name
-    asking.check_class(class_name)
+    class_name = asking.check_class(message.query.class_name)
     _check_rate(client, client.principal(client.identity))
     most = service_settings.LIVE_QUERY_MAX_SUBSCRIPTIONS
     if former is None and len(client.subscriptions) >= most:

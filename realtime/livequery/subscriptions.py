@@ -15,6 +15,7 @@ from backend.conf import service_settings
 from backend.errors import ObjectTooLarge
 from backend.principal import EVERYBODY, Principal
 from objects.core.matching import predicate
+from objects.core.names import ClassName
 from objects.core.query import Path, all_of
 from realtime.connections import Socket
 from realtime.core import messages
@@ -91,7 +92,7 @@ class Subscription:
         """Where it is answered; None as soon as it has ended."""
 
     @property
-    def class_name(self) -> str:
+    def class_name(self) -> ClassName:
         """The class whose objects it is about."""
         return self.admitted.told.class_name
 

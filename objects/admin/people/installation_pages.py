@@ -11,6 +11,7 @@ from backend.admin_base import page, render
 from backend.errors import ServiceError
 from objects.admin.paging import PageOfRows
 from objects.admin.people.reading import LONGEST, Wire, asked_page, time_of
+from objects.core.names import INSTALLATION
 from objects.core.query import AnyOf, Equals, Everything, Query
 
 VIEW: Final = "objects.view_installation"
@@ -37,7 +38,7 @@ def installations(request: HttpRequest) -> HttpResponseBase:
         where = AnyOf(tuple(parts))
     complaint, rows = "", PageOfRows([], None, None)
     try:
-        rows = asked_page(request, "_Installation", where)
+        rows = asked_page(request, INSTALLATION, where)
     except ServiceError as error:
         complaint = error.message
     return render(

@@ -16,6 +16,7 @@ from backend.logs import get_logger
 from backend.principal import READ_ONLY_MASTER
 from objects import service
 from objects.admin.paging import NEWEST_FIRST, PageOfRows, Sorting, decode_edge, read_page
+from objects.core.names import USER, ClassName, parse_object_id
 from objects.core.query import FindOptions, In, OrderKey, Query
 from objects.core.values import Json
 
@@ -26,19 +27,21 @@ LONGEST: Final = 256
 Wire = dict[str, Json]
 
 
-def find(class_name: str, where: Query, order: tuple[OrderKey, ...], limit: int) -> list[Wire]:
+def find(
+    class_name: ClassName, where: Query, order: tuple[OrderKey, ...], limit: int
+) -> list[Wire]:
     """Objects, as staff see them. Raises ``ServiceError``."""
     options = FindOptions(where=where, order=order, limit=limit)
     return service.find(READ_ONLY_MASTER, class_name, options).objects()
 
 
-def get(class_name: str, object_id: str) -> Wire:
+def get(class_name: ClassName, object_id: str) -> Wire:
     """One object, as staff see it. Raises ``ObjectNotFound``."""
-    found = service.get(READ_ONLY_MASTER, class_name, object_id)
+    found = service.get(READ_ONLY_MASTER, class_name, parse_object_id(object_id))
     return found if isinstance(found, dict) else found.object()
 
 
-def by_ids(class_name: str, ids: list[str]) -> list[Wire]:
+def by_ids(class_name: ClassName, ids: list[str]) -> list[Wire]:
     """The objects with these ids, in this order; those that are gone are left out."""
     if not ids:
         return []
@@ -49,7 +52,7 @@ def by_ids(class_name: str, ids: list[str]) -> list[Wire]:
 
 def asked_page(
     request: HttpRequest,
-    class_name: str,
+    class_name: ClassName,
     where: Query,
     sorting: Sorting = NEWEST_FIRST,
     size: int = ON_A_PAGE,
@@ -68,7 +71,7 @@ def asked_page(
 
 def names_of(ids: set[str]) -> dict[str, str]:
     """The names of users, by their ids."""
-    found = by_ids("_User", sorted(ids))
+    found = by_ids(USER, sorted(ids))
     return {str(user["objectId"]): str(user.get("username", "")) for user in found}
 
 

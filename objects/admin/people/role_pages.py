@@ -27,6 +27,7 @@ from objects.admin.people.reading import (
     note,
     time_of,
 )
+from objects.core.names import ROLE, USER, parse_object_id
 from objects.core.query import Compare, Equals, Everything, OrderKey, Query, RelatedTo, all_of
 from objects.core.values import pointer
 from objects.users import roles
@@ -56,7 +57,7 @@ def role_list(request: HttpRequest) -> HttpResponseBase:
         where = all_of(Compare(("name",), "gte", text), Compare(("name",), "lt", text + _LAST))
     complaint, rows = "", PageOfRows([], None, None)
     try:
-        rows = asked_page(request, "_Role", where, Sorting("name"))
+        rows = asked_page(request, ROLE, where, Sorting("name"))
     except ServiceError as error:
         complaint = error.message
     return render(
@@ -100,10 +101,10 @@ def role_page(request: HttpRequest, role_id: str) -> HttpResponseBase:
 def _show(
     request: HttpRequest, role_id: str, complaint: str = "", status: int = 200
 ) -> TemplateResponse:
-    role = get("_Role", role_id)
-    members = asked_page(request, "_User", RelatedTo("_Role", role_id, "users"))
+    role = get(ROLE, role_id)
+    members = asked_page(request, USER, RelatedTo(ROLE, parse_object_id(role_id), "users"))
     led_to = find(
-        "_Role", Equals(("roles",), pointer("_Role", role_id)), (OrderKey(("name",)),), ON_A_PAGE
+        ROLE, Equals(("roles",), pointer(ROLE, role_id)), (OrderKey(("name",)),), ON_A_PAGE
     )
     response = render(
         request,
@@ -131,11 +132,11 @@ def members(request: HttpRequest, role_id: str) -> HttpResponseBase:
     kind: _Kind = "roles" if request.POST.get("kind") == "roles" else "users"
     adds = "add" in request.POST
     try:
-        get("_Role", role_id)
+        get(ROLE, role_id)
         member = _member(kind, request.POST.get("who", "").strip()[:LONGEST])
         operator = "AddRelation" if adds else "RemoveRelation"
         body: Wire = {kind: {"__op": operator, "objects": [member]}}
-        service.update(principal_for(request.user, CHANGE), "_Role", role_id, body)
+        service.update(principal_for(request.user, CHANGE), ROLE, parse_object_id(role_id), body)
     except ServiceError as error:
         try:
             return _show(request, role_id, error.message, error.status)
@@ -154,7 +155,7 @@ def _member(kind: _Kind, text: str) -> Wire:
             raise ObjectNotFound("There is no user with this id, name or address.")
         return pointer("_User", user_id)
     for name in ("objectId", "name"):
-        found = find("_Role", Equals((name,), text), (), 1) if text else []
+        found = find(ROLE, Equals((name,), text), (), 1) if text else []
         if found:
             return pointer("_Role", str(found[0]["objectId"]))
     raise ObjectNotFound("There is no role with this id or name.")

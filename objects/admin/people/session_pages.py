@@ -24,6 +24,7 @@ from objects.admin.people.reading import (
     pointed_at,
 )
 from objects.admin.people.user_pages import PERMISSIONS, session_row
+from objects.core.names import SESSION
 from objects.core.query import Equals, Everything, Nothing, Query
 from objects.core.values import pointer
 from objects.users import sessions as bearers
@@ -51,7 +52,7 @@ def sessions(request: HttpRequest) -> HttpResponseBase:
         where = Nothing() if user_id is None else Equals(("user",), pointer("_User", user_id))
     complaint, rows = "", PageOfRows([], None, None)
     try:
-        rows = asked_page(request, "_Session", where)
+        rows = asked_page(request, SESSION, where)
     except ServiceError as error:
         complaint = error.message
     names = names_of({pointed_at(one.get("user")) for one in rows.rows} - {""})
@@ -80,7 +81,7 @@ def revoke(request: HttpRequest) -> HttpResponseBase:
         return HttpResponseNotAllowed(("POST",))
     session_id = request.POST.get("session", "")
     try:
-        session = get("_Session", session_id)
+        session = get(SESSION, session_id)
     except ServiceError as error:
         return error_page(request, error)
     bearers.end(session_id)

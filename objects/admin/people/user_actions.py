@@ -23,6 +23,7 @@ from objects import maintenance, service
 from objects.admin.frame import error_page
 from objects.admin.people.reading import get, note, pointed_at
 from objects.admin.people.user_pages import MEGABYTE, PERMISSIONS, VIEW, show_user
+from objects.core.names import SESSION, USER, parse_object_id
 from objects.files import quotas
 from objects.users import mail, passwords, sessions
 
@@ -48,7 +49,7 @@ def user_action(request: HttpRequest, user_id: str, name: str) -> HttpResponseBa
     if request.method != "POST":
         return HttpResponseNotAllowed(("POST",))
     try:
-        get("_User", user_id)
+        get(USER, user_id)
         told = action.act(request, principal_for(request.user, action.permission), user_id)
     except ServiceError as error:
         return _refused(request, user_id, error)
@@ -68,7 +69,7 @@ def _refused(request: HttpRequest, user_id: str, error: ServiceError) -> HttpRes
 
 def _revoke(request: HttpRequest, principal: Principal, user_id: str) -> str:
     session_id = request.POST.get("session", "")
-    if pointed_at(get("_Session", session_id).get("user")) != user_id:
+    if pointed_at(get(SESSION, session_id).get("user")) != user_id:
         raise ObjectNotFound("This user has no such session.")
     sessions.end(session_id)
     return "The session has ended."
@@ -93,13 +94,13 @@ def _set_password(request: HttpRequest, principal: Principal, user_id: str) -> s
     password = request.POST.get("password", "")
     if password != request.POST.get("again", ""):
         raise ValidationFailed("The two passwords differ.")
-    service.update(principal, "_User", user_id, {"password": password})
+    service.update(principal, USER, parse_object_id(user_id), {"password": password})
     passwords.forget_guesses(user_id)
     return "The password is set. Tell it to the user over a way that you trust."
 
 
 def _reset_second_factor(request: HttpRequest, principal: Principal, user_id: str) -> str:
-    service.update(principal, "_User", user_id, {"authData": {"mfa": None}})
+    service.update(principal, USER, parse_object_id(user_id), {"authData": {"mfa": None}})
     return "The second factor is off. The user can set up a new one."
 
 
@@ -107,7 +108,7 @@ def _unlink(request: HttpRequest, principal: Principal, user_id: str) -> str:
     provider = request.POST.get("provider", "")
     if not provider or provider == "mfa":
         raise InvalidJSON("There is no such provider.")
-    service.update(principal, "_User", user_id, {"authData": {provider: None}})
+    service.update(principal, USER, parse_object_id(user_id), {"authData": {provider: None}})
     return f"The user can't sign in with {provider} any more."
 
 
@@ -124,7 +125,7 @@ def _set_file_quota(request: HttpRequest, principal: Principal, user_id: str) ->
 def _delete(request: HttpRequest, principal: Principal, user_id: str) -> str:
     if request.POST.get("confirm") != user_id:
         raise ValidationFailed("Confirm that the user is to be deleted.")
-    service.delete(principal, "_User", user_id)
+    service.delete(principal, USER, parse_object_id(user_id))
     return "The user is deleted."
 
 

@@ -25,6 +25,7 @@ from objects.admin.people.reading import (
     time_of,
 )
 from objects.admin.people.sections import sections
+from objects.core.names import SESSION, USER
 from objects.core.query import Equals, Everything, OrderKey
 from objects.core.values import Json, pointer
 from objects.files import quotas
@@ -71,9 +72,9 @@ def users(request: HttpRequest) -> HttpResponseBase:
         if text:
             found = directory.search(text, ON_A_PAGE + 1)
             more = len(found) > ON_A_PAGE
-            rows = PageOfRows(by_ids("_User", found[:ON_A_PAGE]), None, None)
+            rows = PageOfRows(by_ids(USER, found[:ON_A_PAGE]), None, None)
         else:
-            rows = asked_page(request, "_User", Everything())
+            rows = asked_page(request, USER, Everything())
     except ServiceError as error:
         complaint = error.message
     return render(
@@ -113,7 +114,7 @@ def show_user(
     request: HttpRequest, user_id: str, complaint: str = "", status: int = 200
 ) -> TemplateResponse:
     """The page of a user; with what went wrong. Raises ``ServiceError`` if there is none."""
-    user = get("_User", user_id)
+    user = get(USER, user_id)
     sessions = _sessions(user_id)
     ways = roles.paths(user_id)
     response = render(
@@ -158,7 +159,7 @@ def _passkey_row(passkey: Wire) -> dict[str, Any]:
 
 def _sessions(user_id: str) -> list[Wire]:
     where = Equals(("user",), pointer("_User", user_id))
-    return find("_Session", where, (OrderKey(("createdAt",), True),), _SESSIONS + 1)
+    return find(SESSION, where, (OrderKey(("createdAt",), True),), _SESSIONS + 1)
 
 
 def session_row(session: Wire) -> dict[str, Any]:

@@ -43,10 +43,10 @@ class Command(BaseCommand):
                 names = [one.class_name for one in listed]
             elif options["all"]:
                 raise CommandError("--all: expected no names besides it")
-            for name in names:
-                check_class_name(name)
+            class_names = [check_class_name(name) for name in names]
+            for name in class_names:
                 classes.schema(MASTER, name)  # before the first one is changed
-            for name in names:
+            for name in class_names:
                 actions = classes.close_to_public(
                     MASTER, name, to_users=options["to"] == "authenticated"
                 )

@@ -93,7 +93,7 @@ class Command(BaseCommand):
 
 def _existing(name: str) -> dict[str, Json] | None:
     try:
-        return classes.schema(MASTER, name)
+        return classes.schema(MASTER, check_class_name(name))
     except InvalidClassName:
         return None
 
@@ -158,7 +158,7 @@ def _json(text: str) -> Json:
 
 def _lacking(existing: dict[str, Json], body: dict[str, Any]) -> Iterator[str]:
     """What was asked for and the class hasn't, or has otherwise."""
-    wanted = new_schema(str(existing["className"]), body).to_wire()
+    wanted = new_schema(check_class_name(str(existing["className"])), body).to_wire()
     for part in ("fields", "indexes"):
         asked, has = body[part], existing.get(part)
         as_shown: Any = wanted.get(part)

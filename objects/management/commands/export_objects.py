@@ -15,7 +15,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from backend.errors import ServiceError
 from backend.principal import MASTER
 from objects import registry, service
-from objects.core.names import check_class_name
+from objects.core.names import ClassName, check_class_name
 from objects.core.query import Compare, FindOptions, OrderKey, Query, all_of
 from objects.core.query_parser import parse_where
 from objects.core.values import Json
@@ -83,7 +83,7 @@ def _names(table: ClassTable) -> list[str]:
     return [*_FIRST, *fields]
 
 
-def _pages(class_name: str, where: Query, size: int) -> Iterator[list[dict[str, Json]]]:
+def _pages(class_name: ClassName, where: Query, size: int) -> Iterator[list[dict[str, Json]]]:
     """All objects by their ids, each page beginning after the last id of the one before."""
     rest = where
     while True:

@@ -15,7 +15,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from backend.conf import service_settings
 from backend.errors import ServiceError, UnderMaintenance
 from objects import registry
-from objects.core.names import check_class_name
+from objects.core.names import ClassName, check_class_name
 from objects.exchange import checkpoint as checkpoints
 from objects.exchange.checkpoint import Checkpoint
 from objects.exchange.destinations import Destination, Door, Rest, Unreachable
@@ -185,7 +185,7 @@ def _summary(checkpoint: Checkpoint) -> str:
 
 
 def _checkpoint(
-    path: Path, class_name: str, options: Mapping[str, Any]
+    path: Path, class_name: ClassName, options: Mapping[str, Any]
 ) -> tuple[Checkpoint, Path | None]:
     identity = checkpoints.identity(path)
     if options["check"]:
@@ -202,7 +202,7 @@ def _checkpoint(
     return Checkpoint(class_name, identity), state
 
 
-def _destination(class_name: str, options: Mapping[str, Any]) -> Destination:
+def _destination(class_name: ClassName, options: Mapping[str, Any]) -> Destination:
     if not options["rest"]:
         return Door(class_name, during_maintenance=options["during_maintenance"])
     if options["during_maintenance"]:
@@ -271,7 +271,7 @@ def _three(text: str) -> tuple[str, str, str]:
     return name, latitude.strip(), longitude.strip()
 
 
-def _known_columns(class_name: str, options: Mapping[str, Any]) -> dict[str, Column]:
+def _known_columns(class_name: ClassName, options: Mapping[str, Any]) -> dict[str, Column]:
     """What the class itself says about its fields; nothing where it is another instance's."""
     table = None if options["rest"] else registry.find(class_name)
     if table is None:
@@ -326,7 +326,7 @@ def _progress(file: IO[str], path: Path, label: str) -> Iterator[Callable[[], No
         yield lambda: bar.update(file.buffer.tell() - bar.pos)  # type: ignore[attr-defined]
 
 
-def _analyze(class_name: str) -> None:
+def _analyze(class_name: ClassName) -> None:
     """Let PostgreSQL count, so that it plans well for the many new rows."""
     from django.db import connection
 
