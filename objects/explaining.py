@@ -20,7 +20,14 @@ from backend.principal import Principal
 from objects import maintenance, registry, store, triggers
 from objects.core.class_permissions import READ_ACTIONS, Action
 from objects.core.matching import matches
-from objects.core.names import ClassName, ObjectId, is_object_id, shown
+from objects.core.names import (
+    ObjectId,
+    Subject,
+    check_class_name,
+    is_class_name,
+    is_object_id,
+    shown,
+)
 from objects.core.query import Everything, Query, all_of
 from objects.core.reasons import Reason
 from objects.core.values import Json
@@ -94,9 +101,9 @@ class Explanation:
 
 
 def explain(
-    principal: Principal, class_name: ClassName, action: Action, object_id: str | None = None
+    principal: Principal, class_name: str, action: Action, object_id: str | None = None
 ) -> Explanation:
-    """Why this caller may or may not do the action.
+    """Why this caller may or may not do the action. Names are as staff type them.
 
     With an object's id: whether it may be got, found, counted, changed, removed, or changed so
     that it gets a field which is new to the class. Without: whether the class may be asked, or an
@@ -112,7 +119,7 @@ class _Inquiry:
     """One question, and what has been found out about it."""
 
     principal: Principal
-    class_name: ClassName
+    class_name: str
     action: Action
     object_id: str | None
     steps: list[Step] = field(default_factory=list)
@@ -133,13 +140,13 @@ class _Inquiry:
             self._decided(verdict),
             error,
             hidden,
-            tuple(event for event in events if triggers.has(self.class_name, event)),
+            tuple(event for event in events if triggers.has(Subject(self.class_name), event)),
         )
 
     def _answer(self) -> tuple[Verdict, tuple[Hidden, ...]]:
         if self.action not in READ_ACTIONS:
             self._check_maintenance()
-        table = registry.find(self.class_name)
+        table = registry.find(self.class_name) if is_class_name(self.class_name) else None
         if table is None:
             self._without_class()
             return "yes", ()
@@ -188,11 +195,12 @@ class _Inquiry:
     def _without_class(self) -> None:
         name = shown(self.class_name)
         try:
+            class_name = check_class_name(self.class_name)
             if self._makes:
-                check_may_create_class(self.principal, self.class_name)
+                check_may_create_class(self.principal, class_name)
                 text = f"There is no class {name}; the caller may make it by saving an object."
             else:
-                check_missing_class(self.principal, self.class_name)
+                check_missing_class(self.principal, class_name)
                 if self.action not in ("find", "count") or self.object_id is not None:
                     raise ObjectNotFound
                 text = f"There is no class {name}; for this caller it reads as an empty one."
@@ -201,7 +209,7 @@ class _Inquiry:
             raise
         self._add("class", "yes", text)
         if self._makes:
-            made = ClassTable(self.class_name, 0, 0, "", registry.new_class(self.class_name))
+            made = ClassTable(class_name, 0, 0, "", registry.new_class(class_name))
             self._conditions(made, None)
 
     def _object(self, table: ClassTable) -> Wire | None:

@@ -129,7 +129,7 @@ def _check_key(address: str, headers: Mapping[str, str], query: Mapping[str, lis
     credentials = from_headers(meta)
     if credentials.application_id is None:
         given = {
-            attribute: query[name][0] for name, attribute in _QUERY_KEYS.items() if name in query
+            attribute: query[name][-1] for name, attribute in _QUERY_KEYS.items() if name in query
         }
         credentials = Credentials(**given)
     try:
@@ -144,9 +144,15 @@ def _check_key(address: str, headers: Mapping[str, str], query: Mapping[str, lis
 
 
 def headers_of(scope: Mapping[str, Any]) -> dict[str, str]:
-    """The headers of a handshake, names in lower case. Of those given twice, all, by commas."""
+    """The headers of a handshake, names in lower case. Of those given twice, all, by commas.
+
+    A name with an underscore is left out, as the proxy does with requests: in WSGI's and our own
+    form of names it would stand for the header with a hyphen, which the proxy may have written.
+    """
     found: dict[str, str] = {}
     for raw_name, raw_value in scope["headers"]:
+        if b"_" in raw_name:
+            continue
         name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
         found[name] = f"{found[name]},{value}" if name in found else value
     return found

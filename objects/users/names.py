@@ -61,4 +61,6 @@ def check_role_name(value: object) -> str:
         raise InvalidRoleName(
             "A role's name can only contain alphanumeric characters, _, -, and spaces."
         )
+    if value != value.strip():
+        raise InvalidRoleName("A role's name can't begin or end with a space.")
     return value

@@ -17,6 +17,7 @@ from django.contrib.auth.hashers import check_password, make_password
 from backend.conf import service_settings
 from backend.errors import ObjectNotFound, PasswordMissing, ValidationFailed
 from objects.database import fetch
+from objects.users.names import name_key
 
 _MOST_CHARACTERS = 1024
 
@@ -35,8 +36,8 @@ def check_policy(password: str, username: str | None) -> None:
     settings = service_settings
     if settings.PASSWORD_PATTERN and not re.search(settings.PASSWORD_PATTERN, password):
         raise ValidationFailed(settings.PASSWORD_MESSAGE)
-    forbidden = username.casefold() if settings.PASSWORD_NOT_USERNAME and username else None
-    if forbidden is not None and forbidden in password.casefold():
+    forbidden = name_key(username) if settings.PASSWORD_NOT_USERNAME and username else None
+    if forbidden is not None and forbidden in name_key(password):
         raise ValidationFailed("Password cannot contain your username.")
 
 

@@ -13,7 +13,6 @@ from backend.errors import ServiceError
 from backend.principal import CLIENT, MASTER, READ_ONLY_MASTER, Principal
 from objects import registry
 from objects.core.class_permissions import ACTIONS, Action
-from objects.core.names import check_class_name
 from objects.explaining import explain
 from objects.reason_texts import describe
 from objects.users.acting import as_user
@@ -65,7 +64,7 @@ def access(request: HttpRequest) -> HttpResponseBase:
         action: Action = asked.action
         try:
             principal = _principal(asked)
-            found = explain(principal, check_class_name(asked.class_name), action, asked.object_id)
+            found = explain(principal, asked.class_name, action, asked.object_id)
         except ServiceError as error:
             complaint = error.message
     return render(
