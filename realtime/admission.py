@@ -29,6 +29,8 @@ _FORBIDDEN: Final = 119
 _TOO_MANY: Final = 155
 _UNAVAILABLE: Final = 1
 _RETRY_AFTER: Final = 10  # seconds
+_LONGEST_ORIGIN: Final = 300
+"""Characters: a scheme, a host of at most 253, and a port."""
 
 
 class Refusal(Exception):
@@ -112,6 +114,9 @@ def _check_origin(origin: str | None) -> None:
 
 
 def _is_like(origin: str, allowed: str) -> bool:
+    if len(origin) > _LONGEST_ORIGIN:
+        # Python remembers what it has split.
+        return False
     origin = origin.lower()
     scheme, star, domain = allowed.partition("://*.")
     if not star:

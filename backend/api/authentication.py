@@ -8,7 +8,6 @@ when no header names an application, in the JSON body under the names that Parse
 from __future__ import annotations
 
 import base64
-import binascii
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -107,7 +106,7 @@ def _read_basic(authorization: str, into: Credentials) -> None:
         return
     try:
         text = base64.b64decode(encoded.strip(), validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:  # not base64, or not text in UTF-8
         return
     into.application_id, _, key = text.partition(":")
     if key.startswith("javascript-key="):
@@ -229,10 +228,14 @@ def is_same_key(given: str | None, expected: str) -> bool:
 
 def _may_be_master(address: str) -> bool:
     networks = service_settings.MASTER_KEY_IPS
-    return networks == _ANY_ADDRESS or _in_networks(address, tuple(networks))
+    if networks == _ANY_ADDRESS:
+        return True
+    return len(address) <= _LONGEST_ADDRESS and _in_networks(address, tuple(networks))
 
 
 _ANY_ADDRESS = ("0.0.0.0/0", "::/0")
+_LONGEST_ADDRESS = 100
+"""Characters of an IPv6 address with a zone. Longer texts, from a header, aren't remembered."""
 
 
 @lru_cache(maxsize=1024)

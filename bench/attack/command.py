@@ -69,7 +69,7 @@ def run(
         stage = Stage.prepare(target, victim, addresses)
         # Only this process: the service and the victim are there already.
         os.nice(_NICENESS)
-        for number, attack in enumerate([Nothing, *attacks]):
+        for number, attack in enumerate([Nothing, *attacks, Nothing]):
             outcome = asyncio.run(rows.run(attack(), stage, number, seconds))
             outcomes.append(outcome)
             misses = "; ".join(outcome.misses) or "passed"

@@ -24,9 +24,9 @@ class Usage:
     def total(self) -> float:
         return sum(self.roles.values())
 
-    def growth(self, idle: Usage) -> dict[str, float]:
+    def growth(self, before: Usage) -> dict[str, float]:
         """By how much each role has grown, the largest growth first."""
-        grown = {role: size - idle.roles.get(role, 0.0) for role, size in self.roles.items()}
+        grown = {role: size - before.roles.get(role, 0.0) for role, size in self.roles.items()}
         return dict(sorted(grown.items(), key=lambda item: -item[1]))
 
 
@@ -55,7 +55,7 @@ def _role(command: list[str]) -> str:
 
 
 class Peak:
-    """Samples memory in a thread while a block runs; ``usage`` is the largest sample."""
+    """Samples memory in a thread while a block runs; ``usage`` has the largest of each role."""
 
     def __init__(self, root: int) -> None:
         self._root = root
@@ -74,5 +74,7 @@ class Peak:
     def _sample(self) -> None:
         while not self._stopped.wait(_EVERY):
             sample = usage(self._root)
-            if sample.total > self.usage.total:
-                self.usage = sample
+            roles = {**sample.roles, **self.usage.roles}
+            self.usage = Usage(
+                {role: max(size, sample.roles.get(role, 0.0)) for role, size in roles.items()}
+            )

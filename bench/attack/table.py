@@ -64,7 +64,7 @@ def _counts(answers: Counter[str]) -> str:
 
 
 def _growth(outcome: Outcome) -> str:
-    growth = outcome.peak.growth(outcome.idle)
+    growth = outcome.peak.growth(outcome.before)
     return ", ".join(f"{role} {size:.0f}" for role, size in growth.items() if size >= _GROWN)
 
 

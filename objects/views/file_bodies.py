@@ -197,7 +197,7 @@ def _unescaped(text: bytes) -> bytes:
     if b"\\" in text:
         try:
             text = msgspec.json.decode(b'"%b"' % text, type=str).encode()
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError):
             raise _not_base64() from None
     return _BLANKS.sub(b"", text)
 
