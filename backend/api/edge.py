@@ -13,7 +13,6 @@ from typing import Any, cast
 
 from corsheaders.middleware import CorsMiddleware
 from django.core.handlers.exception import convert_exception_to_response
-from django.core.handlers.wsgi import WSGIRequest
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 from backend.api import file_host
@@ -23,6 +22,7 @@ from backend.api.exceptions import error_response
 from backend.api.paths import check_path
 from backend.api.routing import resolve
 from backend.api.views import UnknownRoute
+from backend.api.wsgi_request import Utf8Request
 from backend.conf import service_settings
 from backend.current import current
 from backend.errors import ServiceError
@@ -69,7 +69,7 @@ class RestFirst:
     ) -> Iterable[bytes]:
         if not is_rest(environ.get("PATH_INFO", "")):
             return self._django(environ, start_response)
-        request = WSGIRequest(environ)
+        request = Utf8Request(environ)
         response = self._rest(request)
         start_response(
             f"{response.status_code} {response.reason_phrase}", list(response.headers.items())

@@ -94,7 +94,7 @@ def receive_form(request: HttpRequest, upload: Upload) -> tuple[str, Any]:
     meta = {**request.META, "CONTENT_LENGTH": "1"}
     try:
         fields, _ = MultiPartParser(meta, cast(IO[bytes], body), [part], "utf-8").parse()
-    except (MultiPartParserError, SuspiciousOperation) as error:
+    except (MultiPartParserError, SuspiciousOperation, ValueError) as error:
         raise FileSaveFailed("Invalid file upload. The form can't be read.") from error
     texts = (value for _, values in fields.lists() for value in values)
     if sum(len(str(text).encode()) for text in texts) > _MOST_TEXT:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from io import BytesIO
 from typing import Any
 
-from django.core.handlers.wsgi import WSGIRequest
+from backend.api.wsgi_request import Utf8Request
 
 _ENVIRONMENT = {
     "SERVER_NAME": "localhost",
@@ -18,7 +18,7 @@ _ENVIRONMENT = {
 
 def request(
     method: str, path: str, meta: Mapping[str, Any] | None = None, body: bytes = b""
-) -> WSGIRequest:
+) -> Utf8Request:
     """A request with this body, and these entries in its environment."""
     environment = {
         **_ENVIRONMENT,
@@ -28,4 +28,4 @@ def request(
         "wsgi.input": BytesIO(body),
         **(meta or {}),
     }
-    return WSGIRequest(environment)
+    return Utf8Request(environment)

@@ -122,7 +122,7 @@ def test_any_wallet_message_is_read_or_refused(examples):
     def make(mutator: Mutator) -> tuple[str, str]:
         signature = mutator.pick(SIGNATURES)
         text = mutator.pick(MESSAGES)
-        return (text if not mutator.below(3) else mutator.text(text)), (
+        return (mutator.text(text) if mutator.below(10) else text), (
             signature if mutator.below(2) else mutator.text(signature)
         )
 
