@@ -64,12 +64,13 @@ def run(
 ) -> list[Outcome]:
     """Start a service, and run these attacks on it, one after the other."""
     _raise_file_limit()
-    outcomes = []
+    outcomes: list[Outcome] = []
     with service.running(corpus) as target, Victim(target.scene) as victim:
         stage = Stage.prepare(target, victim, addresses)
         # Only this process: the service and the victim are there already.
         os.nice(_NICENESS)
-        for number, attack in enumerate([Nothing, *attacks, Nothing]):
+        planned: list[type[Attack]] = [Nothing, *attacks, Nothing]
+        for number, attack in enumerate(planned):
             outcome = asyncio.run(rows.run(attack(), stage, number, seconds))
             outcomes.append(outcome)
             misses = "; ".join(outcome.misses) or "passed"
