@@ -29,7 +29,9 @@ class Limits:
     grace: float = 15.0
     """Until ``min_rate`` counts."""
     body_memory: int = 256 * 1024
-    """Of one body; the rest goes to a temporary file."""
+    """Of one body; a larger one goes to a temporary file."""
+    bodies_memory: int = 64 * 1024 * 1024
+    """Of all bodies of the process; beyond it, new pieces go to temporary files."""
     spooled_per_address: int = 256 * 1024 * 1024
     """Temporary files of bodies that one client address may have at a time."""
     spooled: int = 2 * 1024 * 1024 * 1024
@@ -44,6 +46,8 @@ class Limits:
     waiting_per_address: int = 512
     wait_time: float = 30.0
     """A request that waits longer for a thread is refused."""
+    idle_thread: float = 30.0
+    """An additional thread that has nothing to do for so long ends."""
 
     linger_time: float = 30.0
     """How long the rest of a refused body is read and thrown away, so that the client sees the
