@@ -87,7 +87,8 @@ class Server:
     def submit(self, request: Request) -> None:
         """Have a complete request answered."""
         if self._rules.runs_inline(request.environ):
-            request.finish(request.run())
+            # Not at once: a packet full of such requests would hold up all other connections.
+            self.loop.call_soon(_run_inline, request)
         elif self._rules.runs_apart(request.environ):
             self._apart.submit(request)
         else:
@@ -105,8 +106,16 @@ class Server:
         self.loop.run_in_executor(self.executor, close_iterable, closing)
 
     def end(self) -> None:
-        """Stop what runs by the clock."""
+        """Stop what runs by the clock, and the threads that have nothing to do."""
         self._ticking.cancel()
+        self.requests.end()
+        self._apart.end()
+        self.executor.shutdown(wait=False)
+
+
+def _run_inline(request: Request) -> None:
+    if not request.is_abandoned:
+        request.finish(request.run())
 
 
 class _NoErrors:

@@ -2,8 +2,8 @@
 
 Each address has a queue, and threads take from the queues in turn, so a client that sends a
 thousand requests delays another one by one request. Expensive requests can't take every thread:
-an address with a request that has been running for ``SLOW`` seconds gets no more than the basic
-number of threads, and others get additional threads while slow requests hold those.
+an address has no more than the basic number of threads at a time, and while it has a request that
+has been running for ``SLOW`` seconds, others get additional threads.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from time import monotonic
 from typing import Final, Protocol
@@ -24,7 +24,6 @@ from backend.server.responses import Response
 
 SLOW: Final = 0.1
 _MORE_THREADS: Final = 4  # times the basic number
-_IDLE_THREAD: Final = 30.0
 
 log = get_logger("server")
 
@@ -68,10 +67,12 @@ class Dispatcher:
         self._queues: OrderedDict[str, deque[tuple[float, Job]]] = OrderedDict()
         self._waiting = 0
         self._running: dict[Job, float] = {}
+        self._held: Counter[str] = Counter()  # threads by address
         self._threads = 0
         self._idle = 0  # threads that wait, less the wake-ups on their way
         self._done: deque[tuple[Job, Response]] = deque()
         self._is_flushing = False
+        self._is_over = False
         for _ in range(threads):
             self._start_thread()
 
@@ -100,8 +101,8 @@ class Dispatcher:
             job.fail(refusal)
 
     def tick(self) -> None:
-        """Start threads that slow requests have made necessary; refuse what has waited too long.
-        Called a few times a second."""
+        """Start threads that slow requests have made necessary; refuse what has waited too long,
+        or whose client is gone. Called a few times a second."""
         now = monotonic()
         expired: list[Job] = []
         with self._lock:
@@ -109,15 +110,25 @@ class Dispatcher:
                 return
             for address in list(self._queues):
                 waiting = self._queues[address]
-                while waiting and now - waiting[0][0] > self._limits.wait_time:
-                    expired.append(waiting.popleft()[1])
-                    self._waiting -= 1
-                if not waiting:
+                oldest = now - self._limits.wait_time
+                left = deque(entry for entry in waiting if _may_wait(entry, oldest))
+                if len(left) < len(waiting):
+                    expired += [entry[1] for entry in waiting if not _may_wait(entry, oldest)]
+                    self._waiting -= len(waiting) - len(left)
+                    self._queues[address] = left
+                if not left:
                     del self._queues[address]
             if self._waiting:
                 self._wake_one(now)
         for job in expired:
             job.fail(Overloaded())
+
+    def end(self) -> None:
+        """Let the threads end when they have nothing to do."""
+        with self._lock:
+            self._is_over = True
+            for _ in range(self._threads):
+                self._wake.put(None)
 
     # -- with the lock held ------------------------------------------------------------------
 
@@ -126,7 +137,10 @@ class Dispatcher:
             self._idle -= 1
             self._wake.put(None)
         elif self._needs_thread(now):
-            self._start_thread()
+            try:
+                self._start_thread()
+            except RuntimeError as error:
+                log.error("no thread can be started", exc_info=error)
 
     def _slow_addresses(self, now: float) -> set[str]:
         return {job.address for job, start in self._running.items() if now - start > SLOW}
@@ -135,7 +149,9 @@ class Dispatcher:
         if self._threads >= self.most:
             return False
         slow = self._slow_addresses(now)
-        return bool(slow) and any(address not in slow for address in self._queues)
+        return bool(slow) and any(
+            address not in slow and self._held[address] < self.base for address in self._queues
+        )
 
     def _take(self) -> Job | None:
         if not self._waiting:
@@ -145,7 +161,7 @@ class Dispatcher:
             slow = self._slow_addresses(monotonic())
         for _ in range(len(self._queues)):
             address, waiting = next(iter(self._queues.items()))
-            if address in slow:
+            if address in slow or self._held[address] >= self.base:
                 self._queues.move_to_end(address)
                 continue
             _, job = waiting.popleft()
@@ -155,29 +171,36 @@ class Dispatcher:
             else:
                 del self._queues[address]
             self._running[job] = monotonic()
+            self._held[address] += 1
             if self._waiting and self._idle:  # a thread may have been held back until now
                 self._idle -= 1
                 self._wake.put(None)
             return job
         return None
 
+    def _ended(self, job: Job) -> None:
+        self._running.pop(job, None)
+        self._held[job.address] -= 1
+        if not self._held[job.address]:
+            del self._held[job.address]
+
     # -- threads -----------------------------------------------------------------------------
 
     def _start_thread(self) -> None:
-        self._threads += 1
-        name = f"{self._name}-{self._threads}"
+        name = f"{self._name}-{self._threads + 1}"
         threading.Thread(target=self._work, name=name, daemon=True).start()
+        self._threads += 1
 
     def _work(self) -> None:
         try:
             while (job := self._next()) is not None:
                 response = Response(503) if job.is_abandoned else job.run()
+                with self._lock:
+                    self._ended(job)
                 self._done.append((job, response))
                 if not self._is_flushing:
                     self._is_flushing = True
                     self._loop.call_soon_threadsafe(self._flush)
-                with self._lock:
-                    self._running.pop(job, None)
                 del job, response
         except RuntimeError:  # the event loop is closed: the process ends
             return
@@ -191,10 +214,13 @@ class Dispatcher:
                 job = self._take()
                 if job is not None:
                     return job
+                if self._is_over:
+                    self._threads -= 1
+                    return None
                 self._idle += 1
             while True:
                 try:
-                    self._wake.get(timeout=_IDLE_THREAD)
+                    self._wake.get(timeout=self._limits.idle_thread)
                     break
                 except queue.Empty:
                     # A wake-up that is on its way belongs to one of the threads that wait.
@@ -212,3 +238,7 @@ class Dispatcher:
                 job.finish(response)
             except Exception as error:
                 log.error("a response can't be sent", exc_info=error)
+
+
+def _may_wait(entry: tuple[float, Job], oldest: float) -> bool:
+    return entry[0] >= oldest and not entry[1].is_abandoned

@@ -35,7 +35,14 @@ async def _serve(
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    server = Server(loop, rules, limits, threads)
+    await serve_until(stop, Server(loop, rules, limits, threads), listeners)
+
+
+async def serve_until(
+    stop: asyncio.Event, server: Server, listeners: Sequence[socket.socket]
+) -> None:
+    """Serve until ``stop`` is set, then finish the requests that have begun."""
+    loop = server.loop
     serving = []
     for listener in listeners:
         listener.setblocking(False)
@@ -52,4 +59,6 @@ async def _serve(
         await asyncio.sleep(0.02)
     for connection in server.connections.everyone():
         connection.drop()
+    while len(server.connections):  # the event loop tells them
+        await asyncio.sleep(0)
     server.end()
