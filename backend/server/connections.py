@@ -60,7 +60,8 @@ class Connections:
         self._open: set[Peer] = set()
         self._by_network: Counter[str] = Counter()
         self._swept_at = 0.0
-        self._most = min(limits.max_connections, _file_limit() - _RESERVE)
+        # A connection may have a temporary file for its request's body.
+        self._most = min(limits.max_connections, max(1, (_file_limit() - _RESERVE) // 2))
 
     def __len__(self) -> int:
         return len(self._open)
@@ -102,13 +103,18 @@ class Connections:
                 # A tenth at a time: looking at all of them for each new one would be a cost that
                 # a flood of connections could choose.
                 for _, _, peer in sorted(idle)[: max(1, len(idle) // 10)]:
-                    peer.drop()
+                    self._drop(peer)
                 return
         # All of them are busy: the busiest network loses one.
         for peer in self._open:
             if not networks or peer.network == networks[0]:
-                peer.drop()
+                self._drop(peer)
                 return
+
+    def _drop(self, peer: Peer) -> None:
+        """Close, and count at once: the event loop tells of closed connections only later."""
+        self.remove(peer)
+        peer.drop()
 
     def sweep(self, now: float) -> None:
         """Enforce deadlines and memory, at most once a second."""
