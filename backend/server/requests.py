@@ -9,7 +9,8 @@ from typing import Any, Protocol
 from backend.errors import InternalError, ServiceError
 from backend.logs import get_logger
 from backend.server.bodies import Body
-from backend.server.responses import Response, compressed, error_response
+from backend.server.refusals import Overloaded
+from backend.server.responses import Response, announced_length, compressed, error_response
 from backend.server.sending import close_iterable, gather
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
@@ -21,6 +22,8 @@ class Owner(Protocol):
     """The connection that a request came by."""
 
     def answered(self, request: Request, response: Response) -> None: ...
+
+    def drop(self) -> None: ...
 
 
 class Request:
@@ -60,18 +63,20 @@ class Request:
     def run(self) -> Response:
         """The application's response; an internal error if it raises."""
         environ = self.environ
-        environ["wsgi.input"] = io.BytesIO() if self.body is None else self.body.reader()
         started: list[Any] = []
 
         def start_response(status: str, headers: list[tuple[str, str]], *_: Any) -> None:
             started[:] = status, headers
 
         try:
+            environ["wsgi.input"] = io.BytesIO() if self.body is None else self.body.reader()
             result = self._application(environ, start_response)
-            response = _response(started, result)
+            response = _response(started, result, has_body=self.method != "HEAD")
             accepted = environ.get("HTTP_ACCEPT_ENCODING")
             return response if accepted is None else compressed(response, accepted)
-        except Exception as error:
+        except Overloaded as error:
+            return error_response(error)
+        except BaseException as error:  # whatever it is, the thread and the connection go on
             log.error("the application failed", exc_info=error)
             return error_response(InternalError("Internal server error."))
 
@@ -79,14 +84,18 @@ class Request:
         """Hand the response to the connection."""
         if self.body is not None:
             self.body.close()
-        self.owner.answered(self, response)
+        try:
+            self.owner.answered(self, response)
+        except Exception as error:
+            log.error("a response can't be sent", exc_info=error)
+            self.owner.drop()
 
     def fail(self, error: ServiceError) -> None:
         """Refuse a request that wasn't started."""
         self.finish(error_response(error))
 
 
-def _response(started: list[Any], result: Iterable[bytes]) -> Response:
+def _response(started: list[Any], result: Iterable[bytes], *, has_body: bool) -> Response:
     if type(result) is list:
         status, headers = started
         return Response(int(status[:3]), headers, b"".join(result))
@@ -99,5 +108,7 @@ def _response(started: list[Any], result: Iterable[bytes]) -> Response:
     status, headers = started
     if is_whole:
         close_iterable(result)
+        if has_body and announced_length(headers) not in (None, len(body)):
+            raise ValueError("The response isn't as long as it says.")
         return Response(int(status[:3]), headers, body)
     return Response(int(status[:3]), headers, body, pieces, result)

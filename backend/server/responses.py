@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -28,6 +29,9 @@ _COMPRESSIBLE: Final = (
     "image/svg+xml",
     "text/",
 )
+
+_NO_WEIGHT: Final = re.compile(r"[ \t]*q[ \t]*=[ \t]*0(\.0*)?[ \t]*", re.IGNORECASE)
+_BAD_HEADER: Final = re.compile(r"[\r\n\0]")
 
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
@@ -91,8 +95,16 @@ def _refuses_gzip(accepted: str) -> bool:
     for item in accepted.split(","):
         coding, _, weight = item.partition(";")
         if coding.strip().lower() == "gzip":
-            return weight.replace(" ", "").lower() in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+            return _NO_WEIGHT.fullmatch(weight) is not None
     return True
+
+
+def announced_length(headers: Iterable[Header]) -> int | None:
+    """What ``Content-Length`` says, if there is one."""
+    for name, value in headers:
+        if name.lower() == "content-length" and value.isascii() and value.isdecimal():
+            return int(value)
+    return None
 
 
 @dataclass(slots=True)
@@ -120,31 +132,30 @@ class Framing:
     is_chunked: bool
     has_body: bool
     closes: bool
+    length: int | None
+    """The announced length of the body."""
 
 
 def framed(response: Response, method: str, version: str, *, keep_alive: bool) -> Framing:
     """The head of a response, and how its body is framed.
 
     ``Connection``, ``Date`` and the framing are the server's; what the application says about them
-    is left out.
+    is left out, but for the length of a body that isn't here (of a stream, or of ``HEAD``).
     """
     lines = []
-    length: str | None = None
+    length = announced_length(response.headers)
     has_date = False
     for name, value in response.headers:
         lowered = name.lower()
-        if lowered in ("connection", "keep-alive", "transfer-encoding"):
-            continue
-        if lowered == "content-length":
-            length = value
+        if lowered in ("connection", "keep-alive", "transfer-encoding", "content-length"):
             continue
         has_date = has_date or lowered == "date"
-        if "\r" in value or "\n" in value or "\r" in name or "\n" in name:
+        if _BAD_HEADER.search(value) or _BAD_HEADER.search(name):
             continue
         lines.append(f"{name}: {value}\r\n")
     has_body = method != "HEAD" and response.status not in _NO_BODY and response.status >= 200
-    if length is None and response.rest is None and response.status not in _NO_BODY:
-        length = str(len(response.body))
+    if response.rest is None and (has_body or (length is None and response.status not in _NO_BODY)):
+        length = len(response.body)
     is_chunked = has_body and length is None and version == "1.1"
     closes = not keep_alive or (has_body and length is None and not is_chunked)
     if length is not None and response.status != 204:
@@ -159,7 +170,8 @@ def framed(response: Response, method: str, version: str, *, keep_alive: bool) -
         lines.append("Connection: keep-alive\r\n")
     reason = _REASONS.get(response.status, "")
     text = f"HTTP/1.1 {response.status} {reason}\r\n{''.join(lines)}\r\n"
-    return Framing(text.encode("latin-1", "replace"), is_chunked, has_body, closes)
+    head = text.encode("latin-1", "replace")
+    return Framing(head, is_chunked, has_body, closes, length)
 
 
 def chunk(piece: bytes) -> bytes:

@@ -54,14 +54,17 @@ class Sender:
         write: Callable[[bytes], None],
         done: Callable[[bool], None],
         *,
+        length: int | None,
         is_chunked: bool,
     ) -> None:
-        """``done`` is called with false if the response broke off."""
+        """``done`` is called with false if the response broke off, or isn't ``length`` bytes long:
+        the client would take what follows for a part of it."""
         self._loop = loop
         self._executor = executor
         self._response = response
         self._write = write
         self._done = done
+        self._left = length
         self._is_chunked = is_chunked
         self._is_asking = False
         self._is_paused = False
@@ -70,9 +73,8 @@ class Sender:
     def begin(self) -> None:
         """Send the first piece, which is here already, and go on."""
         piece, self._response.body = self._response.body, b""
-        if piece:
-            self._write(chunk(piece) if self._is_chunked else piece)
-        self.pump()
+        if self._send(piece):
+            self.pump()
 
     def pause(self) -> None:
         """The transport is full."""
@@ -110,14 +112,28 @@ class Sender:
             self._end(complete=False)
             return
         piece, is_last = future.result()
-        if piece:
-            self._write(chunk(piece) if self._is_chunked else piece)
-        if is_last:
+        if not self._send(piece):
+            return
+        if not is_last:
+            self.pump()
+        elif self._left:
+            log.error("a response is shorter than announced", missing=self._left)
+            self._end(complete=False)
+        else:
             if self._is_chunked:
                 self._write(LAST_CHUNK)
             self._end(complete=True)
-        else:
-            self.pump()
+
+    def _send(self, piece: bytes) -> bool:
+        if self._left is not None:
+            self._left -= len(piece)
+            if self._left < 0:
+                log.error("a response is longer than announced")
+                self._end(complete=False)
+                return False
+        if piece:
+            self._write(chunk(piece) if self._is_chunked else piece)
+        return True
 
     def _end(self, *, complete: bool) -> None:
         self._is_over = True
