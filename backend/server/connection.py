@@ -17,7 +17,7 @@ import httptools
 
 from backend.errors import InvalidJSON, ObjectTooLarge, ServiceError
 from backend.logs import get_logger
-from backend.server import heads
+from backend.server import handoff, heads
 from backend.server.bodies import Body
 from backend.server.connections import network_of
 from backend.server.core import Server
@@ -28,8 +28,12 @@ from backend.server.sending import Sender
 
 _TRAILERS: Final = 8 * 1024
 _WRITE_HIGH: Final = 256 * 1024
-_CHUNK_OVERHEAD: Final = 16
-"""Bytes on the wire for each byte of a chunked body, at most; and a little besides."""
+_OVERHEAD: Final = 64 * 1024
+"""Bytes of chunk extensions and trailers that may follow each other without content between."""
+_CHUNKS: Final = 16 * 1024
+_CHUNK_SIZE: Final = 64
+"""A body may have ``_CHUNKS`` chunks, and one more for each ``_CHUNK_SIZE`` bytes: each chunk costs
+the event loop about as much as a small request."""
 
 log = get_logger("server")
 
@@ -57,8 +61,14 @@ class Connection(asyncio.Protocol):
         self._target = b""
         self._fields: list[heads.Field] = []
         self._head_size = 0
-        self._raw: list[bytes] | None = None
-        self._wire = 0
+        self._method = "GET"
+        self._raw: bytearray | None = None  # the head, as long as it may be a handshake
+        self._is_handshake = False
+        self._is_repeated_head = False
+        self._wire = 0  # since the head began, or since the body last grew
+        self._is_wire_counted = False
+        self._chunks = 0
+        self._must_continue = False
         self._is_reading_paused = False
         self._discards = False
         self._discarded_at = 0.0
@@ -93,11 +103,14 @@ class Connection(asyncio.Protocol):
 
     def check(self, now: float) -> None:
         limits = self._limits
-        if self._linger_until is not None:
+        if self.unsent:
+            self._check_reader(now)
+            if self._linger_until is not None:  # counts from when the client has the response
+                self._linger_until = now + limits.linger_time
+                self._discarded_at = now
+        elif self._linger_until is not None:
             if now > self._linger_until or now - self._discarded_at > limits.linger_idle:
                 self._transport.abort()
-        elif self.unsent:
-            self._check_reader(now)
         elif self._current is not None or self._refusal is not None:
             return
         elif self._request is not None:
@@ -170,34 +183,48 @@ class Connection(asyncio.Protocol):
             self._since = monotonic()
             self._is_in_head = True
             self._wire = 0
-            self._raw = []
+            self._raw = bytearray()
         if self._raw is not None:
-            self._raw.append(data)
+            self._raw += data
+        self._is_wire_counted = True
         self._parse(data)
         if self._is_closed or self._discards:
             return
-        if self._is_in_head:
-            self._wire += len(data)
-            if self._wire > self._limits.head_size:
-                self._refuse(_head_too_large())
-        elif self._request is not None and self._request.body is not None:
-            self._wire += len(data)
-            if self._wire > self._request.body.size * _CHUNK_OVERHEAD + 65_536:
-                self._refuse_body(self._request, InvalidJSON("The request body has bad chunks."))
+        if self._is_wire_counted:
+            self._count_wire(len(data))
         if is_early and self._current is not None and not self._is_reading_paused:
             # Sent before the response to the request that is worked on: it can wait.
             self._is_reading_paused = True
             self._transport.pause_reading()
 
+    def _count_wire(self, size: int) -> None:
+        """Bound what the parser holds back or skips. The packet that a head began in, or that the
+        body grew with, isn't counted: it may hold other things."""
+        self._wire += size
+        if self._is_in_head:
+            if self._wire > self._limits.head_size:
+                self._refuse(_head_too_large())
+        elif self._request is not None and self._wire > _OVERHEAD:
+            self._refuse(InvalidJSON("The request body has too much between its chunks."))
+
     def _parse(self, data: bytes) -> None:
+        rest: bytes | None = data
+        while rest is not None:
+            rest = self._feed(rest)
+
+    def _feed(self, data: bytes) -> bytes | None:
+        """Let the parser read; returns what has to be read after that."""
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
-            self._upgraded(data[upgrade.args[0] :])
+            if self._is_handshake:
+                self._hand_over()
+            elif not self._discards:
+                return self._without_upgrade() + data[upgrade.args[0] :]
         except httptools.HttpParserCallbackError as wrapped:
             error = wrapped.__context__
             if isinstance(error, _Stop):
-                return
+                return None
             if isinstance(error, ServiceError):
                 self._refuse(error)
             else:
@@ -210,10 +237,25 @@ class Connection(asyncio.Protocol):
                 self._refuse(InvalidJSON("The request body is not framed correctly."))
             else:
                 self._refuse(MalformedRequest("The request is malformed."))
+        return None
+
+    def _without_upgrade(self) -> bytes:
+        """Ignore the offer of another protocol.
+
+        httptools ends a message there, with its body unread. A new parser goes on with the body,
+        after a head that says how long that is, which is returned.
+        """
+        self._parser = httptools.HttpRequestParser(self)
+        self._is_repeated_head = True
+        length = None if self._request is None else heads.framing(self._request.environ)
+        if length is None:
+            return b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+        return b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % length
 
     def eof_received(self) -> bool:
-        if self._linger_until is not None or (self._current is None and self._sender is None):
-            return False  # close
+        is_due = self._current is not None or self._queue or self._refusal is not None
+        if self._linger_until is not None or not is_due:
+            return False  # close, when what was written has gone out
         # A client that has sent everything may close its side and wait for the response.
         self._discards = self._has_ended = True
         return True
@@ -233,24 +275,32 @@ class Connection(asyncio.Protocol):
     # -- what the parser calls ---------------------------------------------------------------
 
     def on_message_begin(self) -> None:
+        if self._is_repeated_head:
+            return
         if self._discards or len(self._queue) >= self._limits.pipelined:
             # Enough for one packet. What was complete is answered, then the connection ends.
             if self._queue:
                 self._queue[-1].keep_alive = False
-            self._discards = True
+            self._discards = self._refused_early = True
             raise _Stop
         self._is_in_head = True
+        self._method = "GET"
         self._target = b""
         self._fields = []
         self._head_size = self._wire = 0
+        self._is_wire_counted = False
 
     def on_url(self, piece: bytes) -> None:
+        if self._is_repeated_head:
+            return
         self._target += piece
         self._count_head(len(piece))
         if len(self._target) > self._limits.target_size:
             raise MalformedRequest("The request target is too long.", status=414)
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        if self._is_repeated_head:
+            return
         self._count_head(len(name) + len(value) + 4)
         if not self._is_in_head:  # a trailer, which nothing here needs
             if self._head_size > _TRAILERS:
@@ -266,15 +316,20 @@ class Connection(asyncio.Protocol):
             raise _head_too_large()
 
     def on_headers_complete(self) -> None:
+        if self._is_repeated_head:
+            self._is_repeated_head = False
+            return
         self._is_in_head = False
-        self._head_size = 0
+        self._head_size = self._wire = self._chunks = 0
+        self._is_wire_counted = False
         parser, server = self._parser, self._server
+        self._method = parser.get_method().decode("ascii")
         version = parser.get_http_version()
         if version not in ("1.0", "1.1"):
             raise MalformedRequest("The HTTP version isn't supported.", status=505)
         environ = heads.environ_of(
             server.environ,
-            parser.get_method().decode("ascii"),
+            self._method,
             self._target,
             version,
             self._fields,
@@ -287,16 +342,17 @@ class Connection(asyncio.Protocol):
             self,
             environ,
             network_of(server.client_address(environ)),
-            keep_alive=parser.should_keep_alive() and not parser.should_upgrade(),
+            keep_alive=parser.should_keep_alive(),
         )
-        if not parser.should_upgrade():
-            self._raw = None
         length = heads.framing(environ)
         self._request = request
-        self._wire = 0
-        if length == 0:
-            return
-        self._begin_body(request, length)
+        self._is_handshake = (
+            parser.should_upgrade() and length == 0 and _is_websocket(self._method, environ)
+        )
+        if not self._is_handshake:
+            self._raw = None
+        if length != 0:
+            self._begin_body(request, length)
 
     def _begin_body(self, request: Request, length: int | None) -> None:
         server, environ = self._server, request.environ
@@ -308,8 +364,26 @@ class Connection(asyncio.Protocol):
             self._refuse_body(request, ObjectTooLarge(_too_large(limit)))
             raise _Stop
         request.body = Body(request.address, limit, self._limits.body_memory, server.spool)
-        if expects is not None and not self._queue and self._current is None:
+        self._must_continue = expects is not None and request.version != "1.0"
+        if not self._queue and self._current is None:
+            self._continue()
+
+    def _continue(self) -> None:
+        """Let a client send the body that it holds back until it hears of it."""
+        if self._must_continue:
+            self._must_continue = False
             self._write(CONTINUE)
+
+    def on_chunk_header(self) -> None:
+        self._chunks += 1
+        request = self._request
+        if (
+            self._chunks > _CHUNKS
+            and request is not None
+            and request.body is not None
+            and self._chunks > _CHUNKS + request.body.size // _CHUNK_SIZE
+        ):
+            raise InvalidJSON("The request body has too many small chunks.")
 
     def on_body(self, piece: bytes) -> None:
         request = self._request
@@ -318,12 +392,15 @@ class Connection(asyncio.Protocol):
         if request.body.size + len(piece) > request.body.limit:
             self._refuse_body(request, ObjectTooLarge(_too_large(request.body.limit)))
             raise _Stop
+        self._must_continue = False
+        self._wire = 0
+        self._is_wire_counted = False
         request.body.append(piece)
 
     def on_message_complete(self) -> None:
         request, self._request = self._request, None
-        if request is None or (self._parser.should_upgrade() and _is_websocket(request.environ)):
-            self._request = request
+        if request is None or self._parser.should_upgrade():
+            self._request = request  # which is handed over, or whose body is still to come
             return
         body = request.body
         if body is not None:
@@ -339,20 +416,20 @@ class Connection(asyncio.Protocol):
 
     # -- upgrades ----------------------------------------------------------------------------
 
-    def _upgraded(self, _rest: bytes) -> None:
-        """The handshake of a WebSocket, or a request that offers another protocol."""
-        request, raw = self._request, self._raw
-        if request is None:  # another protocol: the request is answered as if it didn't offer it
-            return
-        self._request = None
-        if self._queue or self._current is not None or raw is None:
+    def _hand_over(self) -> None:
+        """Give the connection to the realtime process, with the handshake of a WebSocket."""
+        self._request, raw = None, self._raw
+        if self._queue or self._current is not None or self.unsent or raw is None:
             self._refuse(MalformedRequest("A handshake can't follow another request."))
+            return
+        if len(raw) > handoff.MOST_BYTES:
+            self._refuse(MalformedRequest("Too much was sent before the handshake's answer."))
             return
         self._transport.pause_reading()
         self._is_reading_paused = True
         self._discards = True
         descriptor = self._transport.get_extra_info("socket").fileno()
-        if self._server.pass_on(descriptor, b"".join(raw)):
+        if self._server.pass_on(descriptor, bytes(raw)):
             self._transport.abort()
         else:
             self._refuse(Overloaded())
@@ -369,11 +446,14 @@ class Connection(asyncio.Protocol):
             return
         if self._refusal is not None:
             refusal, self._refusal = self._refusal, None
-            self._send(error_response(refusal), "GET", "1.1", keep_alive=False)
+            self._send(error_response(refusal), self._method, "1.1", keep_alive=False)
             self._linger()
-        elif self._is_reading_paused and not self._discards:
-            self._is_reading_paused = False
-            self._transport.resume_reading()
+        elif not self._discards:
+            if self._request is not None:
+                self._continue()
+            if self._is_reading_paused:
+                self._is_reading_paused = False
+                self._transport.resume_reading()
 
     def answered(self, request: Request, response: Response) -> None:
         """The response of the request that is worked on."""
@@ -384,7 +464,7 @@ class Connection(asyncio.Protocol):
         keep_alive = request.keep_alive and not self._server.is_stopping
         request.keep_alive = keep_alive
         closes = self._send(response, request.method, request.version, keep_alive=keep_alive)
-        if self._is_closed:
+        if self._is_closed or self._current is not request:
             return
         if closes:
             request.keep_alive = False
@@ -408,6 +488,7 @@ class Connection(asyncio.Protocol):
             response,
             self._write,
             self._sent_rest,
+            length=framing.length,
             is_chunked=framing.is_chunked,
         )
         self._sender.begin()
@@ -476,6 +557,9 @@ class Connection(asyncio.Protocol):
 
     def _linger(self) -> None:
         """Read and throw away what the client still sends, so that it sees the response."""
+        if self._has_ended:
+            self._transport.close()
+            return
         now = monotonic()
         self._discards = True
         self._linger_until = now + self._limits.linger_time
@@ -495,8 +579,8 @@ class Connection(asyncio.Protocol):
             request.body.close()
 
 
-def _is_websocket(environ: dict[str, Any]) -> bool:
-    return environ.get("HTTP_UPGRADE", "").strip().lower() == "websocket"
+def _is_websocket(method: str, environ: dict[str, Any]) -> bool:
+    return method == "GET" and environ.get("HTTP_UPGRADE", "").strip(" \t").lower() == "websocket"
 
 
 def _head_too_large() -> MalformedRequest:

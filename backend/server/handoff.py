@@ -15,7 +15,8 @@ from typing import Final
 
 from backend.logs import get_logger
 
-_MOST_BYTES: Final = 128 * 1024
+MOST_BYTES: Final = 128 * 1024
+"""Of the handshake, and of what arrived together with it."""
 _PATIENCE: Final = 5.0
 
 log = get_logger("server")
@@ -106,7 +107,7 @@ async def _read(channel: socket.socket, descriptors: list[int]) -> bytes:
         if not piece:
             raise ValueError("the message is incomplete")
         data += piece
-        if len(data) > _MOST_BYTES:
+        if len(data) > 4 + MOST_BYTES:
             raise ValueError("the message is too long")
     return data[4:]
 
