@@ -3,6 +3,7 @@
     listening      binds sockets, TCP and Unix
     workers        forks the processes and restarts those that die
     process        one process: its event loop, its threads, its shutdown
+    accepting      new connections from listening sockets
     connection     the HTTP/1.1 protocol of one connection (parsing by httptools)
     heads          request line and headers → WSGI environment, or a refusal
     bodies         request bodies: memory, then a temporary file, within limits

@@ -28,6 +28,7 @@ from backend.server.sending import Sender
 
 _TRAILERS: Final = 8 * 1024
 _WRITE_HIGH: Final = 256 * 1024
+_COPIED: Final = 64 * 1024
 _OVERHEAD: Final = 64 * 1024
 """Bytes of chunk extensions and trailers that may follow each other without content between."""
 _CHUNKS: Final = 16 * 1024
@@ -262,11 +263,13 @@ class Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._is_writing_paused = True
+        self._server.connections.set_full(self, True)
         if self._sender is not None:
             self._sender.pause()
 
     def resume_writing(self) -> None:
         self._is_writing_paused = False
+        self._server.connections.set_full(self, False)
         if self._sender is not None:
             self._sender.resume()
         else:
@@ -479,7 +482,11 @@ class Connection(asyncio.Protocol):
                 self._server.discard(response)
             return framing.closes
         if response.rest is None:
-            self._write(framing.head + response.body)
+            if len(response.body) < _COPIED:
+                self._write(framing.head + response.body)
+            else:  # the event loop sends both at once
+                self._write(framing.head)
+                self._write(response.body)
             return framing.closes
         self._write(framing.head)
         self._sender = Sender(

@@ -58,6 +58,7 @@ class Connections:
         self.limits = limits
         self.refused = 0
         self._open: set[Peer] = set()
+        self._full: set[Peer] = set()
         self._by_network: Counter[str] = Counter()
         self._swept_at = 0.0
         # A connection may have a temporary file for its request's body.
@@ -69,8 +70,7 @@ class Connections:
     def add(self, peer: Peer) -> bool:
         """Count a new connection; false if its address has too many."""
         network = peer.network
-        if network and self._by_network[network] >= self.limits.max_per_address:
-            self.refused += 1
+        if not self.may_add(network):
             return False
         if len(self._open) >= self._most:
             self._make_room()
@@ -79,11 +79,19 @@ class Connections:
             self._by_network[network] += 1
         return True
 
+    def may_add(self, network: str) -> bool:
+        """Whether a client's network may have one more connection."""
+        if network and self._by_network[network] >= self.limits.max_per_address:
+            self.refused += 1
+            return False
+        return True
+
     def remove(self, peer: Peer) -> None:
         """A connection is closed. Without effect for one that isn't counted."""
         if peer not in self._open:
             return
         self._open.remove(peer)
+        self._full.discard(peer)
         if peer.network:
             self._by_network[peer.network] -= 1
             if self._by_network[peer.network] <= 0:
@@ -117,24 +125,41 @@ class Connections:
         peer.drop()
 
     def sweep(self, now: float) -> None:
-        """Enforce deadlines and memory, at most once a second."""
+        """Enforce the limit of memory, and deadlines once a second."""
+        if self._full:
+            self._free_memory()
         if now - self._swept_at < _SWEEP:
             return
         self._swept_at = now
-        unsent: list[tuple[int, int, Peer]] = []
-        total = 0
         for peer in tuple(self._open):
             peer.check(now)
-            size = peer.unsent
-            if size:
-                total += size
-                unsent.append((size, id(peer), peer))
-        if total > self.limits.unsent:
-            for size, _, peer in sorted(unsent, reverse=True):
-                peer.drop()
-                total -= size
-                if total <= self.limits.unsent:
-                    break
+
+    def set_full(self, peer: Peer, is_full: bool) -> None:
+        """A connection has more unsent bytes than its transport likes, or no longer."""
+        if is_full and peer in self._open:
+            self._full.add(peer)
+        else:
+            self._full.discard(peer)
+
+    def _free_memory(self) -> None:
+        """Close connections with unsent responses until the others are within the limit: the
+        largest of the network that has most."""
+        sizes = {peer: peer.unsent for peer in self._full}
+        excess = sum(sizes.values()) - self.limits.unsent
+        if excess <= 0:
+            return
+        by_network: Counter[str] = Counter()
+        for peer, size in sizes.items():
+            by_network[peer.network] += size
+        queues: dict[str, list[Peer]] = {}
+        for peer in sorted(sizes, key=sizes.__getitem__):
+            queues.setdefault(peer.network, []).append(peer)
+        while excess > 0:
+            network = max(by_network, key=by_network.__getitem__)
+            peer = queues[network].pop()
+            excess -= sizes[peer]
+            by_network[network] -= sizes[peer]
+            self._drop(peer)
 
     def everyone(self) -> tuple[Peer, ...]:
         """The connections that are open now."""

@@ -5,25 +5,29 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
+import sys
 from collections.abc import Sequence
 from typing import Final
 
 import uvloop
 
 from backend.logs import get_logger
-from backend.server.connection import Connection
+from backend.server.accepting import Acceptor
 from backend.server.core import Rules, Server
 from backend.server.limits import Limits
 
-_BACKLOG: Final = 4096
 _GRACE: Final = 10.0
 """Seconds that requests get to finish when the process stops."""
+
+_SWITCH_INTERVAL: Final = 0.0005
+"""Seconds until a busy thread lets the event loop in, which waits for that at each event."""
 
 log = get_logger("server")
 
 
 def serve(rules: Rules, limits: Limits, listeners: Sequence[socket.socket], threads: int) -> None:
     """Serve until SIGTERM or SIGINT, then finish the requests that have begun."""
+    sys.setswitchinterval(_SWITCH_INTERVAL)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(rules, limits, listeners, threads))
 
@@ -43,15 +47,13 @@ async def serve_until(
 ) -> None:
     """Serve until ``stop`` is set, then finish the requests that have begun."""
     loop = server.loop
-    serving = []
-    for listener in listeners:
-        listener.setblocking(False)
-        make = loop.create_unix_server if listener.family == socket.AF_UNIX else loop.create_server
-        serving.append(await make(lambda: Connection(server), sock=listener, backlog=_BACKLOG))
+    acceptors = [Acceptor(server, listener) for listener in listeners]
+    for acceptor in acceptors:
+        acceptor.start()
     await stop.wait()
     server.is_stopping = True
-    for each in serving:
-        each.close()
+    for acceptor in acceptors:
+        acceptor.stop()
     for connection in server.connections.everyone():
         connection.shut_down()
     end = loop.time() + _GRACE

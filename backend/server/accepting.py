@@ -1,0 +1,88 @@
+"""New connections from a listening socket, many at a time.
+
+The event loop's own server accepts one connection in each of its rounds. While threads are busy a
+round takes milliseconds, and a flood of short connections would fill the socket's backlog, where
+everybody waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import Final
+
+from backend.logs import get_logger
+from backend.server.connection import Connection
+from backend.server.connections import network_of
+from backend.server.core import Server
+from backend.server.refusals import TooManyAtOnce
+from backend.server.responses import error_response, framed
+
+_BATCH: Final = 64
+_PAUSE: Final = 0.1
+"""Seconds without new connections when the system has no file descriptors left."""
+
+log = get_logger("server")
+
+
+class Acceptor:
+    """Accepts on one listening socket. Lives in an event loop."""
+
+    def __init__(self, server: Server, listener: socket.socket) -> None:
+        self._server = server
+        self._loop = server.loop
+        self._listener = listener
+        self._is_stopped = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        listener.setblocking(False)
+
+    def start(self) -> None:
+        """Begin to accept."""
+        if not self._is_stopped:
+            self._loop.add_reader(self._listener.fileno(), self._accept)
+
+    def stop(self) -> None:
+        """Accept no more connections."""
+        self._is_stopped = True
+        self._loop.remove_reader(self._listener.fileno())
+        self._listener.close()
+
+    def _accept(self) -> None:
+        for _ in range(_BATCH):
+            try:
+                connection, peer = self._listener.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                log.error("connections can't be accepted", exc_info=error)
+                self._loop.remove_reader(self._listener.fileno())
+                self._loop.call_later(_PAUSE, self.start)
+                return
+            connection.setblocking(False)
+            address = peer[0] if isinstance(peer, tuple) else ""
+            network = "" if self._server.is_proxy(address) else network_of(address)
+            if not self._server.connections.may_add(network):
+                _refuse(connection)
+                continue
+            task = self._loop.create_task(self._connect(connection))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _connect(self, connection: socket.socket) -> None:
+        try:
+            if connection.family != socket.AF_UNIX:
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            await self._loop.connect_accepted_socket(lambda: Connection(self._server), connection)
+        except OSError:  # gone already
+            connection.close()
+
+
+def _refuse(connection: socket.socket) -> None:
+    """Answer and close at once: connections that linger would be a flood of their own."""
+    response = error_response(TooManyAtOnce())
+    head = framed(response, "GET", "1.1", keep_alive=False).head
+    with connection:
+        try:
+            connection.send(head + response.body)
+        except OSError:
+            return
