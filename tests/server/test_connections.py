@@ -123,11 +123,23 @@ def test_deadlines_are_checked_once_a_second_at_most() -> None:
     assert peer.checks == [100.0, 101.0, 102.5]
 
 
-def test_the_largest_unsent_responses_go_when_memory_is_short() -> None:
+def test_the_largest_unsent_responses_of_the_network_with_most_go_when_memory_is_short() -> None:
     connections = Connections(Limits(unsent=1000))
-    peers = [Peer("a", unsent=size) for size in (100, 700, 50, 400, 300)]
-    add(connections, *peers)
+    attacker = [Peer("attacker", unsent=size) for size in (100, 400, 50, 300)]
+    victim = Peer("victim", unsent=300)
+    small = Peer("small", unsent=100_000)  # not reported as full
+    add(connections, *attacker, victim, small)
+    for peer in (*attacker, victim):
+        connections.set_full(peer, True)
     connections.sweep(100.0)
-    assert [peer.drops for peer in peers] == [0, 1, 0, 0, 0]
-    connections.sweep(102.0)
-    assert sum(peer.drops for peer in peers) == 1
+    assert [peer.drops for peer in attacker] == [0, 1, 0, 0]
+    assert (victim.drops, small.drops) == (0, 0)
+    connections.sweep(100.01)
+    attacker[0].unsent = 1000
+    connections.sweep(100.02)  # at once, without waiting for the deadlines
+    assert [peer.drops for peer in attacker] == [1, 1, 0, 0]
+    connections.set_full(victim, False)
+    connections.remove(attacker[2])
+    victim.unsent = 5000
+    connections.sweep(100.03)
+    assert victim.drops == 0
