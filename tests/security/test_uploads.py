@@ -260,8 +260,8 @@ def test_files_are_served_nowhere_else(separate, master):
     )
     signed = send("GET", f"{file_path(name)}?expires=1&signature=a%3Db")
     assert signed.headers["location"].endswith("?expires=1&signature=a%3Db")
-    for odd in ("x", "0" * 32 + "_%0d%0aX"):
-        assert send("GET", file_path(odd)).error == (404, 101)
+    assert send("GET", file_path("x")).error == (404, 101)
+    assert send("GET", file_path("0" * 32 + "_\r\nX: y")).status == 400
     photo = master.make("Photo", image={"__type": "File", "name": name})
     url = master.get(f"/classes/Photo/{photo}").json["image"]["url"]
     assert url == answer.headers["location"]
