@@ -51,7 +51,10 @@ def send(
     bare, _, query = path.partition("?")
     environ: dict[str, Any] = {
         "REQUEST_METHOD": method,
-        "PATH_INFO": bare if bare.startswith("/api") else f"/api{bare}",
+        # As WSGI has it: the bytes of the path, as if they were Latin-1.
+        "PATH_INFO": (bare if bare.startswith("/api") else f"/api{bare}")
+        .encode()
+        .decode("latin-1"),
         "SCRIPT_NAME": "",
         "QUERY_STRING": query,
         "SERVER_NAME": "localhost",
