@@ -12,6 +12,7 @@ from typing import ClassVar
 from bench.attack.scene import Scene, attacker_address
 from bench.attack.wire import Closed, Response, Wire
 
+_LOOK = 0.1
 _RETRY = 1.0
 """Seconds before an attacker whose connection was closed connects again."""
 
@@ -23,6 +24,7 @@ class Tally:
     answers: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
     """Responses that no attack may ever get, by description."""
+    connections: int = 0
 
     def count(self, response: Response) -> Response:
         self.answers[str(response.status)] += 1
@@ -70,7 +72,9 @@ class Attacker:
     async def connect(self, receive_buffer: int | None = None) -> Wire:
         """A connection from this attacker's address."""
         source = attacker_address(self.row.number, self.number, self.row.addresses)
-        return await Wire.open(self.scene, source, receive_buffer)
+        wire = await Wire.open(self.scene, source, receive_buffer)
+        self.tally.connections += 1
+        return wire
 
     async def exchange(self, wire: Wire, data: bytes) -> Response:
         """Send a request, and count its response."""
@@ -124,12 +128,13 @@ class Attack:
         return []
 
     async def run(self, row: Row) -> None:
-        """Run all attackers until the row's end."""
+        """Run all attackers until the row's end, which may be moved meanwhile."""
         tasks = [
             asyncio.ensure_future(self._repeat(Attacker(row, n))) for n in range(self.attackers)
         ]
         try:
-            await asyncio.wait(tasks, timeout=max(row.left, 0))
+            while row.left > 0:
+                await asyncio.sleep(min(row.left, _LOOK))
         finally:
             for task in tasks:
                 task.cancel()

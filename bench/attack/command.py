@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import datetime as dt
 import os
 import resource
 import signal
@@ -21,9 +22,9 @@ from bench.attack.victim import Victim
 from bench.failure import BenchFailure
 from bench.measure import say
 
-_SECONDS, _SHORT_SECONDS = 10.0, 3.0
+_SECONDS, _SHORT_SECONDS = 10.0, 2.0
 _CORPUS, _SHORT_CORPUS = 10_000, 2_000
-_NICENESS = 10
+_NICENESS = 5
 """The attackers share the machine with the service, which an attacker elsewhere doesn't."""
 
 
@@ -34,8 +35,8 @@ def _arguments(arguments: Sequence[str]) -> argparse.Namespace:
         "measure an ordinary client meanwhile. Nothing else than this service is attacked.",
         epilog="The exit status is 1 if a row misses a target.",
     )
-    parser.add_argument("--short", action="store_true", help="some rows only, 3 seconds each")
-    parser.add_argument("--seconds", type=float, help="seconds a row (10; with --short 3)")
+    parser.add_argument("--short", action="store_true", help="some rows only, 2 seconds each")
+    parser.add_argument("--seconds", type=float, help="seconds a row (10; with --short 2)")
     parser.add_argument(
         "--only",
         action="append",
@@ -83,15 +84,13 @@ def main(words: Sequence[str]) -> int:
     if arguments.list:
         print(describe(ATTACKS))
         return 0
-    attacks = [
-        attack
-        for attack in ATTACKS
-        if (
-            attack.name in arguments.only if arguments.only else attack.short or not arguments.short
-        )
-    ]
+    if arguments.only:
+        attacks = [attack for attack in ATTACKS if attack.name in arguments.only]
+    else:
+        attacks = [attack for attack in ATTACKS if attack.short or not arguments.short]
     seconds = arguments.seconds or (_SHORT_SECONDS if arguments.short else _SECONDS)
     facts = {
+        "date": dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "commit": service.commit(),
         "machine": machine(),
         "seconds": seconds,

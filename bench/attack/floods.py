@@ -19,7 +19,6 @@ class IdleConnections(Attack):
 
     async def attack(self, attacker: Attacker) -> None:
         async with await attacker.connect() as wire:
-            attacker.tally.answers["connected"] += 1
             attacker.tally.count(await wire.receive())
 
 

@@ -24,7 +24,9 @@ ATTACKS: tuple[type[Attack], ...] = tuple(
 MEMORY = 0.5
 """By how much of its idle memory a role may grow in a row, what the row's limits allow aside."""
 _BEFORE = 1.0
-"""Seconds that an attack runs before the victim is measured."""
+"""Seconds from the last attacker's connection until the victim is measured."""
+_CONNECTING = 10.0
+"""Seconds that the attackers may take to connect."""
 _RECOVERY = 45.0
 """Seconds that the service may take to answer as before when an attack has ended."""
 _WELL = 0.25
@@ -82,6 +84,7 @@ class Outcome:
             "requests": self.measured.requests,
             "kinds": self.measured.figures(),
             "errors": self.measured.errors,
+            "connections": self.tally.connections,
             "answers": dict(self.tally.answers),
             "faults": dict(self.tally.faults),
             "memory_mb": dict(self.peak.roles),
@@ -97,11 +100,7 @@ class Nothing(Attack):
 
     name = "none"
     description = "the victim alone"
-    attackers = 1
-    allowance = 0
-
-    async def attack(self, attacker: Any) -> None:
-        await asyncio.sleep(max(attacker.row.left, 0))
+    attackers = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +123,14 @@ async def run(attack: Attack, stage: Stage, number: int, seconds: float) -> Outc
     """Run one row. The attack goes on until the victim's last request has started."""
     loop = asyncio.get_running_loop()
     scene = stage.service.scene
-    row = Row(scene, number, stage.addresses, time.monotonic() + _BEFORE + seconds)
+    row = Row(scene, number, stage.addresses, time.monotonic() + _CONNECTING + _BEFORE + seconds)
     before = usage(stage.service.pid)
     with Peak(stage.service.pid) as peak:
         attacking = asyncio.ensure_future(attack.run(row))
+        while row.tally.connections < attack.attackers and row.left > _BEFORE + seconds:
+            await asyncio.sleep(0.05)
         await asyncio.sleep(_BEFORE)
+        row.until = time.monotonic() + seconds
         measured = await loop.run_in_executor(None, stage.victim.measure, seconds)
         await attacking
     ended = time.monotonic()

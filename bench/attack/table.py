@@ -17,14 +17,14 @@ def render(facts: Mapping[str, Any], outcomes: Sequence[Outcome]) -> str:
     """One line a row, and below it what each row missed."""
     found = facts["machine"]
     heading = (
-        f"Commit {facts['commit']}. {found['cpu']}, {found['memory']}, {found['system']}, load "
-        f"before {found['load']}. {facts['seconds']:g} s a row, attackers from "
-        f"{facts['addresses']} address(es). Idle: {_roles(outcomes[0].idle.roles)}."
+        f"{facts['date']}, commit {facts['commit']}. {found['cpu']}, {found['memory']}, "
+        f"{found['system']}, load before {found['load']}. {facts['seconds']:g} s a row, attackers "
+        f"from {facts['addresses']} address(es). Idle: {_roles(outcomes[0].idle.roles)}."
     )
     lines = [
-        "| attack | victim's requests | p50 ms | p99 ms | max ms | errors | attackers' answers "
+        "| attack | victim's requests | p50 ms | p99 ms | max ms | errors | connections | answers "
         "| peak MB (x idle) | grown by MB | recovery s | |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | --- | ---: | --- | ---: | --- |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- | ---: | --- | ---: | --- |",
     ]
     lines += [_line(outcome) for outcome in outcomes]
     missed = [f"- {one.name}: {'; '.join(one.misses)}" for one in outcomes if one.misses]
@@ -50,6 +50,7 @@ def _line(outcome: Outcome) -> str:
         measured.requests,
         *(f"{measured.percentile(share):.1f}" for share in (0.5, 0.99, 1.0)),
         measured.failed,
+        outcome.tally.connections,
         _counts(outcome.tally.answers),
         f"{outcome.peak.total:.0f} ({outcome.peak.total / outcome.idle.total:.2f})",
         _growth(outcome),
