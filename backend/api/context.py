@@ -23,6 +23,7 @@ from backend.logs import request_line
 from backend.randomness import random_bytes
 
 HEADER = "X-Request-Id"
+_LONGEST_ADDRESS = 64  # characters: IPv6 with the name of an interface
 _WELL_FORMED = re.compile(r"[A-Za-z0-9_.-]{8,64}").fullmatch
 
 
@@ -64,13 +65,15 @@ def client_address(meta: Mapping[str, Any]) -> str:
     """The address of the client, seen through our own proxy.
 
     ``X-Forwarded-For`` counts only where the connection comes from the proxy: over its socket, or
-    from one of ``TRUSTED_PROXIES``. Its last entry is the one that the proxy wrote.
+    from one of ``TRUSTED_PROXIES``. Its last entry is the one that the proxy wrote. What is longer
+    than any address isn't one: addresses are remembered.
     """
     peer = str(meta.get("REMOTE_ADDR") or "")
     forwarded = str(meta.get("HTTP_X_FORWARDED_FOR") or "")
     if not forwarded or not (peer == "" or _is_proxy(peer)):
         return peer
-    return forwarded.rpartition(",")[2].strip()
+    last = forwarded.rpartition(",")[2].strip()
+    return last if len(last) <= _LONGEST_ADDRESS else peer
 
 
 def _is_proxy(peer: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl
@@ -22,6 +23,7 @@ _MEDIA_TYPES = frozenset(
 )
 _MAX_PARAMETERS = 100
 _BODY = "request body"  # as errors call it
+_LONGEST_LENGTH = 18  # digits of a Content-Length
 _LARGE = 64 * 1024
 
 _decode = msgspec.json.Decoder().decode
@@ -74,14 +76,12 @@ def read_bytes(request: HttpRequest, limit: int) -> bytes:
     off or announces nonsense.
     """
     meta = request.META
-    announced = meta.get("CONTENT_LENGTH")
-    length: int | None = None
-    if announced:
-        if not (announced.isascii() and announced.isdecimal()):
-            raise InvalidJSON("Content-Length: expected a number")
-        length = int(announced)
-        if length > limit:
-            raise body_limits.too_large(limit)
+    try:
+        length = announced_length(meta)
+    except ValueError:
+        raise InvalidJSON("Content-Length: expected a number") from None
+    if length is not None and length > limit:
+        raise body_limits.too_large(limit)
     try:
         if length is not None:
             raw = bytes(request.read(length))
@@ -95,6 +95,21 @@ def read_bytes(request: HttpRequest, limit: int) -> bytes:
     if length is not None and len(raw) < length:
         raise InvalidJSON(f"The {_BODY} ended early.")
     return raw
+
+
+def announced_length(meta: Mapping[str, Any]) -> int | None:
+    """The length of the body by its Content-Length, None without one.
+
+    Raises ``ValueError`` for anything but digits. A number too long to be a length counts as the
+    largest one.
+    """
+    text = str(meta.get("CONTENT_LENGTH") or "")
+    if not text:
+        return None
+    if not (text.isascii() and text.isdecimal()):
+        raise ValueError
+    # Python refuses to convert thousands of digits.
+    return int(text) if len(text) <= _LONGEST_LENGTH else sys.maxsize
 
 
 def media_type(meta: Mapping[str, Any]) -> str:

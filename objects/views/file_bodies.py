@@ -49,12 +49,13 @@ class Body:
     @staticmethod
     def _announced(meta: dict[str, Any]) -> int | None:
         """How much will come; None if only the end will tell."""
-        text = str(meta.get("CONTENT_LENGTH") or "")
-        if not text:
-            return None if meta.get("wsgi.input_terminated") else 0
-        if not (text.isascii() and text.isdecimal()):
-            raise FileSaveFailed("Invalid file upload. Content-Length: expected a number.")
-        return int(text)
+        try:
+            length = parsers.announced_length(meta)
+        except ValueError:
+            raise FileSaveFailed(
+                "Invalid file upload. Content-Length: expected a number."
+            ) from None
+        return 0 if length is None and not meta.get("wsgi.input_terminated") else length
 
     def read(self, size: int = CHUNK) -> bytes:
         """The next piece; empty at the end."""

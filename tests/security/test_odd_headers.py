@@ -1,4 +1,4 @@
-"""A Content-Type with odd parameters, or odd credentials, is no internal error on any face."""
+"""Odd content types, lengths and credentials are no internal errors on any face."""
 
 from __future__ import annotations
 
@@ -61,6 +61,15 @@ def test_any_content_type_is_answered(kind, method, path):
 def test_credentials_by_http_basic_that_can_not_be_read_are_none(encoded, path):
     reply = Api({"Authorization": f"Basic {encoded}"}, mount="").call("GET", path)
     assert reply.status in (400, 403, 404, 405)
+
+
+@pytest.mark.parametrize(
+    "length", ["9" * 5_000, "9" * 19, "-1", "1_0", "\u0661", " 1", "0x1", "1,1"]
+)
+@pytest.mark.parametrize(("method", "path"), FACES)
+def test_any_content_length_is_answered(length, method, path):
+    keys = {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in CLIENT.items()}
+    assert status(method, path, {**keys, "CONTENT_LENGTH": length}) < "500"
 
 
 @pytest.mark.parametrize("text", [b"aGVs\\n\xf5bG8=", b"\xff\xff\xff\xff", b"\\ud800aaa"])
