@@ -43,14 +43,18 @@ class SocketServer(uvicorn.Server):
         """Go on with a connection as if it had been accepted, and its first bytes read, here."""
         try:
             connection.setblocking(False)
-            _, protocol = await asyncio.get_running_loop().connect_accepted_socket(
+            transport, protocol = await asyncio.get_running_loop().connect_accepted_socket(
                 self._make_protocol, connection
             )
         except OSError as error:
             log.warning("a connection can't be taken over", error=str(error))
             connection.close()
             return
-        protocol.data_received(data)
+        # uvicorn's protocol of handshakes loses what follows one in the same piece.
+        head, end, frames = data.partition(b"\r\n\r\n")
+        protocol.data_received(head + end)
+        if frames and not transport.is_closing():
+            cast(asyncio.Protocol, transport.get_protocol()).data_received(frames)
 
     def _make_protocol(self) -> asyncio.Protocol:
         make = cast(Any, self.config.http_protocol_class)
