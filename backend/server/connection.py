@@ -31,6 +31,8 @@ _WRITE_HIGH: Final = 256 * 1024
 _COPIED: Final = 64 * 1024
 _OVERHEAD: Final = 64 * 1024
 """Bytes of chunk extensions and trailers that may follow each other without content between."""
+_DRAINED: Final = 256 * 1024 * 1024
+"""Bytes of a refused body that are read from a proxy until the connection is given up."""
 _CHUNKS: Final = 16 * 1024
 _CHUNK_SIZE: Final = 64
 """A body may have ``_CHUNKS`` chunks, and one more for each ``_CHUNK_SIZE`` bytes: each chunk costs
@@ -70,6 +72,8 @@ class Connection(asyncio.Protocol):
         self._is_wire_counted = False
         self._chunks = 0
         self._must_continue = False
+        self._drained = 0
+        self._drained_error: ServiceError | None = None
         self._is_reading_paused = False
         self._discards = False
         self._discarded_at = 0.0
@@ -125,10 +129,11 @@ class Connection(asyncio.Protocol):
             self._unsent_since = None
 
     def _check_body(self, request: Request, elapsed: float) -> None:
-        size = 0 if request.body is None else request.body.size
+        size = self._drained if request.body is None else request.body.size
         if elapsed > self._limits.grace and size < self._limits.min_rate * elapsed:
-            self._request = None
-            self._free(request)
+            if self._is_proxied:  # see _drain
+                self._transport.abort()
+                return
             self._refuse(TooSlow("The request's body arrives too slowly."))
 
     def _check_reader(self, now: float) -> None:
@@ -364,9 +369,12 @@ class Connection(asyncio.Protocol):
         if expects is not None and expects.lower() != "100-continue":
             raise MalformedRequest("The only supported expectation is 100-continue.", status=417)
         if length is not None and length > limit:
-            self._refuse_body(request, ObjectTooLarge(_too_large(limit)))
-            raise _Stop
-        request.body = Body(request.address, limit, self._limits.body_memory, server.spool)
+            error = ObjectTooLarge(_too_large(limit))
+            if not self._drain(request, error):
+                self._refuse_body(request, error)
+                raise _Stop
+        else:
+            request.body = Body(request.address, limit, self._limits.body_memory, server.spool)
         self._must_continue = expects is not None and request.version != "1.0"
         if not self._queue and self._current is None:
             self._continue()
@@ -390,21 +398,36 @@ class Connection(asyncio.Protocol):
 
     def on_body(self, piece: bytes) -> None:
         request = self._request
-        if request is None or request.body is None:
-            return
-        if request.body.size + len(piece) > request.body.limit:
-            self._refuse_body(request, ObjectTooLarge(_too_large(request.body.limit)))
-            raise _Stop
         self._must_continue = False
         self._wire = 0
         self._is_wire_counted = False
-        request.body.append(piece)
+        if request is None:
+            return
+        body = request.body
+        if body is None:
+            self._drained += len(piece)
+            if self._drained > _DRAINED:
+                self._transport.abort()
+            return
+        try:
+            if body.size + len(piece) > body.limit:
+                raise ObjectTooLarge(_too_large(body.limit))
+            body.append(piece)
+        except ServiceError as error:
+            if self._drain(request, error):
+                return
+            self._refuse_body(request, error)
+            raise _Stop from None
 
     def on_message_complete(self) -> None:
         request, self._request = self._request, None
         if request is None or self._parser.should_upgrade():
             self._request = request  # which is handed over, or whose body is still to come
             return
+        if self._drained_error is not None:
+            error, self._drained_error = self._drained_error, None
+            self._refuse_body(request, error)
+            raise _Stop
         body = request.body
         if body is not None:
             request.environ["CONTENT_LENGTH"] = str(body.size)
@@ -527,6 +550,20 @@ class Connection(asyncio.Protocol):
             self._advance()
 
     # -- refusals ----------------------------------------------------------------------------
+
+    def _drain(self, request: Request, error: ServiceError) -> bool:
+        """Have a proxy's request refused only when all of its body was read and thrown away.
+
+        A proxy that gets the response while it still sends the body may take the rest of the body
+        for the client's next requests, as Go's ``net/http`` (in Caddy) now and then does.
+        """
+        if not self._is_proxied:
+            return False
+        self._drained = 0 if request.body is None else request.body.size
+        self._drained_error = error
+        self._free(request)
+        request.body = None
+        return True
 
     def _refuse_body(self, request: Request, error: ServiceError) -> None:
         """Refuse a request before its body is here.
