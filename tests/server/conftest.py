@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.callers import emptied as emptied
 from tests.server.running import Running, running
 
 

@@ -159,7 +159,10 @@ class Wire:
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket.bind((source, 0))
         self.socket.connect(("127.0.0.1", port))
-        self._file = _Shared(socket.SocketIO(self.socket, "r"))
+        self._read_from(self.socket)
+
+    def _read_from(self, source: socket.socket) -> None:
+        self._file = _Shared(socket.SocketIO(source, "r"))
 
     def send(self, *data: bytes) -> Wire:
         for piece in data:
@@ -175,8 +178,8 @@ class Wire:
         """The next response; 100 Continue counts as one."""
         line = self._file.peek(32)[:12]
         if line.startswith(b"HTTP/1.1 100"):
-            assert self._file.readline()
-            assert self._file.readline() == b"\r\n"
+            while self._file.readline() not in (b"\r\n", b""):
+                continue
             return Reply(100, {}, b"")
         response = HTTPResponse(cast(socket.socket, self._file), method=method)
         response.begin()
