@@ -31,7 +31,7 @@ _COMPRESSIBLE: Final = (
 )
 
 _NO_WEIGHT: Final = re.compile(r"[ \t]*q[ \t]*=[ \t]*0(\.0*)?[ \t]*", re.IGNORECASE)
-_BAD_HEADER: Final = re.compile(r"[\r\n\0]")
+_BAD_HEADER: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
