@@ -33,7 +33,7 @@ _OVERHEAD: Final = 64 * 1024
 """Bytes of chunk extensions and trailers that may follow each other without content between."""
 _DRAINED: Final = 256 * 1024 * 1024
 """Bytes of a refused body that are read from a proxy until the connection is given up."""
-_CHUNKS: Final = 16 * 1024
+_CHUNKS: Final = 4 * 1024
 _CHUNK_SIZE: Final = 64
 """A body may have ``_CHUNKS`` chunks, and one more for each ``_CHUNK_SIZE`` bytes: each chunk costs
 the event loop about as much as a small request."""

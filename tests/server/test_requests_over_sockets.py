@@ -43,7 +43,7 @@ def digest(body: bytes) -> str:
         (b"5\r\nhello\r\n6\r\n world\r\n0\r\nX-Checksum: 1\r\nX-More: 2\r\n\r\n", b"hello world"),
         (b"0005\r\nhello\r\n000\r\n\r\n", b"hello"),
         (b"A\r\n0123456789\r\na\r\n0123456789\r\n0\r\n\r\n", b"0123456789" * 2),
-        (b"".join(b"1\r\n%c\r\n" % byte for byte in b"x" * 9000) + b"0\r\n\r\n", b"x" * 9000),
+        (b"".join(b"1\r\n%c\r\n" % byte for byte in b"x" * 4000) + b"0\r\n\r\n", b"x" * 4000),
     ],
     ids=["one", "none", "extensions", "trailers", "zeros", "hex", "bytes"],
 )
