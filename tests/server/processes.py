@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import ssl
 import subprocess
 import time
 from collections.abc import Iterator
@@ -45,12 +46,22 @@ def tls_proxy(folder: Path, web_port: int) -> Iterator[int]:
             process.wait(_PATIENCE)
 
 
+def insecure() -> ssl.SSLContext:
+    """TLS without a check of certificates."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
 def _wait_for(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
     end = time.monotonic() + _PATIENCE
     while time.monotonic() < end:
         assert process.poll() is None, log.read_text()
         try:
-            socket.create_connection(("127.0.0.1", port), 5).close()
+            # The port is open before there is a certificate.
+            with socket.create_connection(("127.0.0.1", port), 5) as plain:
+                insecure().wrap_socket(plain, server_hostname="localhost").close()
             return
         except OSError:
             caddy_is_starting = 0.05

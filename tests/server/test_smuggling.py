@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import ssl
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
@@ -15,7 +14,7 @@ import pytest
 
 from tests.other_process import OtherProcess, other_process
 from tests.rest import CLIENT, MASTER
-from tests.server.processes import tls_proxy
+from tests.server.processes import insecure, tls_proxy
 from tests.server.running import Reply, Wire
 
 pytestmark = [pytest.mark.process, pytest.mark.django_db]
@@ -102,10 +101,7 @@ class TlsWire(Wire):
 
     def __init__(self, port: int) -> None:
         super().__init__(port)
-        context = ssl.create_default_context()
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-        self.socket = context.wrap_socket(self.socket, server_hostname="localhost")
+        self.socket = insecure().wrap_socket(self.socket, server_hostname="localhost")
         self._read_from(self.socket)
 
 
