@@ -185,14 +185,14 @@ def test_a_private_file_stays_out_of_shared_caches(ann):
     assert answer.headers["cache-control"] == "private, no-cache"
 
 
-@pytest.mark.parametrize("app_id", ["other", "test-app2", "TEST-APP", "Ã©"])
+@pytest.mark.parametrize("app_id", ["other", "test-app2", "TEST-APP", "é"])
 def test_another_application_is_refused(app_id):
     name = stored("a.png")
     assert send("GET", f"/files/{app_id}/{name}").error == (403, 119)
     assert send("GET", f"/files/{app_id}/metadata/{name}", headers=MASTER).error == (403, 119)
 
 
-@pytest.mark.parametrize("name", ["nothing.png", "0" * 32 + "_a.png", "..", "' OR 1=1 --"])
+@pytest.mark.parametrize("name", ["nothing.png", "0" * 32 + "_a.png", "..", "' OR 1=1 --", "é"])
 def test_what_isnt_there_is_404(name):
     assert send("GET", file_path(name)).error == (404, 101)
     assert details(name, MASTER).error == (404, 101)

@@ -174,7 +174,7 @@ def test_odd_notes_are_refused_and_nothing_is_kept(notes, code):
         ".a",
         "-a",
         "a\\b",
-        "Ã©.png",  # WSGI's form of é
+        "é.png",
         "a:b",
         "a%",
         "a" * 129,
@@ -188,9 +188,8 @@ def test_a_name_that_isnt_one_is_refused(name):
     assert not kept()
 
 
-@pytest.mark.parametrize("name", ["a\nb", "a\x00b", "é.png"])
-def test_a_name_that_no_path_may_have_is_refused(name):
-    """Control characters, and bytes that aren't UTF-8."""
+@pytest.mark.parametrize("name", ["a\nb", "a\x00b"])
+def test_a_name_with_control_characters_is_refused_with_its_path(name):
     assert upload(name).error == (400, 105)
     assert not kept()
 

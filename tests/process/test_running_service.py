@@ -85,7 +85,7 @@ def test_a_socket_on_an_unknown_path_is_refused(service: Service):
             "Sec-WebSocket-Key": "MDEyMzQ1Njc4OWFiY2RlZg==",
         },
     )
-    assert answer.status_code == 403
+    assert answer.status_code == 404
 
 
 @pytest.mark.parametrize("path", ["/ws", "/livequery", "/api"])
