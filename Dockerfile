@@ -18,6 +18,9 @@ COPY . .
 RUN python -m compileall -q backend objects functions chain realtime
 ENV PATH=/venv/bin:$PATH \
     PYTHONUNBUFFERED=1 \
+    MALLOC_ARENA_MAX=2 \
+    MALLOC_MMAP_THRESHOLD_=262144 \
+    MALLOC_TRIM_THRESHOLD_=1048576 \
     DATA_DIR=/data \
     PROCESS=web \
     WEB_BIND=0.0.0.0:8000 \

@@ -35,6 +35,12 @@ from backend.probe import SocketConnection
 
 ROOT = Path(__file__).resolve().parents[2]
 _READY = 120.0  # seconds
+# glibc gives each thread heaps of its own, which keep what one large response took.
+_MEMORY = {
+    "MALLOC_ARENA_MAX": "2",
+    "MALLOC_MMAP_THRESHOLD_": str(256 * 1024),
+    "MALLOC_TRIM_THRESHOLD_": str(1024 * 1024),
+}
 
 
 class _Stopped(BaseException):
@@ -129,7 +135,9 @@ def _child_environment(folder: DataFolder, settings: Any) -> dict[str, str]:
         # No proxy: web processes listen on the public port themselves.
         host = f"[{settings.LISTEN_HOST}]" if ":" in settings.LISTEN_HOST else settings.LISTEN_HOST
         web += f",{host}:{settings.PORT}"
-    return os.environ | {
+    return {
+        **_MEMORY,
+        **os.environ,
         "PATH": f"{programs}{os.pathsep}{os.environ.get('PATH', '')}",
         "PYTHONUNBUFFERED": "1",
         "DJANGO_SETTINGS_MODULE": "backend.settings",
