@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
@@ -16,6 +15,7 @@ from backend.conf import service_settings
 from backend.errors import InvalidClientKey, ServiceError
 from backend.limit_rules import SOCKETS
 from backend.limits import Request, decide_here, rules_for
+from backend.networks import client_network
 from backend.principal import CLIENT, Authority
 
 # Where a browser's page can't set headers. The master key isn't among them: addresses are logged.
@@ -70,12 +70,12 @@ class Admission:
             self.refused[refused.status] += 1
             raise
         self.total += 1
-        self._by_address[_network(address)] += 1
+        self._by_address[client_network(address)] += 1
 
     def leave(self, address: str) -> None:
         """A connection that was admitted is gone."""
         self.total -= 1
-        network = _network(address)
+        network = client_network(address)
         self._by_address[network] -= 1
         if self._by_address[network] <= 0:
             del self._by_address[network]
@@ -85,7 +85,7 @@ class Admission:
         if self.is_closed or (most and self.total >= most):
             raise Refusal(503, _UNAVAILABLE, "there is no room for more connections")
         # Without an address nobody can be told from anybody: it is the proxy that doesn't say.
-        if address and most_of_one and self._by_address[_network(address)] >= most_of_one:
+        if address and most_of_one and self._by_address[client_network(address)] >= most_of_one:
             raise Refusal(429, _TOO_MANY, "there are too many connections from this address")
 
 
@@ -93,16 +93,6 @@ def _check_rate(address: str) -> None:
     rules = rules_for(SOCKETS, "GET")
     if rules and decide_here(Request(rules, SOCKETS, address, CLIENT)).refusal is not None:
         raise Refusal(429, _TOO_MANY, "there are too many new connections from this address")
-
-
-def _network(address: str) -> str:
-    """What is counted as one address: of IPv6, what one customer has."""
-    if ":" not in address:
-        return address
-    try:
-        return str(ipaddress.ip_network(f"{address.partition('%')[0]}/64", strict=False))
-    except ValueError:
-        return address
 
 
 def _check_origin(origin: str | None) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from ipaddress import ip_address, ip_network
 from time import perf_counter
 from typing import Any
 
@@ -20,6 +19,7 @@ from backend import request_counts
 from backend.conf import service_settings
 from backend.current import Current, as_current
 from backend.logs import request_line
+from backend.networks import is_in_networks
 from backend.randomness import random_bytes
 
 HEADER = "X-Request-Id"
@@ -70,17 +70,13 @@ def client_address(meta: Mapping[str, Any]) -> str:
     """
     peer = str(meta.get("REMOTE_ADDR") or "")
     forwarded = str(meta.get("HTTP_X_FORWARDED_FOR") or "")
-    if not forwarded or not (peer == "" or _is_proxy(peer)):
+    if not forwarded or not is_proxy(peer):
         return peer
     last = forwarded.rpartition(",")[2].strip()
     return last if len(last) <= _LONGEST_ADDRESS else peer
 
 
-def _is_proxy(peer: str) -> bool:
-    try:
-        address = ip_address(peer)
-    except ValueError:
-        return False
-    return any(
-        address in ip_network(network, strict=False) for network in service_settings.TRUSTED_PROXIES
-    )
+def is_proxy(peer: str) -> bool:
+    """Whether a connection comes from a trusted proxy: from one of ``TRUSTED_PROXIES``, or over a
+    Unix socket (no address), which only the service's own account can open."""
+    return peer == "" or is_in_networks(peer, tuple(service_settings.TRUSTED_PROXIES))

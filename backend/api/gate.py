@@ -19,7 +19,8 @@ from backend.api.context import client_address
 from backend.conf import service_settings
 from backend.current import Budget, current
 from backend.errors import ServiceError
-from backend.limits import FREE, Request, client_network, decide, rules_for
+from backend.limits import FREE, Request, decide, rules_for
+from backend.networks import client_network
 from backend.principal import Principal
 from objects.statement_limits import slow_statements
 

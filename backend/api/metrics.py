@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Iterable, Iterator
-from ipaddress import ip_address, ip_network
 from time import time
 from typing import Final
 
@@ -30,6 +29,7 @@ from backend.conf import service_settings
 from backend.errors import CommandUnavailable, OperationForbidden, ServiceError
 from backend.job_settings import QUEUE as JOB_QUEUE
 from backend.logs import get_logger
+from backend.networks import is_in_networks
 from backend.redis_clients import asking_once
 from chain.metrics import ChainCollector
 from objects.database import fetch
@@ -74,17 +74,8 @@ def _may_read(request: HttpRequest) -> bool:
     given = request.headers.get("Authorization", "").encode()
     # Compared in any case, so that the time says nothing.
     has_token = hmac.compare_digest(given, f"Bearer {token}".encode()) and bool(token)
-    return has_token or _is_near(client_address(request.META))
-
-
-def _is_near(address: str) -> bool:
-    try:
-        client = ip_address(address)
-    except ValueError:
-        return False
-    return any(
-        client in ip_network(network, strict=False) for network in service_settings.METRICS_NETWORKS
-    )
+    address = client_address(request.META)
+    return has_token or is_in_networks(address, tuple(service_settings.METRICS_NETWORKS))
 
 
 class _Whole(Collector):

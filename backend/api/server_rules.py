@@ -1,16 +1,14 @@
-"""What the HTTP server has to know of the application: the rules that it calls by request."""
+"""The application's rules and limits for the HTTP server, from the settings."""
 
 from __future__ import annotations
 
-from functools import lru_cache
-from ipaddress import ip_address, ip_network
 from typing import Any
 
 from django.conf import settings
 from django.db import connections
 
 from backend.api import body_limits
-from backend.api.context import client_address
+from backend.api.context import client_address, is_proxy
 from backend.conf import service_settings
 from backend.server.core import Rules
 from backend.server.limits import Limits
@@ -24,10 +22,10 @@ _APART = frozenset({"/ready", "/metrics"})
 
 
 def rules(application: Application) -> Rules:
-    """The rules of this service, by its settings."""
+    """Return the functions that the server calls for each connection and request."""
     return Rules(
         application=application,
-        is_proxy=_is_proxy,
+        is_proxy=is_proxy,
         client_address=client_address,
         body_limit=body_limits.body_limit,
         answers_too_large=body_limits.answers_too_large,
@@ -40,7 +38,7 @@ def rules(application: Application) -> Rules:
 
 
 def limits() -> Limits:
-    """The limits of this service, by its settings."""
+    """Return the limits that the settings set; the others keep their defaults."""
     return Limits(
         max_connections=service_settings.HTTP_MAX_CONNECTIONS,
         max_per_address=service_settings.HTTP_MAX_PER_ADDRESS,
@@ -53,17 +51,3 @@ def limits() -> Limits:
 def _own_path(environ: Environ) -> str:
     path: str = environ["PATH_INFO"]
     return path.removeprefix(service_settings.MOUNT_PATH)
-
-
-@lru_cache(maxsize=4096)
-def _is_proxy(peer: str) -> bool:
-    """A Unix socket, which has no address, is reached by proxies of ours only."""
-    if peer == "":
-        return True
-    try:
-        address = ip_address(peer.partition("%")[0])
-    except ValueError:
-        return False
-    return any(
-        address in ip_network(network, strict=False) for network in service_settings.TRUSTED_PROXIES
-    )

@@ -22,7 +22,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
-from ipaddress import IPv4Address, ip_address, ip_network
 from itertools import product
 from math import ceil
 from typing import Any, NamedTuple
@@ -35,6 +34,7 @@ from backend.limit_rules import Book, Rule, read
 from backend.limits.counting import PAUSE, Bucket, Count, Counter
 from backend.limits.floods import Claim, Floods, Outcome
 from backend.limits.naming import NEARLY, Names, Who
+from backend.networks import client_network
 from backend.principal import Principal
 from objects.users.names import check_account_name, name_key
 
@@ -45,7 +45,6 @@ __all__ = [
     "TooManyRequests",
     "Verdict",
     "buckets_of",
-    "client_network",
     "decide",
     "decide_here",
     "rules_for",
@@ -363,20 +362,6 @@ def _names_given(given: tuple[Mapping[str, Any], ...]) -> Iterator[str]:
 def _folded(name: str) -> str:
     """One spelling for all of a name that may mean the same account."""
     return name_key(name[:_LONGEST_NAME]).strip()
-
-
-@lru_cache(maxsize=4096)
-def client_network(address: str) -> str:
-    """An IPv4 address, or the /64 network of an IPv6 address, which one customer has wholly."""
-    try:
-        found = ip_address(address)
-    except ValueError:
-        return address
-    if isinstance(found, IPv4Address):
-        return str(found)
-    if found.ipv4_mapped:
-        return str(found.ipv4_mapped)
-    return str(ip_network((int(found), 64), strict=False))
 
 
 @lru_cache(maxsize=4)

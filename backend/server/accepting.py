@@ -12,8 +12,8 @@ import socket
 from typing import Final
 
 from backend.logs import get_logger
+from backend.networks import client_network
 from backend.server.connection import Connection
-from backend.server.connections import network_of
 from backend.server.core import Server
 from backend.server.refusals import TooManyAtOnce
 from backend.server.responses import error_response, framed
@@ -60,7 +60,7 @@ class Acceptor:
                 return
             connection.setblocking(False)
             address = peer[0] if isinstance(peer, tuple) else ""
-            network = "" if self._server.is_proxy(address) else network_of(address)
+            network = "" if self._server.is_proxy(address) else client_network(address)
             if not self._server.connections.may_add(network):
                 _refuse(connection)
                 continue

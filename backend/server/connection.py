@@ -17,9 +17,9 @@ import httptools
 
 from backend.errors import InvalidJSON, ObjectTooLarge, ServiceError
 from backend.logs import get_logger
+from backend.networks import client_network
 from backend.server import handoff, heads
 from backend.server.bodies import Body
-from backend.server.connections import network_of
 from backend.server.core import Server
 from backend.server.refusals import MalformedRequest, Overloaded, TooManyAtOnce, TooSlow
 from backend.server.requests import Request
@@ -155,7 +155,7 @@ class Connection(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         self._peer = peer[0] if isinstance(peer, tuple) else ""
         self._is_proxied = self._server.is_proxy(self._peer)
-        self.network = "" if self._is_proxied else network_of(self._peer)
+        self.network = "" if self._is_proxied else client_network(self._peer)
         transport.set_write_buffer_limits(_WRITE_HIGH)
         if self._server.is_stopping:
             transport.close()
@@ -349,7 +349,7 @@ class Connection(asyncio.Protocol):
             server.application,
             self,
             environ,
-            network_of(server.client_address(environ)),
+            client_network(server.client_address(environ)),
             keep_alive=parser.should_keep_alive(),
         )
         length = heads.framing(environ)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections import Counter
 from typing import Final, Protocol
 
@@ -36,19 +35,6 @@ class Peer(Protocol):
 
     def shut_down(self) -> None:
         """End when the responses that are due have been sent."""
-
-
-def network_of(address: str) -> str:
-    """What is counted as one client: an IPv4 address, or the /64 network of an IPv6 address."""
-    if ":" not in address:
-        return address
-    try:
-        parsed = ipaddress.IPv6Address(address.partition("%")[0])
-    except ValueError:
-        return address
-    if parsed.ipv4_mapped is not None:
-        return str(parsed.ipv4_mapped)
-    return str(ipaddress.IPv6Network((int(parsed) >> 64 << 64, 64)))
 
 
 class Connections:

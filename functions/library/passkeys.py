@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from django.db import transaction
 
 from backend.errors import ObjectNotFound, OperationForbidden, ScriptFailed
-from backend.limits import client_network
 from backend.logs import get_logger
+from backend.networks import client_network
 from backend.principal import MASTER, Principal
 from chain.wallets import custody
 from functions import FunctionRequest

@@ -13,8 +13,8 @@ from typing import Annotated, Any, Final
 from django.db import connection
 
 from backend.errors import OperationForbidden, ScriptFailed, UsernameMissing, UsernameTaken
-from backend.limits import client_network
 from backend.logs import get_logger
+from backend.networks import client_network
 from backend.principal import MASTER, Principal
 from chain.wallets import custody
 from chain.wallets.adapters import CustodyFailed, Owner

@@ -149,6 +149,18 @@ def test_addresses_of_one_ipv6_network_count_as_one():
         run(scenario())
 
 
+def test_ipv4_clients_of_a_dual_stack_socket_are_counted_one_by_one():
+    async def scenario() -> None:
+        client = await Client(peer=("::ffff:192.0.2.1", 1)).open()
+        assert (await Client(peer=("::ffff:192.0.2.1", 2)).refused())[0] == 429
+        other = await Client(peer=("::ffff:192.0.2.2", 1)).open()
+        for opened in (client, other):
+            await opened.leave()
+
+    with settings(WS_MAX_PER_ADDRESS=1):
+        run(scenario())
+
+
 def test_clients_behind_our_proxy_are_told_apart_and_nobody_else_may_say_who_they_are():
     async def scenario() -> None:
         # Over the proxy's own Unix socket, where there is no peer.

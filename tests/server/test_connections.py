@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from backend.server.connections import Connections, network_of
+from backend.networks import client_network
+from backend.server.connections import Connections
 from backend.server.limits import Limits
 
 
@@ -47,7 +48,7 @@ def add(connections: Connections, *peers: Peer) -> list[bool]:
     ],
 )
 def test_one_network_is_an_ipv4_address_or_a_64(address: str, network: str) -> None:
-    assert network_of(address) == network
+    assert client_network(address) == network
 
 
 def test_a_network_has_a_limited_number_and_gets_it_back() -> None:

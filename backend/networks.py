@@ -1,0 +1,34 @@
+"""IP addresses and networks of clients."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from ipaddress import IPv6Address, IPv6Network, ip_address, ip_network
+
+
+@lru_cache(maxsize=4096)
+def client_network(address: str) -> str:
+    """Return what counts as one client: an IPv4 address, or the /64 network of an IPv6 address.
+
+    A provider usually assigns a whole /64 to one customer. Text that isn't an address is returned
+    as it is.
+    """
+    if ":" not in address:
+        return address
+    try:
+        parsed = IPv6Address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(IPv6Network((int(parsed), 64), strict=False))
+
+
+@lru_cache(maxsize=4096)
+def is_in_networks(address: str, networks: tuple[str, ...]) -> bool:
+    """Whether an IP address is in one of the networks; False for text that isn't an address."""
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return False
+    return any(parsed in ip_network(network, strict=False) for network in networks)
