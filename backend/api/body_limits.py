@@ -16,7 +16,7 @@ from typing import Any, Final
 from backend.api import authentication
 from backend.api.context import client_address
 from backend.conf import service_settings
-from backend.errors import ObjectTooLarge
+from backend.server.refusals import too_large
 
 Environ = Mapping[str, Any]
 
@@ -81,11 +81,6 @@ def check_may_decode(environ: Environ, raw: bytes) -> None:
         claimed = [match[1].decode("utf-8", "replace") for match in matches]
     if not any(authentication.is_master_key(key, address) for key in claimed):
         raise too_large(limit)
-
-
-def too_large(limit: int) -> ObjectTooLarge:
-    """The refusal of a body of more than ``limit`` bytes."""
-    return ObjectTooLarge(f"The request body is larger than {limit} bytes.")
 
 
 def answers_too_large(environ: Environ) -> bool:

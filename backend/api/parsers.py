@@ -13,6 +13,7 @@ from django.http import HttpRequest, UnreadablePostError
 from backend.api import body_limits
 from backend.errors import CommandUnavailable, InvalidJSON
 from backend.garbage import no_collection
+from backend.server.refusals import too_large
 
 JsonObject = dict[str, Any]
 
@@ -83,7 +84,7 @@ def read_bytes(request: HttpRequest, limit: int) -> bytes:
     except ValueError:
         raise InvalidJSON("Content-Length: expected a number") from None
     if length is not None and length > limit:
-        raise body_limits.too_large(limit)
+        raise too_large(limit)
     try:
         if length is not None:
             raw = bytes(request.read(length))
@@ -93,7 +94,7 @@ def read_bytes(request: HttpRequest, limit: int) -> bytes:
     except (UnreadablePostError, OSError):
         raise InvalidJSON(f"The {_BODY} ended early.") from None
     if len(raw) > limit:
-        raise body_limits.too_large(limit)
+        raise too_large(limit)
     if length is not None and len(raw) < length:
         raise InvalidJSON(f"The {_BODY} ended early.")
     return raw

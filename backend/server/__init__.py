@@ -1,17 +1,22 @@
-"""The HTTP server: one event loop a process, and threads that run the application.
+"""The HTTP server: each process has one event loop, and threads that run the application.
 
+    limits         the limits of one process
     listening      binds sockets, TCP and Unix
     workers        forks the processes and restarts those that die
-    process        one process: its event loop, its threads, its shutdown
+    process        one process: its event loop and its shutdown
+    core           what the connections of one process share
     accepting      new connections from listening sockets
     connection     the HTTP/1.1 protocol of one connection (parsing by httptools)
     heads          request line and headers → WSGI environment, or a refusal
     bodies         request bodies: memory, then a temporary file, within limits
+    requests       one complete request, as a thread runs it
     dispatcher     complete requests → threads, fairly between client addresses
-    sending        responses → the transport, with back-pressure
-    connections    what a process counts: connections by address, deadlines, memory
+    responses      response heads, compression, errors of the server
+    sending        long responses → the transport, with back-pressure
+    refusals       the errors that the server raises
+    connections    open connections: their number by address, deadlines, unsent bytes
     handoff        WebSocket handshakes → the realtime process, with the connection itself
 
-A thread sees a request only when it is complete, and gives its response away at once, so slow
-clients cost memory within limits and never a thread. ``docs/server.md`` has the limits.
+A thread gets a request only when it is complete, and hands the response to the event loop at once.
+Slow clients cost memory within limits and never a thread. ``docs/server.md`` lists the limits.
 """

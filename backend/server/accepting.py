@@ -1,8 +1,7 @@
 """New connections from a listening socket, many at a time.
 
-The event loop's own server accepts one connection in each of its rounds. While threads are busy a
-round takes milliseconds, and a flood of short connections would fill the socket's backlog, where
-everybody waits.
+asyncio's server accepts one connection per iteration of the event loop. While threads are busy, an
+iteration takes milliseconds, and a flood of short connections would fill the socket's backlog.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from backend.server.responses import error_response, framed
 
 _BATCH: Final = 64
 _PAUSE: Final = 0.1
-"""Seconds without new connections when the system has no file descriptors left."""
+"""Seconds until the next attempt when the process has no file descriptors left."""
 
 log = get_logger("server")
 
 
 class Acceptor:
-    """Accepts on one listening socket. Lives in an event loop."""
+    """Accept connections on one listening socket. Call it in the event loop."""
 
     def __init__(self, server: Server, listener: socket.socket) -> None:
         self._server = server
@@ -37,12 +36,12 @@ class Acceptor:
         listener.setblocking(False)
 
     def start(self) -> None:
-        """Begin to accept."""
+        """Start accepting."""
         if not self._is_stopped:
             self._loop.add_reader(self._listener.fileno(), self._accept)
 
     def stop(self) -> None:
-        """Accept no more connections."""
+        """Stop accepting, and close the socket."""
         self._is_stopped = True
         self._loop.remove_reader(self._listener.fileno())
         self._listener.close()
@@ -73,12 +72,12 @@ class Acceptor:
             if connection.family != socket.AF_UNIX:
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             await self._loop.connect_accepted_socket(lambda: Connection(self._server), connection)
-        except OSError:  # gone already
+        except OSError:  # the client has disconnected
             connection.close()
 
 
 def _refuse(connection: socket.socket) -> None:
-    """Answer and close at once: connections that linger would be a flood of their own."""
+    """Answer and close at once: lingering connections would use up file descriptors in a flood."""
     response = error_response(TooManyAtOnce())
     head = framed(response, "GET", "1.1", keep_alive=False).head
     with connection:

@@ -1,4 +1,4 @@
-"""Request bodies as they arrive: in memory up to a bound, then in a temporary file."""
+"""Request bodies as they arrive: in memory up to a limit, then in a temporary file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from backend.server.refusals import Overloaded
 
 
 class Spool:
-    """The memory and disk space that bodies of one process take, disk space also by address."""
+    """The memory and disk space that the bodies of one process use, disk space also by address.
+
+    Not thread-safe: call it in the event loop.
+    """
 
     def __init__(self, limits: Limits, folder: Callable[[], Path]) -> None:
         self._limits = limits
@@ -24,23 +27,23 @@ class Spool:
         self.size = 0
         self.memory = 0
 
-    def hold(self, size: int) -> bool:
-        """Account for more bytes in memory; false if there is no room for them."""
+    def reserve_memory(self, size: int) -> bool:
+        """Reserve memory; False if there is no room."""
         if self.memory + size > self._limits.bodies_memory:
             return False
         self.memory += size
         return True
 
-    def release(self, size: int) -> None:
-        """So many bytes are no longer in memory."""
+    def release_memory(self, size: int) -> None:
+        """Release reserved memory."""
         self.memory -= size
 
     def open(self) -> IO[bytes]:
-        """A new temporary file, gone when it is closed or the process dies."""
+        """Open a temporary file, which disappears when it is closed or the process dies."""
         return tempfile.TemporaryFile(dir=self._folder())
 
-    def take(self, address: str, size: int) -> None:
-        """Account for more bytes. Raises ``Overloaded`` if there is no room for them."""
+    def reserve_disk(self, address: str, size: int) -> None:
+        """Reserve disk space. Raises ``Overloaded`` if there is no room."""
         if (
             self.size + size > self._limits.spooled
             or self._by_address[address] + size > self._limits.spooled_per_address
@@ -49,8 +52,8 @@ class Spool:
         self._by_address[address] += size
         self.size += size
 
-    def give_back(self, address: str, size: int) -> None:
-        """The file of so many bytes is gone."""
+    def release_disk(self, address: str, size: int) -> None:
+        """Release reserved disk space."""
         self.size -= size
         self._by_address[address] -= size
         if self._by_address[address] <= 0:
@@ -58,7 +61,7 @@ class Spool:
 
 
 class Body:
-    """One request's body. Append in the event loop; ``reader`` and ``close`` work in any thread."""
+    """One request's body. Only ``reader`` may be called in a thread."""
 
     __slots__ = (
         "_address",
@@ -84,14 +87,14 @@ class Body:
         self._spooled = 0
 
     def append(self, piece: bytes) -> None:
-        """Store the next piece. Raises ``Overloaded`` if there is no room on the disk."""
+        """Store the next piece. Raises ``Overloaded`` if the disk has no room."""
         self.size += len(piece)
         if self._file is None:
-            if self.size <= self._memory and self._spool.hold(len(piece)):
+            if self.size <= self._memory and self._spool.reserve_memory(len(piece)):
                 self._held += len(piece)
                 self._pieces.append(piece)
                 if len(self._pieces) >= 512:
-                    # Clients that send a byte at a time would cost 50 bytes for each.
+                    # A list of one-byte pieces would take 50 bytes of memory for each byte.
                     self._pieces = [b"".join(self._pieces)]
                 return
             self._move_to_disk()
@@ -109,7 +112,7 @@ class Body:
     def _write(self, piece: bytes) -> None:
         if self._file is None:
             return
-        self._spool.take(self._address, len(piece))
+        self._spool.reserve_disk(self._address, len(piece))
         self._spooled += len(piece)
         try:
             self._file.write(piece)
@@ -117,27 +120,27 @@ class Body:
             raise Overloaded from error
 
     def reader(self) -> IO[bytes]:
-        """The whole body as a file, from its beginning. Raises ``Overloaded`` on a full disk."""
+        """Return the whole body as a file. Raises ``Overloaded`` if the disk is full."""
         if self._file is None:
             return io.BytesIO(b"".join(self._pieces))
         try:
-            self._file.seek(0)  # also writes what was buffered
+            self._file.seek(0)  # flushes, which may fail
         except OSError as error:
             raise Overloaded from error
         return self._file
 
     def _release(self) -> None:
         self._pieces = []
-        self._spool.release(self._held)
+        self._spool.release_memory(self._held)
         self._held = 0
 
     def close(self) -> None:
-        """Free memory and disk space. May be called again. Called in the event loop."""
+        """Free memory and disk space. Repeated calls have no effect."""
         self._release()
         file, self._file = self._file, None
         if file is not None:
-            with contextlib.suppress(OSError):  # what was buffered has no room on the disk
+            with contextlib.suppress(OSError):  # closing flushes, which fails on a full disk
                 file.close()
         if self._spooled:
-            self._spool.give_back(self._address, self._spooled)
+            self._spool.release_disk(self._address, self._spooled)
             self._spooled = 0

@@ -1,9 +1,9 @@
 """The HTTP/1.1 protocol of one connection.
 
-A request becomes a ``Request`` when its last byte is here. One request of a connection is worked
-on at a time; those that follow in the same packets wait, within limits. What decides a request
-early (too large, malformed, too slow) also ends the connection: the rest is read and thrown away,
-never parsed, so a body can't be taken for requests.
+A request is queued when its last byte has arrived. A connection runs one request at a time;
+pipelined requests wait, within limits. A request that is refused early (too large, malformed, too
+slow) also ends the connection: the rest is read and discarded, never parsed, so a body can't be
+taken for requests.
 """
 
 from __future__ import annotations
@@ -21,32 +21,41 @@ from backend.networks import client_network
 from backend.server import handoff, heads
 from backend.server.bodies import Body
 from backend.server.core import Server
-from backend.server.refusals import MalformedRequest, Overloaded, TooManyAtOnce, TooSlow
+from backend.server.refusals import (
+    MalformedRequest,
+    Overloaded,
+    TooManyAtOnce,
+    TooSlow,
+    too_large,
+)
 from backend.server.requests import Request
 from backend.server.responses import CONTINUE, Response, error_response, framed
 from backend.server.sending import Sender
 
 _TRAILERS: Final = 8 * 1024
+"""Bytes of the trailers of one body."""
 _WRITE_HIGH: Final = 256 * 1024
+"""The transport's high-water mark, in bytes."""
 _COPIED: Final = 64 * 1024
+"""Smaller bodies are copied behind their head, so that one write sends both."""
 _OVERHEAD: Final = 64 * 1024
-"""Bytes of chunk extensions and trailers that may follow each other without content between."""
+"""Bytes of chunk extensions and trailers without content between them."""
 _DRAINED: Final = 256 * 1024 * 1024
-"""Bytes of a refused body that are read from a proxy until the connection is given up."""
+"""A proxy's connection is dropped after so many bytes of a refused body."""
 _CHUNKS: Final = 4 * 1024
 _CHUNK_SIZE: Final = 64
-"""A body may have ``_CHUNKS`` chunks, and one more for each ``_CHUNK_SIZE`` bytes: each chunk costs
+"""A body may have ``_CHUNKS`` chunks, and one more for each ``_CHUNK_SIZE`` bytes: a chunk costs
 the event loop about as much as a small request."""
 
 log = get_logger("server")
 
 
 class _Stop(Exception):
-    """Ends the parser's work on a packet; what follows isn't parsed."""
+    """Stops the parser: the rest of the packet isn't parsed."""
 
 
 class Connection(asyncio.Protocol):
-    """One connection. Everything is called in the event loop."""
+    """One connection. Call everything in the event loop."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -58,18 +67,18 @@ class Connection(asyncio.Protocol):
         self._is_closed = False
         # Reading
         self._parser = httptools.HttpRequestParser(self)
-        self._since = monotonic()
+        self._since = monotonic()  # start of the request that is being read, or of being idle
         self._is_in_head = False
         self._request: Request | None = None  # whose body is being read
         self._target = b""
         self._fields: list[heads.Field] = []
         self._head_size = 0
         self._method = "GET"
-        self._raw: bytearray | None = None  # the head, as long as it may be a handshake
+        self._raw: bytearray | None = None  # the head as received, while it may be a handshake
         self._is_handshake = False
         self._is_repeated_head = False
-        self._wire = 0  # since the head began, or since the body last grew
-        self._is_wire_counted = False
+        self._unparsed = 0  # bytes since the head began, or since the body last grew
+        self._is_packet_counted = False
         self._chunks = 0
         self._must_continue = False
         self._drained = 0
@@ -77,7 +86,7 @@ class Connection(asyncio.Protocol):
         self._is_reading_paused = False
         self._discards = False
         self._discarded_at = 0.0
-        self._has_ended = False
+        self._received_eof = False
         self._refused_early = False
         # Working and writing
         self._queue: deque[Request] = deque()
@@ -90,7 +99,7 @@ class Connection(asyncio.Protocol):
         self._unsent_from = 0
         self._linger_until: float | None = None
 
-    # -- as connections are counted ----------------------------------------------------------
+    # -- what ``Connections`` calls ----------------------------------------------------------
 
     @property
     def idle_since(self) -> float | None:
@@ -110,7 +119,7 @@ class Connection(asyncio.Protocol):
         limits = self._limits
         if self.unsent:
             self._check_reader(now)
-            if self._linger_until is not None:  # counts from when the client has the response
+            if self._linger_until is not None:  # lingering starts when the response is sent
                 self._linger_until = now + limits.linger_time
                 self._discarded_at = now
         elif self._linger_until is not None:
@@ -160,7 +169,7 @@ class Connection(asyncio.Protocol):
         if self._server.is_stopping:
             transport.close()
         elif not self._server.connections.add(self):
-            # At once: a flood of connections that linger would be one of file descriptors.
+            # Lingering connections would use up file descriptors in a flood.
             self._discards = True
             self._send(error_response(TooManyAtOnce()), "GET", "1.1", keep_alive=False)
             transport.close()
@@ -188,29 +197,32 @@ class Connection(asyncio.Protocol):
         if self._request is None and not self._is_in_head:
             self._since = monotonic()
             self._is_in_head = True
-            self._wire = 0
+            self._unparsed = 0
             self._raw = bytearray()
         if self._raw is not None:
             self._raw += data
-        self._is_wire_counted = True
+        self._is_packet_counted = True
         self._parse(data)
         if self._is_closed or self._discards:
             return
-        if self._is_wire_counted:
-            self._count_wire(len(data))
+        if self._is_packet_counted:
+            self._count_unparsed(len(data))
         if is_early and self._current is not None and not self._is_reading_paused:
-            # Sent before the response to the request that is worked on: it can wait.
+            # Pipelined: the rest can wait until the current request is answered.
             self._is_reading_paused = True
             self._transport.pause_reading()
 
-    def _count_wire(self, size: int) -> None:
-        """Bound what the parser holds back or skips. The packet that a head began in, or that the
-        body grew with, isn't counted: it may hold other things."""
-        self._wire += size
+    def _count_unparsed(self, size: int) -> None:
+        """Limit the bytes that the parser buffers or skips without a callback.
+
+        The packet in which the head began or the body grew isn't counted, because it may hold
+        other parts of the request.
+        """
+        self._unparsed += size
         if self._is_in_head:
-            if self._wire > self._limits.head_size:
+            if self._unparsed > self._limits.head_size:
                 self._refuse(_head_too_large())
-        elif self._request is not None and self._wire > _OVERHEAD:
+        elif self._request is not None and self._unparsed > _OVERHEAD:
             self._refuse(InvalidJSON("The request body has too much between its chunks."))
 
     def _parse(self, data: bytes) -> None:
@@ -219,7 +231,7 @@ class Connection(asyncio.Protocol):
             rest = self._feed(rest)
 
     def _feed(self, data: bytes) -> bytes | None:
-        """Let the parser read; returns what has to be read after that."""
+        """Parse data; return what has to be parsed next, or None."""
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
@@ -246,10 +258,10 @@ class Connection(asyncio.Protocol):
         return None
 
     def _without_upgrade(self) -> bytes:
-        """Ignore the offer of another protocol.
+        """Ignore an ``Upgrade`` to a protocol other than WebSocket.
 
-        httptools ends a message there, with its body unread. A new parser goes on with the body,
-        after a head that says how long that is, which is returned.
+        httptools ends the message before its body. A new parser reads the body; it needs a head
+        with the body's framing, which this returns.
         """
         self._parser = httptools.HttpRequestParser(self)
         self._is_repeated_head = True
@@ -261,9 +273,9 @@ class Connection(asyncio.Protocol):
     def eof_received(self) -> bool:
         is_due = self._current is not None or self._queue or self._refusal is not None
         if self._linger_until is not None or not is_due:
-            return False  # close, when what was written has gone out
-        # A client that has sent everything may close its side and wait for the response.
-        self._discards = self._has_ended = True
+            return False  # asyncio closes the transport once its buffer is sent
+        # A client may close its side after the request, and wait for the response.
+        self._discards = self._received_eof = True
         return True
 
     def pause_writing(self) -> None:
@@ -286,7 +298,7 @@ class Connection(asyncio.Protocol):
         if self._is_repeated_head:
             return
         if self._discards or len(self._queue) >= self._limits.pipelined:
-            # Enough for one packet. What was complete is answered, then the connection ends.
+            # Complete requests are answered, then the connection ends.
             if self._queue:
                 self._queue[-1].keep_alive = False
             self._discards = self._refused_early = True
@@ -295,8 +307,8 @@ class Connection(asyncio.Protocol):
         self._method = "GET"
         self._target = b""
         self._fields = []
-        self._head_size = self._wire = 0
-        self._is_wire_counted = False
+        self._head_size = self._unparsed = 0
+        self._is_packet_counted = False
 
     def on_url(self, piece: bytes) -> None:
         if self._is_repeated_head:
@@ -310,7 +322,7 @@ class Connection(asyncio.Protocol):
         if self._is_repeated_head:
             return
         self._count_head(len(name) + len(value) + 4)
-        if not self._is_in_head:  # a trailer, which nothing here needs
+        if not self._is_in_head:  # a trailer, which is ignored
             if self._head_size > _TRAILERS:
                 raise _head_too_large()
             return
@@ -328,8 +340,8 @@ class Connection(asyncio.Protocol):
             self._is_repeated_head = False
             return
         self._is_in_head = False
-        self._head_size = self._wire = self._chunks = 0
-        self._is_wire_counted = False
+        self._head_size = self._unparsed = self._chunks = 0
+        self._is_packet_counted = False
         parser, server = self._parser, self._server
         self._method = parser.get_method().decode("ascii")
         version = parser.get_http_version()
@@ -369,7 +381,7 @@ class Connection(asyncio.Protocol):
         if expects is not None and expects.lower() != "100-continue":
             raise MalformedRequest("The only supported expectation is 100-continue.", status=417)
         if length is not None and length > limit:
-            error = ObjectTooLarge(_too_large(limit))
+            error = too_large(limit)
             if not self._drain(request, error):
                 self._refuse_body(request, error)
                 raise _Stop
@@ -380,7 +392,7 @@ class Connection(asyncio.Protocol):
             self._continue()
 
     def _continue(self) -> None:
-        """Let a client send the body that it holds back until it hears of it."""
+        """Send 100 Continue, if the client waits for it before it sends the body."""
         if self._must_continue:
             self._must_continue = False
             self._write(CONTINUE)
@@ -399,8 +411,8 @@ class Connection(asyncio.Protocol):
     def on_body(self, piece: bytes) -> None:
         request = self._request
         self._must_continue = False
-        self._wire = 0
-        self._is_wire_counted = False
+        self._unparsed = 0
+        self._is_packet_counted = False
         if request is None:
             return
         body = request.body
@@ -411,7 +423,7 @@ class Connection(asyncio.Protocol):
             return
         try:
             if body.size + len(piece) > body.limit:
-                raise ObjectTooLarge(_too_large(body.limit))
+                raise too_large(body.limit)
             body.append(piece)
         except ServiceError as error:
             if self._drain(request, error):
@@ -422,7 +434,7 @@ class Connection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         request, self._request = self._request, None
         if request is None or self._parser.should_upgrade():
-            self._request = request  # which is handed over, or whose body is still to come
+            self._request = request  # a handshake, or a body that a new parser reads
             return
         if self._drained_error is not None:
             error, self._drained_error = self._drained_error, None
@@ -443,7 +455,7 @@ class Connection(asyncio.Protocol):
     # -- upgrades ----------------------------------------------------------------------------
 
     def _hand_over(self) -> None:
-        """Give the connection to the realtime process, with the handshake of a WebSocket."""
+        """Give the connection and its WebSocket handshake to the realtime process."""
         self._request, raw = None, self._raw
         if self._queue or self._current is not None or self.unsent or raw is None:
             self._refuse(MalformedRequest("A handshake can't follow another request."))
@@ -463,7 +475,10 @@ class Connection(asyncio.Protocol):
     # -- work --------------------------------------------------------------------------------
 
     def _advance(self) -> None:
-        """Start the next request, if it is its turn; end or go on reading if there is none."""
+        """Start the next request. Without one, send a pending refusal or resume reading.
+
+        No effect while a request runs or the transport is full.
+        """
         if self._is_closed or self._current is not None or self._is_writing_paused:
             return
         if self._queue:
@@ -482,7 +497,7 @@ class Connection(asyncio.Protocol):
                 self._transport.resume_reading()
 
     def answered(self, request: Request, response: Response) -> None:
-        """The response of the request that is worked on."""
+        """Send the response of the current request."""
         if self._is_closed or request is not self._current:
             if response.close is not None:
                 self._server.discard(response)
@@ -507,7 +522,7 @@ class Connection(asyncio.Protocol):
         if response.rest is None:
             if len(response.body) < _COPIED:
                 self._write(framing.head + response.body)
-            else:  # the event loop sends both at once
+            else:  # uvloop sends both writes with one system call
                 self._write(framing.head)
                 self._write(response.body)
             return framing.closes
@@ -533,15 +548,15 @@ class Connection(asyncio.Protocol):
         self._sent(complete=complete)
 
     def _sent(self, *, complete: bool) -> None:
-        """A response has gone to the transport."""
+        """End a response whose last byte was given to the transport."""
         request, self._current = self._current, None
         self._since = monotonic()
         if not complete:
             self._transport.abort()
         elif (request is not None and not request.keep_alive) or (
-            self._has_ended and not self._queue
+            self._received_eof and not self._queue
         ):
-            # A body of which a part wasn't read, or requests that won't be.
+            # A part of the body, or a pipelined request, may be unread.
             if self._is_reading_paused or self._refused_early:
                 self._linger()
             else:
@@ -552,10 +567,11 @@ class Connection(asyncio.Protocol):
     # -- refusals ----------------------------------------------------------------------------
 
     def _drain(self, request: Request, error: ServiceError) -> bool:
-        """Have a proxy's request refused only when all of its body was read and thrown away.
+        """Delay the refusal of a proxy's request until its body is read and discarded.
 
-        A proxy that gets the response while it still sends the body may take the rest of the body
-        for the client's next requests, as Go's ``net/http`` (in Caddy) now and then does.
+        A proxy that receives the response while it sends the body may take the rest of the body
+        for the client's next requests. Go's ``net/http`` (in Caddy) sometimes does. Returns False
+        for clients that aren't proxies.
         """
         if not self._is_proxied:
             return False
@@ -566,10 +582,10 @@ class Connection(asyncio.Protocol):
         return True
 
     def _refuse_body(self, request: Request, error: ServiceError) -> None:
-        """Refuse a request before its body is here.
+        """Refuse a request before its body has arrived.
 
-        Where the application knows the error by the announced length, it answers, as it does for
-        every other error of its routes.
+        The application answers ``ObjectTooLarge`` itself where ``answers_too_large`` says so: it
+        sees the announced length, and the response has the headers of its other errors.
         """
         self._request = None
         self._free(request)
@@ -587,7 +603,7 @@ class Connection(asyncio.Protocol):
         self._refuse(error)
 
     def _refuse(self, error: ServiceError) -> None:
-        """Answer with an error after the responses that are due, and end the connection."""
+        """Send an error after the pending responses, and end the connection."""
         if self._is_closed or self._refusal is not None or self._linger_until is not None:
             return
         request, self._request = self._request, None
@@ -600,8 +616,8 @@ class Connection(asyncio.Protocol):
         self._advance()
 
     def _linger(self) -> None:
-        """Read and throw away what the client still sends, so that it sees the response."""
-        if self._has_ended:
+        """Read and discard what the client still sends, so that it sees the response."""
+        if self._received_eof:
             self._transport.close()
             return
         now = monotonic()
@@ -629,7 +645,3 @@ def _is_websocket(method: str, environ: dict[str, Any]) -> bool:
 
 def _head_too_large() -> MalformedRequest:
     return MalformedRequest("The request's headers are too large.", status=431)
-
-
-def _too_large(limit: int) -> str:
-    return f"The request body is larger than {limit} bytes."

@@ -1,4 +1,4 @@
-"""What a process counts: its connections by client address, their deadlines, their memory."""
+"""The open connections of one process: their number by address, deadlines, unsent bytes."""
 
 from __future__ import annotations
 
@@ -7,34 +7,34 @@ from typing import Final, Protocol
 
 from backend.server.limits import Limits
 
-TICK: Final = 0.05
-_SWEEP: Final = 1.0
-_RESERVE: Final = 64
-"""File descriptors that are left to the database, Redis, files and logs."""
+_CHECK_INTERVAL: Final = 1.0
+"""Seconds between two checks of all deadlines."""
+_RESERVED_FILES: Final = 64
+"""File descriptors that are reserved for the database, Redis, files and logs."""
 
 
 class Peer(Protocol):
-    """A connection, as it is counted."""
+    """A connection, as ``Connections`` sees it."""
 
     network: str
-    """The client's address as it is counted; empty for a proxy of ours, which isn't limited."""
+    """The client's network (``client_network``); empty for a trusted proxy, which isn't limited."""
 
     @property
     def idle_since(self) -> float | None:
-        """Since when it has been waiting for a request; None if it isn't."""
+        """The time since which the connection waits for a request; None while it serves one."""
 
     @property
     def unsent(self) -> int:
-        """Bytes of responses that the client hasn't taken yet."""
+        """Bytes of responses in the transport's buffer."""
 
     def check(self, now: float) -> None:
         """Enforce the deadlines."""
 
     def drop(self) -> None:
-        """Close without a word."""
+        """Close at once, without a response."""
 
     def shut_down(self) -> None:
-        """End when the responses that are due have been sent."""
+        """Close now if idle, otherwise after the pending responses."""
 
 
 class Connections:
@@ -46,15 +46,16 @@ class Connections:
         self._open: set[Peer] = set()
         self._full: set[Peer] = set()
         self._by_network: Counter[str] = Counter()
-        self._swept_at = 0.0
-        # A connection may have a temporary file for its request's body.
-        self._most = min(limits.max_connections, max(1, (_file_limit() - _RESERVE) // 2))
+        self._checked_at = 0.0
+        # Two descriptors each: the socket, and perhaps a temporary file for a body.
+        room = (_descriptor_limit() - _RESERVED_FILES) // 2
+        self._most = min(limits.max_connections, max(1, room))
 
     def __len__(self) -> int:
         return len(self._open)
 
     def add(self, peer: Peer) -> bool:
-        """Count a new connection; false if its address has too many."""
+        """Count a new connection; False if its network has too many."""
         network = peer.network
         if not self.may_add(network):
             return False
@@ -66,14 +67,14 @@ class Connections:
         return True
 
     def may_add(self, network: str) -> bool:
-        """Whether a client's network may have one more connection."""
+        """Whether a network may open one more connection; counts a refusal if not."""
         if network and self._by_network[network] >= self.limits.max_per_address:
             self.refused += 1
             return False
         return True
 
     def remove(self, peer: Peer) -> None:
-        """A connection is closed. Without effect for one that isn't counted."""
+        """Stop counting a connection; no effect if it isn't counted."""
         if peer not in self._open:
             return
         self._open.remove(peer)
@@ -84,7 +85,10 @@ class Connections:
                 del self._by_network[peer.network]
 
     def _make_room(self) -> None:
-        """Close the connection that has been idle for longest, of the busiest network first."""
+        """Close the longest idle tenth of the busiest network's connections, or else of all.
+
+        Without an idle connection, close one of the busiest network.
+        """
         self.refused += 1
         networks = [network for network, _ in self._by_network.most_common(1)]
         for network in (*networks, None):
@@ -94,42 +98,43 @@ class Connections:
                 if peer.idle_since is not None and network in (None, peer.network)
             ]
             if idle:
-                # A tenth at a time: looking at all of them for each new one would be a cost that
-                # a flood of connections could choose.
+                # A tenth at a time, because a scan of all connections for each new one would make
+                # a flood more expensive.
                 for _, _, peer in sorted(idle)[: max(1, len(idle) // 10)]:
                     self._drop(peer)
                 return
-        # All of them are busy: the busiest network loses one.
         for peer in self._open:
             if not networks or peer.network == networks[0]:
                 self._drop(peer)
                 return
 
     def _drop(self, peer: Peer) -> None:
-        """Close, and count at once: the event loop tells of closed connections only later."""
+        """Close a connection and stop counting it now: ``connection_lost`` comes later."""
         self.remove(peer)
         peer.drop()
 
     def sweep(self, now: float) -> None:
-        """Enforce the limit of memory, and deadlines once a second."""
+        """Enforce the limit on unsent bytes, and once a second the deadlines."""
         if self._full:
             self._free_memory()
-        if now - self._swept_at < _SWEEP:
+        if now - self._checked_at < _CHECK_INTERVAL:
             return
-        self._swept_at = now
+        self._checked_at = now
         for peer in tuple(self._open):
             peer.check(now)
 
     def set_full(self, peer: Peer, is_full: bool) -> None:
-        """A connection has more unsent bytes than its transport likes, or no longer."""
+        """Record whether a connection has more unsent bytes than its high-water mark."""
         if is_full and peer in self._open:
             self._full.add(peer)
         else:
             self._full.discard(peer)
 
     def _free_memory(self) -> None:
-        """Close connections with unsent responses until the others are within the limit: the
-        largest of the network that has most."""
+        """Close connections until the unsent bytes are within the limit.
+
+        Each time the largest connection of the network with the most unsent bytes.
+        """
         sizes = {peer: peer.unsent for peer in self._full}
         excess = sum(sizes.values()) - self.limits.unsent
         if excess <= 0:
@@ -147,12 +152,12 @@ class Connections:
             by_network[network] -= sizes[peer]
             self._drop(peer)
 
-    def everyone(self) -> tuple[Peer, ...]:
-        """The connections that are open now."""
+    def snapshot(self) -> tuple[Peer, ...]:
+        """Return the connections that are open now."""
         return tuple(self._open)
 
 
-def _file_limit() -> int:
+def _descriptor_limit() -> int:
     import resource
 
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from backend.server import handoff
 from backend.server.bodies import Spool
-from backend.server.connections import TICK, Connections
+from backend.server.connections import Connections
 from backend.server.dispatcher import Dispatcher
 from backend.server.limits import Limits
 from backend.server.requests import Application, Request
@@ -21,24 +21,26 @@ from backend.server.sending import close_iterable
 Environ = dict[str, Any]
 
 _STREAMING_THREADS: Final = 4
+_TICK: Final = 0.05
+"""Seconds between two runs of the periodic checks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the server has to know of the application. Each function is fast and doesn't block."""
+    """The application, and what it decides for the server. The functions never block."""
 
     application: Application
     is_proxy: Callable[[str], bool]
-    """Whether connections from this peer address come from a proxy whose word counts."""
+    """Whether connections from this peer address come from a trusted proxy."""
     client_address: Callable[[Environ], str]
     body_limit: Callable[[Environ], int]
     """Bytes that the body of this request may have, by its route and its headers."""
     answers_too_large: Callable[[Environ], bool]
     """Whether the application answers a body over the limit itself, by ``CONTENT_LENGTH``."""
     runs_inline: Callable[[Environ], bool]
-    """Whether this request never waits for anything: it needs no thread."""
+    """Whether the event loop answers this request: it never waits for I/O."""
     runs_apart: Callable[[Environ], bool]
-    """Whether this request must not wait for others: it has a thread of its own."""
+    """Whether this request runs in threads that other requests don't use."""
     spool_folder: Callable[[], Path]
     realtime: str = ""
     """The Unix socket that takes WebSocket handshakes; empty if there is none."""
@@ -46,7 +48,7 @@ class Rules:
 
 
 class Server:
-    """One process's connections, threads and limits. Lives in an event loop."""
+    """One process's connections, threads and limits. Call it in the event loop."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, rules: Rules, limits: Limits, threads: int
@@ -76,18 +78,18 @@ class Server:
         self._rules = rules
         self.requests = Dispatcher(loop, limits, threads, rules.end_thread)
         self._apart = Dispatcher(loop, limits, 1, rules.end_thread, "apart")
-        self._ticking = loop.call_later(TICK, self._tick)
+        self._ticking = loop.call_later(_TICK, self._tick)
 
     def _tick(self) -> None:
-        self._ticking = self.loop.call_later(TICK, self._tick)
+        self._ticking = self.loop.call_later(_TICK, self._tick)
         self.requests.tick()
         self._apart.tick()
         self.connections.sweep(self.loop.time())
 
     def submit(self, request: Request) -> None:
-        """Have a complete request answered."""
+        """Run a complete request in the event loop or in a thread, as ``Rules`` decide."""
         if self._rules.runs_inline(request.environ):
-            # Not at once: a packet full of such requests would hold up all other connections.
+            # Later: a packet full of such requests would block all other connections.
             self.loop.call_soon(_run_inline, request)
         elif self._rules.runs_apart(request.environ):
             self._apart.submit(request)
@@ -95,18 +97,18 @@ class Server:
             self.requests.submit(request)
 
     def pass_on(self, descriptor: int, data: bytes) -> bool:
-        """Give a connection to the realtime process; false if it can't be reached."""
+        """Give a connection to the realtime process; False if it can't be reached."""
         return bool(self._rules.realtime) and handoff.pass_on(
             self._rules.realtime, descriptor, data
         )
 
     def discard(self, response: Response) -> None:
-        """Close a response that nobody will read."""
+        """Close a response that isn't sent."""
         closing: Iterable[object] | None = response.close
         self.loop.run_in_executor(self.executor, close_iterable, closing)
 
     def end(self) -> None:
-        """Stop what runs by the clock, and the threads that have nothing to do."""
+        """Stop the periodic checks, and the threads once their queues are empty."""
         self._ticking.cancel()
         self.requests.end()
         self._apart.end()
@@ -119,7 +121,7 @@ def _run_inline(request: Request) -> None:
 
 
 class _NoErrors:
-    """``wsgi.errors``: nothing here writes to it, and what others write isn't ours to repeat."""
+    """``wsgi.errors``: discards everything. The service logs through ``backend.logs``."""
 
     def write(self, text: str) -> int:
         return len(text)

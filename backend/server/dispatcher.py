@@ -1,9 +1,9 @@
 """Complete requests to threads, fairly between client addresses.
 
 Each address has a queue, and threads take from the queues in turn, so a client that sends a
-thousand requests delays another one by one request. Expensive requests can't take every thread:
-an address has no more than the basic number of threads at a time, and while it has a request that
-has been running for ``SLOW`` seconds, others get additional threads.
+thousand requests delays another client by one request. Expensive requests can't take every thread:
+an address has at most the basic number of threads at a time, and while one of its requests has been
+running for ``SLOW`` seconds, other addresses get additional threads.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from backend.server.limits import Limits
 from backend.server.refusals import Overloaded, TooManyAtOnce
 from backend.server.responses import Response
 
-SLOW: Final = 0.1
-_MORE_THREADS: Final = 4  # times the basic number
+SLOW: Final = 0.1  # seconds
+_MAX_THREADS: Final = 4  # times the basic number
 
 log = get_logger("server")
 
 
 class Job(Protocol):
-    """A request that is complete."""
+    """A complete request."""
 
     address: str
     is_abandoned: bool
-    """The client is gone: not to be started."""
+    """The client has disconnected: don't start it."""
 
     def run(self) -> Response:
-        """Answer it. Called in a thread; doesn't raise."""
+        """Return the response. Called in a thread; doesn't raise."""
 
     def finish(self, response: Response) -> None:
-        """Take the response. Called in the event loop."""
+        """Send the response. Called in the event loop."""
 
     def fail(self, error: ServiceError) -> None:
-        """Refuse it: it wasn't started. Called in the event loop."""
+        """Refuse a request that wasn't started. Called in the event loop."""
 
 
 class Dispatcher:
@@ -57,7 +57,7 @@ class Dispatcher:
         name: str = "request",
     ) -> None:
         self.base = threads
-        self.most = threads * _MORE_THREADS
+        self.most = threads * _MAX_THREADS
         self._loop = loop
         self._limits = limits
         self._end_thread = end_thread
@@ -69,7 +69,7 @@ class Dispatcher:
         self._running: dict[Job, float] = {}
         self._held: Counter[str] = Counter()  # threads by address
         self._threads = 0
-        self._idle = 0  # threads that wait, less the wake-ups on their way
+        self._idle = 0  # waiting threads that no wake-up was sent to
         self._done: deque[tuple[Job, Response]] = deque()
         self._is_flushing = False
         self._is_over = False
@@ -78,11 +78,11 @@ class Dispatcher:
 
     @property
     def load(self) -> tuple[int, int, int]:
-        """Requests that wait, requests that run, threads."""
+        """Waiting requests, running requests, and threads."""
         return self._waiting, len(self._running), self._threads
 
     def submit(self, job: Job) -> None:
-        """Queue a request. Refuses it at once if too many wait, of its address or of all."""
+        """Queue a request, or refuse it if too many wait, of its address or in all."""
         now = monotonic()
         with self._lock:
             waiting = self._queues.get(job.address)
@@ -101,8 +101,11 @@ class Dispatcher:
             job.fail(refusal)
 
     def tick(self) -> None:
-        """Start threads that slow requests have made necessary; refuse what has waited too long,
-        or whose client is gone. Called a few times a second."""
+        """Start a thread if slow requests hold the others, and refuse expired requests.
+
+        A request expires after ``wait_time``, or when its client disconnects. Called every tick of
+        the server.
+        """
         now = monotonic()
         expired: list[Job] = []
         with self._lock:
@@ -124,7 +127,7 @@ class Dispatcher:
             job.fail(Overloaded())
 
     def end(self) -> None:
-        """Let the threads end when they have nothing to do."""
+        """End each thread once no request waits."""
         with self._lock:
             self._is_over = True
             for _ in range(self._threads):
@@ -172,7 +175,7 @@ class Dispatcher:
                 del self._queues[address]
             self._running[job] = monotonic()
             self._held[address] += 1
-            if self._waiting and self._idle:  # a thread may have been held back until now
+            if self._waiting and self._idle:  # more requests than wake-ups may be eligible
                 self._idle -= 1
                 self._wake.put(None)
             return job
@@ -202,13 +205,13 @@ class Dispatcher:
                     self._is_flushing = True
                     self._loop.call_soon_threadsafe(self._flush)
                 del job, response
-        except RuntimeError:  # the event loop is closed: the process ends
+        except RuntimeError:  # the event loop is closed, so the process is ending
             return
         finally:
             self._end_thread()
 
     def _next(self) -> Job | None:
-        """Wait for a request; None when this thread isn't needed any more."""
+        """Wait for a request; None if this thread has to end."""
         while True:
             with self._lock:
                 job = self._take()
@@ -223,7 +226,7 @@ class Dispatcher:
                     self._wake.get(timeout=self._limits.idle_thread)
                     break
                 except queue.Empty:
-                    # A wake-up that is on its way belongs to one of the threads that wait.
+                    # With _idle at 0, each waiting thread has a wake-up coming: stay for it.
                     with self._lock:
                         if self._idle and self._threads > self.base:
                             self._idle -= 1

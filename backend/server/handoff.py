@@ -16,14 +16,15 @@ from typing import Final
 from backend.logs import get_logger
 
 MOST_BYTES: Final = 128 * 1024
-"""Of the handshake, and of what arrived together with it."""
-_PATIENCE: Final = 5.0
+"""Of the handshake, and of the bytes that arrived with it."""
+_TIMEOUT: Final = 5.0
+"""Seconds that a web process has to send the message."""
 
 log = get_logger("server")
 
 
 def pass_on(path: str, descriptor: int, data: bytes) -> bool:
-    """Give a connection to the process that listens on ``path``; false if it can't be reached.
+    """Give a connection to the process that listens on ``path``; False if it can't be reached.
 
     Doesn't wait. The descriptor stays open here.
     """
@@ -39,7 +40,7 @@ def pass_on(path: str, descriptor: int, data: bytes) -> bool:
 
 
 class Receiver:
-    """Takes connections on a listening Unix socket. Lives in an event loop."""
+    """Receive connections on a listening Unix socket. Call it in the event loop."""
 
     def __init__(
         self, listener: socket.socket, take: Callable[[socket.socket, bytes], None]
@@ -50,11 +51,11 @@ class Receiver:
         listener.setblocking(False)
 
     def start(self) -> None:
-        """Begin to listen."""
+        """Start receiving."""
         asyncio.get_running_loop().add_reader(self._listener.fileno(), self._accept)
 
     def stop(self) -> None:
-        """Take no more connections."""
+        """Stop receiving, and close the socket."""
         asyncio.get_running_loop().remove_reader(self._listener.fileno())
         self._listener.close()
 
@@ -75,7 +76,7 @@ class Receiver:
         descriptors: list[int] = []
         try:
             channel.setblocking(False)
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(_TIMEOUT):
                 data = await _read(channel, descriptors)
             if not descriptors:
                 return

@@ -1,8 +1,7 @@
 """Request line and headers to a WSGI environment. Pure: no I/O, no Django.
 
-httptools (llhttp in strict mode) has already split the head and refused what isn't HTTP. What is
-decided here is what else two parties could read differently: each such head is refused, so
-nothing behind this module sees it.
+httptools (llhttp in strict mode) has already split the head and refused malformed HTTP. This module
+refuses the other heads that two parsers could read differently.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _BAD_PERCENT: Final = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _CONTROL: Final = re.compile(rb"[\x00-\x20\x7f]")
 _ABSOLUTE: Final = re.compile(rb"https?://[^/?#]*", re.IGNORECASE)
 _DIGITS: Final = re.compile(rb"[0-9]{1,18}")
-# Fields with one value. Repeated, one reader would take the first and another one the last.
+# Fields with one value. If repeated, one parser would read the first and another the last.
 _SINGLE: Final = frozenset(
     {
         *(b"host", b"content-type", b"content-length", b"content-encoding", b"content-range"),
@@ -32,22 +31,22 @@ _SINGLE: Final = frozenset(
     }
 )
 _SINGLE_PREFIXES: Final = (b"x-svc-", b"x-parse-")
-# What only a proxy of ours may say about the client.
+# Fields about the client that only a trusted proxy may set.
 _FORWARDED: Final = frozenset(
     {
         *(b"forwarded", b"x-forwarded-for", b"x-forwarded-proto", b"x-forwarded-host"),
         *(b"x-forwarded-port", b"x-forwarded-prefix", b"x-real-ip"),
     }
 )
-# CGI's names for what isn't HTTP_…; "Proxy" would become HTTP_PROXY, which libraries obey.
+# "Proxy" would become HTTP_PROXY, which libraries read as a setting (httpoxy, CVE-2016-5385).
 _DROPPED: Final = frozenset({b"proxy"})
 
 
 def split_target(target: bytes) -> tuple[bytes, bytes]:
-    """Path (still percent-encoded) and query string of a request target.
+    """Return the path (still percent-encoded) and the query string of a request target.
 
-    Accepts ``/path?query`` and the absolute form, whose scheme and authority are dropped; ``*`` is
-    the server as a whole. Raises ``MalformedRequest``.
+    Accepts ``/path?query``, ``*``, and the absolute form, whose scheme and authority are dropped.
+    Raises ``MalformedRequest``.
     """
     if target == b"*":
         return b"*", b""
@@ -75,11 +74,11 @@ def environ_of(
     *,
     is_proxied: bool,
 ) -> dict[str, Any]:
-    """The WSGI environment of a request without its body.
+    """Return the WSGI environment of a request without its body.
 
-    ``base`` is copied. ``is_proxied`` says that the connection comes from a trusted proxy, whose
-    ``X-Forwarded-…`` fields count; from others they are dropped. Field names with an underscore
-    are dropped: they would be read as those with a hyphen. Raises ``MalformedRequest``.
+    ``base`` is copied. ``X-Forwarded-…`` fields are dropped unless the connection comes from a
+    trusted proxy (``is_proxied``). Field names with an underscore are dropped, because WSGI doesn't
+    distinguish them from those with a hyphen. Raises ``MalformedRequest``.
     """
     path, query = split_target(target)
     environ = base.copy()
@@ -119,10 +118,10 @@ def _environ_name(name: bytes) -> str:
 
 
 def framing(environ: dict[str, Any]) -> int | None:
-    """The announced length of the body: 0 without one, None if it is chunked.
+    """Return the announced length of the body: 0 without a body, None if it is chunked.
 
-    Raises ``MalformedRequest`` for a transfer coding other than ``chunked``, for both framings at
-    once, and for a length that isn't a plain number.
+    Raises ``MalformedRequest`` for a transfer coding other than ``chunked`` and for both framings
+    at once, ``InvalidJSON`` for a length that isn't a plain number.
     """
     coding = environ.get("HTTP_TRANSFER_ENCODING")
     length = environ.get("CONTENT_LENGTH")

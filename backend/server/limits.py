@@ -1,4 +1,4 @@
-"""How much one client, and all of them together, may take of a server process."""
+"""The limits of one server process, for each client and for all clients together."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class Limits:
     """Limits of one process. Sizes in bytes, times in seconds, rates in bytes per second."""
 
     max_connections: int = 4096
-    """Open connections. Beyond it, the longest idle one of the busiest address is closed."""
+    """Open connections. Beyond it, the longest idle tenth of the busiest address is closed."""
     max_per_address: int = 512
     """Open connections of one client address; for IPv6, of one /64 network."""
 
@@ -25,19 +25,19 @@ class Limits:
     """Between two requests on a connection."""
 
     min_rate: int = 1024
-    """Average rate that a body must arrive with, and a response must be read with; 0 for none."""
+    """Lowest average rate for sending a body and for reading a response; 0 for no limit."""
     grace: float = 15.0
-    """Until ``min_rate`` counts."""
+    """``min_rate`` is enforced after this time."""
     body_memory: int = 256 * 1024
-    """Of one body; a larger one goes to a temporary file."""
+    """Memory for one body; a larger one goes to a temporary file."""
     bodies_memory: int = 64 * 1024 * 1024
-    """Of all bodies of the process; beyond it, new pieces go to temporary files."""
+    """Memory for all bodies of the process; beyond it, bodies go to temporary files."""
     spooled_per_address: int = 256 * 1024 * 1024
-    """Temporary files of bodies that one client address may have at a time."""
+    """Temporary files of bodies of one client address, together."""
     spooled: int = 2 * 1024 * 1024 * 1024
-    """Temporary files of bodies of the whole process."""
+    """Temporary files of all bodies of the process, together."""
     unsent: int = 256 * 1024 * 1024
-    """Responses that wait in memory for their clients, of the whole process."""
+    """Responses of the whole process that wait in memory for their clients."""
 
     pipelined: int = 32
     """Requests that may wait on one connection for the responses before them."""
@@ -47,10 +47,10 @@ class Limits:
     wait_time: float = 30.0
     """A request that waits longer for a thread is refused."""
     idle_thread: float = 30.0
-    """An additional thread that has nothing to do for so long ends."""
+    """An additional thread ends after this time without work."""
 
     linger_time: float = 30.0
-    """How long the rest of a refused body is read and thrown away, so that the client sees the
-    response instead of a broken connection."""
+    """The rest of a refused body is read and discarded for at most this time, so that the client
+    sees the response instead of a broken connection."""
     linger_idle: float = 5.0
-    """The same, from the last byte that arrived."""
+    """A lingering connection is closed after this time without a byte."""

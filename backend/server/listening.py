@@ -12,9 +12,9 @@ _BACKLOG: Final = 4096
 
 
 def listening_socket(bind: str) -> socket.socket:
-    """A socket that is bound and listens. Unix sockets are for the own account only.
+    """Return a listening socket. Only the service's own account can open a Unix socket.
 
-    A Unix socket that a killed process has left behind is replaced. Raises ``OSError``.
+    The file of a Unix socket that a killed process has left is replaced. Raises ``OSError``.
     """
     if bind.startswith("unix:"):
         path = Path(bind.removeprefix("unix:"))

@@ -1,4 +1,4 @@
-"""One server process: event loop, listening sockets, an orderly end."""
+"""One server process: its event loop, its listening sockets and its shutdown."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _GRACE: Final = 10.0
 """Seconds that requests get to finish when the process stops."""
 
 _SWITCH_INTERVAL: Final = 0.0005
-"""Seconds until a busy thread lets the event loop in, which waits for that at each event."""
+"""Seconds until a busy thread releases the GIL. The event loop waits that long for each event."""
 
 log = get_logger("server")
 
 
 def serve(rules: Rules, limits: Limits, listeners: Sequence[socket.socket], threads: int) -> None:
-    """Serve until SIGTERM or SIGINT, then finish the requests that have begun."""
+    """Serve until SIGTERM or SIGINT, then finish the requests that have started."""
     sys.setswitchinterval(_SWITCH_INTERVAL)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(rules, limits, listeners, threads))
@@ -45,7 +45,7 @@ async def _serve(
 async def serve_until(
     stop: asyncio.Event, server: Server, listeners: Sequence[socket.socket]
 ) -> None:
-    """Serve until ``stop`` is set, then finish the requests that have begun."""
+    """Serve until ``stop`` is set, then finish the requests that have started."""
     loop = server.loop
     acceptors = [Acceptor(server, listener) for listener in listeners]
     for acceptor in acceptors:
@@ -54,13 +54,13 @@ async def serve_until(
     server.is_stopping = True
     for acceptor in acceptors:
         acceptor.stop()
-    for connection in server.connections.everyone():
+    for connection in server.connections.snapshot():
         connection.shut_down()
     end = loop.time() + _GRACE
     while len(server.connections) and loop.time() < end:
         await asyncio.sleep(0.02)
-    for connection in server.connections.everyone():
+    for connection in server.connections.snapshot():
         connection.drop()
-    while len(server.connections):  # the event loop tells them
+    while len(server.connections):  # until the event loop has called connection_lost
         await asyncio.sleep(0)
     server.end()

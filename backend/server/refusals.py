@@ -1,12 +1,18 @@
-"""What the server itself refuses, in the form of all errors."""
+"""Errors that the server itself answers with."""
 
 from __future__ import annotations
 
-from backend.errors import CommandUnavailable, RateLimited, ServiceUnavailable, Timeout
+from backend.errors import (
+    CommandUnavailable,
+    ObjectTooLarge,
+    RateLimited,
+    ServiceUnavailable,
+    Timeout,
+)
 
 
 class MalformedRequest(CommandUnavailable):
-    """A request that isn't well-formed HTTP, or that two readers could understand differently."""
+    """A request that isn't well-formed HTTP, or that two parsers could read differently."""
 
     def __init__(self, message: str, status: int = 400) -> None:
         super().__init__(message, status=status)
@@ -35,3 +41,8 @@ class Overloaded(ServiceUnavailable):
 
     def __init__(self) -> None:
         super().__init__("The service is overloaded. Send the request again later.")
+
+
+def too_large(limit: int) -> ObjectTooLarge:
+    """Return the error for a body of more than ``limit`` bytes."""
+    return ObjectTooLarge(f"The request body is larger than {limit} bytes.")

@@ -1,4 +1,4 @@
-"""One complete request: what a thread runs."""
+"""One complete request, as a thread runs it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = get_logger("server")
 
 
 class Owner(Protocol):
-    """The connection that a request came by."""
+    """The connection of a request."""
 
     def answered(self, request: Request, response: Response) -> None: ...
 
@@ -27,7 +27,7 @@ class Owner(Protocol):
 
 
 class Request:
-    """A request with its body. ``run`` is called in a thread, everything else in the event loop."""
+    """A request with its body. Only ``run`` may be called in a thread."""
 
     __slots__ = (
         "_application",
@@ -61,7 +61,7 @@ class Request:
         self.is_abandoned = False
 
     def run(self) -> Response:
-        """The application's response; an internal error if it raises."""
+        """Return the application's response, or an internal error if it raises."""
         environ = self.environ
         started: list[Any] = []
 
@@ -76,12 +76,12 @@ class Request:
             return response if accepted is None else compressed(response, accepted)
         except Overloaded as error:
             return error_response(error)
-        except BaseException as error:  # whatever it is, the thread and the connection go on
+        except BaseException as error:  # SystemExit too: thread and connection survive
             log.error("the application failed", exc_info=error)
             return error_response(InternalError("Internal server error."))
 
     def finish(self, response: Response) -> None:
-        """Hand the response to the connection."""
+        """Give the response to the connection, and free the body."""
         if self.body is not None:
             self.body.close()
         try:

@@ -1,4 +1,4 @@
-"""Responses as bytes: heads, whole messages, and the server's own errors. Pure."""
+"""Response heads, compression, and the server's own errors. Pure: no I/O, no Django."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 @dataclass(slots=True)
 class Response:
-    """What the application answered. ``rest`` are the pieces after ``body`` of a long response."""
+    """The application's response. Of a long one, ``rest`` yields the pieces after ``body``."""
 
     status: int
     headers: list[Header] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Response:
 
 
 def error_response(error: ServiceError) -> Response:
-    """An error of the server itself, in the form of all errors."""
+    """Return the response for an error, in the JSON form of all errors."""
     body = msgspec.json.encode(error.body())
     headers = [
         ("Content-Type", "application/json"),
@@ -61,7 +61,10 @@ def error_response(error: ServiceError) -> Response:
 
 
 def compressed(response: Response, accepted: str) -> Response:
-    """The response as the client's ``Accept-Encoding`` allows it: with gzip, or unchanged."""
+    """Return the response compressed with gzip, or unchanged.
+
+    Depends on ``Accept-Encoding`` (``accepted``) and on the response's type and size.
+    """
     if (
         response.rest is not None
         or len(response.body) < _COMPRESS_FROM
@@ -81,7 +84,7 @@ def compressed(response: Response, accepted: str) -> Response:
         for name, value in response.headers
         if name.lower() not in ("content-length", "vary", "etag")
     ]
-    if "etag" in names:  # the bytes are others
+    if "etag" in names:  # weak: compression changes the bytes
         headers.append(("ETag", f"W/{names['etag'].removeprefix('W/')}"))
     headers += [
         ("Content-Encoding", "gzip"),
@@ -100,7 +103,7 @@ def _refuses_gzip(accepted: str) -> bool:
 
 
 def announced_length(headers: Iterable[Header]) -> int | None:
-    """What ``Content-Length`` says, if there is one."""
+    """Return the value of ``Content-Length``, or None."""
     for name, value in headers:
         if name.lower() == "content-length" and value.isascii() and value.isdecimal():
             return int(value)
@@ -126,7 +129,7 @@ def _date() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """How the end of a response is told: by its length, by chunks, or by closing."""
+    """How a response is framed: by its length, by chunks, or by closing the connection."""
 
     head: bytes
     is_chunked: bool
@@ -137,10 +140,11 @@ class Framing:
 
 
 def framed(response: Response, method: str, version: str, *, keep_alive: bool) -> Framing:
-    """The head of a response, and how its body is framed.
+    """Return the head of a response and its framing.
 
-    ``Connection``, ``Date`` and the framing are the server's; what the application says about them
-    is left out, but for the length of a body that isn't here (of a stream, or of ``HEAD``).
+    The server sets ``Connection`` and the framing, and ``Date`` if it is missing. Of the
+    application's own framing, only the length counts of a body that the server doesn't have (a
+    stream, or the response to ``HEAD``). Headers with control characters are dropped.
     """
     lines = []
     length = announced_length(response.headers)
@@ -175,7 +179,7 @@ def framed(response: Response, method: str, version: str, *, keep_alive: bool) -
 
 
 def chunk(piece: bytes) -> bytes:
-    """A piece of a chunked body."""
+    """Return a piece of a body as a chunk."""
     return b"%x\r\n%b\r\n" % (len(piece), piece)
 
 

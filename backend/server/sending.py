@@ -1,8 +1,8 @@
-"""Long responses: the application's pieces to the transport, no faster than the client reads.
+"""Long responses: sent piece by piece, as fast as the client reads.
 
-A piece is asked for when the transport has room again. The asking happens in threads of its own,
-since an iterator may read a disk, a database or another server; a client that doesn't read holds
-an iterator and one piece, and no thread.
+The next piece is fetched when the transport has room. Fetching runs in an executor, because the
+application's iterator may read a disk, a database or another server. A client that doesn't read
+holds an iterator and one piece, and no thread.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from backend.logs import get_logger
 from backend.server.responses import LAST_CHUNK, Response, chunk
 
 PIECE: Final = 256 * 1024
-"""Bytes that are asked for at a time."""
+"""Bytes that are fetched at a time."""
 
 log = get_logger("server")
 
 
 def gather(pieces: Iterator[bytes], size: int = PIECE) -> tuple[bytes, bool]:
-    """About ``size`` bytes from an iterator, and whether it has ended."""
+    """Return at least ``size`` bytes from an iterator, or all; and whether it is exhausted."""
     gathered: list[bytes] = []
     count = 0
     for piece in pieces:
@@ -34,7 +34,7 @@ def gather(pieces: Iterator[bytes], size: int = PIECE) -> tuple[bytes, bool]:
 
 
 def close_iterable(iterable: Iterable[object] | None) -> None:
-    """Call the ``close`` method that WSGI gives to iterables."""
+    """Call the iterable's ``close`` method (WSGI), if it has one. Doesn't raise."""
     close: Any = getattr(iterable, "close", None)
     if close is not None:
         try:
@@ -44,7 +44,7 @@ def close_iterable(iterable: Iterable[object] | None) -> None:
 
 
 class Sender:
-    """The rest of one response. Called in the event loop."""
+    """Sends one long response. Call it in the event loop."""
 
     def __init__(
         self,
@@ -57,8 +57,10 @@ class Sender:
         length: int | None,
         is_chunked: bool,
     ) -> None:
-        """``done`` is called with false if the response broke off, or isn't ``length`` bytes long:
-        the client would take what follows for a part of it."""
+        """``done`` is called with False if the response failed or isn't ``length`` bytes long.
+
+        The connection has to be closed then, since the client would misread the next response.
+        """
         self._loop = loop
         self._executor = executor
         self._response = response
@@ -66,43 +68,43 @@ class Sender:
         self._done = done
         self._left = length
         self._is_chunked = is_chunked
-        self._is_asking = False
+        self._is_fetching = False
         self._is_paused = False
         self._is_over = False
 
     def begin(self) -> None:
-        """Send the first piece, which is here already, and go on."""
+        """Send the first piece (``response.body``), and fetch the next one."""
         piece, self._response.body = self._response.body, b""
         if self._send(piece):
             self.pump()
 
     def pause(self) -> None:
-        """The transport is full."""
+        """Stop fetching: the transport is full."""
         self._is_paused = True
 
     def resume(self) -> None:
-        """The transport has room."""
+        """Continue fetching: the transport has room."""
         self._is_paused = False
         self.pump()
 
     def abandon(self) -> None:
-        """The client is gone."""
+        """End the response without ``done``: the client has disconnected."""
         if not self._is_over:
             self._is_over = True
-            if not self._is_asking:
+            if not self._is_fetching:
                 self._close()
 
     def pump(self) -> None:
-        """Ask for the next piece, unless that is under way or there is no room."""
-        if self._is_asking or self._is_paused or self._is_over:
+        """Fetch the next piece, unless one is being fetched or the transport is full."""
+        if self._is_fetching or self._is_paused or self._is_over:
             return
         assert self._response.rest is not None
-        self._is_asking = True
+        self._is_fetching = True
         future = self._loop.run_in_executor(self._executor, gather, self._response.rest)
-        future.add_done_callback(self._came)
+        future.add_done_callback(self._on_fetched)
 
-    def _came(self, future: asyncio.Future[tuple[bytes, bool]]) -> None:
-        self._is_asking = False
+    def _on_fetched(self, future: asyncio.Future[tuple[bytes, bool]]) -> None:
+        self._is_fetching = False
         if self._is_over:
             self._close()
             return

@@ -1,7 +1,7 @@
-"""The processes of the server: forked from one that has loaded the application.
+"""The server's processes, forked from one that has loaded the application.
 
-Forks share what was loaded, so a process costs what it changes. A process that dies is replaced,
-with a pause that grows while replacements die young.
+Forks share the loaded memory copy-on-write. A process that dies is replaced; the pause before that
+grows while replacements die within ``_YOUNG`` seconds.
 """
 
 from __future__ import annotations
@@ -19,14 +19,17 @@ from backend.embedded.children import die_with_parent
 from backend.logs import get_logger
 
 _PAUSES: Final = (0.0, 0.2, 1.0, 2.0, 5.0)
+"""Seconds before a replacement, by the number of early deaths in a row."""
 _YOUNG: Final = 10.0
+"""Seconds: an earlier death counts as early."""
 _STOP_TIME: Final = 15.0
+"""Seconds from SIGTERM to SIGKILL."""
 
 log = get_logger("server")
 
 
 class Workers:
-    """So many processes that run ``work``."""
+    """``count`` processes that run ``work``."""
 
     def __init__(self, count: int, work: Callable[[], None]) -> None:
         self._count = count
@@ -54,7 +57,7 @@ class Workers:
         process = self._context.Process(target=self._run_work, args=(os.getpid(),))
         process.start()
         self._started[process] = time.monotonic()
-        if self._is_stopping:  # the signal came while it was being started
+        if self._is_stopping:  # the signal arrived between fork and registration
             process.terminate()
 
     def _run_work(self, parent: int) -> None:

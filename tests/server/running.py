@@ -265,7 +265,7 @@ class Running:
         """Enforce the deadlines as if so many seconds had passed."""
 
         def run() -> None:
-            for peer in self.server.connections.everyone():
+            for peer in self.server.connections.snapshot():
                 peer.check(monotonic() + later)
 
         self.call(run)
@@ -343,4 +343,4 @@ def running(
 
 def connections(server: Server) -> list[Connection]:
     """The open connections."""
-    return cast(list[Connection], list(server.connections.everyone()))
+    return cast(list[Connection], list(server.connections.snapshot()))
