@@ -28,7 +28,9 @@ def client_network(address: str) -> str:
 def is_in_networks(address: str, networks: tuple[str, ...]) -> bool:
     """Whether an IP address is in one of the networks; False for text that isn't an address."""
     try:
-        parsed = ip_address(address)
+        parsed = ip_address(address.partition("%")[0])
     except ValueError:
         return False
+    if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped is not None:
+        parsed = parsed.ipv4_mapped
     return any(parsed in ip_network(network, strict=False) for network in networks)

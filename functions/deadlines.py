@@ -23,11 +23,29 @@ _AGAIN: Final = 1.0  # seconds
 _set_exception = ctypes.pythonapi.PyThreadState_SetAsyncExc
 
 
-def raise_in(thread: int, error: type[BaseException] | None) -> None:
-    """Have this raised in a thread at its next Python instruction; None takes back what wasn't
-    raised yet."""
-    given = None if error is None else ctypes.py_object(error)
-    _set_exception(ctypes.c_ulong(thread), given)
+def raise_in(thread: int, error: type[BaseException]) -> None:
+    """Have this raised in a thread at its next Python instruction."""
+    _set_exception(ctypes.c_ulong(thread), ctypes.py_object(error))
+
+
+class _Withdrawn(BaseException):
+    """Raised and caught by ``withdraw``."""
+
+
+def withdraw() -> None:
+    """Withdraw what ``raise_in`` sent to this thread and what wasn't raised yet.
+
+    CPython resets its flag for exceptions of this kind only when one is raised. While the flag is
+    set, every thread of the process takes the slow path of each function call, and Python 3.11
+    never returns from a call under ``sys.setprofile``. So another exception takes the place of the
+    withdrawn one, and is raised here.
+    """
+    try:
+        raise_in(threading.get_ident(), _Withdrawn)
+        while True:
+            pass  # it is raised at the loop's first jump
+    except _Withdrawn:
+        return
 
 
 class TimeIsUp(BaseException):
@@ -122,4 +140,4 @@ def time_limit(seconds: float, connection: Any = None) -> Iterator[None]:
             deadline.is_over = True
             if deadline.was_raised:
                 # Not delivered yet, maybe: it mustn't hit what comes next.
-                raise_in(deadline.thread, None)
+                withdraw()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
+from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 
 from backend.conf import service_settings
@@ -30,4 +32,5 @@ def _apply() -> None:
 
 def _on_change(*, setting: str, **kwargs: Any) -> None:
     if setting == "SERVICE":
-        _apply()
+        with suppress(ImproperlyConfigured):  # raised where the settings are read
+            _apply()

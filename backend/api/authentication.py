@@ -8,7 +8,6 @@ when no header names an application, in the JSON body under the names that Parse
 from __future__ import annotations
 
 import base64
-import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,6 +22,7 @@ from backend.errors import (
     InvalidJSON,
     InvalidMasterKey,
 )
+from backend.networks import is_in_networks
 from backend.principal import (
     APPLICATION,
     CLIENT,
@@ -228,18 +228,7 @@ def is_same_key(given: str | None, expected: str) -> bool:
 
 def _may_be_master(address: str) -> bool:
     networks = service_settings.MASTER_KEY_IPS
-    return networks == _ANY_ADDRESS or _in_networks(address, tuple(networks))
+    return networks == _ANY_ADDRESS or is_in_networks(address, tuple(networks))
 
 
 _ANY_ADDRESS = ("0.0.0.0/0", "::/0")
-
-
-@lru_cache(maxsize=1024)
-def _in_networks(address: str, networks: tuple[str, ...]) -> bool:
-    try:
-        found = ipaddress.ip_address(address)
-    except ValueError:
-        return False
-    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped:
-        found = found.ipv4_mapped
-    return any(found in ipaddress.ip_network(network, strict=False) for network in networks)

@@ -15,7 +15,7 @@ from typing import Final, Self
 from django.db import connection
 
 from backend.logs import get_logger
-from functions.deadlines import raise_in
+from functions.deadlines import raise_in, withdraw
 from functions.jobs import records
 from functions.jobs.records import Run
 
@@ -84,7 +84,7 @@ class Report:
             self._outcome = self._outcome or outcome
             self._is_over = True
             # Not delivered yet, maybe: it mustn't hit what comes next.
-            raise_in(self._job_thread, None)
+            withdraw()
             self._changed.notify()
 
     def _write(self) -> None:
