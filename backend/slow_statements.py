@@ -1,12 +1,13 @@
-"""Slow database statements of one client address may hold only a share of a process's threads.
+"""Limit the threads of a process that slow statements of one client address can hold.
 
-A statement registers by ``enter`` before it runs and by ``leave`` afterwards; which statements
-register is up to ``objects.statement_limits``. A statement is slow once its request has spent
-``SLOW_AFTER`` seconds in the database. An address that has its share of slow statements running is
-refused, at the latest when the statement begins; ``excess`` names statements that became slow
-together with others and have to be stopped. An address that reached its share is held to it for
-``MEMORY`` seconds, fast statements included, so that it can't take every thread anew whenever its
-slow ones end. Other addresses never wait for anything here.
+``objects.statement_limits`` calls ``enter`` before a client's statement and ``leave`` after it. A
+statement is slow once its request has spent ``SLOW_AFTER`` seconds in the database. While an
+address has its share of slow statements running, ``enter`` refuses its next one. Several statements
+may become slow at the same time: ``excess`` returns those beyond the share, which have to be
+stopped.
+
+An address that has reached its share is held to it for ``HOLD_TIME`` seconds, fast statements
+included. Otherwise it could take every thread again each time its slow statements end.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from typing import Final
 from backend.errors import RateLimited
 
 SLOW_AFTER: Final = 0.25  # seconds
-MEMORY: Final = 30.0  # seconds
+HOLD_TIME: Final = 30.0  # seconds
 _RETRY_AFTER: Final = 5  # seconds
-_MOST_REMEMBERED: Final = 10_000
+_MAX_HELD: Final = 10_000
 
 
 class TooManySlowRequests(RateLimited):
@@ -36,7 +37,7 @@ class TooManySlowRequests(RateLimited):
 
 
 class Entry:
-    """A registered statement. ``started`` is earlier by what its request has spent before."""
+    """A registered statement. ``started`` is set back by the time its request spent before."""
 
     __slots__ = ("address", "started")
 
@@ -46,7 +47,7 @@ class Entry:
 
 
 class SlowStatements:
-    """The registered statements of one process. Safe to use from all threads.
+    """The registered statements of one process. Thread-safe.
 
     ``share``: slow statements of one address at a time; 0 is no limit.
     """
@@ -65,7 +66,7 @@ class SlowStatements:
                 self._check(address, self._clock())
 
     def enter(self, address: str, spent: float = 0.0) -> Entry:
-        """Register a statement of a request that has spent so many seconds in the database.
+        """Register a statement of a request that has spent ``spent`` seconds in the database.
 
         Raises ``TooManySlowRequests``.
         """
@@ -81,13 +82,13 @@ class SlowStatements:
         with self._lock:
             entries = self._running[entry.address]
             if self._share and len(entries) >= self._share:
-                self._slow(entry.address, self._clock())
+                self._update_hold(entry.address, self._clock())
             entries.remove(entry)
             if not entries:
                 del self._running[entry.address]
 
     def excess(self) -> list[Entry]:
-        """The statements to stop: the latest of each address's slow ones, beyond its share."""
+        """Return the statements to stop: the latest slow ones of each address beyond its share."""
         if not self._share:
             return []
         with self._lock:
@@ -96,26 +97,26 @@ class SlowStatements:
                 entry
                 for address, entries in self._running.items()
                 if len(entries) > self._share
-                for entry in sorted(self._slow(address, now), key=lambda entry: entry.started)[
-                    self._share :
-                ]
+                for entry in sorted(
+                    self._update_hold(address, now), key=lambda entry: entry.started
+                )[self._share :]
             ]
 
     def _check(self, address: str, now: float) -> None:
         entries = self._running.get(address)
         if not self._share or entries is None or len(entries) < self._share:
             return
-        is_full = len(self._slow(address, now)) >= self._share
+        is_full = len(self._update_hold(address, now)) >= self._share
         if is_full or self._held_until.get(address, 0.0) > now:
             raise TooManySlowRequests
 
-    def _slow(self, address: str, now: float) -> list[Entry]:
-        """The slow statements of an address; from its share on, the address is held to that."""
+    def _update_hold(self, address: str, now: float) -> list[Entry]:
+        """Return the slow statements of an address, and hold it if they reach its share."""
         slow = [entry for entry in self._running[address] if now - entry.started > SLOW_AFTER]
         if len(slow) >= self._share:
-            if len(self._held_until) >= _MOST_REMEMBERED:
+            if len(self._held_until) >= _MAX_HELD:
                 self._held_until = {
                     other: moment for other, moment in self._held_until.items() if moment > now
                 }
-            self._held_until[address] = now + MEMORY
+            self._held_until[address] = now + HOLD_TIME
         return slow

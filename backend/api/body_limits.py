@@ -1,9 +1,9 @@
-"""How large the body of a request may be, by its route and by who sends it.
+"""The size limit of a request's body, by its route and its caller.
 
-The server asks before a body is read, and views when they read it: there is one answer. JSON of
-clients is limited to ``MAX_CLIENT_BODY_SIZE``, that of the master key to ``MAX_BODY_SIZE``. SDKs
-may send the master key inside of the body: such a body is stored up to the higher limit, but not
-decoded before the key was seen in it.
+The server applies it before it reads a body, and views when they read it. JSON of clients is
+limited to ``MAX_CLIENT_BODY_SIZE``, JSON of the master key to ``MAX_BODY_SIZE``. SDKs may send the
+master key inside the body. Such a body is received up to the higher limit, but decoded only if its
+bytes contain the key.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from backend.server.refusals import too_large
 Environ = Mapping[str, Any]
 
 AROUND_FILE: Final = 64 * 1024
-"""What a form or a JSON body may have besides a file."""
+"""Bytes that a form or a JSON body may have in addition to a file."""
 _MASTER_KEY = re.compile(rb'"_MasterKey"\s{0,8}:\s{0,8}"([^"\\]{1,512})"')
 _CLAIMS: Final = 8
+"""Keys in one body that are compared with the master key."""
 
 
 def is_rest(path: str) -> bool:
@@ -33,7 +34,7 @@ def is_rest(path: str) -> bool:
 
 
 def body_limit(environ: Environ) -> int:
-    """Bytes that the body of this request may have. Fast, without I/O."""
+    """Return the largest size of this request's body, in bytes. Fast, without I/O."""
     path = environ["PATH_INFO"]
     if not is_rest(path):
         return service_settings.MAX_BODY_SIZE
@@ -52,12 +53,15 @@ def _file_limit(environ: Environ) -> int:
 
 
 def json_upload_limit() -> int:
-    """Bytes of a JSON body with a file in base64, which may be written with escapes."""
+    """Return the largest size of a JSON body with a file in base64.
+
+    5/3 leaves room for base64 (4/3) and for escaped characters.
+    """
     return service_settings.MAX_UPLOAD_SIZE * 5 // 3 + AROUND_FILE
 
 
 def json_limit(environ: Environ) -> int:
-    """Bytes of JSON that are read for this request."""
+    """Return the largest size of this request's JSON, in bytes."""
     credentials = authentication.from_headers(environ)
     if credentials.application_id is None:
         return service_settings.MAX_BODY_SIZE
@@ -68,7 +72,7 @@ def json_limit(environ: Environ) -> int:
 
 
 def check_may_decode(environ: Environ, raw: bytes) -> None:
-    """Raise ``ObjectTooLarge`` for a large body that nothing shows to be the master key's."""
+    """Raise ``ObjectTooLarge`` for a body over the clients' limit without a valid master key."""
     limit = service_settings.MAX_CLIENT_BODY_SIZE
     if len(raw) <= limit:
         return
@@ -84,5 +88,5 @@ def check_may_decode(environ: Environ, raw: bytes) -> None:
 
 
 def answers_too_large(environ: Environ) -> bool:
-    """Whether the application answers a body over the limit in its own way."""
+    """Whether the application itself answers a body over the limit."""
     return is_rest(environ["PATH_INFO"])

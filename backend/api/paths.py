@@ -1,9 +1,9 @@
-"""How a path is read: decoded once, in UTF-8, without control characters.
+"""Paths are decoded once, as UTF-8, and must not contain control characters.
 
-This is the one place where the bytes of a path become text, for requests and for the items of a
-batch. Whatever another layer could read differently (a NUL that ends a C string, bytes that aren't
-UTF-8 and that each library replaces in its own way, escapes that are left after decoding) is
-refused here, before a route is chosen.
+Only this module turns the bytes of a path into text, for requests and for the items of a batch.
+Before a route is chosen, it refuses paths that other layers could read differently: a NUL, which
+ends a C string; bytes that aren't UTF-8, which libraries replace differently; and escapes that
+remain after decoding.
 """
 
 from __future__ import annotations
@@ -19,24 +19,23 @@ from objects.core.names import shown
 
 # Control characters and halves of surrogate pairs.
 _UNREADABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-# Escapes that are left after decoding, of control characters and of bytes beyond ASCII: a layer
-# that decodes twice would read them. Django leaves bytes encoded that aren't UTF-8.
+# Escapes of control characters and of bytes beyond ASCII that remain after decoding. A layer that
+# decodes twice would read them. Django leaves bytes that aren't UTF-8 percent-encoded.
 _ESCAPED = re.compile(r"%(?:[0189a-f][0-9a-f]|7f)", re.IGNORECASE)
 
 
 def check_path(path: str, mount: str) -> None:
-    """Refuse a decoded path with control characters, as characters or percent-encoded again, and
-    one that wasn't UTF-8.
+    """Refuse a decoded path that isn't UTF-8 or contains control characters, even encoded twice.
 
-    Raises ``InvalidClassName`` (103) or ``InvalidKeyName`` (105) if they are in a name of a route,
-    and ``CommandUnavailable`` (108) where there is no such route.
+    Raises ``InvalidClassName`` (103) or ``InvalidKeyName`` (105) if a parameter of the route is
+    invalid, and ``CommandUnavailable`` (108) if no route matches.
     """
     if not _is_readable(path):
         raise _refusal(path, mount)
 
 
 def decode_path(path: str) -> str:
-    """Decode the path of a batch's item as the server decodes that of a request."""
+    """Decode the path of a batch item in the same way as the path of a request."""
     if "%" not in path:
         return path
     decoded = unquote_to_bytes(path.encode("utf-8", "surrogatepass"))

@@ -1,14 +1,14 @@
-"""Approximate counting, for limits that every request meets.
+"""Approximate counting, for limits that apply to every request.
 
 A call to Redis costs more than a whole get by id, so each process counts in its memory and calls
-Redis for busy callers only. In a window each process lets a caller ``SHARE`` of the limit pass
-without a call. From then on it reserves requests in Redis, in blocks of ``BLOCK`` of the limit, and
-spends them without a call each. What was passed before is reported with the first block. So the
-processes together exceed the limit by at most ``SHARE`` of it each, and a refused caller costs one
+Redis for busy callers only. In each window, a process admits 1/``SHARE`` of a caller's limit
+without a call. Then it reserves requests in Redis in blocks of 1/``BLOCK`` of the limit, and admits
+those without a call each. The first reservation also reports the requests admitted before. The
+processes together exceed the limit by at most 1/``SHARE`` of it each. A refused caller costs one
 call a second.
 
-The memory is bounded: tallies are kept in two generations of ``MOST`` each, and the older one is
-dropped when the younger one is full. A caller whose tally is dropped starts a new one.
+Memory is bounded: tallies are stored in two generations of ``MOST`` each, and the older generation
+is dropped when the younger one is full. A caller whose tally is dropped starts a new one.
 
 Without Redis each process applies the whole limit on its own.
 """
@@ -27,21 +27,23 @@ from backend.limits.naming import NEARLY, Names, Who
 from backend.logs import get_logger
 
 SHARE = 20
-"""The part of a limit that a process passes without a call to Redis: one in so many."""
+"""A process admits 1/``SHARE`` of a limit without a call to Redis."""
 BLOCK = 50
-"""The part of a limit that is reserved by one call: one in so many."""
+"""One call to Redis reserves 1/``BLOCK`` of a limit."""
 MOST = 10_000
-"""Tallies in a generation."""
-_ASK_AGAIN = 1.0  # seconds between calls for a caller that is refused
+"""Tallies in one generation."""
+_RETRY_AFTER = 1.0  # seconds between calls for a caller that is refused
 _ATTEMPTS = 3
-_WARN_EVERY = 60.0
+_WARN_EVERY = 60.0  # seconds
 
 log = get_logger("limits")
 
 
 class Claim(NamedTuple):
-    """A caller under a rule, with the number of its requests: ``key`` tells them apart in the
-    process's memory, and ``who`` in Redis."""
+    """The ``number`` of requests of one caller under one rule.
+
+    ``key`` identifies the caller and the rule in the process's memory, ``who`` the caller in Redis.
+    """
 
     rule: Rule
     key: str
@@ -50,7 +52,7 @@ class Claim(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What is known of the scarcest limit, and whether the request passes."""
+    """Whether a request passes, and the state of the limit with the fewest requests left."""
 
     passes: bool
     rule: Rule
@@ -74,10 +76,10 @@ class _Tally:
 
     def __init__(self) -> None:
         self.ends = 0.0
-        self.left = 0  # may pass without a call
-        self.granted = 0  # in this window
-        self.unreported = 0  # of those granted, what Redis doesn't count yet
-        self.remains = 0  # in Redis, as of the last call
+        self.left = 0  # requests that may pass without a call
+        self.granted = 0  # requests, in this window
+        self.unreported = 0  # granted requests that Redis hasn't counted yet
+        self.remains = 0  # requests left in Redis after the last call
         self.is_low = False  # less than half of the limit remains
         self.full_until = 0.0
         self.ask_at = 0.0
@@ -87,9 +89,8 @@ class Floods:
     """The tallies of one process, shared by its threads.
 
     ``counter`` is None where nothing may wait for Redis, such as an event loop: each process
-    applies the whole limit there. ``bucket_of`` makes the bucket of a rule and a caller, whose key
-    is a hash: most requests don't need it. ``clock`` stands for the clocks of this process and of
-    Redis.
+    applies the whole limit there. ``bucket_of`` returns the bucket of a rule and a caller; it is
+    called rarely, because it computes a hash. Tests pass ``clock``, which also replaces Redis's.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class Floods:
         self._bucket_of = bucket_of
         self._names = names
         self._clock = clock or monotonic
-        self._redis_follows = clock is not None
+        self._has_own_clock = clock is not None
         self._most = most
         self._lock = Lock()
         self._warn_at = 0.0
@@ -132,7 +133,7 @@ class Floods:
                 tallies.append(tally)
             else:
                 for place, tally in enumerate(tallies):
-                    tally.left -= claims[place][2]
+                    tally.left -= claims[place].number
                     low = low or tally.is_low
                 if not low:
                     return None
@@ -150,7 +151,7 @@ class Floods:
                 if not self._refill(claim, tally, now):
                     reset = max(0.0, tally.full_until - now)
                     return Outcome(False, claim.rule, 0, reset)
-        # Other threads spend every block at once: the block's requests are counted, this one isn't.
+        # Other threads spent each block first. Admit this request uncounted rather than retry.
         return None
 
     def _tally(self, key: str) -> _Tally:
@@ -166,7 +167,7 @@ class Floods:
     def _take(
         self, claims: Sequence[Claim], tallies: Sequence[_Tally], now: float
     ) -> list[tuple[Claim, _Tally]]:
-        """Spend what the claims need, or nothing and return the tallies that are short of it."""
+        """Spend all claims and return []; or spend none and return the tallies that are short."""
         with self._lock:
             short = [
                 (claim, tally)
@@ -179,7 +180,7 @@ class Floods:
             return short
 
     def _refill(self, claim: Claim, tally: _Tally, now: float) -> bool:
-        """Make room for a claim, or return False: the limit is reached."""
+        """Reserve requests for a claim; False if the limit is reached."""
         rule, number = claim.rule, claim.number
         with self._lock:
             if tally.ends <= now:
@@ -194,11 +195,11 @@ class Floods:
             wanted = max(number - tally.left, rule.count // BLOCK)
             spent, tally.unreported = tally.unreported, 0
             own_room = rule.count - tally.granted
-        # The call is made outside of the lock: it may take as long as Redis does.
+        # Outside of the lock, because the call may take as long as Redis does.
         answer, bucket = None, None
         if self._counter is not None:
             bucket = self._bucket_of(rule, claim.who)
-            when = now if self._redis_follows else None
+            when = now if self._has_own_clock else None
             answer = self._counter.lease(bucket, spent, wanted, now=when)
         with self._lock:
             if answer is None:
@@ -215,7 +216,7 @@ class Floods:
             tally.full_until = now + more
             enough = tally.left >= number
             if not enough:
-                tally.ask_at = now + min(more, _ASK_AGAIN)
+                tally.ask_at = now + min(more, _RETRY_AFTER)
         if not enough:
             self._note_refusal(claim, now)
         if self._names is not None and bucket and remains <= rule.count * (1 - NEARLY):

@@ -1,4 +1,4 @@
-"""How large a ``where`` may be, whatever its shape: what PostgreSQL's time for it depends on."""
+"""Limits on the parts of a ``where`` that PostgreSQL's planning and execution time depends on."""
 
 from __future__ import annotations
 
@@ -12,23 +12,26 @@ from .regex import Regex
 from .regex_size import MAX_TRANSITIONS
 
 MAX_CONSTRAINTS: Final = 500
-"""In the whole ``where``, sub-queries included."""
+"""Keys and operators in the whole ``where``, including sub-queries."""
 MAX_SUBQUERIES: Final = 20
-"""In the whole ``where``, at any depth; ``$relatedTo`` is one too."""
+"""In the whole ``where``, at any depth. ``$relatedTo`` counts as one."""
 MAX_SUBQUERY_DEPTH: Final = 5
-"""Of sub-queries inside of each other."""
+"""Levels of nested sub-queries."""
 MAX_PATTERNS: Final = 24
-"""Different regular expressions in the whole ``where``, without plain texts and prefixes.
+"""Different regular expressions in the whole ``where``, except plain texts and prefixes.
 
-PostgreSQL keeps the last 32 that a connection used; with more, it compiles each again for each row.
+A PostgreSQL connection caches 32 compiled patterns. With more in a query, it compiles each of them
+for every row.
 """
 MAX_PATTERN_TRANSITIONS: Final = 2 * MAX_TRANSITIONS
-"""Of all of them together."""
+"""Sum over the patterns of a ``where``."""
 
 
 class QuerySize:
-    """Counts the parts of one ``where``. Raises ``InvalidQuery`` with the place of the part that is
-    one too many."""
+    """Counts the parts of one ``where``.
+
+    Each method raises ``InvalidQuery`` at its limit; ``place`` is the path of the part.
+    """
 
     def __init__(self) -> None:
         self._constraints = 0
@@ -51,7 +54,7 @@ class QuerySize:
 
     @contextmanager
     def inside_subquery(self, place: str) -> Iterator[None]:
-        """Count a sub-query, and what is in it as one level deeper."""
+        """Count a sub-query; inside the context the depth is one more."""
         self.add_subquery(place)
         if self._depth == MAX_SUBQUERY_DEPTH:
             raise InvalidQuery(

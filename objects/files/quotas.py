@@ -1,10 +1,10 @@
 """Storage quotas: how many bytes of stored files an account may have.
 
-The row of each file names the account that it is *charged to*: the user who uploaded it, ``PUBLIC``
-for uploads without a user (all of them share one quota), nobody for the master key. The statement
-that adds or removes the row changes the account's sum as well, so concurrent uploads can't use the
-same room, and a process that dies leaves no count without a row. ``service.remove_unfinished``
-removes the rows of uploads that died.
+Each file's row names the account that it is charged to: the uploading user, ``PUBLIC`` for uploads
+without a user (they share one quota), or none for the master key. The statement that adds or
+removes the row also updates the account's sum, so concurrent uploads can't use the same room, and
+the sum always matches the rows if a process dies. ``service.remove_unfinished`` removes the rows of
+interrupted uploads.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ MOST: Final = 2**53
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Bytes that an account has stored, and may store; 0 is no limit.
+    """Bytes that an account has stored and may store; ``allowed`` is 0 for no limit.
 
-    ``is_own`` says that the limit is this user's, and not the default ``FILE_QUOTA``.
+    ``is_own`` is True for a quota set for this user, False for the default.
     """
 
     used: int
@@ -44,14 +44,14 @@ class Usage:
 
 
 def account_of(principal: Principal) -> str | None:
-    """The account that an upload is charged to; None for the master key, which has no quota."""
+    """Return the account that an upload is charged to; None for the master key: no quota."""
     if principal.is_master:
         return None
     return principal.user_id or PUBLIC
 
 
 def usage_of(account: str) -> Usage:
-    """What an account has stored, and may store."""
+    """Return the bytes that an account has stored and may store."""
     allowed, is_own = _allowed(account)
     return Usage(records.stored_bytes(account), allowed, is_own)
 
@@ -67,17 +67,14 @@ def check_room(principal: Principal) -> None:
 
 
 def add(record: FileRecord) -> None:
-    """Add the row of a new file, if the account that it is charged to has room for it.
-
-    Raises ``FileSaveFailed``.
-    """
+    """Add the row of a new file. Raises ``FileSaveFailed`` if its account's quota has no room."""
     allowed = 0 if record.charged_to is None else _allowed(record.charged_to)[0]
     if not records.add(record, allowed):
         raise _refusal(allowed)
 
 
 def set_quota(user_id: str, quota: int | None) -> None:
-    """Give a user a quota in bytes, 0 for no limit; None is the default again."""
+    """Set a user's quota in bytes: 0 for no limit, None for the default."""
     if quota is None:
         FileQuota.objects.filter(user_id=user_id).delete()
     else:

@@ -1,7 +1,7 @@
-"""Fields of ``_User`` that decide about rights or features, so only the master key writes them.
+"""Fields of ``_User`` that grant rights or features, so only the master key may write them.
 
-Users write the other fields of their own account themselves, by any name. A deployment adds fields
-of its own by the setting ``MASTER_ONLY_USER_FIELDS``.
+Users may write all other fields of their own account. The setting ``MASTER_ONLY_USER_FIELDS`` adds
+fields of the deployment.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ def is_master_only(name: str) -> bool:
 
 
 def check(names: Iterable[str]) -> None:
-    """Raise ``OperationForbidden`` for keys of a client's write that name such a field, or a part
-    of one."""
+    """Raise ``OperationForbidden`` if a client's write names such a field or a key inside one."""
     for name in names:
         field = name.partition(".")[0]
         if not is_master_only(field):

@@ -1,4 +1,4 @@
-"""Creating sessions for callers whom ``session_gate`` has admitted: only that imports this."""
+"""Create sessions for callers that ``session_gate`` has admitted. Only that module imports this."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from objects.users.sessions import created_with, expiry, new_token, token_hash
 
 @dataclass(frozen=True, slots=True)
 class SessionPermit:
-    """The proof that a caller has passed the gate. Only ``session_gate`` makes it."""
+    """Proof that a caller has passed ``session_gate``, which alone creates it."""
 
     user_id: str
     action: str
@@ -23,9 +23,9 @@ class SessionPermit:
 
 
 def create(permit: SessionPermit) -> str:
-    """Create the session; return its token, which is shown to the user once.
+    """Create the session and return its token, which isn't stored.
 
-    On an installation the session replaces the user's previous one.
+    A user has one session per installation: an earlier one is deleted.
     """
     user_id, installation_id = permit.user_id, permit.installation_id
     if installation_id is not None:
@@ -56,7 +56,7 @@ def create(permit: SessionPermit) -> str:
 
 
 def give_token(session_id: str, permit: SessionPermit) -> str:
-    """Give a session that was stored as an object its token, if it is the admitted user's."""
+    """Set and return the token of a stored ``_Session`` object, if it is the admitted user's."""
     token = new_token()
     fetch(
         "UPDATE objects_session SET token_hash = decode(%s, 'hex')"

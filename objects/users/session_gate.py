@@ -1,10 +1,12 @@
 """The gate: every way to a session passes it, and only it creates sessions.
 
-A *way* names the conditions that it has to meet (``Way``); docs/sign-in.md has them as a table.
-``examine`` checks them all and may take long; ``enter`` checks again, with the user locked, what
-may have changed since, runs the triggers and creates the session. Sessions are created by
-``session_creation``, which wants a ``SessionPermit``: import-linter lets nothing but this module
-import it, and tests/security/test_ways_to_a_session.py knows every caller of this module.
+Each way to a session (``Way``) lists the conditions that callers have to meet; docs/sign-in.md has
+them as a table. ``examine`` checks all of them and may take long. ``enter`` locks the user, checks
+again what may have changed, runs the triggers and creates the session.
+
+``session_creation`` creates sessions and requires a ``SessionPermit``. import-linter allows only
+this module to import it, and tests/security/test_ways_to_a_session.py lists every caller of this
+module.
 
 Rate limits are checked by the transports (``backend.limits``), before the request gets here.
 """
@@ -39,11 +41,12 @@ WRONG: Final = "Invalid username/password."
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A way to a session, with the conditions that it has to meet.
+    """A way to a session, with the conditions that callers have to meet.
 
-    ``action`` is what ``createdWith`` says. No way is open to the read-only master key. A closed
-    account is open to the master key alone. ``needs_address``: an account without any address
-    counts as one whose address isn't verified.
+    ``action`` is stored in the session's ``createdWith``. With ``checks_closed``, only the master
+    key gets a session of a closed account. With ``needs_address``, an account without an e-mail
+    address is treated like one whose address isn't verified. The read-only master key is always
+    refused.
     """
 
     action: str
@@ -57,8 +60,8 @@ class Way:
     runs_triggers: bool = False
 
 
-# Guessing at a password has checked the lock (``passwords.claim_guess``), and this guess may be the
-# one that locks the account for those after it.
+# No ``checks_lock``: ``passwords.claim_guess`` has checked the lock already, and this guess itself
+# may have locked the account for later ones.
 PASSWORD: Final = Way(
     "login",
     checks_address=True,
@@ -79,14 +82,14 @@ PASSKEY: Final = Way(
     asks_second_factor=True,
     runs_triggers=True,
 )
-# The authenticator has verified the user, so the passkey was two factors already.
+# The authenticator has verified the user, so the passkey counts as two factors.
 VERIFIED_PASSKEY: Final = Way(
     "login", checks_lock=True, checks_address=True, needs_address=True, runs_triggers=True
 )
 MASTER_KEY: Final = Way("login", needs_master=True, checks_closed=False, runs_triggers=True)
 SIGN_UP: Final = Way("signup", checks_address=True, needs_address=True)
 PROVIDER_SIGN_UP: Final = Way("signup", checks_address=True)
-# With a session: another one beside it, or a new one in its place after a new password.
+# The caller has a session already and creates another one.
 SESSION: Final = Way("create", checks_lock=True, checks_address=True)
 MASTER_SESSION: Final = Way("create", needs_master=True, checks_closed=False)
 NEW_PASSWORD: Final = Way("login")
@@ -94,7 +97,7 @@ NEW_PASSWORD: Final = Way("login")
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What the gate has to know of a user."""
+    """The fields of a user that the conditions depend on."""
 
     user_id: str
     has_address: bool
@@ -106,7 +109,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """A caller who has met the conditions of a way, second factor included."""
+    """A caller that meets the conditions of a way, including the second factor."""
 
     principal: Principal
     account: Account
@@ -123,7 +126,7 @@ _BY_ID = f"{ACCOUNT} WHERE u.object_id = %s"
 
 
 def account_in(rows: list[Row]) -> Account | None:
-    """The account that a statement beginning with ``ACCOUNT`` returned, or None."""
+    """Return the account from the rows of a statement that begins with ``ACCOUNT``, or None."""
     if not rows:
         return None
     user_id, has_address, is_verified, is_closed, encoded, changed_at = rows[0]
@@ -140,12 +143,12 @@ def _account(user_id: str) -> Account:
 
 
 def is_closed(user_id: str) -> bool:
-    """Whether the account is closed: its access list lets nobody in, not even its user."""
+    """Whether the account is closed: its access list is empty, so not even its user has access."""
     return _account(user_id).is_closed
 
 
 def lock(user_id: str) -> None:
-    """Keep the user unchanged until the transaction ends.
+    """Lock the user's row until the transaction ends.
 
     Starting a session and changing an account both lock the user's row first, so a session can't
     outlive a change that ends all sessions. Raises ``ObjectNotFound``.
@@ -167,12 +170,12 @@ def examine(
     second_factor_token: Json = None,
     ignores_address: bool = False,
 ) -> Examined:
-    """Check all conditions of a way, the second factor last: its token counts once.
+    """Check all conditions of a way. The second factor comes last, since its token works once.
 
-    ``account`` is the user as just read, if the caller has done that. ``ignores_address`` is for
-    the master key. Raises ``OperationForbidden``, ``MasterKeyRequired``, ``ObjectNotFound`` (no
-    such user, closed, locked, password too old), ``EmailNotFound`` (address not verified),
-    ``SecondFactorMissing`` and ``InvalidSecondFactor``.
+    ``account`` is the user's account, if the caller has just read it. ``ignores_address`` skips the
+    check of the address, for the master key. Raises ``OperationForbidden``, ``MasterKeyRequired``,
+    ``ObjectNotFound`` (no such user, closed, locked, password too old), ``EmailNotFound`` (address
+    not verified), ``SecondFactorMissing`` and ``InvalidSecondFactor``.
     """
     account = account or _account(user_id)
     _check_account(principal, account, way, ignores_address=ignores_address)
@@ -219,10 +222,10 @@ def check_second_factor(user_id: str, token: Json) -> None:
 
 
 def enter(examined: Examined, provider: str | None = None) -> str:
-    """Create the session of an examined caller; its token. ``createdWith`` names the provider.
+    """Create the session of an examined caller; return its token.
 
-    Raises what ``examine`` raises if the account has changed since, and what a trigger before a
-    login refuses.
+    ``provider`` is stored in ``createdWith``. Raises the errors of ``examine`` if the account has
+    changed since, and the error of a ``beforeLogin`` trigger that refuses.
     """
     principal, user_id = examined.principal, examined.account.user_id
     with transaction.atomic():
@@ -236,10 +239,10 @@ def enter(examined: Examined, provider: str | None = None) -> str:
 
 
 def enter_new(principal: Principal, user_id: str, provider: str | None) -> str | None:
-    """Create the session of a user who has just signed up; its token.
+    """Create the session of a user who has just signed up; return its token.
 
-    None if the address has to be verified first. ``provider`` is None for a password. Call it in
-    the transaction that creates the user.
+    Returns None if the address has to be verified first. ``provider`` is None for a password. Call
+    this in the transaction that creates the user.
     """
     way = SIGN_UP if provider is None else PROVIDER_SIGN_UP
     try:
@@ -250,7 +253,7 @@ def enter_new(principal: Principal, user_id: str, provider: str | None) -> str |
 
 
 def admit_to_create(principal: Principal, user_id: str) -> SessionPermit:
-    """Admit a caller who creates a ``_Session`` object of this user, inside of its transaction."""
+    """Admit a caller that creates a ``_Session`` object of this user, in its transaction."""
     if principal.is_master:
         _check_may_write(principal)
         # The user may be missing: imports may store sessions before their users.
@@ -260,7 +263,7 @@ def admit_to_create(principal: Principal, user_id: str) -> SessionPermit:
 
 
 def token_for(session_id: str, permit: SessionPermit) -> str:
-    """Give the admitted caller's ``_Session`` object, which is stored by now, its token."""
+    """Set and return the token of the admitted caller's ``_Session`` object, once it is stored."""
     return session_creation.give_token(session_id, permit)
 
 
@@ -269,7 +272,7 @@ def _admit(examined: Examined, provider: str | None) -> SessionPermit:
     _check_may_write(principal)
     lock(before.user_id)
     account = _account(before.user_id)
-    # A password that was changed in the meantime has ended all sessions, so this one as well.
+    # A password change since ``examine`` has ended all sessions, so this one must not start.
     if way.checks_password_age and account.password_changed_at != before.password_changed_at:
         raise ObjectNotFound(WRONG)
     if way.checks_closed and account.is_closed and not principal.is_master:
@@ -283,6 +286,6 @@ def _check_may_write(principal: Principal) -> None:
 
 
 def _occasion(event: Event, principal: Principal, user_id: str) -> Occasion:
-    # A caller who signs in acts for this user, not for the user of a session that came along.
+    # The trigger's user is the one who signs in, even if the request carries another session.
     caller = principal if principal.is_master else Principal(principal.authority, user_id=user_id)
     return Occasion(event, USER, caller, object=account_of(user_id))

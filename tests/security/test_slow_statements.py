@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from backend.errors import RateLimited
-from backend.slow_statements import MEMORY, SLOW_AFTER, SlowStatements
+from backend.slow_statements import HOLD_TIME, SLOW_AFTER, SlowStatements
 
 
 class Clock:
@@ -72,10 +72,10 @@ def test_an_address_that_reached_its_share_is_held_to_it_for_a_while(gate, clock
     entries = [gate.enter("a") for _ in range(2)]
     with pytest.raises(RateLimited):
         gate.enter("a")
-    clock.now += MEMORY + 1
+    clock.now += HOLD_TIME + 1
     for entry in entries:
         gate.leave(entry)
-    clock.now += MEMORY + 1
+    clock.now += HOLD_TIME + 1
     assert len([gate.enter("a") for _ in range(3)]) == 3
 
 
