@@ -1,18 +1,18 @@
-"""Headers of a stored file's response, and the requests that are refused: the only place.
+"""Headers of a stored file's response, and the requests for it that are refused.
 
-An upload is content of a stranger under an address of the service, so no browser may run it there:
+An upload is untrusted content under a URL of the service, so no browser may execute it there:
 
 - Content types that browsers execute or render as a document (scripts, markup, style sheets,
   WebAssembly, ``multipart``) are replaced by ``application/octet-stream``. With ``nosniff`` a
   ``<script>``, a worker, a module or a style sheet at such an address is blocked.
-- Types that can't act are displayed; everything else is downloaded (``attachment``).
-- Every response has a sandbox without scripts and without the origin, which also holds for a
-  browser that ignores the other two.
+- Images, sounds, films, plain text and PDF are displayed; everything else is downloaded
+  (``attachment``).
+- Every response has a sandbox without scripts and without the origin, in case a browser ignores the
+  type and the disposition.
 - Requests for a script, a worker or a service worker are refused by ``check_destination``.
 
-PDF is displayed: apps show documents in frames, and viewers run a document's own scripts outside
-of any page's origin. Chromium 150 opens its viewer under the sandbox of the other types, so PDF
-needs no exception from it.
+PDF is displayed because apps show documents in frames. Viewers run a document's scripts outside of
+any page's origin. Chromium 150 opens its viewer under the same sandbox, so PDF needs no exception.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _CHARSET: Final = re.compile(
 _WITH_CHARSET: Final = re.compile(r"text/|application/json")
 
 _POLICY: Final = "default-src 'none'; sandbox"
-# What a browser's own page around an image, a sound, a film or a document loads and applies.
+# Allows what the browser's built-in page for an image, sound, film or document loads.
 _DISPLAYED_POLICY: Final = (
     "default-src 'none'; img-src 'self'; media-src 'self'; object-src 'self';"
     " style-src 'unsafe-inline'; sandbox"
@@ -59,10 +59,10 @@ _PREFIX_LENGTH: Final = 33
 
 
 def content_headers(stored_name: str, content_type: str) -> dict[str, str]:
-    """The headers that decide what a browser does with the content of a file.
+    """Return the headers that control what a browser does with a file.
 
-    ``content_type`` is the stored type, which an uploader may have declared. They belong to every
-    response for the file, whatever its storage is: whole, partial, 304 and HEAD.
+    ``content_type`` is the stored type, which an uploader may have declared. Send the headers with
+    every response for the file (whole, partial, 304 and HEAD), for every storage.
     """
     media_type = _media_type(content_type)
     is_displayed = _DISPLAYED.fullmatch(media_type) is not None
@@ -83,7 +83,7 @@ def content_headers(stored_name: str, content_type: str) -> dict[str, str]:
 
 
 def served_type(content_type: str) -> str:
-    """The Content-Type that a file of this stored type is sent with."""
+    """Return the Content-Type to send for a file of this stored type."""
     media_type = _media_type(content_type)
     if not (_DISPLAYED.fullmatch(media_type) or _HARMLESS.fullmatch(media_type)):
         return UNKNOWN

@@ -173,9 +173,9 @@ def examine(
     """Check all conditions of a way. The second factor comes last, since its token works once.
 
     ``account`` is the user's account, if the caller has just read it. ``ignores_address`` skips the
-    check of the address, for the master key. Raises ``OperationForbidden``, ``MasterKeyRequired``,
-    ``ObjectNotFound`` (no such user, closed, locked, password too old), ``EmailNotFound`` (address
-    not verified), ``SecondFactorMissing`` and ``InvalidSecondFactor``.
+    check of the address, for the master key. Raises ``MasterKeyRequired``, ``ObjectNotFound`` (no
+    such user, closed, locked, password too old), ``EmailNotFound`` (address not verified),
+    ``SecondFactorMissing`` and ``InvalidSecondFactor``.
     """
     account = account or _account(user_id)
     _check_account(principal, account, way, ignores_address=ignores_address)
@@ -224,8 +224,9 @@ def check_second_factor(user_id: str, token: Json) -> None:
 def enter(examined: Examined, provider: str | None = None) -> str:
     """Create the session of an examined caller; return its token.
 
-    ``provider`` is stored in ``createdWith``. Raises the errors of ``examine`` if the account has
-    changed since, and the error of a ``beforeLogin`` trigger that refuses.
+    ``provider`` is stored in ``createdWith``. Raises ``ObjectNotFound`` if the account was closed,
+    deleted or given another password since ``examine``, ``OperationForbidden`` for the read-only
+    master key, and the error of a ``beforeLogin`` trigger that refuses.
     """
     principal, user_id = examined.principal, examined.account.user_id
     with transaction.atomic():
