@@ -25,6 +25,20 @@ def client_network(address: str) -> str:
 
 
 @lru_cache(maxsize=4096)
+def parse_address(text: str) -> str | None:
+    """Return the IP address in an entry of ``X-Forwarded-For``, without a port; None for others."""
+    host = text.strip()
+    if host.startswith("["):
+        host = host[1:].partition("]")[0]
+    elif host.count(":") == 1:
+        host = host.partition(":")[0]
+    try:
+        return str(ip_address(host))
+    except ValueError:
+        return None
+
+
+@lru_cache(maxsize=4096)
 def is_in_networks(address: str, networks: tuple[str, ...]) -> bool:
     """Whether an IP address is in one of the networks; False for text that isn't an address."""
     try:

@@ -114,9 +114,9 @@ class SlowStatements:
         """Return the slow statements of an address, and hold it if they reach its share."""
         slow = [entry for entry in self._running[address] if now - entry.started > SLOW_AFTER]
         if len(slow) >= self._share:
+            # Moved to the end: the first one is the next to expire.
+            self._held_until.pop(address, None)
             if len(self._held_until) >= _MAX_HELD:
-                self._held_until = {
-                    other: moment for other, moment in self._held_until.items() if moment > now
-                }
+                del self._held_until[next(iter(self._held_until))]
             self._held_until[address] = now + HOLD_TIME
         return slow

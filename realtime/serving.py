@@ -52,9 +52,14 @@ class SocketServer(uvicorn.Server):
             return
         # uvicorn's protocol of handshakes loses what follows one in the same piece.
         head, end, frames = data.partition(b"\r\n\r\n")
-        protocol.data_received(head + end)
-        if frames and not transport.is_closing():
-            cast(asyncio.Protocol, transport.get_protocol()).data_received(frames)
+        try:
+            protocol.data_received(head + end)
+            if frames and not transport.is_closing():
+                cast(asyncio.Protocol, transport.get_protocol()).data_received(frames)
+        except Exception:
+            # Before it has answered the handshake, uvicorn asserts where it should close.
+            log.warning("a client sent no frames after its handshake")
+            transport.abort()
 
     def _make_protocol(self) -> asyncio.Protocol:
         make = cast(Any, self.config.http_protocol_class)

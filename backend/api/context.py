@@ -19,7 +19,7 @@ from backend import request_counts
 from backend.conf import service_settings
 from backend.current import Current, as_current
 from backend.logs import request_line
-from backend.networks import is_in_networks
+from backend.networks import is_in_networks, parse_address
 from backend.randomness import random_bytes
 
 HEADER = "X-Request-Id"
@@ -72,8 +72,8 @@ def client_address(meta: Mapping[str, Any]) -> str:
     forwarded = str(meta.get("HTTP_X_FORWARDED_FOR") or "")
     if not forwarded or not is_proxy(peer):
         return peer
-    last = forwarded.rpartition(",")[2].strip()
-    return last if len(last) <= _LONGEST_ADDRESS else peer
+    last = forwarded.rpartition(",")[2]
+    return (parse_address(last) if len(last) <= _LONGEST_ADDRESS else None) or peer
 
 
 def is_proxy(peer: str) -> bool:

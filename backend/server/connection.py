@@ -34,7 +34,7 @@ from backend.server.sending import Sender
 
 _TRAILERS: Final = 8 * 1024
 """Bytes of the trailers of one body."""
-_WRITE_HIGH: Final = 256 * 1024
+_WRITE_HIGH: Final = 64 * 1024
 """The transport's high-water mark, in bytes."""
 _COPIED: Final = 64 * 1024
 """Smaller bodies are copied behind their head, so that one write sends both."""
@@ -554,7 +554,7 @@ class Connection(asyncio.Protocol):
         if not complete:
             self._transport.abort()
         elif (request is not None and not request.keep_alive) or (
-            self._received_eof and not self._queue
+            (self._received_eof or self._server.is_stopping) and not self._queue
         ):
             # A part of the body, or a pipelined request, may be unread.
             if self._is_reading_paused or self._refused_early:

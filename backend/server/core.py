@@ -16,11 +16,11 @@ from backend.server.dispatcher import Dispatcher
 from backend.server.limits import Limits
 from backend.server.requests import Application, Request
 from backend.server.responses import Response
-from backend.server.sending import close_iterable
+from backend.server.sending import close_soon
 
 Environ = dict[str, Any]
 
-_STREAMING_THREADS: Final = 4
+_STREAMING_THREADS: Final = 8
 _TICK: Final = 0.05
 """Seconds between two runs of the periodic checks."""
 
@@ -104,8 +104,7 @@ class Server:
 
     def discard(self, response: Response) -> None:
         """Close a response that isn't sent."""
-        closing: Iterable[object] | None = response.close
-        self.loop.run_in_executor(self.executor, close_iterable, closing)
+        close_soon(self.loop, self.executor, response.close)
 
     def end(self) -> None:
         """Stop the periodic checks, and the threads once their queues are empty."""

@@ -15,6 +15,7 @@ from typing import Final
 
 from backend.logs import get_logger
 
+_PAUSE: Final = 0.1
 MOST_BYTES: Final = 128 * 1024
 """Of the handshake, and of the bytes that arrived with it."""
 _TIMEOUT: Final = 5.0
@@ -56,8 +57,9 @@ class Receiver:
 
     def stop(self) -> None:
         """Stop receiving, and close the socket."""
-        asyncio.get_running_loop().remove_reader(self._listener.fileno())
-        self._listener.close()
+        if self._listener.fileno() >= 0:
+            asyncio.get_running_loop().remove_reader(self._listener.fileno())
+            self._listener.close()
 
     def _accept(self) -> None:
         for _ in range(64):
@@ -67,10 +69,21 @@ class Receiver:
                 return
             except OSError as error:
                 log.error("a connection can't be taken over", exc_info=error)
+                self._pause()
                 return
             task = asyncio.get_running_loop().create_task(self._receive(channel))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+
+    def _pause(self) -> None:
+        """Accept nothing for a moment: the process has no file descriptors left."""
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(self._listener.fileno())
+        loop.call_later(_PAUSE, self._resume)
+
+    def _resume(self) -> None:
+        if self._listener.fileno() >= 0:
+            self.start()
 
     async def _receive(self, channel: socket.socket) -> None:
         descriptors: list[int] = []

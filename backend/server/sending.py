@@ -43,6 +43,16 @@ def close_iterable(iterable: Iterable[object] | None) -> None:
             log.error("a response can't be closed", exc_info=error)
 
 
+def close_soon(
+    loop: asyncio.AbstractEventLoop, executor: Executor, iterable: Iterable[object] | None
+) -> None:
+    """Close an iterable in a thread; in this one if the process is stopping."""
+    try:
+        loop.run_in_executor(executor, close_iterable, iterable)
+    except RuntimeError:  # the executor takes no more work
+        close_iterable(iterable)
+
+
 class Sender:
     """Sends one long response. Call it in the event loop."""
 
@@ -143,4 +153,4 @@ class Sender:
         self._done(complete)
 
     def _close(self) -> None:
-        self._loop.run_in_executor(self._executor, close_iterable, self._response.close)
+        close_soon(self._loop, self._executor, self._response.close)

@@ -191,7 +191,7 @@ def test_a_request_of_the_master_key_has_no_budget(client, master, text, own_reg
 def test_slow_searches_at_once_are_stopped_beyond_the_share(settings):
     settings.SERVICE = {
         **settings.SERVICE,
-        "CLIENT_STATEMENT_TIMEOUT": 3_000,
+        "CLIENT_STATEMENT_TIMEOUT": 1_000,
         "CLIENT_SLOW_REQUESTS": 1,
     }
     service.create(MASTER, "Slow", {"text": TEXT})
