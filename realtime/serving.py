@@ -43,27 +43,37 @@ class SocketServer(uvicorn.Server):
         """Go on with a connection as if it had been accepted, and its first bytes read, here."""
         try:
             connection.setblocking(False)
-            transport, protocol = await asyncio.get_running_loop().connect_accepted_socket(
-                self._make_protocol, connection
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: self._make_protocol(data), connection
             )
         except OSError as error:
             log.warning("a connection can't be taken over", error=str(error))
             connection.close()
-            return
-        # uvicorn's protocol of handshakes loses what follows one in the same piece.
-        head, end, frames = data.partition(b"\r\n\r\n")
-        try:
-            protocol.data_received(head + end)
-            if frames and not transport.is_closing():
-                cast(asyncio.Protocol, transport.get_protocol()).data_received(frames)
-        except Exception:
-            # Before it has answered the handshake, uvicorn asserts where it should close.
-            log.warning("a client sent no frames after its handshake")
-            transport.abort()
 
-    def _make_protocol(self) -> asyncio.Protocol:
+    def _make_protocol(self, data: bytes) -> asyncio.Protocol:
+        """uvicorn's protocol, which receives ``data`` before anything that the client sends now."""
         make = cast(Any, self.config.http_protocol_class)
         protocol: asyncio.Protocol = make(
             config=self.config, server_state=self.server_state, app_state=self.lifespan.state
         )
+        connection_made = protocol.connection_made
+
+        def connection_made_with_data(transport: asyncio.BaseTransport) -> None:
+            connection_made(transport)
+            _feed(protocol, cast(asyncio.Transport, transport), data)
+
+        protocol.connection_made = connection_made_with_data  # type: ignore[method-assign]
         return protocol
+
+
+def _feed(protocol: asyncio.Protocol, transport: asyncio.Transport, data: bytes) -> None:
+    # uvicorn's protocol of handshakes loses what follows one in the same piece.
+    head, end, frames = data.partition(b"\r\n\r\n")
+    try:
+        protocol.data_received(head + end)
+        if frames and not transport.is_closing():
+            cast(asyncio.Protocol, transport.get_protocol()).data_received(frames)
+    except Exception:
+        # Before it has answered the handshake, uvicorn asserts where it should close.
+        log.warning("a client sent no frames after its handshake")
+        transport.abort()

@@ -12,6 +12,7 @@ from backend.api import idempotency, parsers
 from backend.api.authentication import authenticate, from_headers
 from backend.api.context import client_address
 from backend.api.views import read_call
+from backend.networks import parse_address
 from tests.security.fuzz.fuzzing import (
     EXAMPLES,
     accepts,
@@ -70,7 +71,8 @@ def use(given: tuple[dict[str, str], bytes]) -> None:
     """Read a request to its credentials, and its id."""
     meta, body = given
     address = client_address(meta)
-    assert address == str(meta.get("REMOTE_ADDR") or "") or address in meta["HTTP_X_FORWARDED_FOR"]
+    forwarded = str(meta.get("HTTP_X_FORWARDED_FOR") or "").rpartition(",")[2]
+    assert address in (str(meta.get("REMOTE_ADDR") or ""), parse_address(forwarded))
     parsers.media_type(meta)
     idempotency.request_id(meta)
     authenticate(from_headers(meta), address, with_session=False)
