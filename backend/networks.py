@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from ipaddress import IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Final
+
+from backend.short_cache import short_cache
+
+_LONGEST: Final = 64
+"""Characters of an IPv6 address with the name of an interface."""
 
 
-@lru_cache(maxsize=4096)
+@short_cache(maxsize=4096, longest=_LONGEST)
 def client_network(address: str) -> str:
     """Return what counts as one client: an IPv4 address, or the /64 network of an IPv6 address.
 
@@ -24,7 +29,7 @@ def client_network(address: str) -> str:
     return str(IPv6Network((int(parsed), 64), strict=False))
 
 
-@lru_cache(maxsize=4096)
+@short_cache(maxsize=4096, longest=_LONGEST)
 def parse_address(text: str) -> str | None:
     """Return the IP address in an entry of ``X-Forwarded-For``, without a port; None for others."""
     host = text.strip()
@@ -38,7 +43,7 @@ def parse_address(text: str) -> str | None:
         return None
 
 
-@lru_cache(maxsize=4096)
+@short_cache(maxsize=4096, longest=_LONGEST)
 def is_in_networks(address: str, networks: tuple[str, ...]) -> bool:
     """Whether an IP address is in one of the networks; False for text that isn't an address."""
     try:

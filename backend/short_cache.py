@@ -6,7 +6,7 @@ Here long ones are worked out each time, and only short ones are remembered.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import lru_cache, wraps
 from typing import Any, Protocol, TypeVar
 
@@ -17,7 +17,7 @@ _T_co = TypeVar("_T_co", covariant=True)
 class Remembering(Protocol[_T_co]):
     """A function whose results are remembered."""
 
-    def __call__(self, text: str, *rest: int) -> _T_co: ...
+    def __call__(self, text: str, *rest: Hashable) -> _T_co: ...
 
     def cache_clear(self) -> None: ...
 
@@ -30,7 +30,7 @@ def short_cache(*, maxsize: int, longest: int) -> Callable[[Callable[..., _T]], 
         cached = lru_cache(maxsize)(function)
 
         @wraps(function)
-        def remembering(text: str, *rest: int) -> _T:
+        def remembering(text: str, *rest: Hashable) -> _T:
             return (cached if len(text) <= longest else function)(text, *rest)
 
         found: Any = remembering
