@@ -106,8 +106,7 @@ def address(name: str, default: str, schemes: Iterable[str]) -> str:
 def bind(name: str, default: str) -> str:
     """Where a server listens: ``unix:/path`` or ``host:port``."""
     value = text(name) or default
-    host, _, port = value.rpartition(":")
-    if value.startswith("unix:/") or (host and port.isdecimal() and 0 < int(port) < 65536):
+    if _is_bind(value):
         return value
     raise BadSetting(f"{name} must be unix:/path/to.sock or host:port, not {value!r}.")
 
@@ -116,9 +115,12 @@ def binds(name: str, default: str) -> tuple[str, ...]:
     """Where a server listens: one or more of what ``bind`` reads, separated by commas."""
     values = words(name, [default])
     for value in values:
-        host, _, port = value.rpartition(":")
-        if not (
-            value.startswith("unix:/") or (host and port.isdecimal() and 0 < int(port) < 65536)
-        ):
+        if not _is_bind(value):
             raise BadSetting(f"{name} must list unix:/path/to.sock or host:port, not {value!r}.")
     return tuple(values)
+
+
+def _is_bind(value: str) -> bool:
+    host, _, port = value.rpartition(":")
+    is_address = bool(host) and port.isdecimal() and 0 < int(port) < 65536
+    return value.startswith("unix:/") or is_address

@@ -147,11 +147,7 @@ def authenticate(credentials: Credentials, address: str, *, with_session: bool =
         raise InvalidApplicationId
     if credentials.master_key is not None:
         return _master(credentials.master_key, address)
-    keys = (
-        (credentials.rest_key, "REST_API_KEY"),
-        (credentials.javascript_key, "JAVASCRIPT_KEY"),
-        (credentials.client_key, "CLIENT_KEY"),
-    )
+    keys = _client_keys(credentials)
     principal = CLIENT
     # All of them are compared, whichever fits: the time must not tell which one did.
     matches = [is_key(given, name) for given, name in keys]
@@ -180,17 +176,22 @@ def is_master_key(key: str, address: str) -> bool:
     return is_right and _may_be_master(address)
 
 
+def _client_keys(credentials: Credentials) -> tuple[tuple[str | None, str], ...]:
+    """The client keys of a request, each with the name of its setting."""
+    return (
+        (credentials.rest_key, "REST_API_KEY"),
+        (credentials.javascript_key, "JAVASCRIPT_KEY"),
+        (credentials.client_key, "CLIENT_KEY"),
+    )
+
+
 def are_keys_right(credentials: Credentials, address: str) -> bool:
     """Whether ``authenticate`` would accept the application id and the keys."""
     if not is_application(credentials.application_id or ""):
         return False
     if credentials.master_key is not None:
         return is_master_key(credentials.master_key, address)
-    keys = (
-        (credentials.rest_key, "REST_API_KEY"),
-        (credentials.javascript_key, "JAVASCRIPT_KEY"),
-        (credentials.client_key, "CLIENT_KEY"),
-    )
+    keys = _client_keys(credentials)
     matches = [is_key(key, name) for key, name in keys]
     return any(matches) or all(key is None for key, _ in keys)
 
