@@ -33,6 +33,7 @@ DEFAULTS: dict[str, Any] = {
     "API_DOCS": True,
     "MAX_BODY_SIZE": 20 * 1024 * 1024,
     "MAX_CLIENT_BODY_SIZE": 1024 * 1024,
+    "MAX_RESPONSE_SIZE": 64 * 1024 * 1024,
     "MAX_UPLOAD_SIZE": 20 * 1024 * 1024,
     # Connections of one web process: how many, of all and of one address; seconds; bytes a second
     "HTTP_MAX_CONNECTIONS": 4096,
@@ -205,6 +206,7 @@ class ServiceSettings:
     API_DOCS: bool
     MAX_BODY_SIZE: int
     MAX_CLIENT_BODY_SIZE: int
+    MAX_RESPONSE_SIZE: int
     MAX_UPLOAD_SIZE: int
     HTTP_MAX_CONNECTIONS: int
     HTTP_MAX_PER_ADDRESS: int

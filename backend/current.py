@@ -11,7 +11,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from backend.result_memory import ResultMemory
 
 # What proves who somebody is goes no further than the edge.
 _SECRET_ENDINGS = ("-key", "-session-token")
@@ -42,6 +45,8 @@ class Current:
     context: dict[str, Any] = field(default_factory=dict)
     budget: Budget | None = None
     """None for the master key, and where there is no HTTP request."""
+    results: ResultMemory | None = None
+    """None where there is no HTTP request to the API."""
     depth: int = 0
     """How many functions and triggers are under way, one inside of the other."""
 

@@ -150,6 +150,10 @@ for _name in (
     _least = 0 if _may_be_off else 1
     _service[_name] = environment.whole(_name, DEFAULTS[_name], least=_least)
 
+# Two of the largest objects (backend.result_memory): a page of an export has one or more.
+_service["MAX_RESPONSE_SIZE"] = environment.whole(
+    "MAX_RESPONSE_SIZE", DEFAULTS["MAX_RESPONSE_SIZE"], least=32 * 1024 * 1024
+)
 _service["CLIENT_SLOW_REQUESTS"] = environment.whole(
     "CLIENT_SLOW_REQUESTS", max(1, WEB_THREADS // 2), most=512
 )

@@ -16,6 +16,7 @@ import msgspec
 from backend.conf import service_settings
 from backend.errors import InvalidQuery, ObjectNotFound
 from backend.principal import MASTER, Principal
+from backend.result_memory import largest_fitting
 from functions.values import Object, Pointer, decode, decode_object, encode
 from objects import service
 from objects.core.find_options import FindLimits, parse_find_options
@@ -119,6 +120,10 @@ class Query:
         found = service.find(self.principal, self.class_name, self.options())
         return [decode_object(found.class_name or self.class_name, one) for one in found.objects()]
 
+    def find_first(self, number: int) -> list[Object]:
+        """The first so many."""
+        return self.limit(number).find()
+
     def first(self) -> Object | None:
         """The first of them."""
         found = self.limit(1).find()
@@ -149,12 +154,13 @@ class Query:
         """
         if self.params.keys() & {"order", "skip", "limit"}:
             raise InvalidQuery("each() reads by id: it takes no order, skip or limit")
-        query = self.order("objectId").limit(page)
+        query = self.order("objectId")
         last = ""
         while True:
-            found = (query.where(objectId__gt=last) if last else query).find()
+            rest = query.where(objectId__gt=last) if last else query
+            found, limit = largest_fitting(rest.find_first, page)
             yield from found
-            if len(found) < page:
+            if len(found) < limit:
                 return
             last = found[-1].id
 

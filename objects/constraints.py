@@ -14,6 +14,7 @@ from backend.errors import (
     ServiceError,
     ValidationFailed,
 )
+from backend.result_memory import LARGEST_OBJECT, MEBIBYTE
 from objects.indexes import index_name
 from objects.rules import rules_of
 from objects.tables import ClassTable
@@ -35,6 +36,8 @@ def refusal(table: ClassTable, error: DatabaseError) -> ServiceError | None:
         return DuplicateValue(
             f"A duplicate value for a field with unique values was provided{named}"
         )
+    if isinstance(error, pg.CheckViolation) and error.diag.constraint_name == "object_size":
+        return ObjectTooLarge(f"An object has at most {LARGEST_OBJECT // MEBIBYTE} MiB.")
     if isinstance(error, pg.ProgramLimitExceeded):
         return ObjectTooLarge("A value is too long for an index of the class.")
     # Of generic classes only the above can be violated; what follows is about models' columns.

@@ -40,9 +40,11 @@ from backend.errors import (
     TransactionConflict,
 )
 from backend.logs import get_logger
+from backend.result_memory import ResultMemory
 from backend.short_cache import short_cache
 from objects import statement_limits
 from objects.core.names import is_storable_text
+from objects.partial_reading import PartialReading
 
 log = get_logger("database")
 
@@ -56,10 +58,19 @@ MOST_PREPARED = 500
 _LONGEST_KEPT = 4096  # characters
 _MOST_PARAMS = 65_535  # the protocol's limit
 _TEXT = 25  # the type text
+# Columns whose length clients decide: access lists and fields.
+_COUNTED = 3
 _SUCCESS = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
 
 
-def fetch(sql: str, params: Sequence[Any], *, prepare: bool, is_limited: bool = False) -> list[Row]:
+def fetch(
+    sql: str,
+    params: Sequence[Any],
+    *,
+    prepare: bool,
+    is_limited: bool = False,
+    memory: ResultMemory | None = None,
+) -> list[Row]:
     """Run one statement and return its rows, every value as PostgreSQL's text or None.
 
     ``sql`` has a ``%s`` for each parameter; parameters are text, numbers, booleans, None, or lists
@@ -67,8 +78,9 @@ def fetch(sql: str, params: Sequence[Any], *, prepare: bool, is_limited: bool = 
     statements whose best plan doesn't depend on the parameters (lookups by id, writes), never for
     a client's ``where``, since a generic plan doesn't know how rare a value is. Of long statements
     nothing is kept. ``is_limited`` says that it runs with a client's rights and has a client's time
-    (``statement_limits``). Raises ``InvalidQuery`` for more parameters than a statement can have,
-    ``IncorrectType`` for text that PostgreSQL can't store, and ``Timeout``.
+    (``statement_limits``). ``memory`` counts the last three columns while rows arrive. Raises
+    ``InvalidQuery`` for more parameters than a statement can have, ``IncorrectType`` for text that
+    PostgreSQL can't store, ``Timeout``, and what ``memory`` raises.
     """
     if len(params) > _MOST_PARAMS:
         raise InvalidQuery("The request has too many values for one statement.")
@@ -78,7 +90,10 @@ def fetch(sql: str, params: Sequence[Any], *, prepare: bool, is_limited: bool = 
         if is_limited:
             statement_limits.begin(session)
         statement = _numbered(sql, len(encoded))
-        result = session.run(statement, encoded, prepare and len(sql) <= _LONGEST_KEPT)
+        prepare = prepare and len(sql) <= _LONGEST_KEPT
+        if memory is not None:
+            return session.read(statement, encoded, prepare, memory)
+        result = session.run(statement, encoded, prepare)
     except psycopg.Error as error:
         _thread.connection.errors_occurred = True
         if session.limited is not None and isinstance(error, pg.QueryCanceled):
@@ -98,6 +113,7 @@ class _Session:
         self.raw = raw
         self.limited: statement_limits.Limited | None = None
         self._pgconn = raw.pgconn
+        self._reading = PartialReading(raw)
         self._prepared: OrderedDict[bytes, bytes] = OrderedDict()  # by last use
         self._made = 0
         # psycopg's own loop over rows and columns, in C; five times as fast as one here.
@@ -119,24 +135,50 @@ class _Session:
             return False
         return self._pgconn.status == pq.ConnStatus.OK
 
+    @property
+    def is_in_use(self) -> bool:
+        """Whether the results of an interrupted statement are still to be read."""
+        return self._reading.is_active
+
+    def read(self, sql: bytes, params: list[Any], prepare: bool, memory: ResultMemory) -> list[Row]:
+        """Run a statement and count its rows while they arrive.
+
+        Raises psycopg's errors, and what ``memory`` raises; the connection can be used after both.
+        """
+        self._begin()
+        name = self._prepared_name(sql) if prepare else None
+        rows: list[Row] = []
+        failure = None
+        try:
+            for result in self._reading.results(sql, params, name):
+                if result.status == pq.ExecStatus.TUPLES_CHUNK:
+                    part = self.rows(result)
+                    memory.add(sum(len(text) for row in part for text in row[-_COUNTED:] if text))
+                    rows += part
+                elif result.status not in _SUCCESS:
+                    failure = result
+        finally:
+            # Inside of a transaction the rest is read: canceling would end the transaction.
+            self._reading.stop(cancel=self.raw.autocommit)
+        if failure is None:
+            return rows
+        if name is not None and self._is_outdated(failure):
+            self._forget(sql, name)
+            return self.read(sql, params, prepare, memory)
+        self._check(failure)
+        raise AssertionError("a failed statement raises")
+
     def run(self, sql: bytes, params: list[Any], prepare: bool) -> pq.abc.PGresult:
         """Run a statement; raises psycopg's errors."""
-        if not self.raw.autocommit and self._pgconn.transaction_status == _IDLE:
-            # Django has begun a transaction, which psycopg's cursors would say to the server.
-            self._check(self._pgconn.exec_(b"BEGIN"))
+        self._begin()
         if not prepare:
             return self._check(self._pgconn.exec_params(sql, params))
-        name = self._prepared.get(sql)
-        if name is None:
-            name = self._prepare(sql)
-        else:
-            self._prepared.move_to_end(sql)
+        name = self._prepared_name(sql)
         result = self._pgconn.exec_prepared(name, params)
         if result.status in _SUCCESS:
             return result
         if self._is_outdated(result):
-            del self._prepared[sql]
-            self._check(self._pgconn.exec_(b"DEALLOCATE " + name))
+            self._forget(sql, name)
             return self.run(sql, params, prepare)
         return self._check(result)
 
@@ -145,6 +187,22 @@ class _Session:
         self._transformer.set_pgresult(result, set_loaders=False)
         self._transformer.set_loader_types([_TEXT] * result.nfields, pq.Format.TEXT)
         return self._transformer.load_rows(0, result.ntuples, tuple)
+
+    def _begin(self) -> None:
+        if not self.raw.autocommit and self._pgconn.transaction_status == _IDLE:
+            # Django has begun a transaction, which psycopg's cursors would say to the server.
+            self._check(self._pgconn.exec_(b"BEGIN"))
+
+    def _prepared_name(self, sql: bytes) -> bytes:
+        name = self._prepared.get(sql)
+        if name is None:
+            return self._prepare(sql)
+        self._prepared.move_to_end(sql)
+        return name
+
+    def _forget(self, sql: bytes, name: bytes) -> None:
+        del self._prepared[sql]
+        self._check(self._pgconn.exec_(b"DEALLOCATE " + name))
 
     def _prepare(self, sql: bytes) -> bytes:
         if len(self._prepared) >= MOST_PREPARED:
@@ -196,9 +254,14 @@ def _session() -> _Session:
         session: _Session | None = getattr(raw, "service_session", None)
         if session is None:
             session = raw.service_session = _Session(raw)
-        if connection.in_atomic_block or (not raw.closed and session.is_alive()):
+        if session.is_in_use:
+            connection.close()
+            if connection.in_atomic_block:
+                raise _unavailable(psycopg.OperationalError("a statement was not read to its end"))
+        elif connection.in_atomic_block or (not raw.closed and session.is_alive()):
             return session
-        connection.close()
+        else:
+            connection.close()
     try:
         connection.ensure_connection()
     except DjangoOperationalError as error:

@@ -12,11 +12,13 @@ from typing import Any
 
 from backend.errors import ServiceError
 from backend.principal import Principal
+from backend.result_memory import ResultMemory
 from objects import registry, store, triggers
 from objects.core.names import ClassName, Subject, check_class_name
 from objects.core.query import FindOptions, Path, all_of
 from objects.core.values import Json, is_pointer
 from objects.policy import Scope, hidden_fields, hides_by_object, readable
+from objects.records import decoded
 from objects.tables import ClassTable
 
 Wire = dict[str, Json]
@@ -27,16 +29,23 @@ _ALWAYS = frozenset({"objectId", "createdAt", "updatedAt", "ACL", "__type", "cla
 
 
 def expand(
-    principal: Principal, table: ClassTable, objects: list[Wire], options: FindOptions
+    principal: Principal,
+    table: ClassTable,
+    objects: list[Wire],
+    options: FindOptions,
+    memory: ResultMemory,
 ) -> None:
-    """Replace pointers in these objects by the objects that they lead to, in place."""
+    """Replace pointers in these objects by the objects that they lead to, in place.
+
+    ``memory`` counts an object once for each pointer to it, as it is sent.
+    """
     tree = _tree(options.include)
     if options.include_all:
         for name, type_ in table.schema.fields.items():
             if type_.kind in ("Pointer", "Array"):
                 tree.setdefault(name, {})
     if tree and objects:
-        _expand_level(principal, [(objects, tree)])
+        _expand_level(principal, [(objects, tree)], memory)
 
 
 def _tree(paths: Iterable[Path]) -> _Tree:
@@ -48,7 +57,9 @@ def _tree(paths: Iterable[Path]) -> _Tree:
     return tree
 
 
-def _expand_level(principal: Principal, level: list[tuple[list[Wire], _Tree]]) -> None:
+def _expand_level(
+    principal: Principal, level: list[tuple[list[Wire], _Tree]], memory: ResultMemory
+) -> None:
     while level:
         places = [
             (holder, name, below)
@@ -62,10 +73,10 @@ def _expand_level(principal: Principal, level: list[tuple[list[Wire], _Tree]]) -
                 wanted.setdefault(check_class_name(str(target["className"])), set()).add(
                     str(target["objectId"])
                 )
-        found = {name: _fetch(principal, name, ids) for name, ids in wanted.items()}
+        found = {name: _fetch(principal, name, ids, memory) for name, ids in wanted.items()}
         next_level: list[tuple[list[Wire], _Tree]] = []
         for holder, name, below in places:
-            included = _replace(holder, name, found)
+            included = _replace(holder, name, found, memory)
             if below and included:
                 next_level.append((included, below))
         level = next_level
@@ -76,7 +87,25 @@ def _pointers(value: Json) -> list[Wire]:
     return [item for item in values if isinstance(item, dict) and is_pointer(item)]
 
 
-def _fetch(principal: Principal, class_name: ClassName, ids: set[str]) -> Mapping[str, Wire]:
+class _Target:
+    """An object that pointers lead to. Reading it was counted, for the first of them."""
+
+    def __init__(self, obj: Wire, size: int) -> None:
+        self._obj = obj
+        self._size = size
+        self._is_counted = True
+
+    def copy(self, memory: ResultMemory) -> Wire:
+        """The object for one pointer: what is included of it depends on the way that led there."""
+        if not self._is_counted:
+            memory.add(self._size)
+        self._is_counted = False
+        return dict(self._obj)
+
+
+def _fetch(
+    principal: Principal, class_name: ClassName, ids: set[str], memory: ResultMemory
+) -> Mapping[str, _Target]:
     """The objects with these ids that the caller may see, ready to be sent."""
     table = registry.find(class_name)
     if table is None:
@@ -87,17 +116,25 @@ def _fetch(principal: Principal, class_name: ClassName, ids: set[str]) -> Mappin
     except ServiceError:
         # To a caller without rights on the class its objects are just not there.
         return {}
-    records = store.by_ids(table, ids, condition, Scope(principal))
-    objects = visible(principal, table, [record.object() for record in records])
+    records = store.by_ids(table, ids, condition, Scope(principal), memory)
+    sizes: dict[Json, int] = {record.object_id: record.size for record in records}
+    objects = visible(principal, table, decoded(records, memory))
     if triggers.has(class_name, "after_find"):
         objects = triggers.after_find(principal, class_name, objects)
     return {
-        str(obj.get("objectId")): {"__type": "Object", "className": class_name, **obj}
+        str(obj.get("objectId")): _Target(
+            {"__type": "Object", "className": class_name, **obj}, sizes.get(obj.get("objectId"), 0)
+        )
         for obj in objects
     }
 
 
-def _replace(holder: Wire, name: str, found: Mapping[ClassName, Mapping[str, Wire]]) -> list[Wire]:
+def _replace(
+    holder: Wire,
+    name: str,
+    found: Mapping[ClassName, Mapping[str, _Target]],
+    memory: ResultMemory,
+) -> list[Wire]:
     """Put the included objects where the pointers were; return what a deeper level goes into."""
     value = holder.get(name)
     if isinstance(value, list):
@@ -105,7 +142,7 @@ def _replace(holder: Wire, name: str, found: Mapping[ClassName, Mapping[str, Wir
         deeper: list[Wire] = []
         for item in value:
             if isinstance(item, dict) and is_pointer(item):
-                target = _target(item, found)
+                target = _target(item, found, memory)
                 if target is not None:
                     items.append(target)
                     deeper.append(target)
@@ -119,7 +156,7 @@ def _replace(holder: Wire, name: str, found: Mapping[ClassName, Mapping[str, Wir
         return []
     if not is_pointer(value):
         return [value]
-    target = _target(value, found)
+    target = _target(value, found, memory)
     if target is None:
         del holder[name]
         return []
@@ -127,12 +164,13 @@ def _replace(holder: Wire, name: str, found: Mapping[ClassName, Mapping[str, Wir
     return [target]
 
 
-def _target(pointer: Wire, found: Mapping[ClassName, Mapping[str, Wire]]) -> Wire | None:
+def _target(
+    pointer: Wire, found: Mapping[ClassName, Mapping[str, _Target]], memory: ResultMemory
+) -> Wire | None:
     target = found.get(ClassName(Subject(str(pointer["className"]))), {}).get(
         str(pointer["objectId"])
     )
-    # A copy, since what is included of it depends on the way that led there.
-    return None if target is None else dict(target)
+    return None if target is None else target.copy(memory)
 
 
 def visible(principal: Principal, table: ClassTable, objects: list[Wire]) -> list[Wire]:

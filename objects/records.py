@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
+from backend.result_memory import ResultMemory
 from objects.core.access import Acl
 from objects.core.names import ObjectId
 from objects.core.values import Json
@@ -75,8 +77,12 @@ class Record:
 
     @property
     def size(self) -> int:
-        """The characters of its fields as JSON text."""
-        return len(self._data)
+        """The characters of its fields and its ACL as JSON text."""
+        return len(self._data) + len(self.read_acl or "") + len(self.write_acl or "")
+
+    def count_objects(self, memory: ResultMemory) -> None:
+        """Count what ``object`` is about to make. Raises what ``ResultMemory.add`` raises."""
+        memory.add_objects(self._data)
 
     def object(self) -> dict[str, Json]:
         """The wire form, decoded; the caller may change it."""
@@ -91,6 +97,13 @@ class Record:
         fields: dict[str, Any] = _decode(self._data)
         obj.update(fields)
         return obj
+
+
+def decoded(records: Sequence[Record], memory: ResultMemory) -> list[dict[str, Json]]:
+    """The wire forms of records, counted before they are made."""
+    for record in records:
+        record.count_objects(memory)
+    return [record.object() for record in records]
 
 
 def wire_object(found: Record | dict[str, Json]) -> dict[str, Json]:

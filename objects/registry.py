@@ -312,7 +312,7 @@ def _create_partition(table: ClassTable) -> None:
     # hold up, everybody who reads the parent. The CHECK saves the scan when attaching.
     name, class_id = table.relation, int(table.class_id)
     for statement in (
-        f"CREATE TABLE {name} (LIKE {GENERIC_TABLE} INCLUDING DEFAULTS,"
+        f"CREATE TABLE {name} (LIKE {GENERIC_TABLE} INCLUDING DEFAULTS INCLUDING CONSTRAINTS,"
         f" PRIMARY KEY (object_id), CHECK (class_id = {class_id}))",
         f"CREATE INDEX ON {name} USING gin (data jsonb_path_ops)",
         f"CREATE INDEX ON {name} (created_at, object_id)",

@@ -15,6 +15,7 @@ from typing import Any
 from psycopg.errors import ProgramLimitExceeded
 
 from backend.errors import ObjectTooLarge
+from backend.result_memory import ResultMemory
 from objects import slow_queries
 from objects.compiler import Sql, compile_query, order_by
 from objects.core.names import ClassName, ObjectId
@@ -44,8 +45,17 @@ class StaleClass(Exception):
         self.class_names = tuple(class_names)
 
 
-def get(table: ClassTable, object_id: ObjectId, where: Query, scope: Scope) -> Record | None:
-    """The object with this id if it satisfies the constraint."""
+def get(
+    table: ClassTable,
+    object_id: ObjectId,
+    where: Query,
+    scope: Scope,
+    memory: ResultMemory | None = None,
+) -> Record | None:
+    """The object with this id if it satisfies the constraint.
+
+    ``memory`` counts it.
+    """
     condition = compile_query(where, table, "t", scope)
     guard, guard_params = _guard(table, scope)
     rows = fetch(
@@ -56,7 +66,10 @@ def get(table: ClassTable, object_id: ObjectId, where: Query, scope: Scope) -> R
         prepare=True,
         is_limited=scope.is_limited,
     )
-    return next(iter(_records(table, scope, rows)), None)
+    record = next(iter(_records(table, scope, rows)), None)
+    if record is not None and memory is not None:
+        memory.add(record.size)
+    return record
 
 
 def find(
@@ -67,6 +80,7 @@ def find(
     order: Sequence[OrderKey],
     limit: int,
     skip: int = 0,
+    memory: ResultMemory,
 ) -> list[Record]:
     """The objects that satisfy the constraint, sorted; ties by object id, so paging is stable."""
     condition = compile_query(where, table, "t", scope)
@@ -91,6 +105,7 @@ def find(
             ),
             prepare=_has_one_plan(table, where, order),
             is_limited=scope.is_limited,
+            memory=memory,
         )
     finally:
         # The slowest are those that were stopped.
@@ -98,7 +113,9 @@ def find(
     return _records(table, scope, rows)
 
 
-def by_ids(table: ClassTable, ids: Iterable[str], where: Query, scope: Scope) -> list[Record]:
+def by_ids(
+    table: ClassTable, ids: Iterable[str], where: Query, scope: Scope, memory: ResultMemory
+) -> list[Record]:
     """The objects with these ids that satisfy the constraint, in no order."""
     condition = compile_query(all_of(OneOfIds(frozenset(ids)), where), table, "t", scope)
     guard, guard_params = _guard(table, scope)
@@ -108,6 +125,7 @@ def by_ids(table: ClassTable, ids: Iterable[str], where: Query, scope: Scope) ->
         (*guard_params, *condition.params, table.class_id),
         prepare=True,
         is_limited=scope.is_limited,
+        memory=memory,
     )
     return _records(table, scope, rows)
 
@@ -127,7 +145,7 @@ def count(table: ClassTable, where: Query, scope: Scope) -> int:
     return int(rows[0][1] or 0)
 
 
-def select(table: ClassTable, statement: Sql, scope: Scope) -> list[str]:
+def select(table: ClassTable, statement: Sql, scope: Scope, memory: ResultMemory) -> list[str]:
     """Run a statement that gives one jsonb column ``value``; the values as JSON text, in order.
 
     For aggregation, whose statements ``pipeline_sql`` makes.
@@ -141,6 +159,7 @@ def select(table: ClassTable, statement: Sql, scope: Scope) -> list[str]:
             (*guard_params, *statement.params, table.class_id),
             prepare=False,
             is_limited=scope.is_limited,
+            memory=memory,
         )
     except ProgramLimitExceeded:
         raise ObjectTooLarge("A result of the aggregation is too large.") from None

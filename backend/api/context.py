@@ -45,8 +45,12 @@ class RequestContext:
         request.id = request_id  # type: ignore[attr-defined]
         clear_contextvars()
         bind_contextvars(request_id=request_id)
-        with as_current(Current(request_id, meta=request.META)):
-            response = self.get_response(request)
+        with as_current(Current(request_id, meta=request.META)) as now:
+            try:
+                response = self.get_response(request)
+            finally:
+                if now.results is not None:
+                    now.results.release()
         response.headers[HEADER] = request_id
         duration = perf_counter() - begin
         request_line(

@@ -14,6 +14,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
+from backend import result_memory
 from backend.api.authentication import Credentials, authenticate, is_key
 from backend.api.context import client_address
 from backend.conf import service_settings
@@ -69,7 +70,9 @@ def admitted(
         raise
     key = key_name(credentials)
     enter(request, method, address, principal, key, *given)
-    current().budget = None if principal.is_master else Budget(network)
+    now = current()
+    now.budget = None if principal.is_master else Budget(network)
+    now.results = result_memory.of_request(network)
     return principal, address, key
 
 

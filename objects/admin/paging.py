@@ -16,6 +16,7 @@ from typing import Final
 import msgspec
 
 from backend.errors import InvalidQuery
+from backend.result_memory import largest_fitting
 from objects.core.names import is_object_id
 from objects.core.query import AnyOf, Compare, Exists, Query, all_of
 from objects.core.query import OrderKey as Key
@@ -110,8 +111,23 @@ def read_page(
 ) -> PageOfRows:
     """The first rows, those after an edge, or those before one.
 
-    ``find(query, order, limit)`` gives the first objects of an order.
+    ``find(query, order, limit)`` gives the first objects of an order. The page has fewer than
+    ``size`` rows if they would be too large (``result_memory``).
     """
+    page, _ = largest_fitting(
+        lambda rows: _read_page(find, where, sorting, rows, after, before), size
+    )
+    return page
+
+
+def _read_page(
+    find: Find,
+    where: Query,
+    sorting: Sorting,
+    size: int,
+    after: Edge | None,
+    before: Edge | None,
+) -> PageOfRows:
     if before is not None:
         rows = _rows_after(find, where, sorting.reversed(), size + 1, before)
         more, shown = len(rows) > size, rows[:size][::-1]

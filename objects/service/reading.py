@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from backend import result_memory
 from backend.errors import MasterKeyRequired, ObjectNotFound
 from backend.principal import Principal
+from backend.result_memory import ResultMemory
 from objects import registry, store, triggers
 from objects.core.names import ClassName, ObjectId, is_object_id
 from objects.core.pipeline import Aggregation
@@ -29,7 +31,7 @@ from objects.policy import (
     hides_by_object,
     readable,
 )
-from objects.records import Record, wire_object
+from objects.records import Record, decoded, wire_object
 from objects.service.current import with_current_classes
 from objects.tables import ClassTable
 
@@ -100,6 +102,7 @@ def _find(principal: Principal, class_name: ClassName, options: FindOptions, als
         count = _count(principal, table, all_of(options.where, also))
     if options.limit == 0:
         return Found([], count, redirected)
+    memory = result_memory.of_query()
     records = store.find(
         table,
         all_of(options.where, condition),
@@ -107,8 +110,9 @@ def _find(principal: Principal, class_name: ClassName, options: FindOptions, als
         order=_order(options),
         limit=options.limit,
         skip=options.skip,
+        memory=memory,
     )
-    found = _after_find(principal, table, _shaped(principal, table, records, options))
+    found = _after_find(principal, table, _shaped(principal, table, records, options, memory))
     return Found(found, count, redirected)
 
 
@@ -156,9 +160,10 @@ def _get(
     found: list[Record] | list[Wire] = given or []
     if given is None and is_object_id(object_id):
         where = all_of(options.where, condition)
-        record = store.get(table, object_id, where, Scope(principal))
+        memory = result_memory.of_query()
+        record = store.get(table, object_id, where, Scope(principal), memory)
         if record is not None:
-            found = _shaped(principal, table, [record], options)
+            found = _shaped(principal, table, [record], options, memory)
     if found:
         found = _after_find(principal, table, found, is_get=True)
     if not found:
@@ -199,7 +204,8 @@ def aggregate(principal: Principal, class_name: ClassName, aggregation: Aggregat
         if table is None:
             return []
         scope = Scope(principal)
-        return store.select(table, compile_aggregation(aggregation, table, scope), scope)
+        statement = compile_aggregation(aggregation, table, scope)
+        return store.select(table, statement, scope, result_memory.of_query())
 
     return with_current_classes(aggregated)
 
@@ -213,7 +219,11 @@ def _table_for_reading(principal: Principal, class_name: ClassName) -> ClassTabl
 
 
 def _shaped(
-    principal: Principal, table: ClassTable, records: list[Record], options: FindOptions
+    principal: Principal,
+    table: ClassTable,
+    records: list[Record],
+    options: FindOptions,
+    memory: ResultMemory,
 ) -> list[Record] | list[Wire]:
     """The records as the caller gets them; untouched if nothing has to be added or left out."""
     includes = options.include or options.include_all
@@ -221,7 +231,7 @@ def _shaped(
     protects = hidden_fields(principal, table) or hides_by_object(principal, table)
     if not (includes or projects or protects):
         return records
-    objects = visible(principal, table, [record.object() for record in records])
+    objects = visible(principal, table, decoded(records, memory))
     if includes:
-        expand(principal, table, objects, options)
+        expand(principal, table, objects, options, memory)
     return [project(obj, options) for obj in objects] if projects else objects

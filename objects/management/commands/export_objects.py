@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,6 +16,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from backend.errors import ServiceError
 from backend.principal import MASTER
+from backend.result_memory import largest_fitting
 from objects import registry, service
 from objects.core.names import ClassName, check_class_name
 from objects.core.query import Compare, FindOptions, OrderKey, Query, all_of
@@ -88,11 +91,15 @@ def _pages(class_name: ClassName, where: Query, size: int) -> Iterator[list[dict
     rest = where
     while True:
         options = FindOptions(where=rest, limit=size, order=(OrderKey(("objectId",), False),))
-        page = service.find(MASTER, class_name, options).objects()
+        page, _ = largest_fitting(partial(_page, class_name, options), size)
         if not page:
             return
         yield page
         rest = all_of(where, Compare(("objectId",), "gt", str(page[-1]["objectId"])))
+
+
+def _page(class_name: ClassName, options: FindOptions, limit: int) -> list[dict[str, Json]]:
+    return service.find(MASTER, class_name, replace(options, limit=limit)).objects()
 
 
 @contextlib.contextmanager
