@@ -30,6 +30,7 @@ REFUSED: list[dict[str, Any]] = [
     {"stats.wins": {"__op": "Increment", "amount": 0}},
     {"stats.names": {"__op": "AddUnique", "objects": []}},
 ]
+ONE_MORE = {"__op": "Increment", "amount": 1}
 READ, WRITE = {"read": True}, {"write": True}
 BOTH = {**READ, **WRITE}
 
@@ -257,6 +258,20 @@ def test_success_and_errors_do_not_depend_on_unreadable_values(
                 answers.append((reply.status, reply.json))
             assert all(answer == answers[0] for answer in answers), (name, probe, answers)
             assert answers[0][0] in (200, 400)
+
+
+def test_ranges_and_constraints_of_columns_tell_no_number(callers, send):
+    """``pages`` is a bigint that is never below 0, so a sum out of range would tell the number."""
+    books = [make("Book", pages=pages, ACL={"*": WRITE}) for pages in (0, 300, 2**63 - 1)]
+    for amount in (1, -1, -200, 2**62, 0.5):
+        body = {"pages": {"__op": "Increment", "amount": amount}}
+        for name in ("client", "stranger"):
+            for book in books:
+                reply = send(callers[name], "PUT", f"/classes/Book/{book}", body)
+                assert reply.json["code"] == 119, (name, amount)
+    readable = make("Book", pages=300)
+    reply = send(callers["stranger"], "PUT", f"/classes/Book/{readable}", {"pages": ONE_MORE})
+    assert reply.json["pages"] == 301
 
 
 def test_one_refusal_on_every_transport(callers, send):
