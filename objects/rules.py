@@ -23,7 +23,9 @@ class Change:
     """One write to one object, as a class's rules see it.
 
     ``fields`` is the body, plain values and operators; rules may change it before it is carried
-    out. ``shown`` is added to the answer. ``kept`` is the rules' own, from before to after.
+    out. ``shown`` is added to the answer, even if the caller may not read the object;
+    ``server_changes`` are what triggers have changed of ``fields``. ``kept`` is the rules' own,
+    from before to after.
     """
 
     principal: Principal
@@ -35,6 +37,7 @@ class Change:
     instead: Wire | None = None
     """Another object of the class, if the rules choose one to be changed in place of this one."""
     shown: Wire = field(default_factory=dict)
+    server_changes: Wire = field(default_factory=dict)
     kept: dict[str, Any] = field(default_factory=dict)
 
     def anew(self) -> Change:

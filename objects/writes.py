@@ -25,15 +25,27 @@ from objects.compiler import compile_query
 from objects.constraints import refusal
 from objects.core.access import Acl
 from objects.core.names import ObjectId
-from objects.core.operations import Add, ChangeRelation, Delete, Increment, Set, Write, apply, echo
+from objects.core.operations import (
+    LARGE_AMOUNT,
+    Add,
+    ChangeRelation,
+    Delete,
+    Increment,
+    Set,
+    Write,
+    apply,
+    echo,
+)
 from objects.core.query import Query
 from objects.core.values import Json
 from objects.database import Row, as_text, fetch
 from objects.policy import Scope
 from objects.records import Record
 from objects.rows import column_parameter, object_columns, split, timestamp_text, wire_timestamp
+from objects.sql import TRUE
 from objects.store import StaleClass
 from objects.tables import ClassTable
+from objects.visibility import Visibility
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 _NOW = "date_trunc('milliseconds', statement_timestamp())"
@@ -50,10 +62,13 @@ def _guard() -> str:
 
 
 class Written(NamedTuple):
-    """What a write has made: the time of it (wire form), and the results of its operators."""
+    """The time of a write (wire form), and its results as ``operations.echo`` defines them.
+
+    There are no results if the caller may not read the object. Protected fields are among them.
+    """
 
     timestamp: str
-    echo: dict[str, Json]
+    results: dict[str, Json]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,20 +160,25 @@ def _slot(name: str) -> str:
 
 
 def update(
-    table: ClassTable, object_id: ObjectId, write: Write, where: Query, scope: Scope
+    table: ClassTable,
+    object_id: ObjectId,
+    write: Write,
+    where: Query,
+    scope: Scope,
+    visibility: Visibility,
 ) -> Written | None:
     """Change the object with this id if it satisfies the constraint; None if there is none.
 
-    Raises ``DuplicateValue``, ``IncorrectType`` (an operator can't work on what is stored) or
-    ``StaleClass``.
+    Raises ``DuplicateValue``, ``IncorrectType`` (an operator can't work on what is stored),
+    ``OperationForbidden`` (it depends on what the caller may not read) or ``StaleClass``.
     """
     if write.is_simple and not write.relations:
         assignments = _simple_assignments(table, write)
         if assignments is not None:
-            return _update_simple(table, object_id, write, assignments, where, scope)
+            return _update_simple(table, object_id, write, assignments, where, scope, visibility)
     with transaction.atomic():
         record = lock(table, object_id, where, scope)
-        return None if record is None else update_locked(table, record, write)
+        return None if record is None else _update_locked(table, record, write, visibility)
 
 
 def lock(table: ClassTable, object_id: ObjectId, where: Query, scope: Scope) -> Record | None:
@@ -174,9 +194,12 @@ def lock(table: ClassTable, object_id: ObjectId, where: Query, scope: Scope) -> 
     return Record(table, rows[0]) if rows else None
 
 
-def update_locked(table: ClassTable, record: Record, write: Write) -> Written:
+def _update_locked(
+    table: ClassTable, record: Record, write: Write, visibility: Visibility
+) -> Written:
     """Carry out a write on an object that ``lock`` has read in this transaction."""
     before = record.object()
+    visibility.check_operators(write, before)
     after = apply(write, before)
     columns, data = split(table, _own_fields(table, after))
     assignments = _Assignments(
@@ -191,7 +214,10 @@ def update_locked(table: ClassTable, record: Record, write: Write) -> Written:
         (*assignments.params, *acl.params, record.object_id),
     )
     _change_relations(table, record.object_id, write.relations)
-    return Written(wire_timestamp(rows[0][0]), echo(write, after))
+    results = echo(write, after)
+    if results and not visibility.is_readable(after):
+        results = {}
+    return Written(wire_timestamp(rows[0][0]), results)
 
 
 _NOT_FIELDS = frozenset({"objectId", "createdAt", "updatedAt", "ACL"})
@@ -213,6 +239,7 @@ def _update_simple(
     assignments: _Assignments,
     where: Query,
     scope: Scope,
+    visibility: Visibility,
 ) -> Written | None:
     condition = compile_query(where, table, "t", scope)
     acl = _acl_assignments(write.acl)
@@ -221,12 +248,16 @@ def _update_simple(
     ]
     # Most often it is one counter; a column each costs PostgreSQL less than an object of all.
     returned = ", (t.data -> %s)::text" * len(echoed)
+    # RETURNING reads the row as the statement leaves it.
+    readable = TRUE
+    if echoed or write.server_changes:
+        readable = compile_query(visibility.condition, table, "t", scope)
     clauses = ", ".join((*assignments.clauses, *acl.clauses))
     rows = _found(
         table,
         f"UPDATE {table.relation} t SET updated_at = {_TOUCHED}{', ' if clauses else ''}{clauses}"
         f" WHERE t.object_id = %s AND {condition.text} AND {_guard()}"
-        f" RETURNING {timestamp_text('t.updated_at')}{returned}",
+        f" RETURNING {timestamp_text('t.updated_at')}, {readable.text}{returned}",
         (
             *assignments.params,
             *acl.params,
@@ -234,22 +265,23 @@ def _update_simple(
             *condition.params,
             table.class_id,
             table.version,
+            *readable.params,
             *echoed,
         ),
     )
     if not rows:
         return None
-    updated_at, *values = rows[0]
+    updated_at, is_readable, *values = rows[0]
+    if is_readable != "t":
+        return Written(wire_timestamp(updated_at), {})
     results = dict(zip(echoed, map(msgspec.json.decode, values), strict=True))
-    return Written(wire_timestamp(updated_at), results)
+    return Written(wire_timestamp(updated_at), {**results, **write.server_changes})
 
 
 _COMPUTED = (Increment, Add)
 # Of one statement: PostgreSQL takes 50 pairs in one jsonb_build_object, and each sequence of
 # operators is a statement of its own.
 _MOST_COMPUTED = 20
-# Beyond this a whole number can't become a double without care.
-_LARGE = 2**63
 
 
 def _simple_assignments(table: ClassTable, write: Write) -> _Assignments | None:
@@ -273,7 +305,8 @@ def _simple_assignments(table: ClassTable, write: Write) -> _Assignments | None:
         elif isinstance(operation, Delete):
             removed.append(name)
         elif isinstance(operation, Increment):
-            if abs(operation.amount) > _LARGE:
+            if abs(operation.amount) > LARGE_AMOUNT:
+                # It can't become a double without care, and its success may depend on the value.
                 return None
             expression, values = _sum(name, operation.amount)
             computed.append(f"%s::text, {expression}")

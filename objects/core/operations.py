@@ -10,8 +10,9 @@ All operators take a field that is null for one that is missing: both start from
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Final, TypeAlias, cast
 
 from backend.errors import IncorrectType
@@ -22,6 +23,11 @@ from .schema import ClassSchema, FieldType, infer, reconcile
 from .values import MAX_INTEGER_DIGITS, Json, canonical_number, frozen, is_typed
 
 _INTEGER_LIMIT: Final = 10**MAX_INTEGER_DIGITS
+LARGE_AMOUNT: Final = 2**63
+"""Increments up to this exceed the largest number only from numbers that no application has.
+
+Those are whole numbers of 1,000 digits, and numbers beyond 10^308 for an increment by a fraction.
+"""
 
 
 @dataclass(slots=True)  # not frozen: a write has one for each field, and freezing doubles its cost
@@ -92,6 +98,7 @@ _NUMBER: Final = FieldType("Number")
 _ARRAY: Final = FieldType("Array")
 _SIMPLE: Final = (Set, Delete, Increment, Add)
 _ECHOED: Final = (Increment, Add, AddUnique, Remove, SetOnInsert)
+_NO_CHANGES: Final[Mapping[str, Json]] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -104,6 +111,11 @@ class Write:
     operations: Mapping[str, Operation]
     acl: Acl | None = None
     creating: bool = False
+    server_changes: Mapping[str, Json] = field(default_factory=lambda: _NO_CHANGES)
+    """What server code has changed of the write, by field: values, and deletions in wire form.
+
+    The operations contain these changes already. The caller doesn't know them, so the answer does.
+    """
 
     @cached_property
     def is_simple(self) -> bool:
@@ -189,6 +201,23 @@ def _container_type(schema: ClassSchema, name: str, rest: str) -> FieldType:
     if existing is not None and existing.kind == "Array" and _is_index(rest.partition(".")[0]):
         return _ARRAY
     return FieldType("Object")
+
+
+def depends_on_stored(path: str, operation: Operation, schema: ClassSchema) -> bool:
+    """Whether an operation of an update, fitted to the schema, can fail because of stored values.
+
+    Operations on whole fields can't: a field holds values of its type. The exception is an
+    increment by more than ``LARGE_AMOUNT``, whose sum can exceed the largest number. Paths can fail
+    unless they set or delete a key of an Object field.
+    """
+    name, _, rest = path.partition(".")
+    if not rest:
+        return isinstance(operation, Increment) and abs(operation.amount) > LARGE_AMOUNT
+    if isinstance(operation, SetOnInsert):
+        return False
+    type_ = schema.fields.get(name)
+    is_key = type_ is not None and type_.kind == "Object" and "." not in rest
+    return not (is_key and isinstance(operation, Set | Delete))
 
 
 def apply(write: Write, obj: Mapping[str, Json]) -> dict[str, Json]:
@@ -337,6 +366,7 @@ def echo(write: Write, after: Mapping[str, Json]) -> dict[str, Json]:
 
     Values that the client sent, deletions and relations aren't repeated. A dotted path is
     answered by nested objects with that path alone, or with the whole of an array on the way.
+    Changes by server code are added.
     """
     result: dict[str, Json] = {}
     whole = dict(after)
@@ -358,4 +388,4 @@ def echo(write: Write, after: Mapping[str, Json]) -> dict[str, Json]:
             assert isinstance(source, dict)
             if steps[-1] in source:
                 target[steps[-1]] = source[steps[-1]]
-    return result
+    return {**result, **write.server_changes}

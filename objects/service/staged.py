@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 from django.db import transaction
@@ -27,7 +28,7 @@ from objects import maintenance, registry, store, triggers, writes
 from objects.constraints import refusal
 from objects.core.class_permissions import Action
 from objects.core.names import ClassName, ObjectId
-from objects.core.operations import apply, fit
+from objects.core.operations import Write, apply, fit
 from objects.core.query import Everything
 from objects.core.schema import with_defaults
 from objects.core.values import Json, equal
@@ -39,6 +40,7 @@ from objects.service.current import with_current_classes
 from objects.service.storing import Created, Updated
 from objects.tables import ClassTable
 from objects.triggers import Event, Occasion
+from objects.visibility import Visibility
 
 Wire = dict[str, Json]
 
@@ -84,7 +86,7 @@ def create(
                 done = _carry_out(rules, attempt, class_name, object_id, trusted)
                 shown = {"updatedAt": done.updated_at, **done.fields}
                 return Created(object_id, created_at, shown, is_new=False)
-            write = parse_write(attempt.fields, creating=True)
+            write = _write(attempt, creating=True)
             new = storing.create(principal, class_name, write, attempt.object_id, trusted)
             with _refusals(class_name):
                 rules.created(attempt)
@@ -142,12 +144,17 @@ def _carry_out(
     trusted: frozenset[str],
 ) -> Updated:
     """Change this object as the rules want it by now."""
-    write = parse_write(attempt.fields, creating=False)
+    write = _write(attempt, creating=False)
     done = storing.update(attempt.principal, class_name, object_id, write, trusted)
     with _refusals(class_name):
         rules.updated(attempt)
     _saved(attempt, class_name, object_id, attempt.instead or attempt.before)
     return Updated(done.updated_at, {**done.fields, **attempt.shown})
+
+
+def _write(attempt: Change, *, creating: bool) -> Write:
+    write = parse_write(attempt.fields, creating=creating)
+    return replace(write, server_changes=attempt.server_changes)
 
 
 def delete(principal: Principal, class_name: ClassName, object_id: ObjectId) -> None:
@@ -207,9 +214,8 @@ def _before_save(attempt: Change, class_name: ClassName) -> frozenset[str]:
     kept = {name: value for name, value in fields.items() if name.partition(".")[0] not in touched}
     deletions: Wire = {name: {"__op": "Delete"} for name in removed}
     attempt.fields = {**kept, **proofs, **changed, **deletions}
-    told: Wire = {name: value for name, value in changed.items() if name != "password"}
-    told |= deletions
-    attempt.shown |= told if table is None else storing.shown_to(attempt.principal, table, told)
+    attempt.server_changes = {**changed, **deletions}
+    attempt.server_changes.pop("password", None)
     return frozenset(touched)
 
 
@@ -218,6 +224,8 @@ def _outcome(table: ClassTable | None, fields: Wire, attempt: Change) -> Wire:
     write = parse_write(fields, creating=attempt.creating)
     if table is not None:
         write, _ = fit(write, table.schema)
+        if attempt.before is not None:
+            Visibility(attempt.principal, table).check_operators(write, attempt.before)
     outcome = apply(write, attempt.before or {})
     if attempt.creating and table is not None:
         outcome = {**with_defaults(table.schema, outcome)}

@@ -22,7 +22,6 @@ from objects.policy import (
     Scope,
     check_class,
     check_missing_class,
-    fields_hidden_somewhere,
     writable,
 )
 from objects.service.growing import (
@@ -32,7 +31,7 @@ from objects.service.growing import (
     owned_fields,
 )
 from objects.tables import ClassTable
-from objects.writes import Written
+from objects.visibility import Visibility
 
 _NO_FIELDS: frozenset[str] = frozenset()
 
@@ -120,8 +119,13 @@ def _new_object(principal: Principal, table: ClassTable, write: Write, object_id
     if acl is None:
         acl = default_acl(table.schema.permissions, principal.user_id)
     defaults = {name: value for name, value in fields.items() if given.get(name) is not value}
-    shown = shown_to(principal, table, {**echo(write, fields), **defaults})
-    return _New(object_id, fields, acl, shown)
+    results = {**echo(write, fields), **defaults}
+    if results:
+        visibility = Visibility(principal, table, new_id=object_id)
+        stored: dict[str, Json] = {**fields, "objectId": object_id, "ACL": acl.to_wire()}
+        is_readable = visibility.is_readable(stored)
+        results = visibility.without_protected(results) if is_readable else {}
+    return _New(object_id, fields, acl, results)
 
 
 def _insert(principal: Principal, table: ClassTable, write: Write, object_id: ObjectId) -> Created:
@@ -172,10 +176,11 @@ def _change(
     principal: Principal, table: ClassTable, object_id: ObjectId, write: Write, condition: Query
 ) -> Updated:
     check_not_emptied(table.schema, write.emptied)
-    written: Written | None = writes.update(table, object_id, write, condition, Scope(principal))
+    visibility = Visibility(principal, table)
+    written = writes.update(table, object_id, write, condition, Scope(principal), visibility)
     if written is None:
         raise ObjectNotFound
-    return Updated(written.timestamp, shown_to(principal, table, written.echo))
+    return Updated(written.timestamp, visibility.without_protected(written.results))
 
 
 def delete(principal: Principal, class_name: ClassName, object_id: ObjectId) -> None:
@@ -197,9 +202,3 @@ def table_for_writing(
     if not is_object_id(object_id):
         raise ObjectNotFound
     return table
-
-
-def shown_to(principal: Principal, table: ClassTable, fields: dict[str, Json]) -> dict[str, Json]:
-    """The answer to a write, without what the caller may not see."""
-    hidden = fields_hidden_somewhere(principal, table) if fields else _NO_FIELDS
-    return {name: value for name, value in fields.items() if name not in hidden}

@@ -200,7 +200,7 @@ def test_answers_to_writes_show_no_protected_field(people, docs, send):
         {"score": {"__op": "Increment", "amount": 1}},
         {"tags": {"__op": "AddUnique", "objects": [1]}},
         {"tags": {"__op": "Remove", "objects": [1]}, "name": "own"},
-        {"secret.count": {"__op": "Increment", "amount": 1}},
+        {"secret.count": {"__op": "SetOnInsert", "amount": 1}},
     ]
     for name in sorted(NOT_MASTERS):
         for body in bodies:
