@@ -84,7 +84,10 @@ _service["TRUSTED_PROXIES"] = _networks("TRUSTED_PROXIES")
 DEBUG = environment.flag("DEBUG", False)
 LISTEN_HOST = environment.text("LISTEN_HOST", "127.0.0.1")
 PORT = environment.whole("PORT", 8000, least=1, most=65535)
-PUBLIC_URL = environment.address("PUBLIC_URL", f"http://localhost:{PORT}", ("http", "https"))
+SITE_URL = environment.site_url("SITE_ADDRESS")
+PUBLIC_URL = environment.address(
+    "PUBLIC_URL", SITE_URL or f"http://localhost:{PORT}", ("http", "https")
+)
 PUBLIC_URL = PUBLIC_URL.rstrip("/")
 _public_host = urlsplit(PUBLIC_URL).hostname or "localhost"
 ALLOWED_HOSTS = environment.words(
