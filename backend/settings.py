@@ -386,7 +386,7 @@ LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_I18N = False
 USE_TZ = True
-DATETIME_FORMAT = "Y-m-d H:i:s"
+FORMAT_MODULE_PATH = ["backend.formats"]
 
 # -- Static files: the admin's, served by WhiteNoise from where their packages keep them ----------
 
