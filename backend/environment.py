@@ -103,6 +103,18 @@ def address(name: str, default: str, schemes: Iterable[str]) -> str:
     return value
 
 
+def site_url(name: str) -> str:
+    """Return the first https address with a host name of Caddy's site addresses, or ""."""
+    for site in words(name):
+        try:
+            parts = urlsplit(site)
+        except ValueError:
+            continue
+        if parts.scheme == "https" and parts.hostname and "*" not in parts.hostname:
+            return f"https://{parts.netloc}"
+    return ""
+
+
 def bind(name: str, default: str) -> str:
     """Where a server listens: ``unix:/path`` or ``host:port``."""
     value = text(name) or default

@@ -84,7 +84,10 @@ _service["TRUSTED_PROXIES"] = _networks("TRUSTED_PROXIES")
 DEBUG = environment.flag("DEBUG", False)
 LISTEN_HOST = environment.text("LISTEN_HOST", "127.0.0.1")
 PORT = environment.whole("PORT", 8000, least=1, most=65535)
-PUBLIC_URL = environment.address("PUBLIC_URL", f"http://localhost:{PORT}", ("http", "https"))
+SITE_URL = environment.site_url("SITE_ADDRESS")
+PUBLIC_URL = environment.address(
+    "PUBLIC_URL", SITE_URL or f"http://localhost:{PORT}", ("http", "https")
+)
 PUBLIC_URL = PUBLIC_URL.rstrip("/")
 _public_host = urlsplit(PUBLIC_URL).hostname or "localhost"
 ALLOWED_HOSTS = environment.words(
@@ -387,7 +390,7 @@ LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_I18N = False
 USE_TZ = True
-DATETIME_FORMAT = "Y-m-d H:i:s"
+FORMAT_MODULE_PATH = ["backend.formats"]
 
 # -- Static files: the admin's, served by WhiteNoise from where their packages keep them ----------
 

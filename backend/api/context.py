@@ -24,6 +24,7 @@ from backend.randomness import random_bytes
 
 HEADER = "X-Request-Id"
 _LONGEST_ADDRESS = 64  # characters: IPv6 with the name of an interface
+_MOST_PROXIES = 8  # trusted proxies in a row
 _WELL_FORMED = re.compile(r"[A-Za-z0-9_.-]{8,64}").fullmatch
 
 
@@ -66,18 +67,24 @@ class RequestContext:
 
 
 def client_address(meta: Mapping[str, Any]) -> str:
-    """The address of the client, seen through our own proxy.
+    """Return the address of the client, seen through the deployment's own proxies.
 
-    ``X-Forwarded-For`` counts only where the connection comes from the proxy: over its socket, or
-    from one of ``TRUSTED_PROXIES``. Its last entry is the one that the proxy wrote. What is longer
-    than any address isn't one: addresses are remembered.
+    ``X-Forwarded-For`` counts only where the connection comes from a proxy: over its socket, or
+    from one of ``TRUSTED_PROXIES``. Each proxy appends the address of its peer, so entries are read
+    from the end, for as long as they are trusted proxies themselves. An entry that isn't an address
+    ends this. Entries longer than any address aren't parsed: addresses are remembered.
     """
-    peer = str(meta.get("REMOTE_ADDR") or "")
-    forwarded = str(meta.get("HTTP_X_FORWARDED_FOR") or "")
-    if not forwarded or not is_proxy(peer):
-        return peer
-    last = forwarded.rpartition(",")[2]
-    return (parse_address(last) if len(last) <= _LONGEST_ADDRESS else None) or peer
+    address = str(meta.get("REMOTE_ADDR") or "")
+    rest = str(meta.get("HTTP_X_FORWARDED_FOR") or "")
+    for _ in range(_MOST_PROXIES):
+        if not rest or not is_proxy(address):
+            break
+        rest, _comma, entry = rest.rpartition(",")
+        parsed = parse_address(entry) if len(entry) <= _LONGEST_ADDRESS else None
+        if parsed is None:
+            break
+        address = parsed
+    return address
 
 
 def is_proxy(peer: str) -> bool:

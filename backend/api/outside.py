@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse
 from django.views import defaults
 
@@ -18,7 +19,10 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return error_response(CommandUnavailable("bad request", status=400), request)
+    text = "bad request"
+    if isinstance(exception, DisallowedHost):
+        text = "This host isn't served: PUBLIC_URL or ALLOWED_HOSTS has to name it."
+    return error_response(CommandUnavailable(text, status=400), request)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

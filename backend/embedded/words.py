@@ -5,8 +5,18 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from backend.embedded.folder import DataFolder
+
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+def is_unreachable(site_url: str, listen_host: str) -> bool:
+    """Whether Caddy serves a public address on the loopback interface alone."""
+    return (
+        bool(site_url) and listen_host in _LOOPBACK and urlsplit(site_url).hostname not in _LOOPBACK
+    )
 
 
 def greeting(
@@ -32,13 +42,20 @@ def greeting(
         place += f", database {folder.engines} (it can't run in a folder that only root may enter)"
     if new_keys:
         place += ", made just now"
+    warning = ""
+    if is_unreachable(settings.SITE_URL, settings.LISTEN_HOST):
+        warning = (
+            f"\nWarning    {settings.SITE_URL} is served on {settings.LISTEN_HOST} alone. Set "
+            "LISTEN_HOST=0.0.0.0, so that\n           clients and the certificate authority can "
+            "connect.\n"
+        )
     return f"""
 Running at {base}
 Admin      {settings.PUBLIC_URL}/admin/   {sign_in}
 Data, keys {place}
 SDKs       Parse.initialize("{service["APP_ID"]}", "{service["JAVASCRIPT_KEY"]}")
            Parse.serverURL = "{base}"
-
+{warning}
 Create an object:
   curl -X POST {base}/classes/Note \\
     {application} \\

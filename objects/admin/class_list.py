@@ -29,7 +29,16 @@ from objects.models import GENERIC_TABLE, ObjectClass
 
 # What PostgreSQL's statistics say, so that the page is quick whatever the classes hold.
 _TABLE = "to_regclass(COALESCE(%s::jsonb ->> objects_class.name, %s || objects_class.id))"
-_OBJECTS = f"(SELECT reltuples::bigint FROM pg_class WHERE oid = {_TABLE})"
+# PostgreSQL analyzes no table with fewer than 50 changes (reltuples is -1), but counts its live
+# rows. These counts are lost in a crash, so 0 of a table with content is no estimate.
+_OBJECTS = f"""(
+    SELECT CASE
+        WHEN reltuples >= 0 THEN reltuples::bigint
+        WHEN pg_relation_size(oid) = 0 THEN 0
+        ELSE COALESCE(NULLIF(pg_stat_get_live_tuples(oid), 0), -1)
+    END
+    FROM pg_class WHERE oid = {_TABLE}
+)"""
 _SIZE = f"COALESCE(pg_total_relation_size({_TABLE}), 0)"
 
 _BEGINNINGS: Final[dict[str, tuple[str, dict[str, Json]]]] = {

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import pytest
 from django.contrib.auth.models import Permission, User
+from django.db import connection
 from django.test import Client
 
 from backend.principal import MASTER
 from backend.staff import ADMINISTRATORS, EDITORS
 from objects import registry, service
+from objects.admin.class_list import with_statistics
+from objects.models import ObjectClass
+from tests.admin.games import make, make_class
 from tests.admin.staff import logged_in
 
 pytestmark = pytest.mark.django_db
@@ -30,6 +34,23 @@ def test_the_list_shows_each_class_and_leads_to_its_objects(staff):
     assert 'href="/admin/data/Game/"' in page.text
     assert "/admin/data/Game/" in staff.get(LIST, {"q": "gam"}).text
     assert "/admin/data/Game/" not in staff.get(LIST, {"q": "other"}).text
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_number_of_objects_is_shown_before_the_class_is_analyzed():
+    make_class()
+    for score in range(3):
+        make(score=score)
+    make_class("Empty")
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_stat_force_next_flush()")
+    shown = {row.name: int(row.object_estimate) for row in with_statistics(ObjectClass.objects)}
+    assert (shown["Game"], shown["Empty"]) == (3, 0)
+
+
+def test_dates_have_the_form_of_the_api(staff):
+    created = ObjectClass.objects.get(name="Game").updated_at
+    assert f"{created:%Y-%m-%d %H:%M:%S}" in staff.get(LIST).text
 
 
 def test_the_classes_of_people_are_in_the_list_before_there_are_any(staff):

@@ -26,6 +26,15 @@ def test_every_page_of_ours_is_behind_the_log_in_of_staff():
             assert "/admin/login/" in answer.headers["Location"]
 
 
+def test_a_host_that_is_not_served_is_named_as_the_reason():
+    answer = Client().get("/admin/login/", headers={"Host": "other.example.org"})
+    assert answer.status_code == 400
+    assert answer.json() == {
+        "code": 108,
+        "error": "This host isn't served: PUBLIC_URL or ALLOWED_HOSTS has to name it.",
+    }
+
+
 def test_staff_without_any_permission_see_no_page():
     client = Client()
     client.force_login(User.objects.create_user("bare", is_staff=True))

@@ -57,6 +57,14 @@ def test_two_requests_do_not_share_an_id():
         # Over the socket only the proxy can connect.
         ("", "198.51.100.7", "198.51.100.7"),
         ("", "", ""),
+        # A proxy behind another trusted proxy: the entries of both are read.
+        ("10.1.2.3", "192.0.2.1, 198.51.100.7, 10.9.9.9", "198.51.100.7"),
+        ("", "198.51.100.7, 10.9.9.9, ::1", "198.51.100.7"),
+        # A proxy that isn't trusted is the client.
+        ("10.1.2.3", "192.0.2.1, 198.51.100.7, 203.0.113.1", "203.0.113.1"),
+        ("10.1.2.3", "nonsense, 10.9.9.9", "10.9.9.9"),
+        ("10.1.2.3", "10.9.9.9", "10.9.9.9"),
+        ("10.1.2.3", "192.0.2.1" + ", 10.9.9.9" * 20, "10.9.9.9"),
         ("nonsense", "127.0.0.1", "nonsense"),
     ],
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from backend.addresses import celery_broker, django_database
-from backend.environment import BadSetting
+from backend.embedded.words import is_unreachable
+from backend.environment import BadSetting, site_url
 
 
 def test_a_database_address_over_tcp():
@@ -55,3 +56,30 @@ def test_an_address_that_makes_no_sense_is_refused_without_being_repeated(url: s
 )
 def test_a_redis_address_in_celery_s_words(url: str, broker: str):
     assert celery_broker(url) == broker
+
+
+@pytest.mark.parametrize(
+    ("sites", "url"),
+    [
+        ("https://api.example.org", "https://api.example.org"),
+        ("https://localhost:8443", "https://localhost:8443"),
+        ("https://api.example.org, https://files.example.org", "https://api.example.org"),
+        ("https://*.example.org, https://api.example.org", "https://api.example.org"),
+        ("http://:8000", ""),
+        ("https://[", ""),
+        ("api.example.org", ""),
+        ("", ""),
+    ],
+)
+def test_the_public_address_follows_the_address_of_the_site(
+    monkeypatch: pytest.MonkeyPatch, sites: str, url: str
+):
+    monkeypatch.setenv("SITE_ADDRESS", sites)
+    assert site_url("SITE_ADDRESS") == url
+
+
+def test_a_public_site_on_the_loopback_interface_is_unreachable():
+    assert is_unreachable("https://api.example.org", "127.0.0.1")
+    assert not is_unreachable("https://api.example.org", "0.0.0.0")
+    assert not is_unreachable("https://localhost:8443", "127.0.0.1")
+    assert not is_unreachable("", "127.0.0.1")

@@ -71,8 +71,8 @@ def use(given: tuple[dict[str, str], bytes]) -> None:
     """Read a request to its credentials, and its id."""
     meta, body = given
     address = client_address(meta)
-    forwarded = str(meta.get("HTTP_X_FORWARDED_FOR") or "").rpartition(",")[2]
-    assert address in (str(meta.get("REMOTE_ADDR") or ""), parse_address(forwarded))
+    forwarded = str(meta.get("HTTP_X_FORWARDED_FOR") or "").split(",")
+    assert address in (str(meta.get("REMOTE_ADDR") or ""), *map(parse_address, forwarded))
     parsers.media_type(meta)
     idempotency.request_id(meta)
     authenticate(from_headers(meta), address, with_session=False)

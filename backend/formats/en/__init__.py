@@ -1,0 +1,1 @@
+"""English, the language of the admin."""
