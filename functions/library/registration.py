@@ -8,6 +8,7 @@ may be sent again as it is.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, Final
 
 from django.db import connection
@@ -28,7 +29,7 @@ from objects.records import wire_object
 from objects.transactions import all_or_nothing
 from objects.users import directory, session_gate
 from objects.users.adapters import ProviderIdentity
-from objects.users.names import check_username, name_key
+from objects.users.names import check_new_username, check_username, name_key
 from objects.users.passkeys import PROVIDER, ceremonies, challenges, keys
 from objects.users.passkeys.ceremonies import Credential, NewPasskey, Unverified
 from objects.users.passkeys.challenges import Challenge
@@ -51,7 +52,7 @@ def register_init(
     ``temporaryAuthenticationToken`` goes to ``registerComplete`` with the authenticator's answer;
     it counts for ten minutes. A name that is taken is error 202, as it is to whoever signs up.
     """
-    name = _username(username)
+    name = _checked(check_username, username)
     refuse_read_only(request)
     maintenance.check()
     if request.user_id is not None and _is_own(request, name):
@@ -60,6 +61,7 @@ def register_init(
             "add", username=name, user_id=user_id, address=client_network(request.address)
         )
         return ceremonies.registration_options(issued, user_id, name, keys.ids_of(user_id))
+    _checked(check_new_username, name)
     if directory.id_of_name(name) is not None:
         raise UsernameTaken("Account already exists for this username.")
     user_id = new_object_id()
@@ -178,15 +180,12 @@ def _answer(
     }
 
 
-def _username(value: str) -> str:
-    """A name as sign-up takes it, in the words of parameters."""
+def _checked(check: Callable[[object], str], username: str) -> str:
+    """Return the name, or raise the check's error as that of a parameter."""
     try:
-        check_username(value)
+        return check(username)
     except UsernameMissing as error:
         raise ScriptFailed(f"Invalid parameter username: {error.message}") from None
-    if not value.isprintable():
-        raise ScriptFailed("Invalid parameter username: expected text that can be printed")
-    return value
 
 
 def _is_own(request: FunctionRequest, name: str) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from objects.database import fetch
 from objects.users import mail_tokens
-from objects.users.names import name_key
+from objects.users.names import account_keys
 
 
 @dataclass(frozen=True)
@@ -21,11 +21,11 @@ class Reached:
 _REACHED = """
 SELECT object_id, COALESCE(email, username) FROM objects_user
 WHERE (%s::text IS NULL OR object_id = %s)
-AND (%s::text IS NULL OR email_key = %s
-     OR (%s AND email IS NULL AND username_key = %s))
+AND (%s::text IS NULL OR email_key IN (%s, %s)
+     OR (%s AND email IS NULL AND username_key IN (%s, %s)))
 AND (CASE WHEN %s THEN email IS NOT NULL OR username LIKE '%%@%%'
      ELSE email IS NOT NULL AND email_verified IS NOT TRUE END)
-ORDER BY email IS NULL LIMIT 1
+ORDER BY email IS NULL, email_key = %s DESC, username_key = %s DESC LIMIT 1
 """
 
 
@@ -35,7 +35,14 @@ def reached_by(
     """The account with this id or address, if there is a reason to write to it."""
     if user_id is None and address is None:
         return None
-    key = None if address is None else name_key(address)
+    key, former = (None, None) if address is None else account_keys(address)
     resets = purpose == mail_tokens.RESET
-    rows = fetch(_REACHED, (user_id, user_id, key, key, resets, key, resets), prepare=False)
+    rows = fetch(
+        _REACHED,
+        (
+            *(user_id, user_id, key, key, former),
+            *(resets, key, former, resets, former, former),
+        ),
+        prepare=False,
+    )
     return Reached(*rows[0]) if rows else None

@@ -13,7 +13,7 @@ import msgspec
 
 from objects.core.names import is_object_id
 from objects.database import fetch
-from objects.users.names import name_key
+from objects.users.names import account_keys
 
 _LONGEST = 256  # characters of a name
 _LAST = "\U0010ffff"
@@ -37,22 +37,25 @@ def search(text: str, limit: int) -> list[str]:
     """
     if not text or len(text) > _LONGEST or "\x00" in text:
         return []
-    key = name_key(text)
-    ends = (key, key + _LAST, limit)
-    rows = fetch(_SEARCH, (text if is_object_id(text) else None, *ends, *ends), prepare=False)
-    return list(dict.fromkeys(row[0] for row in rows))[:limit]
+    user_ids: dict[str, None] = {}
+    for key in dict.fromkeys(account_keys(text)):
+        ends = (key, key + _LAST, limit)
+        rows = fetch(_SEARCH, (text if is_object_id(text) else None, *ends, *ends), prepare=False)
+        user_ids |= dict.fromkeys(row[0] for row in rows)
+    return list(user_ids)[:limit]
 
 
 def user_named(text: str) -> str | None:
     """The id of the user with this id, name or address; None if nobody has it."""
     if not text or len(text) > _LONGEST or "\x00" in text:
         return None
-    key = name_key(text)
+    key, former = account_keys(text)
     rows = fetch(
         "SELECT object_id FROM objects_user"
-        " WHERE object_id = %s OR username_key = %s OR email_key = %s"
-        " ORDER BY object_id = %s DESC, username_key = %s DESC LIMIT 1",
-        (text, key, key, text, key),
+        " WHERE object_id = %s OR username_key IN (%s, %s) OR email_key IN (%s, %s)"
+        " ORDER BY object_id = %s DESC, username_key = %s DESC NULLS LAST,"
+        " username_key = %s DESC NULLS LAST, email_key = %s DESC NULLS LAST LIMIT 1",
+        (text, key, former, key, former, text, former, key, former),
         prepare=False,
     )
     return rows[0][0] if rows else None
@@ -62,9 +65,11 @@ def id_of_name(username: str) -> str | None:
     """The id of the user with this name, whatever its spelling; None if nobody has it."""
     if "\x00" in username:
         return None
+    key, former = account_keys(username)
     rows = fetch(
-        "SELECT object_id FROM objects_user WHERE username_key = %s",
-        (name_key(username),),
+        "SELECT object_id FROM objects_user WHERE username_key IN (%s, %s)"
+        " ORDER BY username_key = %s DESC LIMIT 1",
+        (key, former, former),
         prepare=True,
     )
     return rows[0][0] if rows else None

@@ -1,9 +1,18 @@
-"""User names, e-mail addresses and role names: what they may be, and when two are the same."""
+"""User names, e-mail addresses and role names: what they may be, and when two are the same.
+
+New names and addresses have no invisible characters, so that no account looks like another one.
+What is invisible follows PRECIS (RFC 8264, FreeformClass): control and format characters,
+default-ignorable code points and separators of lines. Joiners are accepted where they change what
+is shown: in the contexts of RFC 5892 (appendix A.1 and A.2) and in emoji (UTS #51).
+"""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+
+import regex
+from idna.core import valid_contextj
 
 from backend.errors import IncorrectType, InvalidEmailAddress, InvalidRoleName, UsernameMissing
 from objects.core.names import is_role_name
@@ -11,18 +20,73 @@ from objects.core.names import is_role_name
 _MOST_CHARACTERS = 256
 # Something, one @, something; nothing that a mail server may read as a second address or a line.
 _EMAIL = re.compile(r"[^\s@,;<>]+@[^\s@,;<>]+\Z")
-# Controls and halves of surrogate pairs: nobody sees them, and not every layer keeps them.
-_INVISIBLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+# Control characters and halves of surrogate pairs: not every layer keeps them.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+
+_IGNORABLE = regex.compile(r"\p{Default_Ignorable_Code_Point}+")
+# The last three are symbols or marks to PRECIS, but their glyphs are blank.
+_INVISIBLE = regex.compile(
+    r"[\p{Default_Ignorable_Code_Point}\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}"
+    r"\p{Noncharacter_Code_Point}\u2800\U0001D159\U00016FE4]"
+)
+_JOINERS = "\u200c\u200d"
+_PICTURE = (
+    r"(?:\U0001F3F4[\U000E0030-\U000E0039\U000E0061-\U000E007A]{3,6}\U000E007F"  # regional flags
+    r"|\p{Extended_Pictographic}[\uFE0E\uFE0F\p{Emoji_Modifier}]?)"
+)
+_EMOJI = regex.compile(rf"{_PICTURE}(?:\u200D{_PICTURE})*|[0-9#*]\uFE0F\u20E3")
 
 
 def name_key(name: str) -> str:
-    """What two names that count as the same have in common: neither case nor width matters."""
+    """Return what all spellings of a name have in common.
+
+    Case, width, composition, invisible characters and the number of spaces make no other name
+    (NFKC_Casefold of Unicode, and the spaces of RFC 8266).
+    """
+    if name.isascii():
+        return " ".join(name.casefold().split())
+    visible = _IGNORABLE.sub("", _former_key(name))
+    return " ".join(unicodedata.normalize("NFKC", visible).split())
+
+
+def account_keys(name: str) -> tuple[str, str]:
+    """Return the keys that the account with this name may be stored under.
+
+    The first is ``name_key``. The second is that of accounts whose names are older than the rules
+    about spaces and invisible characters; an account under it is the one that is meant. Mostly
+    both are equal.
+    """
+    return name_key(name), _former_key(name)
+
+
+def _former_key(name: str) -> str:
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
 
 
 def is_account_name(text: str) -> bool:
     """Whether every layer reads this name or address alike: it has no control characters."""
-    return _INVISIBLE.search(text) is None
+    return _CONTROL.search(text) is None
+
+
+def invisible_character(text: str) -> str | None:
+    """Return the first character that a new name must not have, as ``U+200B``, or None."""
+    if text.isascii() and text.isprintable():
+        return None
+    emoji = [match.span() for match in _EMOJI.finditer(text)]
+    for match in _INVISIBLE.finditer(text):
+        place = match.start()
+        if any(start <= place < end for start, end in emoji):
+            continue
+        if not (match[0] in _JOINERS and _joins(text, place)):
+            return f"U+{ord(match[0]):04X}"
+    return None
+
+
+def _joins(text: str, place: int) -> bool:
+    try:
+        return valid_contextj(text, place)
+    except ValueError:  # after a character that Python's version of Unicode doesn't know
+        return False
 
 
 def check_account_name(text: str) -> str:
@@ -33,7 +97,7 @@ def check_account_name(text: str) -> str:
 
 
 def check_username(value: object) -> str:
-    """A user name, or ``UsernameMissing`` (200)."""
+    """A user name, new or stored, or ``UsernameMissing`` (200)."""
     if not isinstance(value, str) or not value.strip():
         raise UsernameMissing("bad or missing username")
     if len(value) > _MOST_CHARACTERS:
@@ -41,8 +105,18 @@ def check_username(value: object) -> str:
     return check_account_name(value)
 
 
+def check_new_username(value: object) -> str:
+    """A name that a user may take, or ``UsernameMissing`` (200)."""
+    name = check_username(value)
+    if (character := invisible_character(name)) is not None:
+        raise UsernameMissing(f"username: invisible character {character}. Remove it.")
+    if name != name.strip():
+        raise UsernameMissing("username: space at the beginning or the end. Remove it.")
+    return name
+
+
 def check_email(value: object) -> str:
-    """An e-mail address, or ``InvalidEmailAddress`` (125)."""
+    """An e-mail address, new or stored, or ``InvalidEmailAddress`` (125)."""
     if (
         not isinstance(value, str)
         or len(value) > _MOST_CHARACTERS
@@ -51,6 +125,14 @@ def check_email(value: object) -> str:
     ):
         raise InvalidEmailAddress("Email address format is invalid.")
     return value
+
+
+def check_new_email(value: object) -> str:
+    """An e-mail address that a user may take, or ``InvalidEmailAddress`` (125)."""
+    address = check_email(value)
+    if (character := invisible_character(address)) is not None:
+        raise InvalidEmailAddress(f"email: invisible character {character}. Remove it.")
+    return address
 
 
 def check_role_name(value: object) -> str:

@@ -37,7 +37,7 @@ def check_policy(password: str, username: str | None) -> None:
     if settings.PASSWORD_PATTERN and not re.search(settings.PASSWORD_PATTERN, password):
         raise ValidationFailed(settings.PASSWORD_MESSAGE)
     forbidden = name_key(username) if settings.PASSWORD_NOT_USERNAME and username else None
-    if forbidden is not None and forbidden in name_key(password):
+    if forbidden and forbidden in name_key(password):
         raise ValidationFailed("Password cannot contain your username.")
 
 

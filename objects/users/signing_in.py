@@ -31,7 +31,7 @@ from objects.database import fetch
 from objects.records import wire_object
 from objects.triggers import Occasion
 from objects.users import adapters, identities, passwords, session_gate, sessions
-from objects.users.names import check_account_name, name_key
+from objects.users.names import account_keys, check_account_name
 from objects.users.own_account import account_of
 from objects.users.second_factor import MFA
 from objects.users.user_rules import verified
@@ -40,15 +40,19 @@ Wire = dict[str, Json]
 
 
 _BY_NAME = f"""{session_gate.ACCOUNT}
-WHERE (%s::text IS NULL OR u.username_key = %s) AND (%s::text IS NULL OR u.email_key = %s)
+WHERE (%s::text IS NULL OR u.username_key IN (%s, %s))
+AND (%s::text IS NULL OR u.email_key IN (%s, %s))
+ORDER BY u.username_key = %s DESC, u.email_key = %s DESC LIMIT 1
 """
 
 
 def _find(username: str | None, email: str | None) -> session_gate.Account | None:
-    name, address = (
-        None if one is None else name_key(check_account_name(one)) for one in (username, email)
+    names, addresses = (
+        (None, None) if text is None else account_keys(check_account_name(text))
+        for text in (username, email)
     )
-    return session_gate.account_in(fetch(_BY_NAME, (name, name, address, address), prepare=False))
+    keys = (names[0], *names, addresses[0], *addresses, names[1], addresses[1])
+    return session_gate.account_in(fetch(_BY_NAME, keys, prepare=False))
 
 
 def _check_password(given: Mapping[str, Any]) -> session_gate.Account:

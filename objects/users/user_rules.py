@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
+from typing import Any
 
 from backend.conf import service_settings
 from backend.errors import (
@@ -32,7 +33,13 @@ from objects.users import (
     session_gate,
     sessions,
 )
-from objects.users.names import check_email, check_username, name_key
+from objects.users.names import (
+    check_email,
+    check_new_email,
+    check_new_username,
+    check_username,
+    name_key,
+)
 from objects.users.passkeys import keys
 from objects.users.second_factor import MFA
 
@@ -60,6 +67,7 @@ class UserRules(Rules):
 
     def creating(self, change: Change) -> None:
         fields = change.fields
+        _check_new_names(fields, {})
         if change.kept["identities"]:
             fields["authData"] = {
                 name: one.to_wire()
@@ -93,6 +101,7 @@ class UserRules(Rules):
     def updating(self, change: Change) -> None:
         assert change.before is not None
         fields, before = change.fields, change.before
+        _check_new_names(fields, before)
         if "password" in change.kept:
             username = fields.get("username", before.get("username"))
             if isinstance(username, str):
@@ -184,10 +193,18 @@ def _take_email(change: Change) -> None:
         check_email(fields["email"])
 
 
+def _check_new_names(fields: Mapping[str, Any], before: Mapping[str, Json]) -> None:
+    """Check what is new of a user's name and address; stored ones may be older than the rules."""
+    for name, check in (("username", check_new_username), ("email", check_new_email)):
+        if fields.get(name) is not None and fields[name] != before.get(name):
+            check(fields[name])
+
+
 def _keep_keys(change: Change) -> None:
-    """Store what makes names unique. The constraints speak here, in the write's transaction."""
+    """Store the keys of a new name and address. A taken one violates the unique constraint."""
+    before = change.before or {}
     for name, statement in _KEEP_KEY.items():
-        if name in change.fields:
+        if name in change.fields and (change.creating or change.fields[name] != before.get(name)):
             value = change.fields[name]
             key = name_key(value) if isinstance(value, str) else None
             fetch(statement, (key, change.object_id), prepare=True)

@@ -178,7 +178,7 @@ def test_parameters_come_first(db, given, named):
         assert named in reply.json["error"]
 
 
-@pytest.mark.parametrize("username", ["", 1, "x" * 257, "a\u0000b", "\u202e", []])
+@pytest.mark.parametrize("username", ["", 1, "x" * 257, "a\u0000b", "\u009f", []])
 def test_a_username_that_is_none_is_named(db, username):
     reply = ANYBODY.post("/functions/passkeyLoginInit", {"username": username})
     assert reply.error == (400, 141)
