@@ -6,7 +6,13 @@
     process        one process: its event loop and its shutdown
     core           what the connections of one process share
     accepting      new connections from listening sockets
-    connection     the HTTP/1.1 protocol of one connection (parsing by httptools)
+    connection     one connection: its requests, their responses, and its end
+    states         the states of a connection, and which may follow which
+    parser         bytes of a connection → requests, within limits (parsing by httptools)
+    drain          bodies of refused requests that a proxy sends to their end
+    pipeline       what a connection still has to answer
+    deadlines      rates and times of one connection
+    flow           a connection's transport, with its pauses in both directions
     heads          request line and headers → WSGI environment, or a refusal
     bodies         request bodies: memory, then a temporary file, within limits
     requests       one complete request, as a thread runs it

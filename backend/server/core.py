@@ -104,7 +104,8 @@ class Server:
 
     def discard(self, response: Response) -> None:
         """Close a response that isn't sent."""
-        close_soon(self.loop, self.executor, response.close)
+        if response.close is not None:
+            close_soon(self.loop, self.executor, response.close)
 
     def end(self) -> None:
         """Stop the periodic checks, and the threads once their queues are empty."""

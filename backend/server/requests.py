@@ -82,13 +82,17 @@ class Request:
 
     def finish(self, response: Response) -> None:
         """Give the response to the connection, and free the body."""
-        if self.body is not None:
-            self.body.close()
+        self.free()
         try:
             self.owner.answered(self, response)
         except Exception as error:
             log.error("a response can't be sent", exc_info=error)
             self.owner.drop()
+
+    def free(self) -> None:
+        """Free the body's memory or file. Repeated calls have no effect."""
+        if self.body is not None:
+            self.body.close()
 
     def fail(self, error: ServiceError) -> None:
         """Refuse a request that wasn't started."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from backend.server.states import Reading
 from tests.server.running import PATIENCE, SMALL, Running, connections, running
 from tests.server.test_requests_over_sockets import chunked, get, post
 
@@ -148,7 +149,8 @@ def test_slow_requests_end_with_an_error(
         size = len(part.partition(b"\r\n\r\n")[2])
         server.wait_for(
             lambda running: any(
-                peer._is_in_head or (peer._request and size) for peer in connections(running)
+                peer.reading is Reading.HEAD or (peer.reading is Reading.BODY and size)
+                for peer in connections(running)
             )
         )
         server.check(later - 1.5 if later > 2 else 0.5)
@@ -189,7 +191,7 @@ def test_a_client_whose_last_response_is_long_is_not_cut_off_while_it_reads(
         wire.send(get(b"/wait"))
         assert server.app.started.acquire(timeout=PATIENCE)
         wire.send(last)
-        server.wait_for(lambda running: any(peer._queue for peer in connections(running)))
+        server.wait_for(lambda running: any(peer.waiting for peer in connections(running)))
         server.app.gate.set()
         server.wait_for(lambda running: any(peer.unsent for peer in connections(running)))
         server.check(0)

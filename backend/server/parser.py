@@ -1,0 +1,364 @@
+"""Bytes from a client to requests, within limits. httptools parses; nothing is sent here.
+
+The parser stops at the first request that is refused: nothing behind it is parsed, so a body can't
+be taken for requests.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Protocol
+
+import httptools
+
+from backend.errors import InvalidJSON, ObjectTooLarge, ServiceError
+from backend.logs import get_logger
+from backend.networks import client_network
+from backend.server import heads
+from backend.server.bodies import Body
+from backend.server.core import Server
+from backend.server.drain import Drain
+from backend.server.refusals import MalformedRequest, too_large
+from backend.server.requests import Owner, Request
+from backend.server.states import Reading, State
+
+_TRAILERS: Final = 8 * 1024
+"""Bytes of the trailers of one body."""
+_OVERHEAD: Final = 64 * 1024
+"""Bytes of chunk extensions and trailers without content between them."""
+_CHUNKS: Final = 4 * 1024
+_CHUNK_SIZE: Final = 64
+"""A body may have ``_CHUNKS`` chunks, and one more for each ``_CHUNK_SIZE`` bytes: a chunk costs
+the event loop about as much as a small request."""
+
+log = get_logger("server")
+
+
+class _Stop(Exception):
+    """Stops the parser: the rest of the packet isn't parsed."""
+
+
+class Receiver(Owner, Protocol):
+    """The connection, as its parser sees it."""
+
+    def may_begin(self) -> bool:
+        """Whether one more request is accepted. Otherwise nothing more is parsed."""
+
+    def body_begins(self) -> None:
+        """The headers of a request are complete, and its body follows."""
+
+    def receive(self, request: Request) -> None:
+        """Answer a complete request."""
+
+    def refuse(self, error: ServiceError) -> None:
+        """Send an error after the pending responses, and end the connection."""
+
+    def hand_over(self, data: bytes | None) -> None:
+        """Hand over the connection with the bytes of its handshake; None behind a request."""
+
+
+class RequestParser:
+    """The requests of one connection, one after the other.
+
+    ``state.reading`` follows what is being read. The methods without documentation are called by
+    httptools.
+    """
+
+    def __init__(
+        self, server: Server, receiver: Receiver, state: State, peer: str, *, is_proxied: bool
+    ) -> None:
+        self._server = server
+        self._limits = server.limits
+        self._receiver = receiver
+        self._state = state
+        self._peer = peer
+        self._is_proxied = is_proxied
+        self._parser = httptools.HttpRequestParser(self)
+        self.method = "GET"
+        """The method of the last request whose headers are complete."""
+        self.expects_continue = False
+        """Whether the client waits for 100 Continue before it sends the body."""
+        self._request: Request | None = None  # whose body is being read
+        self._drain: Drain | None = None
+        self._target = b""
+        self._fields: list[heads.Field] = []
+        self._head_size = 0
+        self._raw: bytes | bytearray | None = None  # the head, while it may be a handshake's
+        self._is_repeated_head = False
+        self._unparsed = 0  # bytes since the head began, or since the body last grew
+        self._is_packet_counted = False
+        self._chunks = 0
+
+    @property
+    def received(self) -> int:
+        """Bytes of the current body."""
+        if self._drain is not None:
+            return self._drain.size
+        request = self._request
+        return 0 if request is None or request.body is None else request.body.size
+
+    def feed(self, data: bytes) -> None:
+        """Parse the next bytes. ``state.is_parsing`` has to be true."""
+        reading = self._state.reading
+        if reading is Reading.IDLE:
+            self._state.read(Reading.HEAD)
+            self._unparsed = 0
+            self._raw = data
+        elif self._raw is not None:
+            if type(self._raw) is bytes:
+                self._raw = bytearray(self._raw)
+            self._raw += data
+        self._is_packet_counted = True
+        rest: bytes | None = data
+        while rest is not None:
+            rest = self._feed(rest)
+        if self._is_packet_counted and self._state.is_parsing:
+            self._count_unparsed(len(data))
+
+    def drop(self) -> None:
+        """Free the request that is being read."""
+        request, self._request = self._request, None
+        if request is not None:
+            request.free()
+        self._drain = None
+        self._raw = None
+
+    def close(self) -> None:
+        """Free everything. ``feed`` must not be called again."""
+        self.drop()
+        # httptools and the connection refer to this object: otherwise only a garbage collection
+        # would free them.
+        del self._parser, self._receiver
+
+    def _count_unparsed(self, size: int) -> None:
+        """Limit the bytes that httptools buffers or skips without a callback.
+
+        The packet in which the head began or the body grew isn't counted, because it may hold
+        other parts of the request.
+        """
+        self._unparsed += size
+        if self._state.reading is Reading.HEAD:
+            if self._unparsed > self._limits.head_size:
+                self._receiver.refuse(_head_too_large())
+        elif self._state.is_in_body and self._unparsed > _OVERHEAD:
+            self._receiver.refuse(InvalidJSON("The request body has too much between its chunks."))
+
+    def _feed(self, data: bytes) -> bytes | None:
+        """Parse data; return what has to be parsed next, or None."""
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            if self._state.reading is Reading.HANDSHAKE:
+                raw = self._raw
+                self.drop()
+                self._receiver.hand_over(None if raw is None else bytes(raw))
+            elif self._state.is_parsing:
+                return self._without_upgrade() + data[upgrade.args[0] :]
+        except httptools.HttpParserCallbackError as wrapped:
+            error = wrapped.__context__
+            if isinstance(error, _Stop):
+                return None
+            if isinstance(error, ServiceError):
+                self._receiver.refuse(error)
+            else:
+                log.error("a request can't be read", exc_info=error)
+                self._receiver.drop()
+        except httptools.HttpParserInvalidMethodError:
+            self._receiver.refuse(MalformedRequest("The request's method is unknown.", status=501))
+        except httptools.HttpParserError:
+            if self._state.is_in_body:
+                self._receiver.refuse(InvalidJSON("The request body is not framed correctly."))
+            else:
+                self._receiver.refuse(MalformedRequest("The request is malformed."))
+        return None
+
+    def _without_upgrade(self) -> bytes:
+        """Ignore an ``Upgrade`` to a protocol other than WebSocket.
+
+        httptools ends the message before its body. A new parser reads the body; it needs a head
+        with the body's framing, which this returns.
+        """
+        self._parser = httptools.HttpRequestParser(self)
+        self._is_repeated_head = True
+        length = None if self._request is None else heads.framing(self._request.environ)
+        if length is None:
+            return b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+        return b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % length
+
+    # -- heads -------------------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        if self._is_repeated_head:
+            return
+        if not self._receiver.may_begin():
+            raise _Stop
+        if self._state.reading is Reading.IDLE:  # in the same packet as the request before it
+            self._state.read(Reading.HEAD)
+        self.method = "GET"
+        self._target = b""
+        self._fields = []
+        self._head_size = self._unparsed = 0
+        self._is_packet_counted = False
+
+    def on_url(self, piece: bytes) -> None:
+        if self._is_repeated_head:
+            return
+        self._target += piece
+        self._count_head(len(piece))
+        if len(self._target) > self._limits.target_size:
+            raise MalformedRequest("The request target is too long.", status=414)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._is_repeated_head:
+            return
+        self._count_head(len(name) + len(value) + 4)
+        if self._state.reading is not Reading.HEAD:  # a trailer, which is ignored
+            if self._head_size > _TRAILERS:
+                raise _head_too_large()
+            return
+        if len(self._fields) >= self._limits.head_fields:
+            raise _head_too_large()
+        self._fields.append((name, value))
+
+    def _count_head(self, size: int) -> None:
+        self._head_size += size
+        if self._head_size > self._limits.head_size:
+            raise _head_too_large()
+
+    def on_headers_complete(self) -> None:
+        if self._is_repeated_head:
+            self._is_repeated_head = False
+            return
+        self._head_size = self._unparsed = self._chunks = 0
+        self._is_packet_counted = False
+        parser, server = self._parser, self._server
+        self.method = method = parser.get_method().decode("ascii")
+        version = parser.get_http_version()
+        if version not in ("1.0", "1.1"):
+            raise MalformedRequest("The HTTP version isn't supported.", status=505)
+        environ = heads.environ_of(
+            server.environ,
+            method,
+            self._target,
+            version,
+            self._fields,
+            is_proxied=self._is_proxied,
+        )
+        environ["REMOTE_ADDR"] = self._peer
+        self._fields = []
+        self._request = request = Request(
+            server.application,
+            self._receiver,
+            environ,
+            client_network(server.client_address(environ)),
+            keep_alive=parser.should_keep_alive(),
+        )
+        length = heads.framing(environ)
+        if length != 0:
+            self._raw = None
+            self._begin_body(request, length)
+        elif parser.should_upgrade() and _is_websocket(method, environ):
+            self._state.read(Reading.HANDSHAKE)
+        else:
+            self._raw = None
+
+    # -- bodies ------------------------------------------------------------------------------
+
+    def _begin_body(self, request: Request, length: int | None) -> None:
+        server, environ = self._server, request.environ
+        limit = server.body_limit(environ)
+        expects = environ.get("HTTP_EXPECT")
+        if expects is not None and expects.lower() != "100-continue":
+            raise MalformedRequest("The only supported expectation is 100-continue.", status=417)
+        if length is not None and length > limit:
+            self._end_body(request, too_large(limit))
+        else:
+            request.body = Body(request.address, limit, self._limits.body_memory, server.spool)
+            self._state.read(Reading.BODY)
+        self.expects_continue = expects is not None and request.version != "1.0"
+        self._receiver.body_begins()
+
+    def on_chunk_header(self) -> None:
+        self._chunks += 1
+        request = self._request
+        if (
+            self._chunks > _CHUNKS
+            and request is not None
+            and request.body is not None
+            and self._chunks > _CHUNKS + request.body.size // _CHUNK_SIZE
+        ):
+            raise InvalidJSON("The request body has too many small chunks.")
+
+    def on_body(self, piece: bytes) -> None:
+        self.expects_continue = False
+        self._unparsed = 0
+        self._is_packet_counted = False
+        if self._drain is not None:
+            if not self._drain.discard(piece):
+                self._receiver.drop()
+                raise _Stop
+            return
+        request = self._request
+        if request is None or request.body is None:
+            return
+        body = request.body
+        try:
+            if body.size + len(piece) > body.limit:
+                raise too_large(body.limit)
+            body.append(piece)
+        except ServiceError as error:
+            self._end_body(request, error)
+
+    def on_message_complete(self) -> None:
+        request = self._request
+        if request is None or self._parser.should_upgrade():
+            return  # a handshake, or a body that a new parser reads
+        if self._drain is not None:
+            self._refuse_body(request, self._drain.error)
+            raise _Stop
+        self._request = None
+        body = request.body
+        if body is not None:
+            request.environ["CONTENT_LENGTH"] = str(body.size)
+            request.environ.pop("HTTP_TRANSFER_ENCODING", None)
+            request.environ.pop("HTTP_EXPECT", None)
+        self._state.read(Reading.IDLE if request.keep_alive else Reading.DONE)
+        self._receiver.receive(request)
+        if not self._state.is_parsing:
+            raise _Stop
+
+    def _end_body(self, request: Request, error: ServiceError) -> None:
+        """Refuse a body: at once, or if a proxy sends it, at its end (``drain``)."""
+        if not self._is_proxied:
+            self._refuse_body(request, error)
+            raise _Stop
+        self._drain = Drain(error, 0 if request.body is None else request.body.size)
+        request.free()
+        request.body = None
+        self._state.read(Reading.DRAINING)
+
+    def _refuse_body(self, request: Request, error: ServiceError) -> None:
+        """Refuse a request without its body.
+
+        The application answers ``ObjectTooLarge`` itself where ``answers_too_large`` says so: it
+        sees the announced length, and the response has the headers of its other errors.
+        """
+        self.drop()
+        server, environ = self._server, request.environ
+        if not (isinstance(error, ObjectTooLarge) and server.answers_too_large(environ)):
+            self._receiver.refuse(error)
+            return
+        request.body = None
+        request.keep_alive = False
+        announced = environ.get("CONTENT_LENGTH")
+        environ["CONTENT_LENGTH"] = announced or str(server.body_limit(environ) + 1)
+        environ.pop("HTTP_TRANSFER_ENCODING", None)
+        self._state.read(Reading.REFUSED)
+        self._receiver.receive(request)
+
+
+def _is_websocket(method: str, environ: dict[str, Any]) -> bool:
+    return method == "GET" and environ.get("HTTP_UPGRADE", "").strip(" \t").lower() == "websocket"
+
+
+def _head_too_large() -> MalformedRequest:
+    return MalformedRequest("The request's headers are too large.", status=431)
