@@ -23,7 +23,22 @@ from backend.server.refusals import MalformedRequest, Overloaded, TooManyAtOnce,
 from backend.server.requests import Request
 from backend.server.responses import CONTINUE, Response, error_response, framed
 from backend.server.sending import Sender
-from backend.server.states import Answering, Reading, State
+from backend.server.states import (
+    CLOSED,
+    CLOSING,
+    DONE,
+    ENDED,
+    HANDSHAKE,
+    HEAD,
+    IDLE,
+    LINGERING,
+    READY,
+    REFUSED,
+    SENDING,
+    WAITING,
+    Reading,
+    State,
+)
 
 _COPIED: Final = 64 * 1024
 """Smaller bodies are copied behind their head, so that one write sends both."""
@@ -66,7 +81,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def unsent(self) -> int:
-        return 0 if self._state.answering is Answering.CLOSED else self._flow.unsent
+        return 0 if self._state.answering is CLOSED else self._flow.unsent
 
     def drop(self) -> None:
         self._end(abort=True)
@@ -77,7 +92,7 @@ class Connection(asyncio.Protocol):
 
     def check(self, now: float) -> None:
         limits, state = self._limits, self._state
-        if state.answering is Answering.CLOSED:
+        if state.answering is CLOSED:
             return
         if self._flow.falls_behind(now, limits.grace, limits.min_rate):
             self.drop()
@@ -96,7 +111,7 @@ class Connection(asyncio.Protocol):
                     self.drop()
                 else:
                     self.refuse(TooSlow("The request's body arrives too slowly."))
-        elif state.reading is Reading.HEAD:
+        elif state.reading is HEAD:
             if now - self._since > limits.head_time:
                 self.refuse(TooSlow("The request's headers took too long."))
         elif now - self._since > limits.idle_time:
@@ -121,7 +136,7 @@ class Connection(asyncio.Protocol):
             self._end()
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._state.answer(Answering.CLOSED)
+        self._state.answer(CLOSED)
         self._server.connections.remove(self)
         self._parser.close()
         self._pipeline.clear()
@@ -139,7 +154,7 @@ class Connection(asyncio.Protocol):
                 self._linger.note(monotonic())
             return
         is_early = state.is_answering
-        if state.reading is Reading.IDLE:
+        if state.reading is IDLE:
             self._since = monotonic()
         self._parser.feed(data)
         if is_early and state.is_answering and state.is_parsing:
@@ -150,8 +165,8 @@ class Connection(asyncio.Protocol):
         state = self._state
         # A client may close its side after the request, and wait for the response.
         is_due = not state.is_over and (state.is_answering or self._pipeline.is_due)
-        if state.reading is not Reading.HANDSHAKE and state.reading is not Reading.ENDED:
-            state.read(Reading.ENDED)
+        if state.reading is not HANDSHAKE and state.reading is not ENDED:
+            state.read(ENDED)
         if not is_due:
             self._end()
         return is_due
@@ -177,7 +192,7 @@ class Connection(asyncio.Protocol):
             return True
         # Complete requests are answered, then the connection ends.
         self._pipeline.end()
-        self._state.read(Reading.REFUSED)
+        self._state.read(REFUSED)
         return False
 
     def body_begins(self) -> None:
@@ -185,15 +200,17 @@ class Connection(asyncio.Protocol):
             self._continue()
 
     def receive(self, request: Request) -> None:
-        self._pipeline.add(request)
-        self._advance()
+        if self._state.answering is READY and not self._flow.is_full and not self._pipeline:
+            self._start(request)
+        else:
+            self._pipeline.add(request)
 
     def refuse(self, error: ServiceError) -> None:
         if self._state.is_over or self._pipeline.refusal is not None:
             return
         self._parser.drop()
         self._pipeline.refusal = error
-        self._state.read(Reading.REFUSED)
+        self._state.read(REFUSED)
         self._advance()
 
     def hand_over(self, data: bytes | None) -> None:
@@ -216,13 +233,11 @@ class Connection(asyncio.Protocol):
         No effect while a request runs or the transport is full.
         """
         state = self._state
-        if state.answering is not Answering.READY or self._flow.is_full:
+        if state.answering is not READY or self._flow.is_full:
             return
         request = self._pipeline.next_request()
         if request is not None:
-            self._current = request
-            state.answer(Answering.WAITING)
-            self._server.submit(request)
+            self._start(request)
             return
         refusal = self._pipeline.take_refusal()
         if refusal is not None:
@@ -233,6 +248,11 @@ class Connection(asyncio.Protocol):
                 self._continue()
             self._flow.resume_reading()
 
+    def _start(self, request: Request) -> None:
+        self._current = request
+        self._state.answer(WAITING)
+        self._server.submit(request)
+
     def _continue(self) -> None:
         """Send 100 Continue, if the client waits for it before it sends the body."""
         if self._parser.expects_continue:
@@ -241,12 +261,12 @@ class Connection(asyncio.Protocol):
 
     def answered(self, request: Request, response: Response) -> None:
         """Send the response of the current request."""
-        if self._state.answering is not Answering.WAITING or request is not self._current:
+        if self._state.answering is not WAITING or request is not self._current:
             self._server.discard(response)
             return
         request.keep_alive = request.keep_alive and not self._server.is_stopping
         self._send(response, request.method, request.version, keep_alive=request.keep_alive)
-        if self._sender is None and self._state.answering is Answering.WAITING:
+        if self._sender is None and self._state.answering is WAITING:
             self._sent(complete=True)
 
     def _send(self, response: Response, method: str, version: str, *, keep_alive: bool) -> None:
@@ -265,7 +285,7 @@ class Connection(asyncio.Protocol):
                 write(response.body)
         else:
             write(framing.head)
-            self._state.answer(Answering.SENDING)
+            self._state.answer(SENDING)
             self._sender = Sender(
                 self._server.loop,
                 self._server.executor,
@@ -285,13 +305,13 @@ class Connection(asyncio.Protocol):
         """End a response whose last byte was given to the transport."""
         request, self._current = self._current, None
         self._since = monotonic()
-        has_ended = self._state.reading is Reading.ENDED or self._server.is_stopping
+        has_ended = self._state.reading is ENDED or self._server.is_stopping
         if not complete:
             self.drop()
         elif request is None or not request.keep_alive or (has_ended and not self._pipeline):
             self._end_gracefully()
         else:
-            self._state.answer(Answering.READY)
+            self._state.answer(READY)
             self._advance()
 
     # -- the end -----------------------------------------------------------------------------
@@ -305,13 +325,13 @@ class Connection(asyncio.Protocol):
         state = self._state
         if state.is_over:
             return
-        may_send = self._flow.is_reading_paused and state.reading is not Reading.ENDED
-        if not may_send and state.reading is not Reading.REFUSED:
+        may_send = self._flow.is_reading_paused and state.reading is not ENDED
+        if not may_send and state.reading is not REFUSED:
             self._end()
             return
         if state.is_parsing:
-            state.read(Reading.DONE)
-        state.answer(Answering.LINGERING)
+            state.read(DONE)
+        state.answer(LINGERING)
         self._linger = Linger(monotonic(), self._limits)
         self._flow.end_writing()
         self._flow.resume_reading()
@@ -319,12 +339,12 @@ class Connection(asyncio.Protocol):
     def _end(self, *, abort: bool = False) -> None:
         """Close the transport: at once (``abort``), or when its buffer is sent."""
         state = self._state
-        if state.answering is Answering.CLOSED:
+        if state.answering is CLOSED:
             return
         if state.is_parsing:
-            state.read(Reading.DONE)
-        if state.answering is not Answering.CLOSING:
-            state.answer(Answering.CLOSING)
+            state.read(DONE)
+        if state.answering is not CLOSING:
+            state.answer(CLOSING)
         if abort:
             self._flow.abort()
         else:

@@ -19,7 +19,16 @@ from backend.server.core import Server
 from backend.server.drain import Drain
 from backend.server.refusals import MalformedRequest, too_large
 from backend.server.requests import Owner, Request
-from backend.server.states import Reading, State
+from backend.server.states import (
+    BODY,
+    DONE,
+    DRAINING,
+    HANDSHAKE,
+    HEAD,
+    IDLE,
+    REFUSED,
+    State,
+)
 
 _TRAILERS: Final = 8 * 1024
 """Bytes of the trailers of one body."""
@@ -99,8 +108,8 @@ class RequestParser:
     def feed(self, data: bytes) -> None:
         """Parse the next bytes. ``state.is_parsing`` has to be true."""
         reading = self._state.reading
-        if reading is Reading.IDLE:
-            self._state.read(Reading.HEAD)
+        if reading is IDLE:
+            self._state.read(HEAD)
             self._unparsed = 0
             self._raw = data
         elif self._raw is not None:
@@ -136,7 +145,7 @@ class RequestParser:
         other parts of the request.
         """
         self._unparsed += size
-        if self._state.reading is Reading.HEAD:
+        if self._state.reading is HEAD:
             if self._unparsed > self._limits.head_size:
                 self._receiver.refuse(_head_too_large())
         elif self._state.is_in_body and self._unparsed > _OVERHEAD:
@@ -147,7 +156,7 @@ class RequestParser:
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
-            if self._state.reading is Reading.HANDSHAKE:
+            if self._state.reading is HANDSHAKE:
                 raw = self._raw
                 self.drop()
                 self._receiver.hand_over(None if raw is None else bytes(raw))
@@ -191,8 +200,8 @@ class RequestParser:
             return
         if not self._receiver.may_begin():
             raise _Stop
-        if self._state.reading is Reading.IDLE:  # in the same packet as the request before it
-            self._state.read(Reading.HEAD)
+        if self._state.reading is IDLE:  # in the same packet as the request before it
+            self._state.read(HEAD)
         self.method = "GET"
         self._target = b""
         self._fields = []
@@ -211,7 +220,7 @@ class RequestParser:
         if self._is_repeated_head:
             return
         self._count_head(len(name) + len(value) + 4)
-        if self._state.reading is not Reading.HEAD:  # a trailer, which is ignored
+        if self._state.reading is not HEAD:  # a trailer, which is ignored
             if self._head_size > _TRAILERS:
                 raise _head_too_large()
             return
@@ -257,7 +266,7 @@ class RequestParser:
             self._raw = None
             self._begin_body(request, length)
         elif parser.should_upgrade() and _is_websocket(method, environ):
-            self._state.read(Reading.HANDSHAKE)
+            self._state.read(HANDSHAKE)
         else:
             self._raw = None
 
@@ -273,7 +282,7 @@ class RequestParser:
             self._end_body(request, too_large(limit))
         else:
             request.body = Body(request.address, limit, self._limits.body_memory, server.spool)
-            self._state.read(Reading.BODY)
+            self._state.read(BODY)
         self.expects_continue = expects is not None and request.version != "1.0"
         self._receiver.body_begins()
 
@@ -321,7 +330,7 @@ class RequestParser:
             request.environ["CONTENT_LENGTH"] = str(body.size)
             request.environ.pop("HTTP_TRANSFER_ENCODING", None)
             request.environ.pop("HTTP_EXPECT", None)
-        self._state.read(Reading.IDLE if request.keep_alive else Reading.DONE)
+        self._state.read(IDLE if request.keep_alive else DONE)
         self._receiver.receive(request)
         if not self._state.is_parsing:
             raise _Stop
@@ -334,7 +343,7 @@ class RequestParser:
         self._drain = Drain(error, 0 if request.body is None else request.body.size)
         request.free()
         request.body = None
-        self._state.read(Reading.DRAINING)
+        self._state.read(DRAINING)
 
     def _refuse_body(self, request: Request, error: ServiceError) -> None:
         """Refuse a request without its body.
@@ -352,7 +361,7 @@ class RequestParser:
         announced = environ.get("CONTENT_LENGTH")
         environ["CONTENT_LENGTH"] = announced or str(server.body_limit(environ) + 1)
         environ.pop("HTTP_TRANSFER_ENCODING", None)
-        self._state.read(Reading.REFUSED)
+        self._state.read(REFUSED)
         self._receiver.receive(request)
 
 
