@@ -116,8 +116,7 @@ class Server:
 
 
 def _run_inline(request: Request) -> None:
-    if not request.is_abandoned:
-        request.finish(request.run())
+    request.finish(Response(503) if request.is_abandoned else request.run())
 
 
 class _NoErrors:
