@@ -9,11 +9,11 @@ bytes contain the key.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
-from backend.api import authentication
+from backend.api import authentication, searching
 from backend.api.context import client_address
 from backend.conf import service_settings
 from backend.server.refusals import too_large
@@ -22,7 +22,10 @@ Environ = Mapping[str, Any]
 
 AROUND_FILE: Final = 64 * 1024
 """Bytes that a form or a JSON body may have in addition to a file."""
-_MASTER_KEY = re.compile(rb'"_MasterKey"\s{0,8}:\s{0,8}"([^"\\]{1,512})"')
+_NAME: Final = b'"_MasterKey"'
+_VALUE: Final = re.compile(rb'\s{0,8}:\s{0,8}"([^"\\]{1,512})"')
+_NAMES: Final = 1000
+"""Occurrences of the key's name in one body that are looked at."""
 _CLAIMS: Final = 8
 """Keys in one body that are compared with the master key."""
 
@@ -81,10 +84,17 @@ def check_may_decode(environ: Environ, raw: bytes) -> None:
     if credentials.application_id is not None:
         claimed = [credentials.master_key] if credentials.master_key is not None else []
     else:
-        matches = islice(_MASTER_KEY.finditer(raw), _CLAIMS)
-        claimed = [match[1].decode("utf-8", "replace") for match in matches]
+        claimed = list(islice(_claimed_keys(raw), _CLAIMS))
     if not any(authentication.is_master_key(key, address) for key in claimed):
         raise too_large(limit)
+
+
+def _claimed_keys(raw: bytes) -> Iterator[str]:
+    """Yield the texts that a JSON document, which isn't decoded, may have as the master key."""
+    for start in islice(searching.occurrences(raw, _NAME), _NAMES):
+        match = _VALUE.match(raw, start + len(_NAME))
+        if match is not None:
+            yield match[1].decode("utf-8", "replace")
 
 
 def answers_too_large(environ: Environ) -> bool:

@@ -23,6 +23,7 @@ from django.http.multipartparser import MultiPartParser, MultiPartParserError
 
 from backend.api import parsers
 from backend.api.body_limits import AROUND_FILE, json_upload_limit
+from backend.api.searching import occurrences
 from backend.conf import service_settings
 from backend.errors import FileSaveFailed, InvalidApplicationId, InvalidJSON
 from objects.files.receiving import CHUNK, Upload, incoming_folder, too_large
@@ -30,6 +31,7 @@ from objects.files.receiving import CHUNK, Upload, incoming_folder, too_large
 _MOST_TEXT: Final = 2_621_440
 """Bytes of the texts beside the file in a form, all together."""
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_FILE_NAME = re.compile(rb'"base64"[\t\n\r ]{0,64}:[\t\n\r ]{0,64}"')
 _BLANKS = re.compile(rb"[\t\n\r ]+")
 
 
@@ -136,8 +138,9 @@ class _Part(FileUploadHandler):
 class JsonUpload:
     """A JSON body. ``fields`` are its members but the file, which may be taken by ``receive``."""
 
-    def __init__(self, members: dict[str, msgspec.Raw]) -> None:
-        self._base64 = members.pop("base64", None)
+    def __init__(self, members: dict[str, msgspec.Raw], text: memoryview | None) -> None:
+        """``text`` is the JSON string of the file, None without one."""
+        self._base64 = text
         self.fields: dict[str, Any] = {
             name: parsers.decode_json(bytes(raw), name) for name, raw in members.items()
         }
@@ -163,16 +166,57 @@ def json_upload(request: HttpRequest) -> Iterator[JsonUpload]:
         if not file.tell():
             raise InvalidApplicationId
         view = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        try:
-            members = _members(view)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
-            raise InvalidApplicationId from None
-        yield JsonUpload(members)
+        yield JsonUpload(*_split(view))
 
 
-def _decoded(text: msgspec.Raw) -> Iterator[bytes]:
+def _split(body: mmap.mmap) -> tuple[dict[str, msgspec.Raw], memoryview | None]:
+    """Return the members of a JSON object without its file, and the JSON string of the file.
+
+    Decoding holds the GIL, for seconds if a body of 30 MB has a million members. Therefore only
+    what is left without the file is decoded, if that is short. Raises ``InvalidApplicationId`` for
+    anything that isn't a JSON object, ``FileSaveFailed`` if it has too much beside its file.
+    """
+    if len(body) <= AROUND_FILE:
+        members = _decoded_members(body[:])
+        small = members.pop("base64", None)
+        return members, None if small is None else memoryview(small)
+    start = end = 0
+    for start, end in _file_texts(body):
+        if len(body) - (end - start) > AROUND_FILE:
+            continue
+        members = _decoded_members(body[: start + 1] + body[end - 1 :])
+        if bytes(members.pop("base64", b"")) == b'""':
+            return members, memoryview(body)[start:end]
+    if not end:  # a file of another kind, without credentials
+        raise InvalidApplicationId
+    raise FileSaveFailed("Invalid file upload. The JSON has too much beside its file.")
+
+
+def _file_texts(body: mmap.mmap) -> Iterator[tuple[int, int]]:
+    """Yield where JSON strings called ``base64`` begin and end, quotation marks included.
+
+    A quotation mark ends a string even if it is escaped: base64 has none.
+    """
+    position, room = 0, AROUND_FILE
+    while match := _FILE_NAME.search(body, position, position + room):
+        start = match.end() - 1
+        end = next(occurrences(body, b'"', start + 1), None)
+        if end is None:
+            return
+        room -= start - position
+        position = end + 1
+        yield start, position
+
+
+def _decoded_members(text: bytes) -> dict[str, msgspec.Raw]:
+    try:
+        return _members(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        raise InvalidApplicationId from None
+
+
+def _decoded(view: memoryview) -> Iterator[bytes]:
     """The bytes that a JSON string in base64 stands for, in pieces."""
-    view = memoryview(text)
     if len(view) < 2 or view[0] != 0x22:
         raise InvalidJSON("base64: expected a string")
     carried, ended = b"", False

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from backend.api.searching import occurrences
 from tests.rest import APPLICATION, CLIENT, MASTER, Api
 
 pytestmark = pytest.mark.django_db
@@ -76,3 +77,26 @@ def test_files_have_a_limit_of_their_own() -> None:
         "POST", "/files/a.txt", raw=b"x" * (2 * MEGABYTE), content_type="text/plain"
     )
     assert within.status == 201
+
+
+# -- without holding up others -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("before", [0, 1, 262_130, 262_143, 262_144, 262_150, 3_000_000])
+def test_the_master_key_is_seen_wherever_it_is(before: int) -> None:
+    start = b'{"text": "' + b"x" * before + b'", "_MasterKey" : "test-master-key", '
+    body = start + b'"_ApplicationId": "test-app", "more": "' + b"x" * (2 * MEGABYTE) + b'"]'
+    assert Api().call("POST", "/classes/Large", raw=body).error == (400, 107)
+
+
+@pytest.mark.parametrize("claim", [b'"_MasterKey":', b'"_MasterKey": "wrong",', b'"_MasterKey":"'])
+def test_a_body_full_of_wrong_keys_is_refused(claim: bytes) -> None:
+    body = b"{" + claim * (19 * MEGABYTE // len(claim))
+    assert Api().call("POST", "/classes/Large", raw=body).error == (413, 116)
+
+
+def test_a_search_in_a_large_body_finds_each_occurrence_once() -> None:
+    data = b"-" * 262_142 + b"abab" + b"-" * 600_000 + b"ab"
+    assert list(occurrences(data, b"ab")) == [262_142, 262_144, 862_146]
+    assert list(occurrences(data, b"ab", 262_143)) == [262_144, 862_146]
+    assert list(occurrences(b"", b"ab")) == []
