@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from bench.attack.scene import Scene, attacker_address
-from bench.attack.wire import Closed, Response, Wire
+from bench.attack.wire import Closed, Response, Wire, connect_and_reset
 
 _LOOK = 0.1
 _RETRY = 1.0
@@ -75,6 +75,12 @@ class Attacker:
         wire = await Wire.open(self.scene, source, receive_buffer)
         self.tally.connections += 1
         return wire
+
+    async def connect_and_reset(self, data: bytes = b"") -> None:
+        """Connect, send data and reset the connection at once, without a response."""
+        source = attacker_address(self.row.number, self.number, self.row.addresses)
+        self.tally.connections += 1
+        await connect_and_reset(self.scene, source, data)
 
     async def exchange(self, wire: Wire, data: bytes) -> Response:
         """Send a request, and count its response."""

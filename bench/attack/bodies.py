@@ -101,6 +101,20 @@ class BigBodyKeys(_BigJson):
         return {}
 
 
+class BigJsonUpload(_Body):
+    name = "30 MB JSON upload, keys in the body"
+    description = "a body of two million members to /files, without credentials"
+    path = f"{MOUNT}/files/a.txt"
+
+    @cached_property
+    def body(self) -> bytes:
+        members = b",".join(b'"%d":1' % number for number in range(2_600_000))
+        return b'{"base64":"",' + members + b"}"
+
+    def headers(self, scene: Scene) -> Mapping[str, str]:
+        return {}
+
+
 class DeepNesting(_Body):
     name = "deep nesting"
     description = "a list in a list, 500,000 deep"
@@ -178,6 +192,7 @@ ATTACKS = (
     BigBody,
     BigChunkedBody,
     BigBodyKeys,
+    BigJsonUpload,
     DeepNesting,
     ManyKeys,
     ManyItems,

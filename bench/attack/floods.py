@@ -89,4 +89,35 @@ class CreateFlood(Attack):
                     return
 
 
-ATTACKS = (IdleConnections, Hoarding, Pipelining, FindFlood, CreateFlood)
+class ConnectionStorm(Attack):
+    name = "connection storms"
+    description = "connections that are reset at once, as fast as 64 clients open them"
+    attackers = 64
+    most = 200_000
+    short = True
+
+    async def attack(self, attacker: Attacker) -> None:
+        await attacker.connect_and_reset()
+
+
+class AbortStorm(Attack):
+    name = "aborted requests"
+    description = "finds whose connection is reset as soon as they are sent, by 64 clients"
+    attackers = 64
+    most = 200_000
+
+    async def attack(self, attacker: Attacker) -> None:
+        where = quote('{"title": {"$gte": "a"}}')
+        path = f"{MOUNT}/classes/{VICTIM}?limit=20&where={where}"
+        await attacker.connect_and_reset(request("GET", path, attacker.scene.client))
+
+
+ATTACKS = (
+    IdleConnections,
+    Hoarding,
+    Pipelining,
+    FindFlood,
+    CreateFlood,
+    ConnectionStorm,
+    AbortStorm,
+)

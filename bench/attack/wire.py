@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import socket
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
@@ -70,6 +71,18 @@ def request(
 def chunk(data: bytes) -> bytes:
     """One chunk of a chunked body; without data, the last one."""
     return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+async def connect_and_reset(scene: Scene, source: str, data: bytes) -> None:
+    """Connect from this loopback address, send data, and reset the connection at once."""
+    require_loopback(scene.host)
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as connection:
+        connection.setblocking(False)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.bind((source, 0))
+        async with asyncio.timeout(_CONNECT):
+            await asyncio.get_running_loop().sock_connect(connection, (scene.host, scene.port))
+        connection.send(data)
 
 
 class Wire:
