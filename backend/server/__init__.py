@@ -16,8 +16,9 @@
     heads          request line and headers → WSGI environment, or a refusal
     bodies         request bodies: memory, then a temporary file, within limits
     requests       one complete request, as a thread runs it
-    dispatcher     complete requests → threads, fairly between client addresses
+    dispatcher     jobs → threads, fairly between client addresses
     responses      response heads, compression, errors of the server
+    jobs           what threads run: requests, and turns of long responses
     sending        long responses → the transport, with back-pressure
     refusals       the errors that the server raises
     connections    open connections: their number by address, deadlines, unsent bytes

@@ -1,7 +1,8 @@
 """New connections from a listening socket, many at a time.
 
 asyncio's server accepts one connection per iteration of the event loop. While threads are busy, an
-iteration takes milliseconds, and a flood of short connections would fill the socket's backlog.
+iteration takes milliseconds, and a flood of short connections would fill the socket's backlog. The
+kernel then drops packets of new clients, which send them again a second later.
 """
 
 from __future__ import annotations
@@ -57,7 +58,9 @@ class Acceptor:
                 self._loop.remove_reader(self._listener.fileno())
                 self._loop.call_later(_PAUSE, self.start)
                 return
-            connection.setblocking(False)
+            if connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+                connection.close()  # reset by the client: nothing is read, and no request runs
+                continue
             address = peer[0] if isinstance(peer, tuple) else ""
             network = "" if self._server.is_proxy(address) else client_network(address)
             if not self._server.connections.may_add(network):
@@ -69,8 +72,8 @@ class Acceptor:
 
     async def _connect(self, connection: socket.socket) -> None:
         try:
-            if connection.family != socket.AF_UNIX:
-                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            # uvloop makes the socket non-blocking and sets TCP_NODELAY. Here, each system call
+            # would have to wait for the GIL again.
             await self._loop.connect_accepted_socket(lambda: Connection(self._server), connection)
         except OSError:  # the client has disconnected
             connection.close()
@@ -78,6 +81,7 @@ class Acceptor:
 
 def _refuse(connection: socket.socket) -> None:
     """Answer and close at once: lingering connections would use up file descriptors in a flood."""
+    connection.setblocking(False)
     response = error_response(TooManyAtOnce())
     head = framed(response, "GET", "1.1", keep_alive=False).head
     with connection:

@@ -262,7 +262,7 @@ class Connection(asyncio.Protocol):
     def answered(self, request: Request, response: Response) -> None:
         """Send the response of the current request."""
         if self._state.answering is not WAITING or request is not self._current:
-            self._server.discard(response)
+            self._server.discard(response, request.address)
             return
         request.keep_alive = request.keep_alive and not self._server.is_stopping
         self._send(response, request.method, request.version, keep_alive=request.keep_alive)
@@ -271,12 +271,13 @@ class Connection(asyncio.Protocol):
 
     def _send(self, response: Response, method: str, version: str, *, keep_alive: bool) -> None:
         framing = framed(response, method, version, keep_alive=keep_alive)
+        address = "" if self._current is None else self._current.address
         if framing.closes and self._current is not None:
             self._current.keep_alive = False
         write = self._flow.write
         if not framing.has_body:
             write(framing.head)
-            self._server.discard(response)
+            self._server.discard(response, address)
         elif response.rest is None:
             if len(response.body) < _COPIED:
                 write(framing.head + response.body)
@@ -287,8 +288,8 @@ class Connection(asyncio.Protocol):
             write(framing.head)
             self._state.answer(SENDING)
             self._sender = Sender(
-                self._server.loop,
-                self._server.executor,
+                self._server.turns.submit,
+                address,
                 response,
                 write,
                 self._sent_rest,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,11 +17,12 @@ from backend.server.dispatcher import Dispatcher
 from backend.server.limits import Limits
 from backend.server.requests import Application, Request
 from backend.server.responses import Response
-from backend.server.sending import close_soon
+from backend.server.sending import Closing
 
 Environ = dict[str, Any]
 
-_STREAMING_THREADS: Final = 8
+_STREAMING_THREADS: Final = 2
+"""Threads that read long responses; up to four times as many while some of them are slow."""
 _TICK: Final = 0.05
 """Seconds between two runs of the periodic checks."""
 
@@ -63,7 +65,6 @@ class Server:
         self.is_stopping = False
         self.connections = Connections(limits)
         self.spool = Spool(limits, rules.spool_folder)
-        self.executor = ThreadPoolExecutor(_STREAMING_THREADS, "streaming")
         self.environ: Environ = {
             "SCRIPT_NAME": "",
             "SERVER_NAME": "localhost",
@@ -78,12 +79,16 @@ class Server:
         self._rules = rules
         self.requests = Dispatcher(loop, limits, threads, rules.end_thread)
         self._apart = Dispatcher(loop, limits, 1, rules.end_thread, "apart")
+        # A connection has one turn at most, so turns need no limit of their own.
+        turns = replace(limits, waiting=sys.maxsize, waiting_per_address=sys.maxsize, wait_time=inf)
+        self.turns = Dispatcher(loop, turns, _STREAMING_THREADS, rules.end_thread, "streaming")
         self._ticking = loop.call_later(_TICK, self._tick)
 
     def _tick(self) -> None:
         self._ticking = self.loop.call_later(_TICK, self._tick)
         self.requests.tick()
         self._apart.tick()
+        self.turns.tick()
         self.connections.sweep(self.loop.time())
 
     def submit(self, request: Request) -> None:
@@ -102,21 +107,21 @@ class Server:
             self._rules.realtime, descriptor, data
         )
 
-    def discard(self, response: Response) -> None:
+    def discard(self, response: Response, address: str) -> None:
         """Close a response that isn't sent."""
         if response.close is not None:
-            close_soon(self.loop, self.executor, response.close)
+            self.turns.submit(Closing(response.close, address))
 
     def end(self) -> None:
         """Stop the periodic checks, and the threads once their queues are empty."""
         self._ticking.cancel()
         self.requests.end()
         self._apart.end()
-        self.executor.shutdown(wait=False)
+        self.turns.end()
 
 
 def _run_inline(request: Request) -> None:
-    request.finish(Response(503) if request.is_abandoned else request.run())
+    request.finish(request.run())
 
 
 class _NoErrors:

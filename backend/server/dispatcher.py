@@ -13,36 +13,20 @@ import queue
 import threading
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
+from contextlib import suppress
 from time import monotonic
-from typing import Final, Protocol
+from typing import Any, Final
 
 from backend.errors import ServiceError
 from backend.logs import get_logger
+from backend.server.jobs import Job
 from backend.server.limits import Limits
 from backend.server.refusals import Overloaded, TooManyAtOnce
-from backend.server.responses import Response
 
 SLOW: Final = 0.1  # seconds
 _MAX_THREADS: Final = 4  # times the basic number
 
 log = get_logger("server")
-
-
-class Job(Protocol):
-    """A complete request."""
-
-    address: str
-    is_abandoned: bool
-    """The client has disconnected: don't start it."""
-
-    def run(self) -> Response:
-        """Return the response. Called in a thread; doesn't raise."""
-
-    def finish(self, response: Response) -> None:
-        """Send the response. Called in the event loop."""
-
-    def fail(self, error: ServiceError) -> None:
-        """Refuse a request that wasn't started. Called in the event loop."""
 
 
 class Dispatcher:
@@ -70,7 +54,7 @@ class Dispatcher:
         self._held: Counter[str] = Counter()  # threads by address
         self._threads = 0
         self._idle = 0  # waiting threads that no wake-up was sent to
-        self._done: deque[tuple[Job, Response]] = deque()
+        self._done: deque[tuple[Job, Any]] = deque()
         self._is_flushing = False
         self._is_over = False
         for _ in range(threads):
@@ -197,16 +181,16 @@ class Dispatcher:
     def _work(self) -> None:
         try:
             while (job := self._next()) is not None:
-                response = Response(503) if job.is_abandoned else job.run()
+                result = job.run()
                 with self._lock:
                     self._ended(job)
-                self._done.append((job, response))
+                self._done.append((job, result))
                 if not self._is_flushing:
                     self._is_flushing = True
-                    self._loop.call_soon_threadsafe(self._flush)
-                del job, response
-        except RuntimeError:  # the event loop is closed, so the process is ending
-            return
+                    # Once the event loop is closed, the process is ending.
+                    with suppress(RuntimeError):
+                        self._loop.call_soon_threadsafe(self._flush)
+                del job, result
         finally:
             self._end_thread()
 
@@ -236,9 +220,9 @@ class Dispatcher:
     def _flush(self) -> None:
         self._is_flushing = False
         while self._done:
-            job, response = self._done.popleft()
+            job, result = self._done.popleft()
             try:
-                job.finish(response)
+                job.finish(result)
             except Exception as error:
                 log.error("a response can't be sent", exc_info=error)
 

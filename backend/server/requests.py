@@ -61,7 +61,12 @@ class Request:
         self.is_abandoned = False
 
     def run(self) -> Response:
-        """Return the application's response, or an internal error if it raises."""
+        """Return the application's response, or an internal error if it raises.
+
+        The application isn't called if the client has disconnected.
+        """
+        if self.is_abandoned:
+            return Response(503)
         environ = self.environ
         started: list[Any] = []
 

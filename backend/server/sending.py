@@ -1,34 +1,44 @@
 """Long responses: sent piece by piece, as fast as the client reads.
 
-The next piece is fetched when the transport has room. Fetching runs in an executor, because the
-application's iterator may read a disk, a database or another server. A client that doesn't read
-holds an iterator and one piece, and no thread.
+The next piece is fetched when the transport has room. Fetching takes a turn in a thread, because
+the application's iterator may read a disk, a database or another server. A turn ends when it has
+enough bytes or time, so responses whose iterators are slow share the threads with the others. A
+client that doesn't read holds an iterator and one piece, and no thread.
 """
 
 from __future__ import annotations
 
-import asyncio
+import math
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor
+from time import monotonic
 from typing import Any, Final
 
+from backend.errors import ServiceError
 from backend.logs import get_logger
+from backend.server.jobs import Job
 from backend.server.responses import LAST_CHUNK, Response, chunk
 
 PIECE: Final = 256 * 1024
 """Bytes that are fetched at a time."""
+TURN: Final = 0.02
+"""Seconds after which a turn ends with the bytes that it has."""
 
 log = get_logger("server")
 
 
-def gather(pieces: Iterator[bytes], size: int = PIECE) -> tuple[bytes, bool]:
-    """Return at least ``size`` bytes from an iterator, or all; and whether it is exhausted."""
+def gather(
+    pieces: Iterator[bytes], size: int = PIECE, until: float = math.inf
+) -> tuple[bytes, bool]:
+    """Return at least ``size`` bytes from an iterator, or all; and whether it is exhausted.
+
+    Returns fewer bytes, but one piece at least, at the time ``until`` (of ``monotonic``).
+    """
     gathered: list[bytes] = []
     count = 0
     for piece in pieces:
         gathered.append(piece)
         count += len(piece)
-        if count >= size:
+        if count >= size or monotonic() >= until:
             return b"".join(gathered), False
     return b"".join(gathered), True
 
@@ -43,23 +53,38 @@ def close_iterable(iterable: Iterable[object] | None) -> None:
             log.error("a response can't be closed", exc_info=error)
 
 
-def close_soon(
-    loop: asyncio.AbstractEventLoop, executor: Executor, iterable: Iterable[object] | None
-) -> None:
-    """Close an iterable in a thread; in this one if the process is stopping."""
-    try:
-        loop.run_in_executor(executor, close_iterable, iterable)
-    except RuntimeError:  # the executor takes no more work
-        close_iterable(iterable)
+class Closing:
+    """Closes the iterable of a response that isn't sent, in a thread."""
+
+    is_abandoned = False
+
+    def __init__(self, iterable: Iterable[object], address: str) -> None:
+        self.address = address
+        self._iterable = iterable
+
+    def run(self) -> None:
+        close_iterable(self._iterable)
+
+    def finish(self, result: None) -> None:
+        return None
+
+    def fail(self, error: ServiceError) -> None:
+        close_iterable(self._iterable)
 
 
 class Sender:
-    """Sends one long response. Call it in the event loop."""
+    """Sends one long response. Call it in the event loop, except ``run``.
+
+    It is a job of a dispatcher, for one turn at a time.
+    """
+
+    is_abandoned = False
+    """Never: the iterable of a client that has disconnected still has to be closed."""
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
-        executor: Executor,
+        submit: Callable[[Job], None],
+        address: str,
         response: Response,
         write: Callable[[bytes], None],
         done: Callable[[bool], None],
@@ -71,16 +96,17 @@ class Sender:
 
         The connection has to be closed then, since the client would misread the next response.
         """
-        self._loop = loop
-        self._executor = executor
+        self.address = address
+        self._submit = submit
         self._response = response
         self._write = write
         self._done = done
         self._left = length
         self._is_chunked = is_chunked
-        self._is_fetching = False
+        self._has_turn = False
         self._is_paused = False
         self._is_over = False
+        self._is_closed = False
 
     def begin(self) -> None:
         """Send the first piece (``response.body``), and fetch the next one."""
@@ -101,40 +127,60 @@ class Sender:
         """End the response without ``done``: the client has disconnected."""
         if not self._is_over:
             self._is_over = True
-            if not self._is_fetching:
-                self._close()
+            self._take_turn()
 
     def pump(self) -> None:
         """Fetch the next piece, unless one is being fetched or the transport is full."""
-        if self._is_fetching or self._is_paused or self._is_over:
-            return
-        assert self._response.rest is not None
-        self._is_fetching = True
-        future = self._loop.run_in_executor(self._executor, gather, self._response.rest)
-        future.add_done_callback(self._on_fetched)
+        if not self._is_paused and not self._is_over:
+            self._take_turn()
 
-    def _on_fetched(self, future: asyncio.Future[tuple[bytes, bool]]) -> None:
-        self._is_fetching = False
+    def _take_turn(self) -> None:
+        if not self._has_turn and not self._is_closed:
+            self._has_turn = True
+            self._submit(self)
+
+    def run(self) -> tuple[bytes, bool] | BaseException | None:
+        """Fetch the next piece, or close the iterable if the response is over."""
         if self._is_over:
-            self._close()
-            return
-        error = future.exception()
-        if error is not None:
-            log.error("a response broke off", exc_info=error)
-            self._end(complete=False)
-            return
-        piece, is_last = future.result()
-        if not self._send(piece):
-            return
-        if not is_last:
-            self.pump()
-        elif self._left:
-            log.error("a response is shorter than announced", missing=self._left)
+            self._is_closed = True
+            close_iterable(self._response.close)
+            return None
+        assert self._response.rest is not None
+        try:
+            return gather(self._response.rest, until=monotonic() + TURN)
+        except BaseException as error:  # SystemExit too: the thread survives
+            return error
+
+    def finish(self, result: tuple[bytes, bool] | BaseException | None) -> None:
+        """Send what ``run`` has fetched."""
+        self._has_turn = False
+        if self._is_over or result is None:
+            self._take_turn()
+        elif isinstance(result, BaseException):
+            log.error("a response broke off", exc_info=result)
             self._end(complete=False)
         else:
-            if self._is_chunked:
-                self._write(LAST_CHUNK)
-            self._end(complete=True)
+            piece, is_last = result
+            if not self._send(piece):
+                return
+            if not is_last:
+                self.pump()
+            elif self._left:
+                log.error("a response is shorter than announced", missing=self._left)
+                self._end(complete=False)
+            else:
+                if self._is_chunked:
+                    self._write(LAST_CHUNK)
+                self._end(complete=True)
+
+    def fail(self, error: ServiceError) -> None:
+        """End the response: its turn was refused."""
+        self._has_turn = False
+        if not self._is_over:
+            self._is_over = True
+            self._done(False)
+        self._is_closed = True
+        close_iterable(self._response.close)
 
     def _send(self, piece: bytes) -> bool:
         if self._left is not None:
@@ -149,8 +195,5 @@ class Sender:
 
     def _end(self, *, complete: bool) -> None:
         self._is_over = True
-        self._close()
+        self._take_turn()
         self._done(complete)
-
-    def _close(self) -> None:
-        close_soon(self._loop, self._executor, self._response.close)
