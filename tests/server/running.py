@@ -61,7 +61,7 @@ class Echo:
 
     def __init__(self) -> None:
         self.started = threading.Semaphore(0)
-        """Released by each request for ``/wait``."""
+        """Released by each request for ``/wait``, and by each ``/held-stream`` that is held."""
         self.gate = threading.Event()
         """What requests for ``/wait`` wait for."""
         self.streams: list[Stream] = []
@@ -85,6 +85,11 @@ class Echo:
         elif path == "/bad-header":
             start_response("200 OK", [("X-Number", cast(str, 5))])
             return [b"x"]
+        elif path == "/held-stream":
+            stream = Stream(self._held(size))
+            self.streams.append(stream)
+            start_response("200 OK", headers)
+            return stream
         elif path in ("/stream", "/long", "/short", "/broken"):
             pieces = [b"x" * size] * int(query.get("pieces", "1"))
             stream = Stream(_break_off(pieces) if path == "/broken" else iter(pieces))
@@ -113,6 +118,13 @@ class Echo:
         }
         start_response("200 OK", headers)
         return [json.dumps(answer).encode()]
+
+    def _held(self, size: int) -> Iterator[bytes]:
+        """The first piece at once, the second when ``gate`` is set."""
+        yield b"x" * size
+        self.started.release()
+        assert self.gate.wait(PATIENCE)
+        yield b"x" * size
 
 
 def _break_off(pieces: list[bytes]) -> Iterator[bytes]:
