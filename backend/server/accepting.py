@@ -19,6 +19,11 @@ from backend.server.refusals import TooManyAtOnce
 from backend.server.responses import error_response, framed
 
 _BATCH: Final = 64
+"""Connections that are accepted in one iteration of the event loop, in a flood.
+
+The first iteration accepts one, each further one twice as many while more are waiting: a process
+that took all waiting connections at once would serve them alone.
+"""
 _PAUSE: Final = 0.1
 """Seconds until the next attempt when the process has no file descriptors left."""
 
@@ -33,6 +38,7 @@ class Acceptor:
         self._loop = server.loop
         self._listener = listener
         self._is_stopped = False
+        self._batch = 1
         self._tasks: set[asyncio.Task[None]] = set()
         listener.setblocking(False)
 
@@ -48,10 +54,11 @@ class Acceptor:
         self._listener.close()
 
     def _accept(self) -> None:
-        for _ in range(_BATCH):
+        for _ in range(self._batch):
             try:
                 connection, peer = self._listener.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                self._batch = 1
                 return
             except OSError as error:
                 log.error("connections can't be accepted", exc_info=error)
@@ -69,6 +76,7 @@ class Acceptor:
             task = self._loop.create_task(self._connect(connection))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+        self._batch = min(2 * self._batch, _BATCH)
 
     async def _connect(self, connection: socket.socket) -> None:
         try:
