@@ -9,7 +9,7 @@ bytes contain the key.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, MutableMapping
 from itertools import islice
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ from backend.api.context import client_address
 from backend.conf import service_settings
 from backend.server.refusals import too_large
 
-Environ = Mapping[str, Any]
+Environ = MutableMapping[str, Any]
 
 AROUND_FILE: Final = 64 * 1024
 """Bytes that a form or a JSON body may have in addition to a file."""
@@ -49,7 +49,7 @@ def body_limit(environ: Environ) -> int:
 def _file_limit(environ: Environ) -> int:
     if environ["REQUEST_METHOD"] != "POST":
         return json_limit(environ)
-    if authentication.from_headers(environ).application_id is None:
+    if authentication.of_request(environ).application_id is None:
         return json_upload_limit()
     is_form = environ.get("CONTENT_TYPE", "").lower().startswith("multipart/")
     return service_settings.MAX_UPLOAD_SIZE + (AROUND_FILE if is_form else 0)
@@ -65,7 +65,7 @@ def json_upload_limit() -> int:
 
 def json_limit(environ: Environ) -> int:
     """Return the largest size of this request's JSON, in bytes."""
-    credentials = authentication.from_headers(environ)
+    credentials = authentication.of_request(environ)
     if credentials.application_id is None:
         return service_settings.MAX_BODY_SIZE
     key = credentials.master_key
@@ -79,7 +79,7 @@ def check_may_decode(environ: Environ, raw: bytes) -> None:
     limit = service_settings.MAX_CLIENT_BODY_SIZE
     if len(raw) <= limit:
         return
-    credentials = authentication.from_headers(environ)
+    credentials = authentication.of_request(environ)
     address = client_address(environ)
     if credentials.application_id is not None:
         claimed = [credentials.master_key] if credentials.master_key is not None else []

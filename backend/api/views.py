@@ -133,7 +133,7 @@ def read_call(request: HttpRequest, *, with_session: bool = True) -> Call:
     """Decode a request that may pass. Raises the errors of ``parsers``, ``authentication`` and
     ``gate``."""
     method = request.method or ""
-    credentials = authentication.from_headers(request.META)
+    credentials = authentication.of_request(request.META)
     if credentials.application_id is not None and parsers.has_body(request.META):
         _check_keys(request, credentials, method)
     try:

@@ -52,11 +52,14 @@ def name_key(name: str) -> str:
 def account_keys(name: str) -> tuple[str, str]:
     """Return the keys that the account with this name may be stored under.
 
-    The first is ``name_key``. The second is that of accounts whose names are older than the rules
-    about spaces and invisible characters; an account under it is the one that is meant. Mostly
-    both are equal.
+    The first is ``name_key``, for a name that an account may take. The second is that of accounts
+    whose names are older than the rules about spaces and invisible characters; an account under it
+    is the one that is meant. Mostly both are equal.
     """
-    return name_key(name), _former_key(name)
+    former = _former_key(name)
+    if name != name.strip() or invisible_character(name) is not None:
+        return former, former
+    return name_key(name), former
 
 
 def _former_key(name: str) -> str:

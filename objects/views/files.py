@@ -60,7 +60,7 @@ class FileView(ServiceView):
         return _once(request, call, lambda: _deleted(call.principal, name))
 
     def _uploaded(self, request: HttpRequest, name: str) -> Answer:
-        credentials = authentication.from_headers(request.META)
+        credentials = authentication.of_request(request.META)
         if credentials.application_id is None:
             return self._from_json(request, name)
         principal, _, _ = gate.admitted(request, credentials, "POST")
@@ -121,7 +121,7 @@ class StoredFileView(ServiceView):
             return super().dispatch(request, *args, **kwargs)
         try:
             _check_application(kwargs["app_id"])
-            credentials = authentication.from_headers(request.META)
+            credentials = authentication.of_request(request.META)
             principal: Principal | None = None
             if credentials.application_id is None:
                 gate.enter(request, "GET", client_address(request.META), APPLICATION, "")

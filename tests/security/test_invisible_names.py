@@ -243,6 +243,12 @@ def test_staff_do_not_set_it(bob, field, value, code):
     assert User.objects.filter(username__in=("ann", "bob")).count() == User.objects.count() == 2
 
 
+@pytest.mark.parametrize("name", [*LIKE_ANN.values(), "ann ", "\u3000ann"])
+def test_it_finds_no_account(bob, name):
+    assert log_in(name).error == (404, 101)
+    assert directory.user_named(name) is directory.id_of_name(name) is None
+
+
 # -- Accounts from before --------------------------------------------------------------------------
 
 FORMER = [FAKE, "\u202eann", "ann ", "\u200b", "ann  smith", "❤️"]
