@@ -40,7 +40,7 @@ _BODY_KEYS = {
     "_SessionToken": "session_token",
     "_InstallationId": "installation_id",
 }
-# Said by SDKs about the request itself; never fields of an object.
+# Notes of SDKs about the request; never fields of an object.
 _BODY_REMARKS = (
     "_method",
     "_ClientVersion",
@@ -52,7 +52,7 @@ _BODY_REMARKS = (
 
 
 class Credentials(NamedTuple):
-    """What a request says of who sends it; nothing is checked yet.
+    """The application id, keys and session token of a request, not verified yet.
 
     A tuple, which is made faster than a frozen dataclass: each request has one.
     """
@@ -143,8 +143,8 @@ def take_from_body(body: dict[str, Any], headers: Credentials) -> Credentials:
 def authenticate(credentials: Credentials, address: str, *, with_session: bool = True) -> Principal:
     """The principal that these credentials prove.
 
-    ``address`` is the caller's IP address; without ``with_session`` the session token isn't looked
-    at. Raises ``InvalidApplicationId``, ``InvalidMasterKey`` (whatever else is right),
+    ``address`` is the caller's IP address. Without ``with_session`` the session token is ignored.
+    Raises ``InvalidApplicationId``, ``InvalidMasterKey`` (also when a client key is valid),
     ``InvalidClientKey`` when a client key is given and none is valid, ``InvalidSessionToken``.
     Without any key the principal is the application alone, which only some routes accept.
     """

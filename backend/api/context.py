@@ -1,4 +1,4 @@
-"""The outermost middleware: what belongs to every request, whoever answers it.
+"""The outermost middleware: request ids and log lines, for every request.
 
 It gives the request an id (the client's ``X-Request-Id`` where that is well formed), carries it
 into every line logged meanwhile and into the answer's header, and logs one line a request: method,

@@ -51,7 +51,7 @@ class ApiEdge:
 
 
 class RestFirst:
-    """The WSGI application: REST requests, and before Django whatever else comes.
+    """The WSGI application: answers REST requests and passes others to Django.
 
     An answer that is whole goes to the server as a list, which is sent at once; it streams
     everything else through another thread.

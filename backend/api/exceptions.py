@@ -24,11 +24,11 @@ def as_service_error(error: Exception, request_id: str) -> ServiceError:
 
 
 def error_response(error: Exception, request: HttpRequest) -> HttpResponse:
-    """The HTTP response for an exception, whatever it is."""
+    """Return the HTTP response for any exception."""
     shown = as_service_error(error, getattr(request, "id", "-"))
     response = json_response(shown.body(), shown.status)
     if shown is error:
-        # What a kind of error has to say besides: Allow, Retry-After.
+        # Headers of the error: Allow, Retry-After.
         for name, value in getattr(error, "headers", {}).items():
             response.headers[name] = value
     return response

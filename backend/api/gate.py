@@ -1,10 +1,9 @@
 """Rate limits over HTTP: every request passes here, and every item of a batch.
 
-``admitted`` is called by whoever has read a request's credentials, before anything is done for it
-(``enter`` where none are asked for), and ``stamped`` by whoever answers it. A view with a
-``dispatch`` of its own that doesn't use ``read_call`` has to call both. What can't be read at all
-(no JSON, too large) is counted by approximate rules alone (``enter_unreadable``): it tries nothing,
-but it costs time.
+A view calls ``admitted`` as soon as it has a request's credentials (``enter`` where it needs none),
+and ``stamped`` on the response. ``read_call`` and ``ServiceView.dispatch`` do. A view that
+overrides ``dispatch`` without ``read_call`` must call both. Requests that can't be decoded (no
+JSON, too large) cost time, so they are counted by approximate rules (``enter_unreadable``).
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ REPLAYED = "Idempotent-Replayed"
 _HEADER, _ALIAS = "HTTP_X_SVC_REQUEST_ID", "HTTP_X_PARSE_REQUEST_ID"
 _WRITES = frozenset({"POST", "PUT", "DELETE"})
 _WELL_FORMED = re.compile(r"[!-~]{1,128}", re.ASCII).fullmatch
-# What says itself that it is worth another try.
+# Errors after which a client may retry.
 _PASSING = (
     *(InternalError, RateLimited, ServiceUnavailable, Timeout, TransactionConflict),
     UnderMaintenance,

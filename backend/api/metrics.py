@@ -1,6 +1,6 @@
 """``/metrics``: the service's state for Prometheus, for those who may (docs/metrics.md).
 
-Everything is read when it is asked for, within a few seconds: what doesn't answer is missing, and
+Everything is read during the request, within a few seconds: what doesn't answer is missing, and
 ``svc_up`` says what that is. It is off unless the setting ``METRICS`` is on.
 """
 
@@ -72,7 +72,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
 def _may_read(request: HttpRequest) -> bool:
     token = service_settings.METRICS_TOKEN
     given = request.headers.get("Authorization", "").encode()
-    # Compared in any case, so that the time says nothing.
+    # Always compared, so that the response time reveals nothing.
     has_token = hmac.compare_digest(given, f"Bearer {token}".encode()) and bool(token)
     address = client_address(request.META)
     return has_token or is_in_networks(address, tuple(service_settings.METRICS_NETWORKS))

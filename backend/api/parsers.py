@@ -17,8 +17,8 @@ from backend.server.refusals import too_large
 
 JsonObject = dict[str, Any]
 
-# Parse's SDKs send text/plain from browsers, to save the preflight request, and `curl -d` says
-# that it sends a form unless told otherwise. What counts is that the body is a JSON object.
+# Parse's SDKs send text/plain from browsers, to save the preflight request, and `curl -d` sends
+# the media type of a form by default. Their bodies are JSON objects all the same.
 _MEDIA_TYPES = frozenset(
     {"", "application/json", "text/plain", "application/x-www-form-urlencoded"}
 )
@@ -54,7 +54,7 @@ def read_body(request: HttpRequest) -> JsonObject:
 
 
 def has_body(meta: Mapping[str, Any]) -> bool:
-    """Whether a body was announced, whatever its framing."""
+    """Whether a body was announced, by its length or as chunks."""
     length = meta.get("CONTENT_LENGTH")
     if length:
         return bool(length != "0")
@@ -116,7 +116,7 @@ def announced_length(meta: Mapping[str, Any]) -> int | None:
 
 
 def media_type(meta: Mapping[str, Any]) -> str:
-    """The media type that a request says its body has, without parameters, in small letters."""
+    """Return the media type of a request's body, in lower case, without parameters."""
     given: str = meta.get("CONTENT_TYPE") or ""
     return given if given == "application/json" else given.partition(";")[0].strip().lower()
 
@@ -130,7 +130,7 @@ def decode_object(raw: bytes | str) -> JsonObject:
 
 
 def decode_json(raw: bytes | str, place: str) -> Any:
-    """Any JSON value from text, integers of any size kept; raises ``InvalidJSON``."""
+    """Decode any JSON value, with integers of any size; raises ``InvalidJSON``."""
     try:
         if len(raw) < _LARGE:
             return _decode(raw)

@@ -174,33 +174,33 @@ def _override(method: object) -> str:
 
 
 def _context(request: HttpRequest, body: dict[str, Any]) -> dict[str, Any] | None:
-    """What the client tells triggers, from the header or from the body; None if it says nothing.
+    """Return the client's context for triggers, from the header or the body, or None.
 
     Raises ``InvalidJSON`` for anything but an object.
     """
-    said: Any = body.pop("_context", None) if body else None
-    if said is None:
+    context: Any = body.pop("_context", None) if body else None
+    if context is None:
         text = _context_header(request.META)
         if text is None:
             return None
-        # WSGI hands over bytes as if they were Latin-1.
-        said = text.encode("latin-1", "replace")
-    if isinstance(said, str | bytes):
-        raw = said.encode() if isinstance(said, str) else said
+        # WSGI decodes header bytes as Latin-1.
+        context = text.encode("latin-1", "replace")
+    if isinstance(context, str | bytes):
+        raw = context.encode() if isinstance(context, str) else context
         try:
-            said = parsers.decode_json(raw, "context")
+            context = parsers.decode_json(raw, "context")
         except InvalidJSON:
-            said = None
-    if not isinstance(said, dict):
+            context = None
+    if not isinstance(context, dict):
         raise InvalidJSON("Invalid object for context.")
-    return said
+    return context
 
 
 def _context_header(meta: Mapping[str, Any]) -> str | None:
-    found = meta.get("HTTP_X_SVC_CLOUD_CONTEXT")
-    if found is None and service_settings.PARSE_HEADERS:
-        found = meta.get("HTTP_X_PARSE_CLOUD_CONTEXT")
-    return found
+    text = meta.get("HTTP_X_SVC_CLOUD_CONTEXT")
+    if text is None and service_settings.PARSE_HEADERS:
+        text = meta.get("HTTP_X_PARSE_CLOUD_CONTEXT")
+    return text
 
 
 class UnknownRoute(ServiceView):

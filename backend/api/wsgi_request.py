@@ -1,9 +1,9 @@
-"""Django's request, for the bytes of anybody.
+"""Django's request for environments whose headers are not checked.
 
-Django reads the parameters of Content-Type when it makes a request, before anything handles
-errors, and decodes the query string as the ``charset`` among them says: an encoding that isn't one
-of texts, or parameters as RFC 2231 has them in an unknown one, end in an exception. Here requests
-are UTF-8 whatever they say, and only who takes a form looks at the parameters.
+Django parses the parameters of ``Content-Type`` when it creates a request, outside of its error
+handling, and decodes the query string with their ``charset``. An encoding that isn't one of text,
+or invalid RFC 2231 parameters, end in an exception. This request is always UTF-8, and only form
+parsing reads the parameters.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from django.http.multipartparser import MultiPartParserError
 
 
 class Utf8Request(WSGIRequest):
-    """A request that can be made of any environment, and is read as UTF-8."""
+    """A request that any environment can create, decoded as UTF-8."""
 
     def _set_content_type_params(self, meta: Mapping[str, Any]) -> None:
         self.content_type = str(meta.get("CONTENT_TYPE") or "").partition(";")[0].strip().lower()
         self.content_params = {}
 
     def parse_file_upload(self, META: Mapping[str, Any], post_data: Any) -> Any:
-        """The fields and files of a form; raises ``MultiPartParserError`` for bad parameters."""
+        """Return a form's fields and files, or raise ``MultiPartParserError``."""
         try:
             return super().parse_file_upload(META, post_data)
         except ValueError as error:

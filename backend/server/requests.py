@@ -118,6 +118,6 @@ def _response(started: list[Any], result: Iterable[bytes], *, has_body: bool) ->
     if is_whole:
         close_iterable(result)
         if has_body and announced_length(headers) not in (None, len(body)):
-            raise ValueError("The response isn't as long as it says.")
+            raise ValueError("The response isn't as long as its Content-Length.")
         return Response(int(status[:3]), headers, body)
     return Response(int(status[:3]), headers, body, pieces, result)
