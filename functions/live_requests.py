@@ -6,7 +6,7 @@ from typing import Any
 
 from functions.request import FoundQuery, ObjectOfOccasion, Request
 from functions.values import encode
-from objects.core.names import check_class_name
+from objects.core.names import check_class_name, check_key_path
 from objects.core.query import FindOptions
 from objects.triggers import Live, Occasion
 
@@ -48,14 +48,15 @@ class SubscribeRequest(LiveRequest):
     @property
     def watch(self) -> tuple[str, ...] | None:
         """The fields whose changes the client waits for; None for all."""
-        return self._live.watch
+        watch = self._live.watch
+        return None if watch is None else tuple(".".join(path) for path in watch)
 
     def write_back(self) -> None:
         """Hand on what the trigger has done to ``query``."""
         params = dict(self.query.params)
         watched = params.pop("watch", None)
         if watched is not None:
-            self._live.watch = tuple(watched) or None
+            self._live.watch = tuple(check_key_path(name) for name in watched) or None
         asked = FoundQuery(self.principal, self.class_name, params)
         self._occasion.query = asked.joined_to(self.options)
 

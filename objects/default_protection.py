@@ -11,6 +11,7 @@ from django.core.signals import setting_changed
 from backend.conf import service_settings
 from objects import registry
 from objects.core.class_permissions import set_default_protection
+from objects.core.names import FieldName
 
 
 def install() -> None:
@@ -20,9 +21,10 @@ def install() -> None:
 
 
 def _apply() -> None:
+    # The names were checked where the setting was read.
     set_default_protection(
         {
-            class_name: {group: frozenset(names) for group, names in groups.items()}
+            class_name: {group: frozenset(map(FieldName, names)) for group, names in groups.items()}
             for class_name, groups in service_settings.PROTECTED_FIELDS.items()
         }
     )

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from objects.core.names import FieldName
 from objects.core.paths import is_index
-from objects.core.query import Path
+from objects.core.query import Path, Steps
 from objects.core.values import FieldKind
 from objects.sql import literal
 from objects.tables import ClassTable, Column
@@ -56,7 +57,7 @@ def field_expression(field: str, kind: FieldKind, data: str = "data") -> str:
     return f"NULLIF({data}->{name}, 'null'::jsonb)"
 
 
-def column_expression(table: ClassTable, field: str, alias: str = "") -> str:
+def column_expression(table: ClassTable, field: FieldName, alias: str = "") -> str:
     """What an index on a field of a class is made on, whether or not it has a column."""
     reading = read(table, (field,), alias)
     assert reading.kind is not None
@@ -71,7 +72,7 @@ def index_method(kind: FieldKind) -> str:
     return "gist" if kind == "GeoPoint" else "btree"
 
 
-def index_column(table: ClassTable, field: str, *, descending: bool = False) -> str:
+def index_column(table: ClassTable, field: FieldName, *, descending: bool = False) -> str:
     """A field as a column of a btree index, in the order that queries sort it in."""
     expression = column_expression(table, field)
     direction = "DESC" if descending else "ASC"
@@ -90,7 +91,7 @@ class Reading:
     """
 
     base: str
-    steps: Path
+    steps: Steps
     is_whole: bool
     kind: FieldKind | None
     column: Column | None
@@ -171,7 +172,7 @@ def _read(table: ClassTable, path: Path, alias: str) -> Reading:
     )
 
 
-def _has_index(table: ClassTable, field: str) -> bool:
+def _has_index(table: ClassTable, field: FieldName) -> bool:
     if (field_type := table.schema.fields.get(field)) is not None and field_type.unique:
         return True
     return any(

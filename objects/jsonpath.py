@@ -14,23 +14,23 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from objects.core.query import Comparison, Path
+from objects.core.query import Comparison, Steps
 from objects.core.values import Json
 
 _OPERATORS: Final = {"lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
 
 
-def path(steps: Path) -> str:
+def path(steps: Steps) -> str:
     """The candidates at a path."""
     return "$" + "".join(f".{json.dumps(step)}" for step in steps)
 
 
-def filtered(steps: Path, condition: str) -> str:
+def filtered(steps: Steps, condition: str) -> str:
     """The elements at a path for which a condition holds."""
     return f"{path(steps)} ? ({condition})"
 
 
-def not_null(steps: Path) -> str:
+def not_null(steps: Steps) -> str:
     """Finds something if some candidate isn't null."""
     return f'{path(steps)}.type() ? (@ != "null")'
 

@@ -8,12 +8,13 @@ from typing import Any, Final
 
 from objects import geo_sql, text_sql
 from objects.core import query as tree
+from objects.core.names import OBJECT_ID
 from objects.core.query import OrderKey, Query
 from objects.field_sql import NULLS, TEXT_KEYS, read
 from objects.sql import Sql
 from objects.tables import ClassTable
 
-_LAST_KEY: Final = OrderKey(("objectId",))
+_LAST_KEY: Final = OrderKey((OBJECT_ID,))
 
 
 def order_by(
@@ -36,7 +37,7 @@ def order_by(
                 keys.append((score, True))
         else:
             keys.extend((part, key.descending) for part in sort_expressions(table, key, alias))
-    if not any(key.path == ("objectId",) for key in order):
+    if not any(key.path == (OBJECT_ID,) for key in order):
         last = order[-1].descending if order else False
         keys += [(part, last) for part in sort_expressions(table, _LAST_KEY, alias)]
     text: list[str] = []

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from objects.core.expressions import NATIVE_NAMES, Path
+from objects.core.names import CREATED_AT, UPDATED_AT, FieldName, FieldPath
 from objects.core.values import FieldKind
 from objects.field_sql import read
 from objects.jsonb_sql import object_of, once, step, text_parameter
@@ -59,7 +60,7 @@ class ObjectSource:
     def field(self, path: Path) -> Sql:
         if not path:
             return self.document("objectId", "createdAt", "updatedAt")
-        value = Sql(read(self.table, path[:1], self.alias).json)
+        value = Sql(read(self.table, class_path(path[:1]), self.alias).json)
         for name in path[1:]:
             value = step(value, name)
         return value
@@ -67,18 +68,23 @@ class ObjectSource:
     def typed(self, path: Path, kind: FieldKind) -> Sql | None:
         if len(path) != 1:
             return None
-        reading = read(self.table, path, self.alias)
+        reading = read(self.table, class_path(path), self.alias)
         return Sql(reading.typed) if reading.kind == kind and reading.typed is not None else None
 
     def document(self, id_name: str, created_name: str, updated_name: str) -> Sql:
         """The whole object under these names of what every object has."""
         created, updated = (
-            read(self.table, (name,), self.alias).json for name in ("createdAt", "updatedAt")
+            read(self.table, (name,), self.alias).json for name in (CREATED_AT, UPDATED_AT)
         )
         return Sql(
             f"({data_expression(self.table, self.alias)} || jsonb_build_object('{id_name}',"
             f" {self.alias}.object_id, '{created_name}', {created}, '{updated_name}', {updated}))"
         )
+
+
+def class_path(path: Path) -> FieldPath:
+    """The path of a field in a class's own rows. A name that no field can have reads as missing."""
+    return (FieldName(path[0]), *path[1:])
 
 
 class DocumentSource:

@@ -25,6 +25,7 @@ from objects.core.pipeline import (
     Sample,
     Skip,
     Sort,
+    SortKey,
     Stage,
     Unwind,
 )
@@ -43,6 +44,7 @@ from objects.pipeline_rows import (
     ObjectSource,
     Order,
     Rows,
+    class_path,
     documents_of,
     from_rows,
     native,
@@ -165,11 +167,12 @@ class _Compiler:
     def new_column(self) -> str:
         return f"o{next(self.numbers)}"
 
-    def sort_key(self, rows: Rows, key: OrderKey, alias: str) -> list[Sql]:
+    def sort_key(self, rows: Rows, key: SortKey, alias: str) -> list[Sql]:
         if rows.table is not None and len(key.path) == 1:
-            reading = read(rows.table, key.path, alias)
+            path = class_path(key.path)
+            reading = read(rows.table, path, alias)
             if reading.kind in SCALAR_KINDS or reading.kind is None:
-                return sort_expressions(rows.table, key, alias)
+                return sort_expressions(rows.table, OrderKey(path, key.descending), alias)
         value = self.source(rows, alias).field(key.path)
         present = "NULLIF(" + value + ", 'null'::jsonb)"
         return [once([present], term) for term in order_terms("a")]

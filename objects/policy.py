@@ -32,7 +32,7 @@ from objects.core.access import (
     protecting_user_fields,
 )
 from objects.core.class_permissions import USER_FIELD_PREFIX, Action
-from objects.core.names import ClassName, ObjectId, check_class_name, shown
+from objects.core.names import ClassName, FieldName, ObjectId, check_class_name, shown
 from objects.core.query import (
     AnyOf,
     Equals,
@@ -68,8 +68,8 @@ MASTER_ONLY_CLASSES = frozenset(
     }
 )
 # What of an account only its owner sees, besides the master key.
-_NO_FIELDS: frozenset[str] = frozenset()
-_OWNERS_FIELDS = {"_User": frozenset({"authData"})}
+_NO_FIELDS: frozenset[FieldName] = frozenset()
+_OWNERS_FIELDS = {"_User": frozenset({FieldName("authData")})}
 _READ_ACTIONS = frozenset({"find", "get", "count"})
 
 
@@ -171,7 +171,7 @@ def _own(
             _tell(told, "sessions", action, False)
             raise InvalidSessionToken("Session token required.")
         if action != "create":
-            own = Equals(("user",), pointer("_User", principal.user_id))
+            own = Equals((FieldName("user"),), pointer("_User", principal.user_id))
             _tell(told, "sessions", action, None, condition=own)
             return own
     elif class_name == "_Installation" and action in ("find", "count", "delete"):
@@ -201,7 +201,7 @@ def _check_owner(
         raise SessionMissing(f"Cannot modify user {shown(object_id)}.")
 
 
-def _names_user(principal: Principal, fields: Iterable[str]) -> Query:
+def _names_user(principal: Principal, fields: Iterable[FieldName]) -> Query:
     if principal.user_id is None:
         return Nothing()
     user = pointer("_User", principal.user_id)
@@ -255,7 +255,7 @@ def writable(
 
 def hidden_fields(
     principal: Principal, table: ClassTable, obj: dict[str, Json] | None = None
-) -> frozenset[str]:
+) -> frozenset[FieldName]:
     """The fields that the caller may not see: of any object, or of this one.
 
     For an object, ``userField:F`` groups count too, when its field F names the caller.
@@ -269,7 +269,7 @@ def hidden_fields(
     return always | protected_fields(permissions, protection_groups(principal, table, obj))
 
 
-def always_hidden(table: ClassTable) -> frozenset[str]:
+def always_hidden(table: ClassTable) -> frozenset[FieldName]:
     """The fields that only the owner and the master key see, whatever permissions say."""
     return _OWNERS_FIELDS.get(table.class_name, _NO_FIELDS)
 
@@ -301,7 +301,7 @@ def hides_by_object(principal: Principal, table: ClassTable) -> bool:
     return table.class_name == "_User" or bool(protecting_user_fields(table.schema.permissions))
 
 
-def fields_hidden_somewhere(principal: Principal, table: ClassTable) -> frozenset[str]:
+def fields_hidden_somewhere(principal: Principal, table: ClassTable) -> frozenset[FieldName]:
     """The fields that the caller may not see of some object of the class, whichever it is."""
     hidden = hidden_fields(principal, table)
     if not hides_by_object(principal, table):

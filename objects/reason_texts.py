@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from backend.principal import EVERYBODY, Principal
 from objects.core.class_permissions import NOBODY, READ_ACTIONS, ClassPermissions
 from objects.core.matching import matches
+from objects.core.names import FieldName
 from objects.core.query import Equals
 from objects.core.reasons import Reason, Rule
 from objects.core.values import Json, pointer
@@ -125,7 +126,7 @@ def _pointers(matter: _Matter) -> Said:
         return Said(text)
     user = pointer("_User", user_id)
     obj = dict(matter.obj)
-    naming = [name for name in reason.because if matches(Equals((name,), user), obj)]
+    naming = [name for name in reason.because if matches(Equals((FieldName(name),), user), obj)]
     if naming:
         return Said(text, (f"It names this user in {_names(naming)}.",))
     return Said(text, ("It doesn't name this user.",))

@@ -20,7 +20,14 @@ from psycopg.errors import InFailedSqlTransaction, UniqueViolation
 from backend.conf import service_settings
 from backend.errors import InvalidClassName
 from objects.core.class_permissions import ClassPermissions
-from objects.core.names import ClassName, Subject, check_class_name, is_class_name
+from objects.core.names import (
+    ClassName,
+    FieldName,
+    Subject,
+    check_class_name,
+    check_field_name,
+    is_class_name,
+)
 from objects.core.schema import ClassSchema, FieldType, empty_schema, from_definition
 from objects.database import Row, fetch
 from objects.models import GENERIC_TABLE, ModelBackedObject
@@ -45,8 +52,8 @@ class ModelClass:
 
     class_name: ClassName
     model: type[ModelBackedObject]
-    fields: Mapping[str, FieldType]
-    columns: Mapping[str, Column]
+    fields: Mapping[FieldName, FieldType]
+    columns: Mapping[FieldName, Column]
     permissions: ClassPermissions | None
     shown_by: str | None = None
     shown_if: str | None = None
@@ -58,7 +65,7 @@ _model_classes: dict[ClassName, ModelClass] = {}
 def model_class(
     class_name: ClassName,
     model: type[ModelBackedObject],
-    fields: Mapping[str, FieldType],
+    fields: Mapping[str, FieldType] | Mapping[FieldName, FieldType],
     *,
     columns: Mapping[str, str] | None = None,
     permissions: ClassPermissions | None = None,
@@ -73,7 +80,8 @@ def model_class(
     a view of the model's table, one that PostgreSQL can update, if not all rows are objects, and
     ``shown_if`` the boolean column that the view shows a row by. Raises ``ImproperlyConfigured``
     for a class that is registered already, for a view without its column, and for a model field
-    that can't hold a promoted field, by its type or its collation.
+    that can't hold a promoted field, by its type or its collation, and ``InvalidKeyName`` for a
+    name that no field may have.
     """
     if (shown_by is None) != (shown_if is None):
         raise ImproperlyConfigured(
@@ -85,11 +93,12 @@ def model_class(
             f"The class {class_name} is offered by two models: {other.__module__}.{other.__name__}"
             f" and {model.__module__}.{model.__name__}."
         )
-    names = {name: (columns or {}).get(name, name) for name in fields}
+    checked = {check_field_name(name): type_ for name, type_ in fields.items()}
+    names = {name: (columns or {}).get(name, name) for name in checked}
     _model_classes[class_name] = ModelClass(
         class_name,
         model,
-        dict(fields),
+        checked,
         {name: _column(model, attribute) for name, attribute in names.items()},
         permissions,
         shown_by,

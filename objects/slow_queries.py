@@ -19,6 +19,7 @@ from django.conf import settings
 from backend.conf import service_settings
 from backend.logs import get_logger
 from backend.redis_clients import asking_once
+from objects.core.names import FieldName, is_field_name
 from objects.core.query import (
     Compare,
     Matches,
@@ -107,14 +108,14 @@ def _use(node: Query) -> Use | None:
     return "text" if isinstance(node, Text) else None
 
 
-def _fits(table: ClassTable, use: Use, name: str) -> bool:
+def _fits(table: ClassTable, use: Use, name: FieldName) -> bool:
     kind = _kind(table, name)
     if use == "place":
         return kind in _PLACES
     return kind == "String" if use == "text" else kind in _ORDERED
 
 
-def _kind(table: ClassTable, name: str) -> str | None:
+def _kind(table: ClassTable, name: FieldName) -> str | None:
     field = table.schema.field_type(name)
     return field.kind if field else None
 
@@ -148,7 +149,7 @@ def advice(table: ClassTable) -> list[Advice] | None:
     for use in uses:
         for key in counts:
             what, of, name = key.split(" ", 2)
-            if what != "n" or of != use or not _fits(table, use, name):
+            if what != "n" or of != use or not is_field_name(name) or not _fits(table, use, name):
                 continue
             if not is_served(table, use, name):
                 direction = {"place": "2dsphere", "text": "text"}.get(use, "1")

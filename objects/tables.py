@@ -15,7 +15,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal
 
-from objects.core.names import ClassName
+from objects.core.names import ClassName, FieldName
 from objects.core.schema import ClassSchema
 from objects.core.values import Json
 
@@ -35,7 +35,7 @@ class Column:
 
 
 _HOLD_FILES = frozenset({"File", "Object", "Array"})
-_NO_COLUMNS: Mapping[str, Column] = MappingProxyType({})
+_NO_COLUMNS: Mapping[FieldName, Column] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class ClassTable:
     version: int
     relation: str
     schema: ClassSchema
-    columns: Mapping[str, Column] = field(default_factory=lambda: _NO_COLUMNS)
+    columns: Mapping[FieldName, Column] = field(default_factory=lambda: _NO_COLUMNS)
     is_partition: bool = True
     stored_in: str = ""
     """The quoted name of the table itself, where ``relation`` is a view of it."""

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from objects import jsonpath
+from objects.core.names import FieldName
 from objects.core.query import Text
 from objects.core.text import configuration, fold_accents, read_term
 from objects.field_sql import read
@@ -36,7 +37,7 @@ def documents(node: Text, table: ClassTable, alias: str) -> Sql | None:
     )
 
 
-def text_fields(table: ClassTable) -> Sequence[str]:
+def text_fields(table: ClassTable) -> Sequence[FieldName]:
     """The fields that a search without a path reads: those of the text index, or all Strings."""
     for index in table.schema.indexes.values():
         names = [name for name, direction in index.fields if direction == "text"]
@@ -45,13 +46,13 @@ def text_fields(table: ClassTable) -> Sequence[str]:
     return sorted(name for name in table.schema.fields if _is_text(table, name))
 
 
-def _is_text(table: ClassTable, name: str) -> bool:
+def _is_text(table: ClassTable, name: FieldName) -> bool:
     field_type = table.schema.fields.get(name)
     return field_type is not None and field_type.kind == "String"
 
 
 def document_expression(
-    table: ClassTable, fields: Sequence[str], language: str = "english", alias: str = ""
+    table: ClassTable, fields: Sequence[FieldName], language: str = "english", alias: str = ""
 ) -> str:
     """The tsvector of some String fields, that a GIN index serves searches by."""
     text = _joined([_field(table, name, alias) for name in fields if _is_text(table, name)])
@@ -90,7 +91,7 @@ def score(node: Text, document: Sql | None) -> Sql:
     return "ts_rank(" + _vector(node, document) + ", " + query + ")"
 
 
-def _field(table: ClassTable, name: str, alias: str) -> str:
+def _field(table: ClassTable, name: FieldName, alias: str) -> str:
     reading = read(table, (name,), alias)
     assert reading.typed is not None
     return reading.typed

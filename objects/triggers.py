@@ -20,7 +20,7 @@ from backend.errors import OperationForbidden, ServiceError
 from backend.logs import get_logger
 from backend.principal import Principal
 from backend.short_cache import short_cache
-from objects.core.names import MAX_NAME_LENGTH, Subject
+from objects.core.names import MAX_NAME_LENGTH, FieldPath, Subject
 from objects.core.query import Everything, FindOptions, Query
 from objects.core.values import Json
 
@@ -78,7 +78,7 @@ class Live:
     event: str
     clients: int = 0
     subscriptions: int = 0
-    watch: tuple[str, ...] | None = None
+    watch: tuple[FieldPath, ...] | None = None
     send: bool = True
 
 

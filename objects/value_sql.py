@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from objects import jsonpath
-from objects.core.query import Comparison, Path
+from objects.core.query import Comparison, Path, Steps
 from objects.core.values import Json, kind
 from objects.field_sql import Reading, read
 from objects.sql import FALSE, Sql, both, either, json_text, negation
@@ -117,7 +117,7 @@ def whole_value(reading: Reading) -> Sql:
     return Sql(f"({reading.base} #> %s::text[])", (list(reading.steps),))
 
 
-def start(reading: Reading) -> tuple[Sql, Path]:
+def start(reading: Reading) -> tuple[Sql, Steps]:
     """A jsonb value, and the steps from there that a jsonpath can take."""
     if reading.is_exact:
         return whole_value(reading), ()

@@ -14,6 +14,7 @@ from backend.errors import ServiceError
 from backend.principal import Principal
 from objects import registry
 from objects.core.class_permissions import ACTIONS, Action
+from objects.core.names import FieldName
 from objects.core.query import Nothing
 from objects.core.schema import FieldType
 from objects.policy import check_class, fields_hidden_somewhere
@@ -26,9 +27,9 @@ class VisibleClass:
 
     name: str
     version: int
-    fields: Mapping[str, FieldType]
+    fields: Mapping[FieldName, FieldType]
     actions: frozenset[Action]
-    hidden: frozenset[str]
+    hidden: frozenset[FieldName]
 
 
 def visible_classes(principal: Principal) -> list[VisibleClass]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 from django.db import transaction
@@ -24,13 +24,14 @@ from objects import maintenance
 from objects.compiler import compile_query
 from objects.constraints import refusal
 from objects.core.access import Acl
-from objects.core.names import ObjectId
+from objects.core.names import FieldName, ObjectId
 from objects.core.operations import (
     LARGE_AMOUNT,
     Add,
     ChangeRelation,
     Delete,
     Increment,
+    Operation,
     Set,
     Write,
     apply,
@@ -84,7 +85,7 @@ def create(
     object_id: ObjectId,
     fields: Mapping[str, Json],
     acl: Acl,
-    relations: Mapping[str, ChangeRelation],
+    relations: Mapping[FieldName, ChangeRelation],
 ) -> str:
     """Store a new object; its time. Raises ``DuplicateValue`` or ``StaleClass``."""
     values = _values(table, object_id, fields, acl)
@@ -292,7 +293,8 @@ def _simple_assignments(table: ClassTable, write: Write) -> _Assignments | None:
     removed: list[str] = []
     computed: list[str] = []
     computed_params: list[Any] = []
-    for name, operation in write.operations.items():
+    # A simple write has no dotted names.
+    for name, operation in cast("Mapping[FieldName, Operation]", write.operations).items():
         column = table.columns.get(name)
         if column is not None:
             if isinstance(operation, _COMPUTED):
@@ -376,7 +378,7 @@ def delete(table: ClassTable, object_id: ObjectId, where: Query, scope: Scope) -
 
 
 def _change_relations(
-    table: ClassTable, object_id: ObjectId, changes: Mapping[str, ChangeRelation]
+    table: ClassTable, object_id: ObjectId, changes: Mapping[FieldName, ChangeRelation]
 ) -> None:
     for key, change in changes.items():
         place = (table.class_id, key, object_id)

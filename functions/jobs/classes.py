@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from backend.errors import OperationForbidden
 from functions.jobs.models import JobStatus
 from objects import registry
-from objects.core.names import ClassName, Subject
+from objects.core.names import ClassName, FieldName, Subject
 from objects.core.schema import SYSTEM_FIELDS, FieldType
 from objects.rules import Change, Rules, set_rules
 
 _STATUS = ClassName(Subject("_JobStatus"))
 _SCHEDULE = ClassName(Subject("_JobSchedule"))
 
-_OWN_FIELDS = {
-    "error": FieldType("String"),
-    "attempt": FieldType("Number"),
-    "skipped": FieldType("Number"),
-    "startedAt": FieldType("Date"),
-    "heartbeatAt": FieldType("Date"),
-    "requestId": FieldType("String"),
+_OWN_FIELDS: Mapping[FieldName, FieldType] = {
+    FieldName("error"): FieldType("String"),
+    FieldName("attempt"): FieldType("Number"),
+    FieldName("skipped"): FieldType("Number"),
+    FieldName("startedAt"): FieldType("Date"),
+    FieldName("heartbeatAt"): FieldType("Date"),
+    FieldName("requestId"): FieldType("String"),
 }
 _COLUMNS = {
     "jobName": "job_name",

@@ -16,7 +16,7 @@ from backend.errors import ServiceError
 from backend.principal import READ_ONLY_MASTER
 from objects import service
 from objects.admin.frame import PUBLIC, Place, act, class_page, permission, stop_acting
-from objects.core.names import ROLE, USER, is_object_id
+from objects.core.names import OBJECT_ID, ROLE, USER, is_object_id
 from objects.core.query import FindOptions, OrderKey
 from objects.core.query_parser import parse_where
 from objects.core.schema import ClassSchema
@@ -75,7 +75,7 @@ def lookup(place: Place) -> HttpResponse:
             options = FindOptions(
                 where=parse_where({"$or": either}),
                 limit=_SUGGESTIONS,
-                order=(OrderKey(("objectId",)),),
+                order=(OrderKey((OBJECT_ID,)),),
             )
             found = service.find(place.reader, place.class_name, options).objects()
     suggestions = [(obj["objectId"], label(place.table.schema, obj)) for obj in found]

@@ -15,7 +15,7 @@ from objects.admin.class_list import estimate
 from objects.admin.frame import Place, class_page
 from objects.admin.object_fields import pretty
 from objects.admin.values import read_json
-from objects.core.names import shown
+from objects.core.names import FieldName, is_field_name, shown
 from objects.core.schema import DEFAULT_FIELDS, SYSTEM_FIELDS, FieldType
 from objects.core.values import FieldKind, Json
 
@@ -40,7 +40,7 @@ def fields(place: Place) -> HttpResponseBase:
     if place.request.method == "POST":
         name = form.get("name", "").strip()
         try:
-            if place.table.schema.field_type(name) is not None or name == "ACL":
+            if name in place.table.schema.fields or name in DEFAULT_FIELDS or name == "ACL":
                 raise InvalidSchemaOperation(f"There is a field {shown(name)} already.")
             _change(place, {"fields": {name: _wire(form)}})
             messages.success(place.request, f"The field {name} is there.")
@@ -64,7 +64,7 @@ def fields(place: Place) -> HttpResponseBase:
     return response
 
 
-def _row(place: Place, name: str) -> FieldRow:
+def _row(place: Place, name: FieldName) -> FieldRow:
     field = place.table.schema.fields[name]
     default = "" if field.default is None else pretty(field.default)
     schema = place.table.schema
@@ -103,7 +103,7 @@ def _change(place: Place, body: Json) -> None:
 def field_page(place: Place, name: str) -> HttpResponseBase:
     """One field: its options, deleting it, and another type for one that clients made."""
     place.require("change", "class")
-    if name not in place.table.schema.fields:
+    if not is_field_name(name) or name not in place.table.schema.fields:
         raise InvalidKeyName(f"There is no field {shown(name)}.", status=404)
     row, error, form = _row(place, name), None, place.request.POST
     if place.request.method == "POST":

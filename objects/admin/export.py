@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from objects import service
 from objects.admin import paging
 from objects.admin.frame import Place, class_page
 from objects.admin.table import column_names, read_question
+from objects.core.names import FieldName
 from objects.core.query import FindOptions, OrderKey, Query, near_of
 from objects.core.values import Json
 
@@ -49,7 +50,7 @@ def export(place: Place, kind: str) -> HttpResponseBase:
     return response
 
 
-def _is_relation(place: Place, name: str) -> bool:
+def _is_relation(place: Place, name: FieldName) -> bool:
     field = place.table.schema.field_type(name)
     return field is not None and field.kind == "Relation"
 
@@ -84,7 +85,7 @@ class _Line:
         return text
 
 
-def _csv(pages: Iterator[Page], names: list[str]) -> Iterator[bytes]:
+def _csv(pages: Iterator[Page], names: Sequence[str]) -> Iterator[bytes]:
     rows: Any = csv.writer(_Line(), lineterminator="\r\n")
     yield rows.writerow(names).encode()
     for page in pages:

@@ -58,7 +58,7 @@ def inputs(schema: ClassSchema, obj: Wire | None) -> list[Input]:
     """The inputs of an object, or of a new one with the defaults of its class."""
     made = []
     for name, field in _editable(schema):
-        value = schema.defaults.get(name) if obj is None else obj.get(name)
+        value = field.default if obj is None else obj.get(name)
         made.append(_input(name, field, value))
     return made + [
         Input(name, field, is_secret=True)

@@ -17,7 +17,7 @@ import msgspec
 
 from backend.errors import InvalidQuery
 from backend.result_memory import largest_fitting
-from objects.core.names import is_object_id
+from objects.core.names import CREATED_AT, OBJECT_ID, FieldName, is_field_name, is_object_id
 from objects.core.query import AnyOf, Compare, Exists, Query, all_of
 from objects.core.query import OrderKey as Key
 from objects.core.schema import ClassSchema
@@ -61,7 +61,7 @@ def decode_edge(text: str) -> Edge:
 class Sorting:
     """One field to sort by."""
 
-    name: str
+    name: FieldName
     descending: bool = False
 
     def __str__(self) -> str:
@@ -77,7 +77,7 @@ class Sorting:
         return Edge(value, str(row["objectId"]))
 
 
-NEWEST_FIRST: Final = Sorting("createdAt", descending=True)
+NEWEST_FIRST: Final = Sorting(CREATED_AT, descending=True)
 
 
 def read_sorting(text: str, schema: ClassSchema) -> Sorting:
@@ -85,8 +85,11 @@ def read_sorting(text: str, schema: ClassSchema) -> Sorting:
     if not text:
         return NEWEST_FIRST
     name = text.removeprefix("-")
-    field = schema.field_type(name)
-    if field is None or field.kind not in SORTABLE:
+    if (
+        not is_field_name(name)
+        or (field := schema.field_type(name)) is None
+        or field.kind not in SORTABLE
+    ):
         raise InvalidQuery(f"order: {schema.class_name} can't be sorted by this")
     return Sorting(name, text.startswith("-"))
 
@@ -146,11 +149,11 @@ def _rows_after(
     if edge is None:
         return find(where, order, limit)
     path = (sorting.name,)
-    beyond = Compare(("objectId",), "lt" if sorting.descending else "gt", edge.object_id)
+    beyond = Compare((OBJECT_ID,), "lt" if sorting.descending else "gt", edge.object_id)
     if sorting.name == "objectId":
         return find(all_of(where, beyond), order, limit)
     # Those without a value are all alike, so their ids alone say which comes first.
-    by_id = (Key(("objectId",), sorting.descending),)
+    by_id = (Key((OBJECT_ID,), sorting.descending),)
     if edge.value is None:
         rows = find(all_of(where, Exists(path, False), beyond), by_id, limit)
         if sorting.descending or len(rows) == limit:

@@ -13,7 +13,7 @@ from objects.admin import paging
 from objects.admin.acting_pages import label
 from objects.admin.cells import object_address
 from objects.admin.frame import Place, class_page, permission
-from objects.core.names import ClassName, parse_object_id, shown
+from objects.core.names import OBJECT_ID, ClassName, is_field_name, parse_object_id, shown
 from objects.core.query import FindOptions, OrderKey, Query
 from objects.core.query_parser import parse_where
 from objects.core.values import Json, pointer
@@ -25,7 +25,7 @@ _PAGE: Final = 50
 @class_page("o/<str:object_id>/relation/<str:key>/", "relation", post="change")
 def members(place: Place, object_id: str, key: str) -> HttpResponseBase:
     """The members, by their ids."""
-    field = place.table.schema.fields.get(key)
+    field = place.table.schema.fields.get(key) if is_field_name(key) else None
     if field is None or field.kind != "Relation" or field.target_class is None:
         raise InvalidKeyName(f"There is no relation {shown(key)}.", status=404)
     service.get(place.reader, place.class_name, parse_object_id(object_id))
@@ -77,7 +77,7 @@ def _read(place: Place, object_id: str, key: str, target_class: ClassName) -> pa
     edges = {
         name: paging.decode_edge(given[name]) for name in ("after", "before") if given.get(name)
     }
-    sorting = paging.Sorting("objectId")
+    sorting = paging.Sorting(OBJECT_ID)
     return paging.read_page(find, parse_where(related), sorting, _PAGE, **edges)
 
 

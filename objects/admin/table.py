@@ -16,7 +16,15 @@ from objects.admin.acting_pages import label_field
 from objects.admin.cells import MISSING, Cell, cell
 from objects.admin.class_list import estimate
 from objects.admin.frame import Place, class_page, permission
-from objects.core.names import shown
+from objects.core.names import (
+    CREATED_AT,
+    OBJECT_ID,
+    UPDATED_AT,
+    FieldName,
+    FieldPath,
+    is_field_name,
+    shown,
+)
 from objects.core.query import (
     FindOptions,
     InQuery,
@@ -33,8 +41,8 @@ from objects.core.values import Json
 from objects.indexes import is_ordered_by_index
 
 PAGE: Final = 50
-_FIRST: Final = ("objectId",)
-_LAST: Final = ("createdAt", "updatedAt", "ACL")
+_FIRST: Final = (OBJECT_ID,)
+_LAST: Final = (CREATED_AT, UPDATED_AT, FieldName("ACL"))
 _SHOWN_AT_FIRST: Final = 6  # fields of the class itself
 # The fields that tell most come first.
 _RANKS: Final = ("String", "Number", "Boolean", "Date", "Pointer", "File", "GeoPoint", "Array")
@@ -73,29 +81,29 @@ def read_question(request: HttpRequest) -> Question:
     return Question(where, tree, request.GET.get("order", ""))
 
 
-def column_names(schema: ClassSchema) -> list[str]:
+def column_names(schema: ClassSchema) -> list[FieldName]:
     """Everything that can be a column."""
     return [*_FIRST, *sorted(schema.fields), *_LAST]
 
 
-def chosen_columns(place: Place) -> list[str]:
+def chosen_columns(place: Place) -> list[FieldName]:
     """The columns that this staff user has chosen for the class, or the first ones."""
     known = column_names(place.table.schema)
     remembered = place.request.session.get(_COLUMNS)
     chosen = remembered.get(place.class_name) if isinstance(remembered, dict) else None
     if isinstance(chosen, list):
         kept = [name for name in known if name in chosen]
-        return kept if "objectId" in kept else ["objectId", *kept]
+        return kept if OBJECT_ID in kept else [OBJECT_ID, *kept]
     own = _by_rank(place.table.schema)[:_SHOWN_AT_FIRST]
     asked = [*own, *_asked(place, known)]
-    return [*_FIRST, *dict.fromkeys(asked), "createdAt"]
+    return [*_FIRST, *dict.fromkeys(asked), CREATED_AT]
 
 
-def _by_rank(schema: ClassSchema) -> list[str]:
+def _by_rank(schema: ClassSchema) -> list[FieldName]:
     """The fields of the class itself, those that tell most first."""
     name = label_field(schema)
 
-    def rank(one: str) -> tuple[int, str]:
+    def rank(one: FieldName) -> tuple[int, str]:
         kind = schema.fields[one].kind
         place = _RANKS.index(kind) if kind in _RANKS else len(_RANKS)
         return (-1 if one == name else place, one)
@@ -103,7 +111,7 @@ def _by_rank(schema: ClassSchema) -> list[str]:
     return sorted(schema.fields, key=rank)
 
 
-def _asked(place: Place, known: list[str]) -> list[str]:
+def _asked(place: Place, known: list[FieldName]) -> list[FieldName]:
     """The fields that the address sorts or filters by, which one wants to see then."""
     try:
         where = filters.read_where(place.request.GET.get("where", ""))
@@ -175,8 +183,8 @@ def objects(place: Place) -> HttpResponseBase:
 
 def find_page(place: Place, question: Question) -> paging.PageOfRows:
     """The rows of a page. Raises ``ServiceError``."""
-    names = {*chosen_columns(place), "ACL"}
-    keys = frozenset((name,) for name in names)
+    names = {*chosen_columns(place), FieldName("ACL")}
+    keys: frozenset[FieldPath] = frozenset((name,) for name in names)
 
     def find(where: Query, order: tuple[OrderKey, ...], limit: int) -> list[paging.Row]:
         options = FindOptions(where=where, limit=limit, order=order, keys=keys)
@@ -198,7 +206,7 @@ def find_page(place: Place, question: Question) -> paging.PageOfRows:
 def _with_condition(place: Place, question: Question) -> str:
     given = place.request.GET
     name = given.get("field", "")
-    field = place.table.schema.field_type(name)
+    field = place.table.schema.field_type(name) if is_field_name(name) else None
     if field is None:
         raise InvalidKeyName(f"There is no field {shown(name)}.")
     where = filters.add(
@@ -226,7 +234,7 @@ class Header:
     arrow: str
 
 
-def _header(schema: ClassSchema, question: Question, name: str) -> Header:
+def _header(schema: ClassSchema, question: Question, name: FieldName) -> Header:
     field = schema.field_type(name)
     if field is None or field.kind not in paging.SORTABLE:
         return Header(name, str(field or ""), "", "")
@@ -253,7 +261,7 @@ class Row:
     cells: list[Cell]
 
 
-def _row(place: Place, columns: list[str], row: dict[str, Any]) -> Row:
+def _row(place: Place, columns: list[FieldName], row: dict[str, Any]) -> Row:
     schema, object_id = place.table.schema, str(row["objectId"])
     cells = []
     for name in columns:
@@ -266,8 +274,8 @@ def _row(place: Place, columns: list[str], row: dict[str, Any]) -> Row:
 
 def _builder(schema: ClassSchema, name: str, entered: str) -> dict[str, Any]:
     """What the form that adds a condition shows, for this field or the first one."""
-    names = [*_by_rank(schema), "objectId", "createdAt", "updatedAt"]
-    chosen = name if name in names else names[0]
+    names = [*_by_rank(schema), OBJECT_ID, CREATED_AT, UPDATED_AT]
+    chosen = next((one for one in names if one == name), names[0])
     field = schema.field_type(chosen)
     assert field is not None, "these are the fields of the class"
     return {"fields": names, "field": chosen, "entered": entered, **_asking(field)}
@@ -288,7 +296,7 @@ def _asking(field: FieldType) -> dict[str, Any]:
 def operators(place: Place) -> HttpResponse:
     """What can be asked of a field: the part of the filter's form that depends on it."""
     name = place.request.GET.get("field", "")
-    field = place.table.schema.field_type(name)
+    field = place.table.schema.field_type(name) if is_field_name(name) else None
     if field is None:
         raise InvalidKeyName(f"There is no field {shown(name)}.")
     return TemplateResponse(place.request, "admin/data/operators.html", _asking(field))

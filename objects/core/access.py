@@ -26,7 +26,7 @@ from .class_permissions import (
     Action,
     ClassPermissions,
 )
-from .names import is_entity, shown
+from .names import FieldName, is_entity, shown
 from .values import Json
 
 
@@ -115,7 +115,7 @@ class AllowedThrough:
     A caller without a user is named by no object.
     """
 
-    pointer_fields: tuple[str, ...]
+    pointer_fields: tuple[FieldName, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,14 +165,14 @@ def decide(
     return AllowedThrough(through) if through else _DENIED
 
 
-def protected_fields(permissions: ClassPermissions, groups: Iterable[str]) -> frozenset[str]:
+def protected_fields(permissions: ClassPermissions, groups: Iterable[str]) -> frozenset[FieldName]:
     """The fields that are hidden from a caller who is in these groups.
 
     Groups are ``*``, ``authenticated``, ``role:X``, the user's id, and for one object
     ``userField:F`` for each field that names the user. A field is hidden when every one of the
     caller's groups that the class says something about hides it.
     """
-    hidden: frozenset[str] | None = None
+    hidden: frozenset[FieldName] | None = None
     for group in groups:
         names = permissions.protected_fields.get(group)
         if names is not None:
@@ -180,10 +180,10 @@ def protected_fields(permissions: ClassPermissions, groups: Iterable[str]) -> fr
     return hidden or frozenset()
 
 
-def protecting_user_fields(permissions: ClassPermissions) -> tuple[str, ...]:
+def protecting_user_fields(permissions: ClassPermissions) -> tuple[FieldName, ...]:
     """The fields F for which the class has a ``userField:F`` group."""
     return tuple(
-        group[len(USER_FIELD_PREFIX) :]
+        FieldName(group[len(USER_FIELD_PREFIX) :])
         for group in permissions.protected_fields
         if group.startswith(USER_FIELD_PREFIX)
     )

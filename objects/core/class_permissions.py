@@ -14,7 +14,7 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from backend.errors import InvalidJSON
 
-from .names import ClassName, is_entity, shown
+from .names import ClassName, FieldName, is_entity, shown
 from .values import Json
 
 EVERYBODY: Final = "*"
@@ -40,7 +40,7 @@ class Rule:
 
     entities: frozenset[str] = frozenset()
     requires_authentication: bool = False
-    pointer_fields: tuple[str, ...] = ()
+    pointer_fields: tuple[FieldName, ...] = ()
 
     def to_wire(self) -> dict[str, Json]:
         wire: dict[str, Json] = dict.fromkeys(sorted(self.entities), True)
@@ -55,7 +55,9 @@ NOBODY: Final = Rule()
 ANYBODY: Final = Rule(frozenset({EVERYBODY}))
 
 _ALL_PUBLIC: Final[Mapping[Action, Rule]] = MappingProxyType(dict.fromkeys(ACTIONS, ANYBODY))
-_NONE_PROTECTED: Final[Mapping[str, frozenset[str]]] = MappingProxyType({EVERYBODY: frozenset()})
+_NONE_PROTECTED: Final[Mapping[str, frozenset[FieldName]]] = MappingProxyType(
+    {EVERYBODY: frozenset()}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +70,11 @@ class ClassPermissions:
     """
 
     rules: Mapping[Action, Rule] = field(default_factory=lambda: _ALL_PUBLIC)
-    read_user_fields: tuple[str, ...] = ()
-    write_user_fields: tuple[str, ...] = ()
-    protected_fields: Mapping[str, frozenset[str]] = field(default_factory=lambda: _NONE_PROTECTED)
+    read_user_fields: tuple[FieldName, ...] = ()
+    write_user_fields: tuple[FieldName, ...] = ()
+    protected_fields: Mapping[str, frozenset[FieldName]] = field(
+        default_factory=lambda: _NONE_PROTECTED
+    )
     default_acl: Mapping[str, Json] | None = None
 
     def to_wire(self) -> dict[str, Json]:
@@ -115,14 +119,14 @@ class ClassPermissions:
                 )
         return replace(self, rules=rules)
 
-    def without_fields(self, removed: Collection[str]) -> ClassPermissions:
+    def without_fields(self, removed: Collection[FieldName]) -> ClassPermissions:
         """The permissions of a class that lost these fields."""
         if not removed:
             return self
 
         gone = {f"{USER_FIELD_PREFIX}{name}" for name in removed}
 
-        def kept(names: tuple[str, ...]) -> tuple[str, ...]:
+        def kept(names: tuple[FieldName, ...]) -> tuple[FieldName, ...]:
             return tuple(name for name in names if name not in removed)
 
         return replace(
@@ -148,10 +152,10 @@ PUBLIC: Final = ClassPermissions()
 # that trust its name may be there before the role is.
 _OF_ROLES: Final = ClassPermissions(rules={**_ALL_PUBLIC, "create": NOBODY, "addField": NOBODY})
 
-Protection: TypeAlias = Mapping[str, frozenset[str]]
+Protection: TypeAlias = Mapping[str, frozenset[FieldName]]
 """Groups of callers, and the fields that are hidden from each."""
 
-_default_protection: dict[str, Protection] = {"_User": {EVERYBODY: frozenset({"email"})}}
+_default_protection: dict[str, Protection] = {"_User": {EVERYBODY: frozenset({FieldName("email")})}}
 
 
 def set_default_protection(by_class: Mapping[str, Protection]) -> None:
@@ -183,8 +187,8 @@ def new_class_permissions(class_name: ClassName, openness: Openness) -> ClassPer
 
 def parse_permissions(
     json: Json,
-    user_fields: Collection[str],
-    all_fields: Collection[str],
+    user_fields: Collection[FieldName],
+    all_fields: Collection[FieldName],
     default: ClassPermissions = PUBLIC,
 ) -> ClassPermissions:
     """``classLevelPermissions`` that a client sent; an absent action is for the master key alone.
@@ -225,7 +229,7 @@ def parse_permissions(
     return replace(permissions, rules=rules)
 
 
-def _rule(json: Mapping[str, Json], action: Action, user_fields: Collection[str]) -> Rule:
+def _rule(json: Mapping[str, Json], action: Action, user_fields: Collection[FieldName]) -> Rule:
     rule = NOBODY
     entities = set()
     for entity, permit in json.items():
@@ -247,26 +251,28 @@ def _rule(json: Mapping[str, Json], action: Action, user_fields: Collection[str]
     return replace(rule, entities=frozenset(entities))
 
 
-def _pointer_fields(json: Json, place: str, user_fields: Collection[str]) -> tuple[str, ...]:
+def _pointer_fields(
+    json: Json, place: str, user_fields: Collection[FieldName]
+) -> tuple[FieldName, ...]:
     if not isinstance(json, list):
         raise InvalidJSON(
             f"'{shown(json)}' is not a valid value for class level permissions {place}"
             " - expected an array."
         )
-    names: list[str] = []
+    names: list[FieldName] = []
     for name in json:
         if not isinstance(name, str) or name not in user_fields:
             raise InvalidJSON(
                 f"'{shown(name)}' is not a valid column for class level pointer permissions {place}"
             )
-        names.append(name)
+        names.append(FieldName(name))
     return tuple(dict.fromkeys(names))
 
 
 def _protected(
-    json: Mapping[str, Json], all_fields: Collection[str], default: Protection
-) -> dict[str, frozenset[str]]:
-    protected: dict[str, frozenset[str]] = {}
+    json: Mapping[str, Json], all_fields: Collection[FieldName], default: Protection
+) -> dict[str, frozenset[FieldName]]:
+    protected: dict[str, frozenset[FieldName]] = {}
     for group, names in json.items():
         if group.startswith(USER_FIELD_PREFIX):
             known = group[len(USER_FIELD_PREFIX) :] in all_fields
@@ -288,7 +294,7 @@ def _protected(
                 raise InvalidJSON(
                     f"Field '{shown(name)}' in protectedFields:{group} does not exist"
                 )
-            hidden.add(name)
+            hidden.add(FieldName(name))
         protected[group] = frozenset(hidden)
     return protected
 

@@ -162,8 +162,14 @@ def _include(params: Mapping[str, Any], limits: FindLimits) -> tuple[tuple[Path,
     include_all = _flag("includeAll", params.get("includeAll")) or "*" in words
     asked = [check_key_path(word) for word in words if word != "*"]
     # Of a dotted key the way to it has to be included as well.
-    asked += [path[:-1] for path in _keys("keys", params.get("keys")) or () if len(path) > 1]
-    paths = {path[:depth]: None for path in asked for depth in range(1, len(path) + 1)}
+    asked += [
+        (path[0], *path[1 : len(path) - 1])
+        for path in _keys("keys", params.get("keys")) or ()
+        if len(path) > 1
+    ]
+    paths: dict[Path, None] = {
+        (path[0], *path[1:depth]): None for path in asked for depth in range(1, len(path) + 1)
+    }
     if len(paths) > limits.include_count:
         raise InvalidQuery(f"include: more than {limits.include_count} paths")
     if any(len(path) > limits.include_depth for path in paths):

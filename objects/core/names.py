@@ -14,7 +14,8 @@ from __future__ import annotations
 import os
 import re
 import string
-from typing import Final, NewType, TypeGuard
+from collections.abc import Callable
+from typing import Final, NewType, TypeAlias, TypeGuard, cast
 
 from backend.errors import InvalidClassName, InvalidKeyName, MissingObjectId, ObjectNotFound
 from backend.randomness import random_bytes
@@ -29,10 +30,20 @@ FieldName = NewType("FieldName", str)
 ObjectId = NewType("ObjectId", str)
 """A text that may be an object's id."""
 
+DottedName = NewType("DottedName", str)
+"""A field and keys inside its value, as a write names them: ``address.city``."""
+WriteKey: TypeAlias = FieldName | DottedName
+FieldPath: TypeAlias = tuple[FieldName, *tuple[str, ...]]
+"""A field, and keys inside its value: ``("address", "city")`` for ``address.city``."""
+
 USER: Final = ClassName(Subject("_User"))
 SESSION: Final = ClassName(Subject("_Session"))
 ROLE: Final = ClassName(Subject("_Role"))
 INSTALLATION: Final = ClassName(Subject("_Installation"))
+
+OBJECT_ID: Final = FieldName("objectId")
+CREATED_AT: Final = FieldName("createdAt")
+UPDATED_AT: Final = FieldName("updatedAt")
 
 SYSTEM_CLASSES: Final = frozenset(
     {
@@ -76,14 +87,18 @@ _UNFAIR = bytes(range(248, 256))
 
 
 @short_cache(maxsize=4096, longest=MAX_NAME_LENGTH)
-def is_field_name(name: str) -> bool:
-    """Whether a field may have this name; ``objectId`` and the like are names as well."""
+def _has_form(name: str) -> bool:
     return _NAME.fullmatch(name) is not None and name not in _RESERVED_NAMES
+
+
+# The cache hides from type checkers that this is a guard.
+is_field_name = cast("Callable[[str], TypeGuard[FieldName]]", _has_form)
+"""Whether a field may have this name; ``objectId`` and the like are names as well."""
 
 
 def is_class_name(name: str) -> TypeGuard[ClassName]:
     """Whether a class, custom or system, may have this name."""
-    return name in SYSTEM_CLASSES or is_field_name(name)
+    return name in SYSTEM_CLASSES or _has_form(name)
 
 
 def check_class_name(name: str) -> ClassName:
@@ -101,10 +116,10 @@ def check_field_name(name: str, place: str = "") -> FieldName:
     if not is_field_name(name):
         where = f"{place}: " if place else ""
         raise InvalidKeyName(f"{where}Invalid field name: {shown(name)}.")
-    return FieldName(name)
+    return name
 
 
-def check_key_path(path: str) -> tuple[str, ...]:
+def check_key_path(path: str) -> FieldPath:
     """Split ``a.b.c`` into its steps, or raise ``InvalidKeyName``.
 
     The first step is a field's name. The others are keys inside its value: anything that a
@@ -114,14 +129,19 @@ def check_key_path(path: str) -> tuple[str, ...]:
         if not is_field_name(path):
             raise InvalidKeyName(f"Invalid key name: {shown(path)}")
         return (path,)
-    steps = tuple(path.split("."))
+    name, *keys = path.split(".")
     if (
-        not is_field_name(steps[0])
-        or len(steps) > MAX_PATH_STEPS
-        or not all(_is_step(step) for step in steps[1:])
+        not is_field_name(name)
+        or len(keys) >= MAX_PATH_STEPS
+        or not all(_is_step(key) for key in keys)
     ):
         raise InvalidKeyName(f"Invalid key name: {shown(path)}")
-    return steps
+    return (name, *keys)
+
+
+def field_of(key: WriteKey) -> FieldName:
+    """The field that a key of a write names, or names a part of."""
+    return FieldName(key.partition(".")[0])
 
 
 def _is_step(step: str) -> bool:

@@ -18,7 +18,7 @@ from typing import Final, TypeAlias, cast
 from backend.errors import IncorrectType
 
 from .access import Acl
-from .names import ClassName, ObjectId
+from .names import ClassName, FieldName, ObjectId, WriteKey, field_of
 from .schema import ClassSchema, FieldType, infer, reconcile
 from .values import MAX_INTEGER_DIGITS, Json, canonical_number, frozen, is_typed
 
@@ -108,7 +108,7 @@ class Write:
     No path lies inside of another. ``acl`` is None if the write says nothing about it.
     """
 
-    operations: Mapping[str, Operation]
+    operations: Mapping[WriteKey, Operation]
     acl: Acl | None = None
     creating: bool = False
     server_changes: Mapping[str, Json] = field(default_factory=lambda: _NO_CHANGES)
@@ -126,48 +126,52 @@ class Write:
         )
 
     @cached_property
-    def field_names(self) -> frozenset[str]:
+    def field_names(self) -> frozenset[FieldName]:
         """The fields that the write touches."""
-        return frozenset(path.partition(".")[0] for path in self.operations)
+        return frozenset(field_of(key) for key in self.operations)
 
     @cached_property
-    def relations(self) -> Mapping[str, ChangeRelation]:
+    def relations(self) -> Mapping[FieldName, ChangeRelation]:
         """The changes of relations, by field."""
         return {
-            path: operation
+            field_of(path): operation
             for path, operation in self.operations.items()
             if isinstance(operation, ChangeRelation)
         }
 
     @cached_property
-    def emptied(self) -> frozenset[str]:
+    def emptied(self) -> frozenset[FieldName]:
         """The fields that the write leaves missing, null or as an empty text."""
         return frozenset(
-            path
+            FieldName(path)
             for path, operation in self.operations.items()
-            if isinstance(operation, Delete)
-            or (isinstance(operation, Set) and operation.value in (None, ""))
+            if (
+                isinstance(operation, Delete)
+                or (isinstance(operation, Set) and operation.value in (None, ""))
+            )
+            and "." not in path
         )
 
 
-def fit(write: Write, schema: ClassSchema) -> tuple[Write, dict[str, FieldType]]:
+def fit(write: Write, schema: ClassSchema) -> tuple[Write, dict[FieldName, FieldType]]:
     """Fit a write to a schema: the write to carry out, and the fields that it adds to the class.
 
     Raises ``IncorrectType`` where the two disagree. To delete a relation, or to set it to null,
     is to empty it.
     """
-    cleared: dict[str, Operation] = {}
-    types: dict[str, FieldType] = {}
-    for path, operation in write.operations.items():
-        name = path
-        if "." in path:
-            name, _, rest = path.partition(".")
+    cleared: dict[WriteKey, Operation] = {}
+    types: dict[WriteKey, FieldType] = {}
+    for key, operation in write.operations.items():
+        if "." in key:
+            container, _, rest = key.partition(".")
+            name = FieldName(container)
             types[name] = _container_type(schema, name, rest)
             continue
         type_ = infer(operation.value) if type(operation) is Set else _operation_type(operation)
         if type_ is not None:
-            types[name] = type_
+            types[key] = type_
             continue
+        name = field_of(key)
         existing = schema.fields.get(name)
         if existing is not None and existing.kind == "Relation":
             if not isinstance(operation, ChangeRelation):
@@ -177,7 +181,8 @@ def fit(write: Write, schema: ClassSchema) -> tuple[Write, dict[str, FieldType]]
                 f"schema mismatch for {schema.class_name}.{name};"
                 f" expected {existing} but got Relation"
             )
-    new = reconcile(schema, types)
+    # Of dotted names it has the fields. A call for each name would cost more than the rest.
+    new = reconcile(schema, cast("Mapping[FieldName, FieldType]", types))
     if cleared:
         write = replace(write, operations={**write.operations, **cleared})
     return write, new
@@ -196,7 +201,7 @@ def _operation_type(operation: Operation) -> FieldType | None:
     return _ARRAY
 
 
-def _container_type(schema: ClassSchema, name: str, rest: str) -> FieldType:
+def _container_type(schema: ClassSchema, name: FieldName, rest: str) -> FieldType:
     existing = schema.fields.get(name)
     if existing is not None and existing.kind == "Array" and _is_index(rest.partition(".")[0]):
         return _ARRAY

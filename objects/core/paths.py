@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
-from .query import Path
+from .query import Path, Steps
 from .values import Json, date
 
 Object: TypeAlias = Mapping[str, Any]
@@ -88,7 +88,7 @@ def _descend(value: Json, step: str) -> Iterator[Json]:
                 yield item[step]
 
 
-def _descend_exactly(value: Any, steps: Path) -> Any:
+def _descend_exactly(value: Any, steps: Steps) -> Any:
     for step in steps:
         if isinstance(value, dict) and step in value:
             value = value[step]

@@ -28,7 +28,7 @@ from .names import ClassName, check_class_name, shown
 from .paths import is_index
 from .pipeline_size import check_fields, check_size
 from .projections import Exclude, Include, SetFields, parse_projection, parse_set, parse_unset
-from .query import Everything, OrderKey, Query
+from .query import Everything, Query
 from .query_parser import parse_where
 from .values import Json, date, normalise_date
 
@@ -66,10 +66,18 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
+class SortKey:
+    """One sort key of documents, whose names needn't be those of fields."""
+
+    path: Path
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Sort:
     """The documents in order; ties stay in the order that they had."""
 
-    order: tuple[OrderKey, ...]
+    order: tuple[SortKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +238,7 @@ def _parse_stage(name: str, body: Json, place: str, depth: int) -> tuple[Stage, 
         counted = Group(
             parse_expression(body, place), (("count", Accumulator("$sum", Literal(1))),)
         )
-        return counted, Sort((OrderKey(("count",), descending=True),))
+        return counted, Sort((SortKey(("count",), descending=True),))
     parse = _STAGES.get(name)
     if parse is None:
         raise InvalidQuery(f"Unrecognized pipeline stage name: '{shown(name)}'")
@@ -321,7 +329,7 @@ def _sort(body: Json, place: str) -> Sort:
     for name, direction in keys.items():
         if isinstance(direction, bool) or direction not in (1, -1):
             raise InvalidQuery(f"{place}.{shown(name)}: expected 1 or -1")
-        order.append(OrderKey(parse_path(name, place), direction == -1))
+        order.append(SortKey(parse_path(name, place), direction == -1))
     return Sort(tuple(order))
 
 

@@ -22,13 +22,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from objects.core.values import Json
 
-from .names import ClassName, ObjectId
+from .names import ClassName, FieldName, FieldPath, ObjectId
 
-Path: TypeAlias = tuple[str, ...]
+Path: TypeAlias = FieldPath
+Steps: TypeAlias = tuple[str, ...]
+"""Keys inside a value."""
 Point: TypeAlias = tuple[float, float]
 """(latitude, longitude) in degrees."""
 
@@ -231,16 +233,20 @@ class IntersectsPoint(Query):
 # --- other classes -------------------------------------------------------------------------
 
 
+SCORE: Final[Path] = (FieldName("$score"),)
+"""Stands for a path in sort keys; no field has this name."""
+
+
 @dataclass(frozen=True, slots=True)
 class OrderKey:
-    """One sort key. ``path`` is ``("$score",)`` for the rank of a text search: best first."""
+    """One sort key. ``path`` is ``SCORE`` for the rank of a text search: best first."""
 
     path: Path
     descending: bool = False
 
     @property
     def is_score(self) -> bool:
-        return self.path == ("$score",)
+        return self.path == SCORE
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +288,7 @@ class RelatedTo(Query):
 
     class_name: ClassName
     object_id: ObjectId
-    key: str
+    key: FieldName
 
 
 # --- for policies --------------------------------------------------------------------------
@@ -329,7 +335,7 @@ class FindOptions:
     include: tuple[Path, ...] = ()
     include_all: bool = False
     count: bool = False
-    redirect_key: str | None = None
+    redirect_key: FieldName | None = None
     explain: bool = False
     asked: Json = field(default=None, compare=False, repr=False)
     """The client's own ``where``, as it was sent; for those who tell others of it."""
@@ -363,14 +369,14 @@ def walk(query: Query, *, into_subqueries: bool = False) -> Iterator[Query]:
         yield from walk(query.query.where, into_subqueries=True)
 
 
-def fields_read(query: Query) -> frozenset[str]:
+def fields_read(query: Query) -> frozenset[FieldName | Literal["*"]]:
     """The names of the top-level fields whose values decide whether an object is found.
 
     Sub-queries read fields of their own class: ask again with their ``where`` (and ``key``).
     ``RelatedTo`` reads a field of the owner, not of the class asked. A search without a path
     reads every String field, which is said by ``"*"``.
     """
-    names: set[str] = set()
+    names: set[FieldName | Literal["*"]] = set()
     for node in walk(query):
         if isinstance(node, Text) and node.path is None:
             names.add("*")
@@ -380,7 +386,7 @@ def fields_read(query: Query) -> frozenset[str]:
     return frozenset(names)
 
 
-def order_fields(order: tuple[OrderKey, ...]) -> frozenset[str]:
+def order_fields(order: tuple[OrderKey, ...]) -> frozenset[FieldName]:
     """The names of the top-level fields that sort keys read."""
     return frozenset(key.path[0] for key in order if not key.is_score)
 

@@ -16,9 +16,10 @@ from typing import Any, Final, TypeGuard
 from backend.errors import InvalidJSON, InvalidKeyName, InvalidQuery, ServiceError
 
 from . import geo, names, regex, text
-from .names import shown
+from .names import FieldName, shown
 from .paths import is_index
 from .query import (
+    SCORE,
     AnyOf,
     Compare,
     Comparison,
@@ -111,7 +112,7 @@ def parse_order(order: str, *, place: str = "order") -> tuple[OrderKey, ...]:
         if not name and not order.strip():
             continue
         if name == "$score":
-            keys.append(OrderKey(("$score",), descending))
+            keys.append(OrderKey(SCORE, descending))
             continue
         try:
             path = check_path(name)
@@ -132,7 +133,7 @@ def check_path(key: str, *, allow_internal: bool = False) -> Path:
     internal = allow_internal and key.startswith("_")
     path = names.check_key_path(key[1:] if internal else key)
     if internal:
-        path = (f"_{path[0]}", *path[1:])
+        path = (FieldName(f"_{path[0]}"), *path[1:])
     if len(path) > 2 and any(map(is_index, path[1:])) and any(map(_is_odd_number, path[1:])):
         # PostgreSQL would count such a step from the end of a list.
         raise InvalidKeyName(f"Invalid key name: {shown(key)}")

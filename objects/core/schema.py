@@ -22,7 +22,7 @@ from .class_permissions import (
     new_class_permissions,
     parse_permissions,
 )
-from .names import ClassName
+from .names import CREATED_AT, OBJECT_ID, UPDATED_AT, ClassName, FieldName
 from .values import FieldKind, Json, kind
 
 # Every write of a class and every process that knows it carries all of them.
@@ -68,7 +68,7 @@ class IndexDeclaration:
     """An index that a class asks for; the order of the fields matters."""
 
     name: str
-    fields: tuple[tuple[str, Direction], ...]
+    fields: tuple[tuple[FieldName, Direction], ...]
     unique: bool = False
 
     def to_wire(self) -> dict[str, Json]:
@@ -77,25 +77,25 @@ class IndexDeclaration:
 
 
 # ACL is a field as well to those who read a schema, but of a type of its own.
-DEFAULT_FIELDS: Final[Mapping[str, FieldType]] = MappingProxyType(
+DEFAULT_FIELDS: Final[Mapping[FieldName, FieldType]] = MappingProxyType(
     {
-        "objectId": FieldType("String"),
-        "createdAt": FieldType("Date"),
-        "updatedAt": FieldType("Date"),
+        OBJECT_ID: FieldType("String"),
+        CREATED_AT: FieldType("Date"),
+        UPDATED_AT: FieldType("Date"),
     }
 )
 
 
-def _columns(definition: str) -> Mapping[str, FieldType]:
+def _columns(definition: str) -> Mapping[FieldName, FieldType]:
     fields = {}
     for column in definition.split():
         name, _, type_name = column.partition(":")
         plain, _, target_class = type_name.partition("->")
-        fields[name] = FieldType(plain or "String", target_class or None)  # type: ignore[arg-type]
+        fields[FieldName(name)] = FieldType(plain or "String", target_class or None)  # type: ignore[arg-type]
     return MappingProxyType(fields)
 
 
-SYSTEM_FIELDS: Final[Mapping[str, Mapping[str, FieldType]]] = MappingProxyType(
+SYSTEM_FIELDS: Final[Mapping[str, Mapping[FieldName, FieldType]]] = MappingProxyType(
     {
         name: _columns(definition)
         for name, definition in {
@@ -131,8 +131,8 @@ SYSTEM_FIELDS: Final[Mapping[str, Mapping[str, FieldType]]] = MappingProxyType(
     }
 )
 
-_NO_NAMES: Final[frozenset[str]] = frozenset()
-_NO_FIELDS: Final[Mapping[str, FieldType]] = MappingProxyType({})
+_NO_NAMES: Final[frozenset[FieldName]] = frozenset()
+_NO_FIELDS: Final[Mapping[FieldName, FieldType]] = MappingProxyType({})
 _NO_INDEXES: Final[Mapping[str, IndexDeclaration]] = MappingProxyType({})
 
 
@@ -145,17 +145,17 @@ class ClassSchema:
     """
 
     class_name: ClassName
-    fields: Mapping[str, FieldType] = field(default_factory=lambda: _NO_FIELDS)
+    fields: Mapping[FieldName, FieldType] = field(default_factory=lambda: _NO_FIELDS)
     permissions: ClassPermissions = field(default_factory=ClassPermissions)
     indexes: Mapping[str, IndexDeclaration] = field(default_factory=lambda: _NO_INDEXES)
-    client_fields: frozenset[str] = frozenset()
+    client_fields: frozenset[FieldName] = frozenset()
 
-    def field_type(self, name: str) -> FieldType | None:
+    def field_type(self, name: FieldName) -> FieldType | None:
         """The type of a field, one that every class has or one of its own."""
         return self.fields.get(name) or DEFAULT_FIELDS.get(name)
 
     @cached_property
-    def user_fields(self) -> frozenset[str]:
+    def user_fields(self) -> frozenset[FieldName]:
         """The fields that may name users: pointers to ``_User`` and arrays."""
         return frozenset(
             name
@@ -164,12 +164,12 @@ class ClassSchema:
         )
 
     @cached_property
-    def required_fields(self) -> frozenset[str]:
+    def required_fields(self) -> frozenset[FieldName]:
         """The fields without which an object can't be saved."""
         return frozenset(name for name, type_ in self.fields.items() if type_.required)
 
     @cached_property
-    def defaults(self) -> Mapping[str, Json]:
+    def defaults(self) -> Mapping[FieldName, Json]:
         """The values of fields that a new object doesn't name."""
         return {
             name: type_.default for name, type_ in self.fields.items() if type_.default is not None
@@ -185,11 +185,11 @@ class ClassSchema:
                 declarations[index.name] = index
         return declarations
 
-    def with_fields(self, fields: Mapping[str, FieldType]) -> ClassSchema:
+    def with_fields(self, fields: Mapping[FieldName, FieldType]) -> ClassSchema:
         """The schema with more fields, or others of the same name."""
         return replace(self, fields={**self.fields, **fields})
 
-    def adopted_by(self, write_names: Collection[str]) -> frozenset[str]:
+    def adopted_by(self, write_names: Collection[FieldName]) -> frozenset[FieldName]:
         """The client-made fields that become the owner's when the owner writes these fields."""
         if not self.client_fields:
             return _NO_NAMES
@@ -242,11 +242,13 @@ def empty_schema(class_name: ClassName, openness: Openness = "open") -> ClassSch
 
 
 def from_definition(class_name: ClassName, definition: Mapping[str, Json]) -> ClassSchema:
-    """The schema of a ``ClassSchema.definition``; that it is valid is taken for granted."""
+    """The schema of a ``ClassSchema.definition``, whose names were checked when it was stored."""
     schema = empty_schema(class_name)
     fields = definition.get("fields")
     if isinstance(fields, dict) and fields:
-        schema = schema.with_fields({name: _field(wire) for name, wire in fields.items()})
+        schema = schema.with_fields(
+            {FieldName(name): _field(wire) for name, wire in fields.items()}
+        )
     indexes = definition.get("indexes")
     if isinstance(indexes, dict):
         schema = replace(schema, indexes={n: _index(n, wire) for n, wire in indexes.items()})
@@ -258,7 +260,9 @@ def from_definition(class_name: ClassName, definition: Mapping[str, Json]) -> Cl
         schema = replace(schema, permissions=parsed)
     by_clients = definition.get("addedByClients")
     if isinstance(by_clients, list):
-        schema = replace(schema, client_fields=frozenset(map(str, by_clients)))
+        schema = replace(
+            schema, client_fields=frozenset(FieldName(str(name)) for name in by_clients)
+        )
     return schema
 
 
@@ -311,12 +315,14 @@ def infer(value: Json) -> FieldType | None:
     return _type(value_kind)
 
 
-def reconcile(schema: ClassSchema, types: Mapping[str, FieldType]) -> dict[str, FieldType]:
+def reconcile(
+    schema: ClassSchema, types: Mapping[FieldName, FieldType]
+) -> dict[FieldName, FieldType]:
     """The fields that a write with values of these types adds to the class.
 
     Raises ``IncorrectType`` if a field is there with another type, or for a second GeoPoint.
     """
-    new: dict[str, FieldType] = {}
+    new: dict[FieldName, FieldType] = {}
     fields = schema.fields
     for name, type_ in types.items():
         existing = fields.get(name)
@@ -332,7 +338,7 @@ def reconcile(schema: ClassSchema, types: Mapping[str, FieldType]) -> dict[str, 
     return new
 
 
-def check_new_fields(schema: ClassSchema, new: Mapping[str, FieldType]) -> None:
+def check_new_fields(schema: ClassSchema, new: Mapping[FieldName, FieldType]) -> None:
     """Raise ``ObjectTooLarge`` if there are too many for the class, and ``IncorrectType`` if they
     give it a second GeoPoint."""
     if new and len(schema.fields) + len(new) > MAX_FIELDS:
@@ -353,7 +359,7 @@ def check_new_fields(schema: ClassSchema, new: Mapping[str, FieldType]) -> None:
         )
 
 
-def check_client_fields(schema: ClassSchema, new: Collection[str], most: int) -> None:
+def check_client_fields(schema: ClassSchema, new: Collection[FieldName], most: int) -> None:
     """Raise ``ObjectTooLarge`` if a client's write adds more fields than clients may.
 
     ``most`` is what clients together may add to a class.
@@ -374,7 +380,7 @@ def with_defaults(schema: ClassSchema, obj: Mapping[str, Json]) -> dict[str, Jso
     """A new object with the default values of the fields that it doesn't set."""
     if not schema.defaults:
         return dict(obj)
-    missing = {
+    missing: dict[str, Json] = {
         name: copy.deepcopy(value)
         for name, value in schema.defaults.items()
         if obj.get(name) is None
@@ -389,7 +395,7 @@ def check_required(schema: ClassSchema, obj: Mapping[str, Json]) -> None:
             raise ValidationFailed(f"{name} is required")
 
 
-def check_not_emptied(schema: ClassSchema, emptied: Iterable[str]) -> None:
+def check_not_emptied(schema: ClassSchema, emptied: Iterable[FieldName]) -> None:
     """Raise ``ValidationFailed`` if an update empties a required field (see ``Write.emptied``)."""
     for name in emptied:
         if name in schema.required_fields:

@@ -26,7 +26,7 @@ from .class_permissions import (
     default_permissions,
     parse_permissions,
 )
-from .names import ClassName, check_class_name, is_field_name, shown
+from .names import ClassName, FieldName, check_class_name, is_field_name, shown
 from .schema import (
     DEFAULT_FIELDS,
     SYSTEM_FIELDS,
@@ -59,7 +59,7 @@ class SchemaChange:
 
     before: ClassSchema
     after: ClassSchema
-    removed_fields: tuple[str, ...] = ()
+    removed_fields: tuple[FieldName, ...] = ()
 
     @property
     def dropped_indexes(self) -> tuple[IndexDeclaration, ...]:
@@ -104,16 +104,17 @@ def change_schema(schema: ClassSchema, body: Json, *, creating: bool = False) ->
     type: it is then among the removed fields as well, since stored values have the old type.
     """
     fields, indexes, permissions = _sections(body)
-    added: dict[str, FieldType] = {}
-    removed: list[str] = []
-    replaced: set[str] = set()
-    for name, wire in fields.items():
-        place = f"fields.{shown(name)}"
+    added: dict[FieldName, FieldType] = {}
+    removed: list[FieldName] = []
+    replaced: set[FieldName] = set()
+    for key, wire in fields.items():
+        place = f"fields.{shown(key)}"
         if not isinstance(wire, dict):
             raise InvalidJSON(f"{place}: expected an object")
         if "__op" in wire:
-            removed.append(_removed_field(schema, name, wire))
+            removed.append(_removed_field(schema, key, wire))
             continue
+        name = _field_name(key)
         fixed = _fixed_type(schema.class_name, name)
         if fixed is not None and (creating or wire.get("type") != fixed):
             raise InvalidSchemaOperation(f"field {name} cannot be added", code=_DEFAULT_FIELD)
@@ -144,7 +145,7 @@ def change_schema(schema: ClassSchema, body: Json, *, creating: bool = False) ->
 
 
 def _permissions_without(
-    schema: ClassSchema, removed: Collection[str], replaced: Set[str]
+    schema: ClassSchema, removed: Collection[FieldName], replaced: Set[FieldName]
 ) -> ClassPermissions:
     """The permissions without removed fields; those that come back are protected as before."""
     before = schema.permissions
@@ -175,7 +176,13 @@ def _sections(body: Json) -> tuple[dict[str, Json], dict[str, Json], Json]:
     return sections[0], sections[1], body.get("classLevelPermissions")
 
 
-def _fixed_type(class_name: ClassName, name: str) -> str | None:
+def _field_name(text: str) -> FieldName:
+    if not is_field_name(text):
+        raise InvalidKeyName(f"invalid field name: {shown(text)}")
+    return text
+
+
+def _fixed_type(class_name: ClassName, name: FieldName) -> str | None:
     """The type of a field that the class has by itself and that nobody may change."""
     if name == "ACL":
         return "ACL"
@@ -183,9 +190,11 @@ def _fixed_type(class_name: ClassName, name: str) -> str | None:
     return fixed.kind if fixed else None
 
 
-def _removed_field(schema: ClassSchema, name: str, wire: Mapping[str, Json]) -> str:
+def _removed_field(schema: ClassSchema, name: str, wire: Mapping[str, Json]) -> FieldName:
     if wire["__op"] != "Delete":
         raise InvalidJSON(f"fields.{shown(name)}.__op: expected Delete")
+    if not is_field_name(name):
+        raise InvalidSchemaOperation(f"Field {shown(name)} does not exist, cannot delete.")
     if _fixed_type(schema.class_name, name) is not None:
         raise InvalidSchemaOperation(f"field {name} cannot be changed", code=_DEFAULT_FIELD)
     if name not in schema.fields:
@@ -193,9 +202,9 @@ def _removed_field(schema: ClassSchema, name: str, wire: Mapping[str, Json]) -> 
     return name
 
 
-def _field_type(schema: ClassSchema, name: str, wire: Mapping[str, Json], place: str) -> FieldType:
-    if not is_field_name(name):
-        raise InvalidKeyName(f"invalid field name: {shown(name)}")
+def _field_type(
+    schema: ClassSchema, name: FieldName, wire: Mapping[str, Json], place: str
+) -> FieldType:
     for option in wire:
         if option not in ("type", "targetClass", "required", "defaultValue", "unique"):
             raise InvalidJSON(f"{place}.{shown(option)}: unknown option of a field")
@@ -255,7 +264,7 @@ def _default(
 
 
 def _changed_indexes(
-    schema: ClassSchema, submitted: Mapping[str, Json], removed_fields: list[str]
+    schema: ClassSchema, submitted: Mapping[str, Json], removed_fields: list[FieldName]
 ) -> dict[str, IndexDeclaration]:
     indexes = {
         name: index
@@ -294,17 +303,16 @@ def _index(schema: ClassSchema, name: str, wire: dict[str, Json]) -> IndexDeclar
     if not 1 <= len(fields) <= _MAX_INDEX_FIELDS:
         raise InvalidQuery(f"{place}: expected 1 to {_MAX_INDEX_FIELDS} fields")
     columns = tuple(
-        (field, _direction(schema, field, direction, unique, f"{place}.{shown(field)}"))
+        _indexed_field(schema, field, direction, unique, f"{place}.{shown(field)}")
         for field, direction in fields.items()
     )
     return IndexDeclaration(name, columns, unique)
 
 
-def _direction(
+def _indexed_field(
     schema: ClassSchema, name: str, direction: Json, unique: bool, place: str
-) -> Direction:
-    field_type = schema.field_type(name)
-    if field_type is None:
+) -> tuple[FieldName, Direction]:
+    if not is_field_name(name) or (field_type := schema.field_type(name)) is None:
         raise InvalidQuery(f"Field {shown(name)} does not exist, cannot add index.")
     if direction in (1, -1) and not isinstance(direction, bool):
         kinds, wanted = _UNIQUE if unique else _ORDERED, cast(Direction, int(cast(int, direction)))
@@ -316,4 +324,4 @@ def _direction(
         raise InvalidQuery(f'{place}: expected 1, -1, "text" or "2dsphere" (unique: 1 or -1)')
     if field_type.kind not in kinds:
         raise InvalidQuery(f"{place}: a {field_type} can't be indexed like this")
-    return wanted
+    return name, wanted

@@ -18,7 +18,9 @@ from .access import PUBLIC_ACL, Acl, parse_acl
 from .names import (
     PROHIBITED_KEYS,
     ClassName,
+    DottedName,
     ObjectId,
+    WriteKey,
     check_class_name,
     check_field_name,
     check_key_path,
@@ -57,7 +59,7 @@ def parse_write(body: Json, *, creating: bool) -> Write:
         raise InvalidJSON("expected a JSON object")
     if len(body) > MAX_OPERATIONS:
         raise ObjectTooLarge(f"a write names at most {MAX_OPERATIONS:,} fields and keys in them")
-    operations: dict[str, Operation] = {}
+    operations: dict[WriteKey, Operation] = {}
     acl: Acl | None = None
     dotted = False
     for key, value in body.items():
@@ -68,12 +70,13 @@ def parse_write(body: Json, *, creating: bool) -> Write:
             raise InvalidKeyName(f"{key} is an invalid field name.")
         if key in PROHIBITED_KEYS:
             raise InvalidKeyName(f'Prohibited keyword in request data: {{"key":"{key}"}}.')
+        name: WriteKey
         if "." in key:
             dotted = True
-            _check_path(key)
+            name = _check_path(key)
         else:
-            check_field_name(key)
-        operations[key] = _parse_operation(key, value)
+            name = check_field_name(key)
+        operations[name] = _parse_operation(key, value)
     if dotted:
         _check_apart(operations)
     return Write(operations, acl, creating)
@@ -87,10 +90,11 @@ def _parse_acl(value: Json) -> Acl:
     return parse_acl(value)
 
 
-def _check_path(key: str) -> None:
+def _check_path(key: str) -> DottedName:
     root = check_key_path(key)[0]
     if root in _RESERVED or root == "ACL" or root in PROHIBITED_KEYS:
         raise InvalidKeyName(f"{shown(key)} is an invalid field name.")
+    return DottedName(key)
 
 
 def _check_apart(paths: Iterable[str]) -> None:

@@ -8,7 +8,7 @@ from backend.conf import service_settings
 from backend.errors import ServiceError
 from backend.principal import Principal
 from objects import maintenance, registry, store
-from objects.core.names import ClassName, check_class_name
+from objects.core.names import ClassName, FieldName, check_class_name
 from objects.core.operations import Write, fit
 from objects.core.schema import check_client_fields
 from objects.policy import missing_class
@@ -32,7 +32,9 @@ def create_class(class_name: ClassName) -> None:
         raise store.StaleClass((class_name,)) from None
 
 
-def owned_fields(principal: Principal, write: Write, trusted: frozenset[str]) -> frozenset[str]:
+def owned_fields(
+    principal: Principal, write: Write, trusted: frozenset[FieldName]
+) -> frozenset[FieldName]:
     """The fields of a write that the owner of the service sets: with the master key, or in code
     of the service (``trusted``)."""
     names = write.field_names if principal.may_write_as_master else trusted & write.field_names
@@ -40,7 +42,7 @@ def owned_fields(principal: Principal, write: Write, trusted: frozenset[str]) ->
 
 
 def add_fields(
-    principal: Principal, class_name: ClassName, write: Write, trusted: frozenset[str]
+    principal: Principal, class_name: ClassName, write: Write, trusted: frozenset[FieldName]
 ) -> tuple[ClassTable, Write]:
     """Add the fields that a write needs to its class, under the class's lock.
 
@@ -55,7 +57,7 @@ def add_fields(
     fitted, new_fields = fit(write, table.schema)
     owned = owned_fields(principal, write, trusted)
     schema = table.schema
-    by_clients = (
+    by_clients: frozenset[FieldName] = (
         frozenset() if principal.may_write_as_master else frozenset(new_fields.keys() - owned)
     )
     check_client_fields(schema, by_clients, service_settings.CLIENT_FIELD_LIMIT)

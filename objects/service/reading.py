@@ -9,7 +9,7 @@ from backend.errors import MasterKeyRequired, ObjectNotFound
 from backend.principal import Principal
 from backend.result_memory import ResultMemory
 from objects import registry, store, triggers
-from objects.core.names import ClassName, ObjectId, is_object_id
+from objects.core.names import CREATED_AT, ClassName, ObjectId, is_object_id
 from objects.core.pipeline import Aggregation
 from objects.core.query import (
     Everything,
@@ -129,7 +129,7 @@ def _after_find(
     return triggers.after_find(principal, table.class_name, objects, is_get=is_get)
 
 
-_BY_AGE = (OrderKey(("createdAt",)),)
+_BY_AGE = (OrderKey((CREATED_AT,)),)
 
 
 def _order(options: FindOptions) -> tuple[OrderKey, ...]:

@@ -27,7 +27,7 @@ from backend.principal import MASTER, Principal
 from objects import maintenance, registry, store, triggers, writes
 from objects.constraints import refusal
 from objects.core.class_permissions import Action
-from objects.core.names import ClassName, ObjectId
+from objects.core.names import ClassName, FieldName, ObjectId
 from objects.core.operations import Write, apply, fit
 from objects.core.query import Everything
 from objects.core.schema import with_defaults
@@ -141,7 +141,7 @@ def _carry_out(
     attempt: Change,
     class_name: ClassName,
     object_id: ObjectId,
-    trusted: frozenset[str],
+    trusted: frozenset[FieldName],
 ) -> Updated:
     """Change this object as the rules want it by now."""
     write = _write(attempt, creating=False)
@@ -187,7 +187,7 @@ def _deletion(event: Event, change: Change, class_name: ClassName) -> Occasion:
 # -- Triggers around a save -----------------------------------------------------------------------
 
 
-def _before_save(attempt: Change, class_name: ClassName) -> frozenset[str]:
+def _before_save(attempt: Change, class_name: ClassName) -> frozenset[FieldName]:
     """Let triggers see and change what will be stored; the names of the fields they changed."""
     if not triggers.has(class_name, "before_save"):
         return frozenset()
@@ -216,7 +216,8 @@ def _before_save(attempt: Change, class_name: ClassName) -> frozenset[str]:
     attempt.fields = {**kept, **proofs, **changed, **deletions}
     attempt.server_changes = {**changed, **deletions}
     attempt.server_changes.pop("password", None)
-    return frozenset(touched)
+    # A trigger's names are checked when its write is parsed.
+    return frozenset(map(FieldName, touched))
 
 
 def _outcome(table: ClassTable | None, fields: Wire, attempt: Change) -> Wire:

@@ -13,7 +13,7 @@ from backend.errors import ObjectNotFound
 from backend.principal import Principal
 from objects import registry, writes
 from objects.core.access import Acl, default_acl
-from objects.core.names import ClassName, ObjectId, is_object_id, new_object_id
+from objects.core.names import ClassName, FieldName, ObjectId, is_object_id, new_object_id
 from objects.core.operations import Write, apply, echo, fit
 from objects.core.query import Query, all_of
 from objects.core.schema import check_not_emptied, check_required, with_defaults
@@ -33,7 +33,7 @@ from objects.service.growing import (
 from objects.tables import ClassTable
 from objects.visibility import Visibility
 
-_NO_FIELDS: frozenset[str] = frozenset()
+_NO_FIELDS: frozenset[FieldName] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def create(
     class_name: ClassName,
     write: Write,
     object_id: ObjectId,
-    trusted: frozenset[str] = _NO_FIELDS,
+    trusted: frozenset[FieldName] = _NO_FIELDS,
 ) -> Created:
     """Store a new object. Fields in ``trusted`` may be new to the class whoever the caller is."""
     table = registry.find(class_name)
@@ -93,7 +93,9 @@ def create(
     return _insert(principal, table, fitted, object_id)
 
 
-def _adopts(principal: Principal, table: ClassTable, write: Write, trusted: frozenset[str]) -> bool:
+def _adopts(
+    principal: Principal, table: ClassTable, write: Write, trusted: frozenset[FieldName]
+) -> bool:
     """Whether the write makes client-made fields the owner's."""
     return bool(table.schema.client_fields) and bool(
         table.schema.adopted_by(owned_fields(principal, write, trusted))
@@ -157,7 +159,7 @@ def update(
     class_name: ClassName,
     object_id: ObjectId,
     write: Write,
-    trusted: frozenset[str] = _NO_FIELDS,
+    trusted: frozenset[FieldName] = _NO_FIELDS,
 ) -> Updated:
     """Change an object. Fields in ``trusted`` may be new to the class whoever the caller is."""
     table = table_for_writing(principal, class_name, object_id)

@@ -45,7 +45,11 @@ _PROMOTED = {
 def offer_classes() -> None:
     """Offer the models of people as classes, with their rules."""
     for class_name, (model, columns) in _CLASSES.items():
-        fields = {name: SYSTEM_FIELDS[class_name][name] for name in _PROMOTED[class_name]}
+        fields = {
+            name: type_
+            for name, type_ in SYSTEM_FIELDS[class_name].items()
+            if name in _PROMOTED[class_name]
+        }
         registry.model_class(class_name, model, fields, columns=columns)
     set_rules(USER, UserRules())
     set_rules(SESSION, SessionRules())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
+from objects.core.names import FieldPath
 from objects.core.paths import exact_value
 from objects.core.values import equal
 
@@ -30,7 +31,7 @@ def outcome(
 
 
 def touches(
-    watch: Collection[tuple[str, ...]], before: Mapping[str, Any], after: Mapping[str, Any]
+    watch: Collection[FieldPath], before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> bool:
     """Whether one of the fields, each a path, differs between two images of an object."""
     return any(not equal(exact_value(before, path), exact_value(after, path)) for path in watch)

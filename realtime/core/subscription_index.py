@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
+from objects.core.names import OBJECT_ID
 from objects.core.paths import Object, elements
 from objects.core.query import (
     AllOf,
@@ -138,7 +139,7 @@ def guards(query: Query) -> frozenset[Guard] | None:
     if isinstance(query, ContainsAll):
         return _of_values(query.path, query.values[:1])
     if isinstance(query, OneOfIds):
-        return _of_values(("objectId",), tuple(sorted(query.ids)[: MAX_GUARDS + 1]))
+        return _of_values((OBJECT_ID,), tuple(sorted(query.ids)[: MAX_GUARDS + 1]))
     if isinstance(query, AllOf):
         found = [one for one in map(guards, query.parts) if one is not None]
         return min(found, key=_worth) if found else None

@@ -19,7 +19,7 @@ from backend.principal import Principal
 from objects import policy, registry, triggers
 from objects.core.class_permissions import Action
 from objects.core.matching import Predicate, predicate
-from objects.core.names import ClassName
+from objects.core.names import ClassName, FieldPath
 from objects.core.query import (
     Equals,
     Everything,
@@ -107,7 +107,7 @@ def bind(
     class_name: ClassName,
     table: ClassTable | None,
     where: Query,
-    watch: Collection[str] = (),
+    watch: Collection[FieldPath] = (),
 ) -> Access:
     """What the caller may see of what ``where`` finds.
 
@@ -150,10 +150,10 @@ def _action(where: Query) -> Action:
     return "find"
 
 
-def _check_watch(principal: Principal, table: ClassTable, watch: Collection[str]) -> None:
-    for name in watch:
+def _check_watch(principal: Principal, table: ClassTable, watch: Collection[FieldPath]) -> None:
+    for path in watch:
         # That a field has changed tells about it.
-        policy.check_question(principal, table, Exists((name.partition(".")[0],), True))
+        policy.check_question(principal, table, Exists((path[0],), True))
 
 
 def _bound(principal: Principal, table: ClassTable, action: Action) -> Access:

@@ -33,12 +33,10 @@ def question(asked: LiveQuery, *, as_master: bool) -> Question:
     """
     where = parse_where(asked.where, allow_internal=as_master)
     keys = asked.selected
-    for name in asked.watch or ():
-        check_key_path(name)
     return Question(
         class_name=check_class_name(asked.class_name),
         where=where,
         keys=None if keys is None else frozenset(check_key_path(name) for name in keys),
-        watch=None if asked.watch is None else tuple(sorted(asked.watch)),
+        watch=None if asked.watch is None else tuple(sorted(map(check_key_path, asked.watch))),
         asked=asked.where,
     )

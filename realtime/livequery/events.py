@@ -43,7 +43,7 @@ class Question:
     class_name: ClassName
     where: Query
     keys: frozenset[Path] | None = None
-    watch: tuple[str, ...] | None = None
+    watch: tuple[Path, ...] | None = None
     asked: Json = None
 
 

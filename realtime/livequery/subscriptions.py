@@ -152,9 +152,7 @@ class Group:
         self.fields: frozenset[str] | None = (
             None if told.keys is None else fields_sent(path[0] for path in told.keys)
         )
-        self.watch: tuple[Path, ...] | None = (
-            None if told.watch is None else tuple(tuple(name.split(".")) for name in told.watch)
-        )
+        self.watch: tuple[Path, ...] | None = told.watch
         self.cohorts: dict[Readers, Cohort] = {}
         self._by_reader: dict[str, dict[Cohort, None]] = {}
 

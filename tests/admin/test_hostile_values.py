@@ -10,6 +10,7 @@ from django.test import Client
 
 from backend.principal import MASTER
 from objects import classes, registry
+from objects.users.models import User
 from tests.admin.games import GAME, at, make, make_class, query
 from tests.admin.staff import logged_in
 from tests.people import make_role, sign_up
@@ -35,7 +36,9 @@ def staff() -> Client:
 
 def hostile(text: str) -> str:
     """An object with the text wherever text can be."""
-    ann = sign_up(f"u{text}"[:60])
+    ann = sign_up("ann")
+    # An account from before new names were checked.
+    User.objects.filter(object_id=ann.user_id).update(username=f"u{text}"[:60])
     return make(
         title=text,
         tags=[text, {text.replace("$", "").replace(".", ""): text}],

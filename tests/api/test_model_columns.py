@@ -7,6 +7,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import models
 from django.utils import timezone
 
+from backend.errors import InvalidKeyName
 from objects.models import ObjectClass
 from tests.catalogue.models import Book
 
@@ -111,5 +112,7 @@ def test_a_model_that_can_not_hold_a_field_is_refused_at_start():
     ):
         with pytest.raises(ImproperlyConfigured, match=message):
             model_class("Odd", Odd, {field: FieldType("String")})
+    with pytest.raises(InvalidKeyName, match="Invalid field name"):
+        model_class("Odd", Odd, {"go\u200bod": FieldType("String")})
     with pytest.raises(ImproperlyConfigured, match="offered by two models"):
         model_class("Book", Odd, {"good": FieldType("String")})

@@ -14,9 +14,17 @@ from backend.errors import (
 )
 from objects.core.expressions import Call, Field, Literal
 from objects.core.matching import matches
-from objects.core.pipeline import Group, Limit, Lookup, Match, Sort, parse_aggregation
+from objects.core.pipeline import (
+    Group,
+    Limit,
+    Lookup,
+    Match,
+    Sort,
+    SortKey,
+    parse_aggregation,
+)
 from objects.core.pipeline_meaning import document_of, result_of, run
-from objects.core.query import AllOf, Compare, Equals, Everything, OrderKey
+from objects.core.query import AllOf, Compare, Equals, Everything
 from objects.core.values import pointer
 
 DATE = {"__type": "Date", "iso": "2024-02-29T23:59:58.123Z"}
@@ -64,7 +72,7 @@ def test_id_and_timestamps_have_the_names_of_mongodb_too():
     after = {"__type": "Date", "iso": "2020-01-01T00:00:00.000Z"}
     assert isinstance(found[0].query, AllOf)
     assert found[0].query.parts[0] == Compare(("createdAt",), "gt", after)
-    assert found[1] == Sort((OrderKey(("updatedAt",), True), OrderKey(("objectId",))))
+    assert found[1] == Sort((SortKey(("updatedAt",), True), SortKey(("objectId",))))
     assert found[2] == Group(Field(("createdAt",)), ())
 
 

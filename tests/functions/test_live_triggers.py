@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from backend.errors import OperationForbidden, ScriptFailed, Timeout, ValidationFailed
+from backend.errors import (
+    InvalidKeyName,
+    OperationForbidden,
+    ScriptFailed,
+    Timeout,
+    ValidationFailed,
+)
 from functions import (
     ConnectRequest,
     LiveEventRequest,
@@ -33,7 +39,8 @@ OBJECT = {"objectId": "abcdefghij", "createdAt": "2026-01-01T00:00:00.000Z", "na
 
 def ask(principal: Any = OWNER, where: Any = None, keys: Any = None, watch: Any = None) -> Admitted:
     paths = None if keys is None else frozenset(check_path(key) for key in keys)
-    asked = Question("Doc", parse_where(where or {}), paths, watch, where or {})
+    watched = None if watch is None else tuple(map(check_path, watch))
+    asked = Question("Doc", parse_where(where or {}), paths, watched, where or {})
     return events.subscribe(principal, asked, COUNTS)
 
 
@@ -106,8 +113,8 @@ def test_a_subscription_is_narrowed_and_what_is_sent_and_counts_is_replaced():
     assert not found(admitted.told.where, open=False)
     assert not found(admitted.told.where, open=True, name="other")
     assert admitted.told.keys == {("name",), ("open",)}
-    assert admitted.told.watch == ("open",)
-    assert admitted.question.watch == ("a",)
+    assert admitted.told.watch == (("open",),)
+    assert admitted.question.watch == (("a",),)
 
 
 def test_a_subscription_that_no_trigger_changes_stays_as_it_was_asked():
@@ -131,6 +138,17 @@ def test_a_trigger_may_let_every_change_count():
         request.query.watch()
 
     assert ask(watch=("name",)).told.watch is None
+
+
+def test_a_trigger_that_watches_what_is_no_field_is_an_error():
+    make("Doc")
+
+    @before_subscribe("Doc")
+    def watch(request: SubscribeRequest) -> None:
+        request.query.watch("na\u200bme")
+
+    with pytest.raises(InvalidKeyName):
+        ask()
 
 
 def test_a_subscription_is_refused_with_code_and_text():

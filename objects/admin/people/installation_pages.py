@@ -11,7 +11,7 @@ from backend.admin_base import page, render
 from backend.errors import ServiceError
 from objects.admin.paging import PageOfRows
 from objects.admin.people.reading import LONGEST, Wire, asked_page, time_of
-from objects.core.names import INSTALLATION
+from objects.core.names import INSTALLATION, OBJECT_ID, FieldName
 from objects.core.query import AnyOf, Equals, Everything, Query
 
 VIEW: Final = "objects.view_installation"
@@ -33,7 +33,7 @@ def installations(request: HttpRequest) -> HttpResponseBase:
     text = request.GET.get("q", "").strip()[:LONGEST]
     where: Query = Everything()
     if text:
-        names = ("objectId", "installationId", "deviceToken")
+        names = (OBJECT_ID, FieldName("installationId"), FieldName("deviceToken"))
         parts = [Equals((name,), one) for name in names for one in {text, text.lower()}]
         where = AnyOf(tuple(parts))
     complaint, rows = "", PageOfRows([], None, None)

@@ -16,7 +16,7 @@ from backend.logs import get_logger
 from backend.principal import READ_ONLY_MASTER
 from objects import service
 from objects.admin.paging import NEWEST_FIRST, PageOfRows, Sorting, decode_edge, read_page
-from objects.core.names import USER, ClassName, parse_object_id
+from objects.core.names import OBJECT_ID, USER, ClassName, parse_object_id
 from objects.core.query import FindOptions, In, OrderKey, Query
 from objects.core.values import Json
 
@@ -45,7 +45,7 @@ def by_ids(class_name: ClassName, ids: list[str]) -> list[Wire]:
     """The objects with these ids, in this order; those that are gone are left out."""
     if not ids:
         return []
-    found = find(class_name, In(("objectId",), tuple(ids)), (), len(ids))
+    found = find(class_name, In((OBJECT_ID,), tuple(ids)), (), len(ids))
     objects = {str(obj["objectId"]): obj for obj in found}
     return [objects[one] for one in ids if one in objects]
 

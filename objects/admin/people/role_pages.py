@@ -27,7 +27,7 @@ from objects.admin.people.reading import (
     note,
     time_of,
 )
-from objects.core.names import ROLE, USER, parse_object_id
+from objects.core.names import OBJECT_ID, ROLE, USER, FieldName, parse_object_id
 from objects.core.query import Compare, Equals, Everything, OrderKey, Query, RelatedTo, all_of
 from objects.core.values import pointer
 from objects.users import roles
@@ -36,6 +36,9 @@ from objects.users.directory import user_named
 VIEW: Final = "objects.view_role"
 CHANGE: Final = "objects.change_role"
 _LAST = "\U0010ffff"
+_NAME: Final = FieldName("name")
+_USERS: Final = FieldName("users")
+_ROLES: Final = FieldName("roles")
 _Kind = Literal["users", "roles"]
 
 
@@ -54,10 +57,10 @@ def role_list(request: HttpRequest) -> HttpResponseBase:
     text = request.GET.get("q", "").strip()[:LONGEST]
     where: Query = Everything()
     if text:
-        where = all_of(Compare(("name",), "gte", text), Compare(("name",), "lt", text + _LAST))
+        where = all_of(Compare((_NAME,), "gte", text), Compare((_NAME,), "lt", text + _LAST))
     complaint, rows = "", PageOfRows([], None, None)
     try:
-        rows = asked_page(request, ROLE, where, Sorting("name"))
+        rows = asked_page(request, ROLE, where, Sorting(_NAME))
     except ServiceError as error:
         complaint = error.message
     return render(
@@ -102,10 +105,8 @@ def _show(
     request: HttpRequest, role_id: str, complaint: str = "", status: int = 200
 ) -> TemplateResponse:
     role = get(ROLE, role_id)
-    members = asked_page(request, USER, RelatedTo(ROLE, parse_object_id(role_id), "users"))
-    led_to = find(
-        ROLE, Equals(("roles",), pointer(ROLE, role_id)), (OrderKey(("name",)),), ON_A_PAGE
-    )
+    members = asked_page(request, USER, RelatedTo(ROLE, parse_object_id(role_id), _USERS))
+    led_to = find(ROLE, Equals((_ROLES,), pointer(ROLE, role_id)), (OrderKey((_NAME,)),), ON_A_PAGE)
     response = render(
         request,
         "admin/people/role.html",
@@ -154,7 +155,7 @@ def _member(kind: _Kind, text: str) -> Wire:
         if user_id is None:
             raise ObjectNotFound("There is no user with this id, name or address.")
         return pointer("_User", user_id)
-    for name in ("objectId", "name"):
+    for name in (OBJECT_ID, _NAME):
         found = find(ROLE, Equals((name,), text), (), 1) if text else []
         if found:
             return pointer("_Role", str(found[0]["objectId"]))

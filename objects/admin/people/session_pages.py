@@ -24,13 +24,14 @@ from objects.admin.people.reading import (
     pointed_at,
 )
 from objects.admin.people.user_pages import PERMISSIONS, session_row
-from objects.core.names import SESSION
+from objects.core.names import SESSION, FieldName
 from objects.core.query import Equals, Everything, Nothing, Query
 from objects.core.values import pointer
 from objects.users import sessions as bearers
 from objects.users.directory import user_named
 
 VIEW: Final = "objects.view_session"
+_USER: Final = FieldName("user")
 
 
 @page(
@@ -49,7 +50,7 @@ def sessions(request: HttpRequest) -> HttpResponseBase:
     where: Query = Everything()
     if text:
         user_id = user_named(text)
-        where = Nothing() if user_id is None else Equals(("user",), pointer("_User", user_id))
+        where = Nothing() if user_id is None else Equals((_USER,), pointer("_User", user_id))
     complaint, rows = "", PageOfRows([], None, None)
     try:
         rows = asked_page(request, SESSION, where)

@@ -25,7 +25,7 @@ from objects.admin.people.reading import (
     time_of,
 )
 from objects.admin.people.sections import sections
-from objects.core.names import SESSION, USER
+from objects.core.names import CREATED_AT, SESSION, USER, FieldName
 from objects.core.query import Equals, Everything, OrderKey
 from objects.core.values import Json, pointer
 from objects.files import quotas
@@ -158,8 +158,8 @@ def _passkey_row(passkey: Wire) -> dict[str, Any]:
 
 
 def _sessions(user_id: str) -> list[Wire]:
-    where = Equals(("user",), pointer("_User", user_id))
-    return find(SESSION, where, (OrderKey(("createdAt",), True),), _SESSIONS + 1)
+    where = Equals((FieldName("user"),), pointer("_User", user_id))
+    return find(SESSION, where, (OrderKey((CREATED_AT,), True),), _SESSIONS + 1)
 
 
 def session_row(session: Wire) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from backend.errors import ServiceError
 from backend.principal import MASTER
 from backend.result_memory import largest_fitting
 from objects import registry, service
-from objects.core.names import ClassName, check_class_name
+from objects.core.names import OBJECT_ID, ClassName, check_class_name
 from objects.core.query import Compare, FindOptions, OrderKey, Query, all_of
 from objects.core.query_parser import parse_where
 from objects.core.values import Json
@@ -90,12 +90,12 @@ def _pages(class_name: ClassName, where: Query, size: int) -> Iterator[list[dict
     """All objects by their ids, each page beginning after the last id of the one before."""
     rest = where
     while True:
-        options = FindOptions(where=rest, limit=size, order=(OrderKey(("objectId",), False),))
+        options = FindOptions(where=rest, limit=size, order=(OrderKey((OBJECT_ID,)),))
         page, _ = largest_fitting(partial(_page, class_name, options), size)
         if not page:
             return
         yield page
-        rest = all_of(where, Compare(("objectId",), "gt", str(page[-1]["objectId"])))
+        rest = all_of(where, Compare((OBJECT_ID,), "gt", str(page[-1]["objectId"])))
 
 
 def _page(class_name: ClassName, options: FindOptions, limit: int) -> list[dict[str, Json]]:

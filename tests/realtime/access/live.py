@@ -6,14 +6,20 @@ from typing import Any
 
 from backend.principal import MASTER, Principal
 from objects import registry, service
-from objects.core.query_parser import parse_where
+from objects.core.query_parser import check_path, parse_where
 from objects.records import wire_object
 from realtime.livequery.access import Access, bind
 
 
 def access(principal: Principal, class_name: str = "Doc", watch: Any = (), **where: Any) -> Access:
     """What a subscriber may see; raises what refuses the subscription."""
-    return bind(principal, class_name, registry.current(class_name), parse_where(where), watch)
+    return bind(
+        principal,
+        class_name,
+        registry.current(class_name),
+        parse_where(where),
+        [check_path(name) for name in watch],
+    )
 
 
 def stored(object_id: str, class_name: str = "Doc") -> dict[str, Any]:
