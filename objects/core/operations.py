@@ -181,7 +181,7 @@ def fit(write: Write, schema: ClassSchema) -> tuple[Write, dict[FieldName, Field
                 f"schema mismatch for {schema.class_name}.{name};"
                 f" expected {existing} but got Relation"
             )
-    # Of dotted names it has the fields. A call for each name would cost more than the rest.
+    # Dotted names were replaced by their fields, so every key is the name of a field.
     new = reconcile(schema, cast("Mapping[FieldName, FieldType]", types))
     if cleared:
         write = replace(write, operations={**write.operations, **cleared})
@@ -208,7 +208,7 @@ def _container_type(schema: ClassSchema, name: FieldName, rest: str) -> FieldTyp
     return FieldType("Object")
 
 
-def depends_on_stored(path: str, operation: Operation, schema: ClassSchema) -> bool:
+def depends_on_stored(path: WriteKey, operation: Operation, schema: ClassSchema) -> bool:
     """Whether an operation of an update, fitted to the schema, can fail because of stored values.
 
     Operations on whole fields can't: a field holds values of its type. The exception is an
@@ -220,7 +220,7 @@ def depends_on_stored(path: str, operation: Operation, schema: ClassSchema) -> b
         return isinstance(operation, Increment) and abs(operation.amount) > LARGE_AMOUNT
     if isinstance(operation, SetOnInsert):
         return False
-    type_ = schema.fields.get(name)
+    type_ = schema.fields.get(FieldName(name))
     is_key = type_ is not None and type_.kind == "Object" and "." not in rest
     return not (is_key and isinstance(operation, Set | Delete))
 
