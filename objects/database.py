@@ -1,11 +1,11 @@
-"""One way to run a statement of the object store.
+"""Run statements of the object store.
 
 Statements go to Django's own connection, so they are part of an open ``transaction.atomic``, but
-straight through libpq as psycopg wraps it: text out, text in. All that the store reads is text
-already (ids, timestamps in wire form, JSON), so the adaptation that a cursor does for each
-parameter and column is work for nothing; it was a third of the time of a get by id.
+through psycopg's wrapper of libpq instead of a cursor: text out, text in. All that the store reads
+is text already (ids, timestamps in wire form, JSON). The adaptation that a cursor does for each
+parameter and column is unnecessary; it was a third of the time of a get by id.
 
-Errors of the database come out as the service's own where a client can do something about them
+Errors of the database are raised as the service's own where a client can do something about them
 (``Timeout``, ``TransactionConflict``, ``ServiceUnavailable``); constraint violations are left to
 the caller, who knows what the constraint means.
 
@@ -43,8 +43,8 @@ from backend.logs import get_logger
 from backend.result_memory import ResultMemory
 from backend.short_cache import short_cache
 from objects import statement_limits
+from objects.chunked_rows import ChunkedRows
 from objects.core.names import is_storable_text
-from objects.partial_reading import PartialReading
 
 log = get_logger("database")
 
@@ -58,9 +58,10 @@ MOST_PREPARED = 500
 _LONGEST_KEPT = 4096  # characters
 _MOST_PARAMS = 65_535  # the protocol's limit
 _TEXT = 25  # the type text
-# Columns whose length clients decide: access lists and fields.
+# The columns whose length clients decide, last in ``rows.object_columns``: access lists and fields.
 _COUNTED = 3
 _SUCCESS = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
+_IDLE = pq.TransactionStatus.IDLE
 
 
 def fetch(
@@ -76,11 +77,13 @@ def fetch(
     ``sql`` has a ``%s`` for each parameter; parameters are text, numbers, booleans, None, or lists
     of text or numbers for arrays. ``prepare`` keeps the statement's plan on the server: for
     statements whose best plan doesn't depend on the parameters (lookups by id, writes), never for
-    a client's ``where``, since a generic plan doesn't know how rare a value is. Of long statements
-    nothing is kept. ``is_limited`` says that it runs with a client's rights and has a client's time
-    (``statement_limits``). ``memory`` counts the last three columns while rows arrive. Raises
-    ``InvalidQuery`` for more parameters than a statement can have, ``IncorrectType`` for text that
-    PostgreSQL can't store, ``Timeout``, and what ``memory`` raises.
+    a client's ``where``, since a generic plan doesn't know how rare a value is. Long statements are
+    never prepared. ``is_limited`` says that it runs with a client's rights and has a client's time
+    (``statement_limits``). ``memory`` counts the last three columns while rows arrive.
+
+    Raises ``InvalidQuery`` for more parameters than a statement can have, ``IncorrectType`` for
+    text that PostgreSQL can't store and numbers out of range, ``Timeout``, ``TransactionConflict``,
+    ``ServiceUnavailable``, what ``memory`` raises, and psycopg's other errors as they are.
     """
     if len(params) > _MOST_PARAMS:
         raise InvalidQuery("The request has too many values for one statement.")
@@ -113,22 +116,21 @@ class _Session:
         self.raw = raw
         self.limited: statement_limits.Limited | None = None
         self._pgconn = raw.pgconn
-        self._reading = PartialReading(raw)
-        self._prepared: OrderedDict[bytes, bytes] = OrderedDict()  # by last use
-        self._made = 0
+        self._chunked = ChunkedRows(raw)
+        self._prepared: OrderedDict[bytes, bytes] = OrderedDict()  # names by statement, by last use
+        self._last_number = 0  # of a prepared statement's name
         # psycopg's own loop over rows and columns, in C; five times as fast as one here.
         self._transformer = Transformer(raw)
 
     def is_alive(self) -> bool:
-        """Whether the server has not hung up, without asking it.
+        """Whether the server hasn't closed the connection. Takes no round trip.
 
-        An idle connection has nothing to read; when it has, it is the server's farewell (or a
-        notice, which is read away). Looking is two system calls, during which this thread keeps
-        the interpreter, and makes a repetition of statements unnecessary, which would be unsafe
-        for writes. Two, since libpq sees the end of the connection only when it reads again after
-        the farewell.
+        Finding that out before a statement is sent makes it unnecessary to repeat statements, which
+        would be unsafe for writes.
         """
         try:
+            # The first call reads the server's last message, or a notice. libpq notices the end of
+            # the connection only when it reads again. Each is one system call.
             self._pgconn.consume_input()
             self._pgconn.consume_input()
         except psycopg.Error:
@@ -136,37 +138,36 @@ class _Session:
         return self._pgconn.status == pq.ConnStatus.OK
 
     @property
-    def is_in_use(self) -> bool:
-        """Whether the results of an interrupted statement are still to be read."""
-        return self._reading.is_active
+    def has_unread_results(self) -> bool:
+        """Whether an interrupted statement left results: the connection has to be closed then."""
+        return self._chunked.is_active
 
     def read(self, sql: bytes, params: list[Any], prepare: bool, memory: ResultMemory) -> list[Row]:
         """Run a statement and count its rows while they arrive.
 
-        Raises psycopg's errors, and what ``memory`` raises; the connection can be used after both.
+        Raises psycopg's errors, and what ``memory`` raises. The connection stays usable.
         """
         self._begin()
         name = self._prepared_name(sql) if prepare else None
         rows: list[Row] = []
         failure = None
         try:
-            for result in self._reading.results(sql, params, name):
+            for result in self._chunked.results(sql, params, name):
                 if result.status == pq.ExecStatus.TUPLES_CHUNK:
-                    part = self.rows(result)
-                    memory.add(sum(len(text) for row in part for text in row[-_COUNTED:] if text))
-                    rows += part
+                    chunk = self.rows(result)
+                    memory.add(sum(len(text) for row in chunk for text in row[-_COUNTED:] if text))
+                    rows += chunk
                 elif result.status not in _SUCCESS:
                     failure = result
         finally:
-            # Inside of a transaction the rest is read: canceling would end the transaction.
-            self._reading.stop(cancel=self.raw.autocommit)
+            # Inside a transaction the rest is read: cancelling would abort the transaction.
+            self._chunked.stop(cancel=self.raw.autocommit)
         if failure is None:
             return rows
         if name is not None and self._is_outdated(failure):
             self._forget(sql, name)
             return self.read(sql, params, prepare, memory)
-        self._check(failure)
-        raise AssertionError("a failed statement raises")
+        raise self._error(failure)
 
     def run(self, sql: bytes, params: list[Any], prepare: bool) -> pq.abc.PGresult:
         """Run a statement; raises psycopg's errors."""
@@ -190,7 +191,7 @@ class _Session:
 
     def _begin(self) -> None:
         if not self.raw.autocommit and self._pgconn.transaction_status == _IDLE:
-            # Django has begun a transaction, which psycopg's cursors would say to the server.
+            # psycopg's cursors send BEGIN before the first statement. This isn't one of them.
             self._check(self._pgconn.exec_(b"BEGIN"))
 
     def _prepared_name(self, sql: bytes) -> bytes:
@@ -209,14 +210,17 @@ class _Session:
             unused, name = next(iter(self._prepared.items()))
             self._check(self._pgconn.exec_(b"DEALLOCATE " + name))
             del self._prepared[unused]
-        self._made += 1
-        name = b"store_%d" % self._made
+        self._last_number += 1
+        name = b"store_%d" % self._last_number
         self._check(self._pgconn.prepare(name, sql))
         self._prepared[sql] = name
         return name
 
     def _is_outdated(self, result: pq.abc.PGresult) -> bool:
-        """Whether a table has been altered under a prepared statement, as migrations do."""
+        """Whether a prepared statement failed because a migration has altered its table.
+
+        False inside a transaction, which the failure has aborted: there is nothing to repeat.
+        """
         return (
             self._pgconn.transaction_status == _IDLE
             and result.error_field(pq.DiagnosticField.SQLSTATE) == b"0A000"
@@ -225,19 +229,21 @@ class _Session:
 
     def _check(self, result: pq.abc.PGresult) -> pq.abc.PGresult:
         if result.status not in _SUCCESS:
-            if self._pgconn.status != pq.ConnStatus.OK:
-                # It's libpq that speaks here, and gives no code.
-                raise psycopg.OperationalError(self._pgconn.get_error_message())
-            raise pg.error_from_result(result, encoding="utf-8")
+            raise self._error(result)
         return result
 
-
-_IDLE = pq.TransactionStatus.IDLE
+    def _error(self, result: pq.abc.PGresult) -> psycopg.Error:
+        if self._pgconn.status != pq.ConnStatus.OK:
+            # The error is libpq's own and has no code.
+            return psycopg.OperationalError(self._pgconn.get_error_message())
+        return pg.error_from_result(result, encoding="utf-8")
 
 
 class _Thread(threading.local):
-    """Django's connection of this thread: finding it through ``django.db`` costs more each time
-    than everything else here."""
+    """Django's connection of this thread.
+
+    Looking it up in ``django.db`` for each statement would cost more than everything else here.
+    """
 
     @cached_property
     def connection(self) -> BaseDatabaseWrapper:
@@ -248,20 +254,22 @@ _thread = _Thread()
 
 
 def _session() -> _Session:
+    """Return the session of this thread's connection, after reconnecting if that is necessary."""
     connection = _thread.connection
     raw = connection.connection
     if raw is not None:
         session: _Session | None = getattr(raw, "service_session", None)
         if session is None:
             session = raw.service_session = _Session(raw)
-        if session.is_in_use:
-            connection.close()
-            if connection.in_atomic_block:
-                raise _unavailable(psycopg.OperationalError("a statement was not read to its end"))
-        elif connection.in_atomic_block or (not raw.closed and session.is_alive()):
+        in_transaction = connection.in_atomic_block
+        if not session.has_unread_results and (
+            # Reconnecting would lose the transaction: over a lost connection the statement fails.
+            in_transaction or (not raw.closed and session.is_alive())
+        ):
             return session
-        else:
-            connection.close()
+        connection.close()
+        if in_transaction:
+            raise _unavailable(psycopg.OperationalError("a statement was not read to its end"))
     try:
         connection.ensure_connection()
     except DjangoOperationalError as error:
@@ -326,7 +334,7 @@ _UNSTORABLE = (pg.UntranslatableCharacter, pg.CharacterNotInRepertoire)
 
 def _raise_service_error(error: psycopg.Error) -> None:
     if isinstance(error, pg.QueryCanceled):
-        raise Timeout("The request took too long and was stopped.") from error
+        raise statement_limits.too_long() from error
     if isinstance(error, pg.LockNotAvailable):
         raise Timeout("The object is locked by another request; try again.") from error
     if isinstance(error, pg.DeadlockDetected | pg.SerializationFailure):
@@ -340,7 +348,7 @@ def _raise_service_error(error: psycopg.Error) -> None:
 
 
 def _unavailable(error: Exception) -> ServiceUnavailable:
-    """What the client is told; the reason is in the log."""
+    """Log the reason and return the client's error, which doesn't have it."""
     log.warning("the database can't be reached", reason=str(error).strip())
     return ServiceUnavailable("The database can't be reached at the moment.")
 

@@ -97,7 +97,8 @@ class Limited:
             slow_statements().leave(self.entry)
 
 
-def _too_long() -> Timeout:
+def too_long() -> Timeout:
+    """Return the error of a statement that was stopped at its time limit."""
     return Timeout("The request took too long and was stopped.")
 
 
@@ -149,7 +150,7 @@ class _Watch:
         for statement in statements:
             if now >= statement.deadline:
                 # Again at every tick, since PostgreSQL may be told before the statement arrives.
-                statement.cancel(_too_long())
+                statement.cancel(too_long())
         excess = set(map(id, slow_statements().excess()))
         for statement in statements:
             if id(statement.entry) in excess:
@@ -183,7 +184,7 @@ def begin(session: Session) -> None:
     if budget is not None and seconds:
         deadline = min(deadline, now + REQUEST_FACTOR * seconds - budget.spent)
         if deadline <= now:
-            raise _too_long()
+            raise too_long()
     statement = session.limited = Limited(session, now, deadline, budget)
     if budget is not None:
         statement.entry = slow_statements().enter(budget.address, budget.spent)

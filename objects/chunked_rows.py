@@ -1,7 +1,7 @@
 """Read the rows of a statement while they arrive, in libpq's chunked rows mode.
 
-``PQexec`` and its kin return when the whole result is in memory. Here the caller gets a few rows at
-a time and can stop. Measured at 8 to 1,000 rows, it takes the same time.
+``PQexec`` returns when the whole result is in memory. Here the caller gets a few rows at a time and
+can stop. Measured at 8 to 1,000 rows, it takes the same time.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any, Final
 import psycopg
 from psycopg import pq
 
-# The largest part is so many times the largest object (backend.result_memory).
 CHUNK_ROWS: Final = 4
+"""Rows of a chunk, which is held in memory whole: up to as many times ``LARGEST_OBJECT``."""
 _CANCEL_TIMEOUT: Final = 2.0  # seconds
 
 
-class PartialReading:
-    """The statement whose rows a connection is reading. At most one at a time."""
+class ChunkedRows:
+    """The rows of the statement that a connection is running. At most one at a time."""
 
     def __init__(self, raw: psycopg.Connection[Any]) -> None:
         self._raw = raw
@@ -28,15 +28,16 @@ class PartialReading:
         self._poll = select.poll()
         self._poll.register(self._pgconn.socket, select.POLLIN)
         self.is_active = False
-        """Whether there is more to read: nothing else can be sent over the connection then."""
+        """Whether results are unread. The connection can't send another statement until then."""
 
     def results(
         self, statement: bytes, params: list[Any], prepared: bytes | None
     ) -> Iterator[pq.abc.PGresult]:
         """Send the statement, or the one that is prepared under a name; yield its results.
 
-        Each has up to ``CHUNK_ROWS`` rows; the last may be an error instead. Read to the end, or
-        call ``stop``. Raises psycopg's errors if the connection is lost.
+        Chunks (``TUPLES_CHUNK``) have up to ``CHUNK_ROWS`` rows. The last result has none: it is
+        the statement's success or its error. Read to the end, or call ``stop``. Raises psycopg's
+        errors if the connection is lost.
         """
         self.is_active = True
         if prepared is None:
@@ -50,10 +51,10 @@ class PartialReading:
         self.is_active = False
 
     def stop(self, *, cancel: bool) -> None:
-        """Throw away what is still to come.
+        """Discard the unread results.
 
-        With ``cancel`` the server ends the statement, which fails a transaction. Leaves
-        ``is_active`` set if the connection can't be used any more.
+        With ``cancel`` the server ends the statement, which aborts a transaction. ``is_active``
+        stays true if this fails or is interrupted: the connection has to be closed then.
         """
         if not self.is_active:
             return
@@ -73,7 +74,7 @@ class PartialReading:
                 events = self._poll.poll()
             finally:
                 self._poll.modify(self._pgconn.socket, select.POLLIN)
-            # The server stops reading until its own messages are read.
+            # The server may wait for its own messages to be read before it reads on.
             if any(event & ~select.POLLOUT for _, event in events):
                 self._pgconn.consume_input()
 
