@@ -57,11 +57,11 @@ class Connection(asyncio.Protocol):
         self._current: Request | None = None  # while a request is answered
         self._sender: Sender | None = None  # while a long response is sent
         self._linger: Linger | None = None  # while the connection lingers
-        self._since = 0.0  # start of the request that is being read, or of being idle
+        self._since = 0.0  # start of the current request, or end of the last response
         self._is_proxied = False
         self.network = ""
 
-    # -- what ``Connections`` calls ----------------------------------------------------------
+    # -- what ``Connections`` calls (see ``Peer``) -------------------------------------------
 
     @property
     def reading(self) -> Reading:
@@ -153,11 +153,11 @@ class Connection(asyncio.Protocol):
             if self._linger is not None:
                 self._linger.note(monotonic())
             return
-        is_early = state.is_answering
+        was_answering = state.is_answering
         if state.reading is IDLE:
             self._since = monotonic()
         self._parser.feed(data)
-        if is_early and state.is_answering and state.is_parsing:
+        if was_answering and state.is_answering and state.is_parsing:
             # Pipelined: the rest can wait until the current request is answered.
             self._flow.pause_reading()
 
@@ -185,7 +185,7 @@ class Connection(asyncio.Protocol):
         else:
             self._advance()
 
-    # -- what the parser calls ---------------------------------------------------------------
+    # -- what the parser calls (see ``Receiver``) --------------------------------------------
 
     def may_begin(self) -> bool:
         if len(self._pipeline) < self._limits.pipelined:
@@ -208,7 +208,7 @@ class Connection(asyncio.Protocol):
     def refuse(self, error: ServiceError) -> None:
         if self._state.is_over or self._pipeline.refusal is not None:
             return
-        self._parser.drop()
+        self._parser.free_request()
         self._pipeline.refusal = error
         self._state.read(REFUSED)
         self._advance()
@@ -221,7 +221,7 @@ class Connection(asyncio.Protocol):
         else:
             self._flow.pause_reading()
             if self._server.pass_on(self._flow.descriptor, data):
-                self.drop()
+                self.drop()  # closes this process's descriptor alone
             else:
                 self.refuse(Overloaded())
 
@@ -230,7 +230,7 @@ class Connection(asyncio.Protocol):
     def _advance(self) -> None:
         """Start the next request. Without one, send a pending refusal or resume reading.
 
-        No effect while a request runs or the transport is full.
+        No effect while a request runs or the transport is full: it is called again after that.
         """
         state = self._state
         if state.answering is not READY or self._flow.is_full:
@@ -266,7 +266,7 @@ class Connection(asyncio.Protocol):
             return
         request.keep_alive = request.keep_alive and not self._server.is_stopping
         self._send(response, request.method, request.version, keep_alive=request.keep_alive)
-        if self._sender is None and self._state.answering is WAITING:
+        if self._state.answering is WAITING:  # otherwise a ``Sender`` calls ``_sent_rest``
             self._sent(complete=True)
 
     def _send(self, response: Response, method: str, version: str, *, keep_alive: bool) -> None:
@@ -326,8 +326,8 @@ class Connection(asyncio.Protocol):
         state = self._state
         if state.is_over:
             return
-        may_send = self._flow.is_reading_paused and state.reading is not ENDED
-        if not may_send and state.reading is not REFUSED:
+        may_be_unread = self._flow.is_reading_paused and state.reading is not ENDED
+        if not may_be_unread and state.reading is not REFUSED:
             self._end()
             return
         if state.is_parsing:

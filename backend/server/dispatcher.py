@@ -3,7 +3,7 @@
 Each address has a queue, and threads take from the queues in turn, so a client that sends a
 thousand requests delays another client by one request. Expensive requests can't take every thread:
 an address has at most the basic number of threads at a time, and while one of its requests has been
-running for ``SLOW`` seconds, other addresses get additional threads.
+running for ``SLOW`` seconds, other addresses get additional threads, which it can't use.
 """
 
 from __future__ import annotations
@@ -80,12 +80,12 @@ class Dispatcher:
                     waiting = self._queues[job.address] = deque()
                 waiting.append((now, job))
                 self._waiting += 1
-                self._wake_one(now)
+                self._wake_or_start_thread(now)
         if refusal is not None:
             job.fail(refusal)
 
     def tick(self) -> None:
-        """Start a thread if slow requests hold the others, and refuse expired requests.
+        """Start a thread if slow requests hold all others, and refuse expired requests.
 
         A request expires after ``wait_time``, or when its client disconnects. Called every tick of
         the server.
@@ -95,18 +95,19 @@ class Dispatcher:
         with self._lock:
             if not self._waiting:
                 return
-            for address in list(self._queues):
-                waiting = self._queues[address]
-                oldest = now - self._limits.wait_time
+            oldest = now - self._limits.wait_time
+            for address, waiting in list(self._queues.items()):
                 left = deque(entry for entry in waiting if _may_wait(entry, oldest))
-                if len(left) < len(waiting):
-                    expired += [entry[1] for entry in waiting if not _may_wait(entry, oldest)]
-                    self._waiting -= len(waiting) - len(left)
+                if len(left) == len(waiting):
+                    continue
+                expired += [entry[1] for entry in waiting if not _may_wait(entry, oldest)]
+                if left:
                     self._queues[address] = left
-                if not left:
+                else:
                     del self._queues[address]
+            self._waiting -= len(expired)
             if self._waiting:
-                self._wake_one(now)
+                self._wake_or_start_thread(now)
         for job in expired:
             job.fail(Overloaded())
 
@@ -119,7 +120,7 @@ class Dispatcher:
 
     # -- with the lock held ------------------------------------------------------------------
 
-    def _wake_one(self, now: float) -> None:
+    def _wake_or_start_thread(self, now: float) -> None:
         if self._idle:
             self._idle -= 1
             self._wake.put(None)

@@ -68,8 +68,7 @@ class Receiver(Owner, Protocol):
 class RequestParser:
     """The requests of one connection, one after the other.
 
-    ``state.reading`` follows what is being read. The methods without documentation are called by
-    httptools.
+    ``state.reading`` follows what is being read. httptools calls the ``on_…`` methods.
     """
 
     def __init__(
@@ -83,18 +82,18 @@ class RequestParser:
         self._is_proxied = is_proxied
         self._parser = httptools.HttpRequestParser(self)
         self.method = "GET"
-        """The method of the last request whose headers are complete."""
+        """The method of the current or last request. GET until its headers are complete."""
         self.expects_continue = False
         """Whether the client waits for 100 Continue before it sends the body."""
         self._request: Request | None = None  # whose body is being read
         self._drain: Drain | None = None
         self._target = b""
         self._fields: list[heads.Field] = []
-        self._head_size = 0
+        self._head_size = 0  # bytes of the head, then of the trailers
         self._raw: bytes | bytearray | None = None  # the head, while it may be a handshake's
-        self._is_repeated_head = False
+        self._is_repeated_head = False  # the parser reads the head of ``_without_upgrade``
         self._unparsed = 0  # bytes since the head began, or since the body last grew
-        self._is_packet_counted = False
+        self._has_progress = False  # whether this packet began or ended a head, or continued a body
         self._chunks = 0
 
     @property
@@ -116,14 +115,14 @@ class RequestParser:
             if type(self._raw) is bytes:
                 self._raw = bytearray(self._raw)
             self._raw += data
-        self._is_packet_counted = True
+        self._has_progress = False
         rest: bytes | None = data
         while rest is not None:
             rest = self._feed(rest)
-        if self._is_packet_counted and self._state.is_parsing:
+        if not self._has_progress and self._state.is_parsing:
             self._count_unparsed(len(data))
 
-    def drop(self) -> None:
+    def free_request(self) -> None:
         """Free the request that is being read."""
         request, self._request = self._request, None
         if request is not None:
@@ -133,7 +132,7 @@ class RequestParser:
 
     def close(self) -> None:
         """Free everything. ``feed`` must not be called again."""
-        self.drop()
+        self.free_request()
         # httptools and the connection refer to this object: otherwise only a garbage collection
         # would free them.
         del self._parser, self._receiver
@@ -141,8 +140,8 @@ class RequestParser:
     def _count_unparsed(self, size: int) -> None:
         """Limit the bytes that httptools buffers or skips without a callback.
 
-        The packet in which the head began or the body grew isn't counted, because it may hold
-        other parts of the request.
+        A packet that began or ended a head, or continued a body, isn't counted: the rest of it may
+        be other parts of the request.
         """
         self._unparsed += size
         if self._state.reading is HEAD:
@@ -158,7 +157,7 @@ class RequestParser:
         except httptools.HttpParserUpgrade as upgrade:
             if self._state.reading is HANDSHAKE:
                 raw = self._raw
-                self.drop()
+                self.free_request()
                 self._receiver.hand_over(None if raw is None else bytes(raw))
             elif self._state.is_parsing:
                 return self._without_upgrade() + data[upgrade.args[0] :]
@@ -206,7 +205,7 @@ class RequestParser:
         self._target = b""
         self._fields = []
         self._head_size = self._unparsed = 0
-        self._is_packet_counted = False
+        self._has_progress = True
 
     def on_url(self, piece: bytes) -> None:
         if self._is_repeated_head:
@@ -238,7 +237,7 @@ class RequestParser:
             self._is_repeated_head = False
             return
         self._head_size = self._unparsed = self._chunks = 0
-        self._is_packet_counted = False
+        self._has_progress = True
         parser, server = self._parser, self._server
         self.method = method = parser.get_method().decode("ascii")
         version = parser.get_http_version()
@@ -279,7 +278,7 @@ class RequestParser:
         if expects is not None and expects.lower() != "100-continue":
             raise MalformedRequest("The only supported expectation is 100-continue.", status=417)
         if length is not None and length > limit:
-            self._end_body(request, too_large(limit))
+            self._refuse_or_drain(request, too_large(limit))
         else:
             request.body = Body(request.address, limit, self._limits.body_memory, server.spool)
             self._state.read(BODY)
@@ -300,7 +299,7 @@ class RequestParser:
     def on_body(self, piece: bytes) -> None:
         self.expects_continue = False
         self._unparsed = 0
-        self._is_packet_counted = False
+        self._has_progress = True
         if self._drain is not None:
             if not self._drain.discard(piece):
                 self._receiver.drop()
@@ -315,7 +314,7 @@ class RequestParser:
                 raise too_large(body.limit)
             body.append(piece)
         except ServiceError as error:
-            self._end_body(request, error)
+            self._refuse_or_drain(request, error)
 
     def on_message_complete(self) -> None:
         request = self._request
@@ -335,8 +334,8 @@ class RequestParser:
         if not self._state.is_parsing:
             raise _Stop
 
-    def _end_body(self, request: Request, error: ServiceError) -> None:
-        """Refuse a body: at once, or if a proxy sends it, at its end (``drain``)."""
+    def _refuse_or_drain(self, request: Request, error: ServiceError) -> None:
+        """Refuse a body: at once (``_Stop``), or at its end if a proxy sends it (``drain``)."""
         if not self._is_proxied:
             self._refuse_body(request, error)
             raise _Stop
@@ -346,12 +345,12 @@ class RequestParser:
         self._state.read(DRAINING)
 
     def _refuse_body(self, request: Request, error: ServiceError) -> None:
-        """Refuse a request without its body.
+        """Refuse a request whose body isn't read, or was drained.
 
         The application answers ``ObjectTooLarge`` itself where ``answers_too_large`` says so: it
         sees the announced length, and the response has the headers of its other errors.
         """
-        self.drop()
+        self.free_request()
         server, environ = self._server, request.environ
         if not (isinstance(error, ObjectTooLarge) and server.answers_too_large(environ)):
             self._receiver.refuse(error)
