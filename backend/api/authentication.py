@@ -1,8 +1,8 @@
 """Credentials to ``Principal`` (specification section 5).
 
-Credentials come in headers (``X-Svc-…``, with ``X-Parse-…`` as an alias unless
-``PARSE_HEADERS`` is off), by HTTP Basic (``appId:masterKey`` or ``appId:javascript-key=KEY``), or,
-when no header names an application, in the JSON body under the names that Parse's SDKs use.
+Credentials come in headers (``X-Svc-…``, with ``X-Parse-…`` as an alias unless ``PARSE_HEADERS`` is
+off). When none of these names an application, they come by HTTP Basic (``appId:masterKey`` or
+``appId:javascript-key=KEY``), or else in the JSON body under the names that Parse's SDKs use.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _BODY_KEYS = {
     "_SessionToken": "session_token",
     "_InstallationId": "installation_id",
 }
-# Notes of SDKs about the request; never fields of an object.
+# Other keys of SDKs in the body, which are never fields of an object.
 _BODY_REMARKS = (
     "_method",
     "_ClientVersion",
@@ -122,9 +122,9 @@ def _basic(authorization: str) -> dict[str, str]:
 
 
 def take_from_body(body: dict[str, Any], headers: Credentials) -> Credentials:
-    """Remove the credentials and remarks that SDKs put into a body; return what counts.
+    """Remove what SDKs put into a body beside its fields; return the request's credentials.
 
-    Those in the body count only when no header names an application.
+    Those in the body count only when no header names an application. Raises ``InvalidJSON``.
     """
     for name in _BODY_REMARKS:
         body.pop(name, None)
@@ -141,26 +141,16 @@ def take_from_body(body: dict[str, Any], headers: Credentials) -> Credentials:
 
 
 def authenticate(credentials: Credentials, address: str, *, with_session: bool = True) -> Principal:
-    """The principal that these credentials prove.
+    """Return the principal that these credentials prove.
 
     ``address`` is the caller's IP address. Without ``with_session`` the session token is ignored.
     Raises ``InvalidApplicationId``, ``InvalidMasterKey`` (also when a client key is valid),
     ``InvalidClientKey`` when a client key is given and none is valid, ``InvalidSessionToken``.
     Without any key the principal is the application alone, which only some routes accept.
     """
-    settings = service_settings
-    if not is_same_key(credentials.application_id, settings.APP_ID):
-        raise InvalidApplicationId
-    if credentials.master_key is not None:
-        return _master(credentials.master_key, address)
-    keys = _client_keys(credentials)
-    principal = CLIENT
-    # All of them are compared, whichever fits: the time must not tell which one did.
-    matches = [is_key(given, name) for given, name in keys]
-    if not any(matches):
-        if any(given is not None for given, _ in keys):
-            raise InvalidClientKey
-        principal = APPLICATION
+    principal = _check_keys(credentials, address)
+    if principal.is_master:
+        return principal
     if credentials.session_token is not None and with_session:
         proven = sessions.authenticate(credentials.session_token)
         return Principal(
@@ -176,47 +166,58 @@ def authenticate(credentials: Credentials, address: str, *, with_session: bool =
     return Principal(principal.authority, installation_id=credentials.installation_id)
 
 
-def is_master_key(key: str, address: str) -> bool:
-    """Whether this is a master key, read-only or not, that may be used from this address."""
-    is_right = is_key(key, "MASTER_KEY") | is_key(key, "READ_ONLY_MASTER_KEY")
-    return is_right and _may_be_master(address)
+def are_keys_right(credentials: Credentials, address: str) -> bool:
+    """Whether ``authenticate`` would accept the application id and the keys."""
+    try:
+        _check_keys(credentials, address)
+    except (InvalidApplicationId, InvalidMasterKey, InvalidClientKey):
+        return False
+    return True
 
 
-def _client_keys(credentials: Credentials) -> tuple[tuple[str | None, str], ...]:
-    """The client keys of a request, each with the name of its setting."""
-    return (
+def _check_keys(credentials: Credentials, address: str) -> Principal:
+    """Return the principal that application id and keys prove, without the session."""
+    if not is_application(credentials.application_id):
+        raise InvalidApplicationId
+    if credentials.master_key is not None:
+        master = _master(credentials.master_key, address)
+        if master is None:
+            raise InvalidMasterKey
+        return master
+    keys = (
         (credentials.rest_key, "REST_API_KEY"),
         (credentials.javascript_key, "JAVASCRIPT_KEY"),
         (credentials.client_key, "CLIENT_KEY"),
     )
-
-
-def are_keys_right(credentials: Credentials, address: str) -> bool:
-    """Whether ``authenticate`` would accept the application id and the keys."""
-    if not is_application(credentials.application_id or ""):
-        return False
-    if credentials.master_key is not None:
-        return is_master_key(credentials.master_key, address)
-    keys = _client_keys(credentials)
+    # Always all three, so that the time doesn't show which of them matches.
     matches = [is_key(key, name) for key, name in keys]
-    return any(matches) or all(key is None for key, _ in keys)
+    if any(matches):
+        return CLIENT
+    if any(key is not None for key, _ in keys):
+        raise InvalidClientKey
+    return APPLICATION
 
 
-def _master(key: str, address: str) -> Principal:
+def is_master_key(key: str, address: str) -> bool:
+    """Whether this is a master key, read-only or not, that may be used from this address."""
+    return _master(key, address) is not None
+
+
+def _master(key: str, address: str) -> Principal | None:
     is_master = is_key(key, "MASTER_KEY")
-    is_reader = is_key(key, "READ_ONLY_MASTER_KEY")
-    if not (is_master or is_reader) or not _may_be_master(address):
-        raise InvalidMasterKey
+    is_read_only = is_key(key, "READ_ONLY_MASTER_KEY")
+    if not (is_master or is_read_only) or not _may_be_master(address):
+        return None
     return MASTER if is_master else READ_ONLY_MASTER
 
 
-def is_application(app_id: str) -> bool:
+def is_application(app_id: str | None) -> bool:
     """Whether this is the id of the application that is served here."""
     return is_same_key(app_id, service_settings.APP_ID)
 
 
 def is_key(given: str | None, name: str) -> bool:
-    """Whether this is the key of this setting, or one that it replaced and that still counts."""
+    """Whether this is the key in the setting ``name``, or a former key that is still valid."""
     is_right = is_same_key(given, getattr(service_settings, name))
     former = service_settings.FORMER_KEYS
     if former:
@@ -227,7 +228,7 @@ def is_key(given: str | None, name: str) -> bool:
 
 
 def is_same_key(given: str | None, expected: str) -> bool:
-    """Whether a key is the configured one, in constant time; an unset key is never given."""
+    """Whether a key is the expected one, in constant time. False if the setting is empty."""
     if given is None or not expected:
         return False
     return compare_digest(given.encode("utf-8", "replace"), expected.encode())
