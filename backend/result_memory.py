@@ -1,12 +1,12 @@
 """Limit the memory that the objects read for requests take.
 
-A query may match more than a process can hold, so what is read is counted while it arrives. Each
-request has a ``ResultMemory``. It refuses results of more than ``MAX_RESPONSE_SIZE`` bytes, over
-all queries, includes and batch items of the request. The memory that all requests of a process
-take together, Python objects made of the results included, is limited by a ``Pool``.
+A query may match more than a process can hold, so rows are counted while they arrive. Each request
+has a ``ResultMemory``. It refuses results of more than ``MAX_RESPONSE_SIZE`` characters, over all
+queries, includes and batch items of the request. A ``Pool`` limits the memory that all requests of
+a process take together, including the Python objects that results are decoded to.
 
-Functions, triggers and jobs read objects which they may drop again, so there each query counts by
-itself, and outside of the pool (``of_query``). The admin's pages do the same.
+Functions, triggers and jobs may free objects before they read others, so each of their queries is
+counted separately and outside the pool (``of_query``). The same holds for the admin's pages.
 """
 
 from __future__ import annotations
@@ -27,9 +27,11 @@ LARGEST_OBJECT: Final = 16 * MEBIBYTE
 """Bytes of an object's fields as JSON, which the tables' constraint ``object_size`` enforces."""
 
 _FREE: Final = MEBIBYTE
-"""What each request may hold without asking the pool."""
-_POOL_SHARE: Final = 4
+"""Bytes that each request may hold outside the pool."""
+_POOL_DIVISOR: Final = 4
+"""The pool has a quarter of ``MEMORY_LIMIT``."""
 _DEFAULT_POOL: Final = 512 * MEBIBYTE
+"""Bytes of the pool without a ``MEMORY_LIMIT``."""
 # Estimates of what parts of JSON text take as Python objects, in bytes.
 _CONTAINER: Final = 64
 _STRING: Final = 50
@@ -39,16 +41,17 @@ _T = TypeVar("_T")
 
 
 class ResultTooLarge(InvalidQuery):
-    """The objects that a request asks for are larger than a response may be."""
+    """The results of a request, or their objects in memory, are larger than allowed."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, place: str = "") -> None:
         super().__init__(
-            f"The results have more than {limit // MEBIBYTE} MiB: ask for fewer objects at a time."
+            f"The results have more than {limit // MEBIBYTE} MiB{place}:"
+            " ask for fewer objects at a time."
         )
 
 
 class TooManyLargeResults(ServiceUnavailable):
-    """The process holds as many results for other requests as it may."""
+    """The pool has no room until other requests end."""
 
     headers = {"Retry-After": "1"}
 
@@ -59,7 +62,7 @@ class TooManyLargeResults(ServiceUnavailable):
 class Pool:
     """The memory that the results of all requests of one process take. Thread-safe.
 
-    One address may use half of it.
+    One address (``client_network``) may use half of it.
     """
 
     def __init__(self, size: int) -> None:
@@ -68,16 +71,16 @@ class Pool:
         self._used = 0
         self._by_address: dict[str, int] = {}
 
-    def take(self, address: str, size: int) -> None:
+    def reserve(self, address: str, size: int) -> None:
         """Reserve ``size`` bytes for an address. Raises ``TooManyLargeResults``."""
         with self._lock:
             used = self._by_address.get(address, 0) + size
-            if self._used + size > self.size or used > self.size // 2:
+            if self._used + size > self.size or used > _share(self.size):
                 raise TooManyLargeResults
             self._used += size
             self._by_address[address] = used
 
-    def give_back(self, address: str, size: int) -> None:
+    def release(self, address: str, size: int) -> None:
         """Release bytes that the address has reserved."""
         with self._lock:
             self._used -= size
@@ -87,7 +90,7 @@ class Pool:
 
 
 class ResultMemory:
-    """What one request, or one query, has read so far."""
+    """What one request, or one query, has read so far. Not thread-safe."""
 
     __slots__ = ("_address", "_limit", "_pool", "_reserved", "memory", "size")
 
@@ -99,7 +102,7 @@ class ResultMemory:
         self.size = 0
         """Characters of the results as JSON text."""
         self.memory = 0
-        """Bytes of memory, by estimate."""
+        """Estimated bytes of the text and of the Python objects that it is decoded to."""
 
     def add(self, size: int) -> None:
         """Count results of ``size`` characters.
@@ -114,7 +117,8 @@ class ResultMemory:
     def add_objects(self, text: str) -> None:
         """Count the Python objects that this JSON text is about to be decoded to.
 
-        Raises what ``add`` raises. As long as the results are small nothing is counted.
+        Nothing is counted while the results have at most ``_FREE`` characters. Raises what ``add``
+        raises.
         """
         if self.size > _FREE:
             containers = text.count("{") + text.count("[")
@@ -126,21 +130,28 @@ class ResultMemory:
         excess = self.memory - self._reserved - _FREE
         if excess <= 0:
             return
-        if self.memory > _pool_size() // 2:
-            raise ResultTooLarge(self._limit)
+        share = _share(_pool_size())
+        if self.memory > share:  # the pool would never have room
+            raise ResultTooLarge(share, " in memory")
         if self._pool is not None:
-            self._pool.take(self._address, excess)
+            self._pool.reserve(self._address, excess)
             self._reserved += excess
 
     def release(self) -> None:
-        """Give back what the pool has reserved."""
+        """Release what is reserved in the pool. Repeated calls have no effect."""
         if self._pool is not None and self._reserved:
-            self._pool.give_back(self._address, self._reserved)
+            self._pool.release(self._address, self._reserved)
             self._reserved = 0
 
 
 def _pool_size() -> int:
-    return settings.MEMORY_LIMIT * MEBIBYTE // _POOL_SHARE or _DEFAULT_POOL
+    size: int = settings.MEMORY_LIMIT * MEBIBYTE // _POOL_DIVISOR
+    return size or _DEFAULT_POOL
+
+
+def _share(pool_size: int) -> int:
+    """Return the bytes that one address, and so one request, may hold."""
+    return pool_size // 2
 
 
 @lru_cache(maxsize=1)
@@ -149,12 +160,12 @@ def _pool() -> Pool:
 
 
 def of_request(address: str) -> ResultMemory:
-    """A new ``ResultMemory`` for a request from this address; ``release`` it at the end."""
+    """Return the memory of a new request from this address. ``release`` it at the end."""
     return ResultMemory(service_settings.MAX_RESPONSE_SIZE, _pool(), address)
 
 
 def of_query() -> ResultMemory:
-    """The ``ResultMemory`` that a query counts in: the request's, or one of its own."""
+    """Return the memory that counts a query: the request's, or a new one for the query alone."""
     now = current()
     if now.results is not None and now.depth == 0:
         return now.results
@@ -162,10 +173,10 @@ def of_query() -> ResultMemory:
 
 
 def largest_fitting(read: Callable[[int], _T], limit: int) -> tuple[_T, int]:
-    """Call ``read`` with a limit; while its results are too large, with half of the limit.
+    """Call ``read`` with a limit, and again with half of it while the results are too large.
 
-    Returns the result and the limit that it was read with. Raises ``ResultTooLarge`` if one object
-    at a time is too much.
+    Returns the result and the limit that it was read with. Raises ``ResultTooLarge`` if even a
+    single object is too large.
     """
     while True:
         try:
