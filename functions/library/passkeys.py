@@ -19,7 +19,7 @@ from objects import maintenance, service
 from objects.core.names import USER, ObjectId
 from objects.core.values import Json
 from objects.users import directory, session_gate, signing_in
-from objects.users.names import is_account_name
+from objects.users.names import has_control_characters
 from objects.users.passkeys import PROVIDER, ceremonies, challenges, keys
 from objects.users.passkeys.ceremonies import Credential, Unverified
 from objects.users.passkeys.challenges import Challenge
@@ -45,7 +45,7 @@ def passkey_login_init(
     allowed: list[str] = []
     user_id = None
     if username is not None:
-        if not is_account_name(username):
+        if has_control_characters(username):
             raise ScriptFailed("Invalid parameter username: control characters. Remove them.")
         # Of no user at all, if nobody has the name: then no passkey fits.
         user_id = directory.id_of_name(username) or ""

@@ -20,11 +20,13 @@ from objects.core.names import is_role_name
 _MOST_CHARACTERS = 256
 # Something, one @, something; nothing that a mail server may read as a second address or a line.
 _EMAIL = re.compile(r"[^\s@,;<>]+@[^\s@,;<>]+\Z")
-# Control characters and halves of surrogate pairs: not every layer keeps them.
+# Control characters and halves of surrogate pairs: also refused in stored names and look-ups.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
+# What a key leaves out: also of names that no user may take any more.
 _IGNORABLE = regex.compile(r"\p{Default_Ignorable_Code_Point}+")
-# The last three are symbols or marks to PRECIS, but their glyphs are blank.
+# What a new name must not have. The last three are symbols or marks to PRECIS, but their glyphs are
+# blank.
 _INVISIBLE = regex.compile(
     r"[\p{Default_Ignorable_Code_Point}\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}"
     r"\p{Noncharacter_Code_Point}\u2800\U0001D159\U00016FE4]"
@@ -38,9 +40,9 @@ _EMOJI = regex.compile(rf"{_PICTURE}(?:\u200D{_PICTURE})*|[0-9#*]\uFE0F\u20E3")
 
 
 def name_key(name: str) -> str:
-    """Return what all spellings of a name have in common.
+    """Return the key that all spellings of a name share.
 
-    Case, width, composition, invisible characters and the number of spaces make no other name
+    Spellings differ in case, width, composition, invisible characters or the number of spaces
     (NFKC_Casefold of Unicode, and the spaces of RFC 8266).
     """
     if name.isascii():
@@ -50,11 +52,11 @@ def name_key(name: str) -> str:
 
 
 def account_keys(name: str) -> tuple[str, str]:
-    """Return the keys that the account with this name may be stored under.
+    """Return the two keys to look an account up by: the present one and the former one.
 
-    The first is ``name_key``, for a name that an account may take. The second is that of accounts
-    whose names are older than the rules about spaces and invisible characters; an account under it
-    is the one that is meant. Mostly both are equal.
+    Names that are older than the rules about spaces and invisible characters are stored under the
+    former key, and take precedence when both keys match. The keys of most names are equal. For a
+    name that no new account may take, both are the former key.
     """
     former = _former_key(name)
     if name != name.strip() or invisible_character(name) is not None:
@@ -63,16 +65,17 @@ def account_keys(name: str) -> tuple[str, str]:
 
 
 def _former_key(name: str) -> str:
+    """Return the key without the rules about spaces and invisible characters."""
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
 
 
-def is_account_name(text: str) -> bool:
-    """Whether every layer reads this name or address alike: it has no control characters."""
-    return _CONTROL.search(text) is None
+def has_control_characters(text: str) -> bool:
+    """Whether layers may read this name or address differently, since not every layer keeps it."""
+    return _CONTROL.search(text) is not None
 
 
 def invisible_character(text: str) -> str | None:
-    """Return the first character that a new name must not have, as ``U+200B``, or None."""
+    """Return the first invisible character of a name, as ``U+200B``, or None."""
     if text.isascii() and text.isprintable():
         return None
     emoji = [match.span() for match in _EMOJI.finditer(text)]
@@ -93,14 +96,14 @@ def _joins(text: str, place: int) -> bool:
 
 
 def check_account_name(text: str) -> str:
-    """A name or address that an account is looked up by, or ``UsernameMissing`` (200)."""
-    if not is_account_name(text):
+    """Return a name or address to look an account up by. Raises ``UsernameMissing`` (200)."""
+    if has_control_characters(text):
         raise UsernameMissing("username/email must not contain control characters.")
     return text
 
 
 def check_username(value: object) -> str:
-    """A user name, new or stored, or ``UsernameMissing`` (200)."""
+    """Return a user name, new or stored. Raises ``UsernameMissing`` (200)."""
     if not isinstance(value, str) or not value.strip():
         raise UsernameMissing("bad or missing username")
     if len(value) > _MOST_CHARACTERS:
@@ -109,7 +112,7 @@ def check_username(value: object) -> str:
 
 
 def check_new_username(value: object) -> str:
-    """A name that a user may take, or ``UsernameMissing`` (200)."""
+    """Return a name that a user may take. Raises ``UsernameMissing`` (200)."""
     name = check_username(value)
     if (character := invisible_character(name)) is not None:
         raise UsernameMissing(f"username: invisible character {character}. Remove it.")
@@ -119,19 +122,19 @@ def check_new_username(value: object) -> str:
 
 
 def check_email(value: object) -> str:
-    """An e-mail address, new or stored, or ``InvalidEmailAddress`` (125)."""
+    """Return an e-mail address, new or stored. Raises ``InvalidEmailAddress`` (125)."""
     if (
         not isinstance(value, str)
         or len(value) > _MOST_CHARACTERS
         or not _EMAIL.match(value)
-        or not is_account_name(value)
+        or has_control_characters(value)
     ):
         raise InvalidEmailAddress("Email address format is invalid.")
     return value
 
 
 def check_new_email(value: object) -> str:
-    """An e-mail address that a user may take, or ``InvalidEmailAddress`` (125)."""
+    """Return an e-mail address that a user may take. Raises ``InvalidEmailAddress`` (125)."""
     address = check_email(value)
     if (character := invisible_character(address)) is not None:
         raise InvalidEmailAddress(f"email: invisible character {character}. Remove it.")
@@ -139,7 +142,7 @@ def check_new_email(value: object) -> str:
 
 
 def check_role_name(value: object) -> str:
-    """A role's name, or ``IncorrectType`` if there is none and ``InvalidRoleName`` (139)."""
+    """Return a role's name. Raises ``IncorrectType`` for None and ``InvalidRoleName`` (139)."""
     if value is None:
         raise IncorrectType("name is required.")
     if not isinstance(value, str) or not is_role_name(value):
