@@ -45,7 +45,7 @@ def expand(
             if type_.kind in ("Pointer", "Array"):
                 tree.setdefault(name, {})
     if tree and objects:
-        _expand_level(principal, [(objects, tree)], memory)
+        _expand_levels(principal, [(objects, tree)], memory)
 
 
 def _tree(paths: Iterable[Path]) -> _Tree:
@@ -57,9 +57,10 @@ def _tree(paths: Iterable[Path]) -> _Tree:
     return tree
 
 
-def _expand_level(
+def _expand_levels(
     principal: Principal, level: list[tuple[list[Wire], _Tree]], memory: ResultMemory
 ) -> None:
+    """Expand the fields of each tree in its objects, then what the trees name below them."""
     while level:
         places = [
             (holder, name, below)
@@ -88,18 +89,18 @@ def _pointers(value: Json) -> list[Wire]:
 
 
 class _Target:
-    """An object that pointers lead to. Reading it was counted, for the first of them."""
+    """An object that pointers lead to. Reading it has counted its first copy."""
 
     def __init__(self, obj: Wire, size: int) -> None:
         self._obj = obj
         self._size = size
-        self._is_counted = True
+        self._is_copied = False
 
     def copy(self, memory: ResultMemory) -> Wire:
-        """The object for one pointer: what is included of it depends on the way that led there."""
-        if not self._is_counted:
+        """Return the object for one pointer. Each path of ``include`` expands its own copy."""
+        if self._is_copied:
             memory.add(self._size)
-        self._is_counted = False
+        self._is_copied = True
         return dict(self._obj)
 
 

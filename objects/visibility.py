@@ -2,9 +2,9 @@
 
 The right to change an object doesn't include the right to read it, so no write may serve as a read:
 
-- The answer contains computed values (results of operators, default values, changes by triggers)
-  only if the caller may read the object as the write leaves it, and never protected fields. It
-  contains what a get right after the write would show.
+- The response contains computed values (results of operators, default values, changes by triggers)
+  only if the caller may read the object as the write leaves it, and never fields that are protected
+  from the caller in some object of the class.
 - Whether the write succeeds doesn't depend on values that the caller may not read.
 
 Fields with unique values and constraints of models' columns are the exception: their errors
@@ -34,7 +34,7 @@ _READING: tuple[Action, ...] = ("get", "find")
 
 @dataclass(frozen=True)
 class Visibility:
-    """The part of a class's objects that one caller may see in the answers to its writes."""
+    """The part of a class's objects that one caller may see in the responses to its writes."""
 
     principal: Principal
     table: ClassTable
@@ -48,14 +48,15 @@ class Visibility:
         if principal.is_master:
             return Everything()
         if self.new_id is not None and self.table.class_name == "_User":
-            # A sign-up answers the new user.
+            # The response to a sign-up shows the new user, who has no session yet.
             principal = replace(principal, user_id=self.new_id)
         parts: list[Query] = []
         for action in _READING:
             with suppress(ServiceError):
                 part = readable(principal, self.table, action)
                 if isinstance(part, ReadableBy):
-                    return part  # nothing but the access list: no other condition allows more
+                    # The class demands nothing else, and each action demands the access list.
+                    return part
                 if part not in parts:
                     parts.append(part)
         if not parts:
@@ -63,11 +64,11 @@ class Visibility:
         return parts[0] if len(parts) == 1 else AnyOf(tuple(parts))
 
     def is_readable(self, obj: Mapping[str, Json]) -> bool:
-        """Whether the caller may read this object, given in its wire form."""
+        """Whether the caller may read this object, which is in its wire form."""
         return self.principal.is_master or matches(self.condition, obj)
 
     def without_protected(self, fields: dict[str, Json]) -> dict[str, Json]:
-        """The fields that are protected from the caller in no object of the class."""
+        """Return the fields without those that the caller may not see of some object."""
         if not fields:
             return fields
         hidden = fields_hidden_somewhere(self.principal, self.table)
