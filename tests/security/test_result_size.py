@@ -264,7 +264,7 @@ class TestThePool:
         memory = ResultMemory(100 * MEBIBYTE)
         memory.add(len(text))
         memory.add_objects(text)
-        with pytest.raises(ResultTooLarge):
+        with pytest.raises(ResultTooLarge, match=" MiB in memory:"):
             memory.add_objects(text)
 
     def test_has_what_a_request_took_when_that_is_over(self, client: Api, master: Api) -> None:
