@@ -11,8 +11,9 @@ counted separately and outside the pool (``of_query``). The same holds for the a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from sys import getsizeof
 from threading import Lock
 from typing import Final, TypeVar
 
@@ -105,14 +106,24 @@ class ResultMemory:
         """Estimated bytes of the text and of the Python objects that it is decoded to."""
 
     def add(self, size: int) -> None:
-        """Count results of ``size`` characters.
+        """Count results of ``size`` characters, such as copies of objects that were counted.
 
         Raises ``ResultTooLarge`` and ``TooManyLargeResults``.
         """
+        self._add(size, size)
+
+    def add_texts(self, texts: Sequence[str]) -> None:
+        """Count texts that were read. Python's texts take 1 to 4 bytes a character.
+
+        Raises what ``add`` raises.
+        """
+        self._add(sum(map(len, texts)), sum(map(getsizeof, texts)))
+
+    def _add(self, size: int, memory: int) -> None:
         self.size += size
         if self.size > self._limit:
             raise ResultTooLarge(self._limit)
-        self._hold(size)
+        self._hold(memory)
 
     def add_objects(self, text: str) -> None:
         """Count the Python objects that this JSON text is about to be decoded to.

@@ -155,7 +155,7 @@ class _Session:
             for result in self._chunked.results(sql, params, name):
                 if result.status == pq.ExecStatus.TUPLES_CHUNK:
                     chunk = self.rows(result)
-                    memory.add(sum(len(text) for row in chunk for text in row[-_COUNTED:] if text))
+                    memory.add_texts([text for row in chunk for text in row[-_COUNTED:] if text])
                     rows += chunk
                 elif result.status not in _SUCCESS:
                     failure = result

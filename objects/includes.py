@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from backend.errors import ServiceError
+from backend.errors import ServiceError, ServiceUnavailable, Timeout
 from backend.principal import Principal
 from backend.result_memory import ResultMemory
 from objects import registry, store, triggers
@@ -114,6 +114,8 @@ def _fetch(
     try:
         condition = readable(principal, table, "get")
         condition = all_of(condition, triggers.narrowing(principal, class_name))
+    except (Timeout, ServiceUnavailable):
+        raise
     except ServiceError:
         # To a caller without rights on the class its objects are just not there.
         return {}

@@ -80,6 +80,10 @@ class Record:
         """The characters of its fields and its ACL as JSON text."""
         return len(self._data) + len(self.read_acl or "") + len(self.write_acl or "")
 
+    def count(self, memory: ResultMemory) -> None:
+        """Count its text. Raises what ``ResultMemory.add`` raises."""
+        memory.add_texts([self._data, self.read_acl or "", self.write_acl or ""])
+
     def count_objects(self, memory: ResultMemory) -> None:
         """Count what ``object`` is about to make. Raises what ``ResultMemory.add`` raises."""
         memory.add_objects(self._data)

@@ -68,7 +68,7 @@ def get(
     )
     record = next(iter(_records(table, scope, rows)), None)
     if record is not None and memory is not None:
-        memory.add(record.size)
+        record.count(memory)
     return record
 
 

@@ -267,6 +267,14 @@ class TestThePool:
         with pytest.raises(ResultTooLarge, match=" MiB in memory:"):
             memory.add_objects(text)
 
+    def test_counts_texts_as_python_keeps_them(self) -> None:
+        plain, wide = ResultMemory(MEBIBYTE), ResultMemory(MEBIBYTE)
+        plain.add_texts(["x" * 1000])
+        wide.add_texts(["x" * 999 + "\U0001f600"])
+        assert plain.size == wide.size == 1000
+        assert 1000 < plain.memory < 1100
+        assert 4000 < wide.memory < 4100
+
     def test_has_what_a_request_took_when_that_is_over(self, client: Api, master: Api) -> None:
         for _ in range(3):
             master.make("Big", text="x" * 1_000_000)
