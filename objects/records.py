@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
+from backend.garbage import no_collection
 from backend.result_memory import ResultMemory
 from objects.core.access import Acl
 from objects.core.names import ObjectId
@@ -17,6 +18,8 @@ from objects.tables import ClassTable
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
+_LARGE: Final = 64 * 1024
+"""Characters of objects that are decoded without searches for garbage."""
 
 # object_id, created_at, updated_at, read_acl and write_acl (JSON arrays), data (a JSON object)
 StoredRow = tuple[str, str, str, "str | None", "str | None", str]
@@ -107,7 +110,10 @@ def decoded(records: Sequence[Record], memory: ResultMemory) -> list[dict[str, J
     """The wire forms of records, counted before they are made."""
     for record in records:
         record.count_objects(memory)
-    return [record.object() for record in records]
+    if sum(record.size for record in records) < _LARGE:
+        return [record.object() for record in records]
+    with no_collection():
+        return [record.object() for record in records]
 
 
 def wire_object(found: Record | dict[str, Json]) -> dict[str, Json]:

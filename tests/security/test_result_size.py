@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -318,3 +319,19 @@ class TestOutsideOfRequests:
         with as_current(Current()):
             for _ in range(5):
                 assert len(service.find(MASTER, BIG, options).results) == 6
+
+
+class TestDecoding:
+    def test_of_many_containers_starts_no_searches_for_garbage(self, master: Api) -> None:
+        for _ in range(4):
+            master.make("Lists", items=[[] for _ in range(50_000)])
+        options = FindOptions(where=Everything(), keys=(("items",),), limit=4)
+        searches = []
+        gc.callbacks.append(lambda phase, info: searches.append(phase))
+        try:
+            found = service.find(MASTER, check_class_name("Lists"), options)
+        finally:
+            gc.callbacks.pop()
+        assert len(found.objects()) == 4
+        # 200,000 lists would start hundreds.
+        assert len(searches) < 50
