@@ -54,6 +54,9 @@ class UserRules(Rules):
 
     def preparing(self, change: Change) -> None:
         fields = change.fields
+        # Answers about the caller contain it, so SDKs may send it back. Stored, it would be public.
+        for name in [name for name in fields if name.partition(".")[0] == "sessionToken"]:
+            del fields[name]
         _take_identities(change)
         _take_username(change)
         _take_email(change)

@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.people import as_user, log_in, sign_up, with_token
+from tests.people import PASSWORD, as_user, log_in, sign_up, with_token
+from tests.policy.transports import TRANSPORTS
 
 DATE = {"__type": "Date", "iso": "2100-01-01T00:00:00.000Z"}
 
@@ -153,3 +154,15 @@ def test_with_the_master_key_a_session_token_isn_t_looked_at(client, master):
 def test_there_is_nothing_to_upgrade(client):
     assert client.post("/upgradeToRevocableSession").error == (400, 209)
     assert sign_up("ann").post("/upgradeToRevocableSession").error == (404, 101)
+
+
+@pytest.mark.parametrize("route", ["/users", "/classes/_User"])
+def test_a_token_in_a_write_of_a_user_is_not_stored(client, master, route):
+    new = {"username": "ann", "password": PASSWORD, "sessionToken": "r:chosen"}
+    ann = as_user("ann", client.post(route, new))
+    path = f"{route}/{ann.user_id}"
+    for send in TRANSPORTS:
+        for body in ({"sessionToken": "r:chosen"}, {"sessionToken.part": "r:chosen"}):
+            assert send(ann, "PUT", path, body).status == 200
+            assert "sessionToken" not in client.get(path).json
+    assert "sessionToken" not in master.get("/schemas/_User").json["fields"]
