@@ -27,13 +27,14 @@ MEBIBYTE: Final = 1024 * 1024
 LARGEST_OBJECT: Final = 16 * MEBIBYTE
 """Bytes of an object's fields as JSON, which the tables' constraint ``object_size`` enforces."""
 
-_FREE: Final = MEBIBYTE
-"""Bytes that each request may hold outside the pool."""
+_FREE: Final = 3 * MEBIBYTE
+"""Bytes that each request may hold outside the pool: results of 1 MiB, and their copies."""
 _POOL_DIVISOR: Final = 4
 """The pool has a quarter of ``MEMORY_LIMIT``."""
 _DEFAULT_POOL: Final = 512 * MEBIBYTE
 """Bytes of the pool without a ``MEMORY_LIMIT``."""
 # Estimates of what parts of JSON text take as Python objects, in bytes.
+_COPIES: Final = 2  # of the text: the encoded objects, and the response that they are joined to
 _CONTAINER: Final = 64
 _STRING: Final = 50
 _ITEM: Final = 16
@@ -123,15 +124,15 @@ class ResultMemory:
         self.size += size
         if self.size > self._limit:
             raise ResultTooLarge(self._limit)
-        self._hold(memory)
+        self._hold(memory + _COPIES * size)
 
     def add_objects(self, text: str) -> None:
         """Count the Python objects that this JSON text is about to be decoded to.
 
-        Nothing is counted while the results have at most ``_FREE`` characters. Raises what ``add``
+        Nothing is counted while the results take at most ``_FREE`` bytes. Raises what ``add``
         raises.
         """
-        if self.size > _FREE:
+        if self.memory > _FREE:
             containers = text.count("{") + text.count("[")
             strings = text.count('"') // 2
             self._hold(containers * _CONTAINER + strings * _STRING + text.count(",") * _ITEM)

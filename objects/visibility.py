@@ -7,8 +7,8 @@ The right to change an object doesn't include the right to read it, so no write 
   from the caller in some object of the class.
 - Whether the write succeeds doesn't depend on values that the caller may not read.
 
-Fields with unique values and constraints of models' columns are the exception: their errors
-depend on stored values for every caller.
+Fields with unique values, constraints of models' columns and the size of an object are the
+exceptions: their errors depend on stored values for every caller (``docs/threat-model.md``).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from django.conf import settings
 from django.db import connections
@@ -17,6 +17,7 @@ from objects.files.receiving import incoming_folder
 
 Environ = dict[str, Any]
 
+_MEBIBYTE: Final = 1024 * 1024
 _INLINE = frozenset({"/health"})
 _APART = frozenset({"/ready", "/metrics"})
 
@@ -45,6 +46,8 @@ def limits() -> Limits:
         head_time=service_settings.HTTP_HEAD_TIMEOUT,
         idle_time=service_settings.HTTP_IDLE_TIMEOUT,
         min_rate=service_settings.HTTP_MIN_RATE,
+        # Four of the largest results: as UTF-8, a character has up to four bytes.
+        unsent=max(settings.MEMORY_LIMIT * _MEBIBYTE // 8, 4 * service_settings.MAX_RESPONSE_SIZE),
     )
 
 

@@ -264,6 +264,9 @@ class Connection(asyncio.Protocol):
         if self._state.answering is not WAITING or request is not self._current:
             self._server.discard(response, request.address)
             return
+        if not self._server.connections.may_send(self, len(response.body)):
+            self._server.discard(response, request.address)
+            response = error_response(Overloaded())
         request.keep_alive = request.keep_alive and not self._server.is_stopping
         self._send(response, request.method, request.version, keep_alive=request.keep_alive)
         if self._state.answering is WAITING:  # otherwise a ``Sender`` calls ``_sent_rest``

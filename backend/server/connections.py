@@ -9,6 +9,8 @@ from backend.server.limits import Limits
 
 _CHECK_INTERVAL: Final = 1.0
 """Seconds between two checks of all deadlines."""
+_SMALL: Final = 1024 * 1024
+"""Smaller responses are sent whatever waits. The limit on unsent bytes is enforced afterwards."""
 _RESERVED_FILES: Final = 64
 """File descriptors that are reserved for the database, Redis, files and logs."""
 
@@ -130,27 +132,38 @@ class Connections:
         else:
             self._full.discard(peer)
 
-    def _free_memory(self) -> None:
-        """Close connections until the unsent bytes are within the limit.
+    def may_send(self, peer: Peer, size: int) -> bool:
+        """Whether there is memory for a response of this size, should the client not read it.
 
-        Each time the largest connection of the network with the most unsent bytes.
+        Connections of networks that take more are closed for it.
+        """
+        return size < _SMALL or self._free_memory(peer.network, size)
+
+    def _free_memory(self, network: str = "", size: int = 0) -> bool:
+        """Close connections until the unsent bytes, with ``size`` more of a network, fit the limit.
+
+        Each time the largest connection of the network with the most unsent bytes. Returns False
+        when that is ``network`` itself.
         """
         sizes = {peer: peer.unsent for peer in self._full}
-        excess = sum(sizes.values()) - self.limits.unsent
+        excess = sum(sizes.values()) + size - self.limits.unsent
         if excess <= 0:
-            return
-        by_network: Counter[str] = Counter()
-        for peer, size in sizes.items():
-            by_network[peer.network] += size
+            return True
+        by_network: Counter[str] = Counter({network: size} if size else {})
+        for peer, unsent in sizes.items():
+            by_network[peer.network] += unsent
         queues: dict[str, list[Peer]] = {}
         for peer in sorted(sizes, key=sizes.__getitem__):
             queues.setdefault(peer.network, []).append(peer)
         while excess > 0:
-            network = max(by_network, key=by_network.__getitem__)
-            peer = queues[network].pop()
+            heaviest = max(by_network, key=by_network.__getitem__)
+            if size and heaviest == network:
+                return False
+            peer = queues[heaviest].pop()
             excess -= sizes[peer]
-            by_network[network] -= sizes[peer]
+            by_network[heaviest] -= sizes[peer]
             self._drop(peer)
+        return True
 
     def snapshot(self) -> tuple[Peer, ...]:
         """Return the connections that are open now."""

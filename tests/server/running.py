@@ -34,6 +34,7 @@ SMALL = Limits(
     bodies_memory=1024 * 1024,
     spooled_per_address=4 * 1024 * 1024,
     spooled=8 * 1024 * 1024,
+    unsent=32 * 1024 * 1024,
     pipelined=8,
     grace=1.0,
 )

@@ -144,3 +144,35 @@ def test_the_largest_unsent_responses_of_the_network_with_most_go_when_memory_is
     victim.unsent = 5000
     connections.sweep(100.03)
     assert victim.drops == 0
+
+
+class TestALargeResponse:
+    MIB = 1024 * 1024
+
+    def test_is_refused_when_its_own_network_has_the_most(self) -> None:
+        connections = Connections(Limits(unsent=10 * self.MIB))
+        waiting = Peer("a", unsent=6 * self.MIB)
+        asking = Peer("a")
+        add(connections, waiting, asking)
+        connections.set_full(waiting, True)
+        assert connections.may_send(asking, 4 * self.MIB)
+        assert not connections.may_send(asking, 5 * self.MIB)
+        assert waiting.drops == 0
+
+    def test_takes_the_memory_of_networks_that_have_more(self) -> None:
+        connections = Connections(Limits(unsent=10 * self.MIB))
+        attackers = [Peer("attacker", unsent=4 * self.MIB) for _ in range(2)]
+        victim = Peer("victim")
+        add(connections, *attackers, victim)
+        for peer in attackers:
+            connections.set_full(peer, True)
+        assert connections.may_send(victim, 3 * self.MIB)
+        assert sorted(peer.drops for peer in attackers) == [0, 1]
+
+    def test_that_never_fits_is_refused(self) -> None:
+        connections = Connections(Limits(unsent=10 * self.MIB))
+        assert not connections.may_send(Peer("a"), 11 * self.MIB)
+
+    def test_is_not_a_small_one(self) -> None:
+        connections = Connections(Limits(unsent=10))
+        assert connections.may_send(Peer("a"), self.MIB - 1)

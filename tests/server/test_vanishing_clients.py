@@ -302,3 +302,13 @@ def test_health_and_ready_do_not_wait_for_slow_requests(tmp_path: Path) -> None:
         assert {wire.response().status for wire in wires} == {200}
         for wire in wires:
             wire.close()
+
+
+def test_large_responses_are_refused_rather_than_cut_off(server: Running) -> None:
+    with server.connect(receive=4096) as reader, server.connect() as other:
+        reader.send(get(b"/big?size=20000000"))
+        server.wait_for(lambda running: any(peer.unsent for peer in connections(running)))
+        refused = other.send(get(b"/big?size=20000000")).response()
+        assert (refused.status, refused.headers["retry-after"]) == (503, "1")
+        assert other.send(get()).response().status == 200
+        assert len(reader.response().body) == 20_000_000
