@@ -6,11 +6,13 @@ import json
 from collections.abc import Callable
 from itertools import count
 from typing import Any
+from uuid import uuid4
 
 from django.db import transaction
 
 from chain import outbox
 from chain.core.events import EventRow
+from chain.reading_models import OutboxEpoch
 from chain.storing import remove_events, store_events
 from objects.database import fetch
 from tests.realtime.livequery.committed import Aside
@@ -74,8 +76,17 @@ class Chain:
         self._do("SELECT pg_terminate_backend(%s)", pid)
 
     def restored(self) -> None:
-        """As if a backup had been restored, in one step: the channel may look at any time."""
-        self._do("UPDATE chain_outbox_epoch SET value = gen_random_uuid() RETURNING 1")
+        """As if a backup had been restored, in one transaction: the channel may look at any time.
+
+        The row is missing where an earlier test emptied every table.
+        """
+
+        def another() -> None:
+            with transaction.atomic():
+                OutboxEpoch.objects.all().delete()
+                OutboxEpoch.objects.create(value=uuid4())
+
+        self._aside.do(another)
 
     def rows(self, sql: str) -> list[Any]:
         """What a statement about the network finds."""
