@@ -42,6 +42,13 @@ _BLOCKCHAIN = {
     "code": _STRING,
     "explorer": _STRING,
 }
+# How the service syncs a network: for the master key alone.
+_BLOCKCHAIN_SETTINGS = {
+    "active": _BOOLEAN,
+    "confirmations": _NUMBER,
+    "pollInterval": _NUMBER,
+    "finalityDepth": _NUMBER,
+}
 _CONTRACT = {
     "name": _STRING,
     "address": _STRING,
@@ -93,6 +100,8 @@ _COLUMNS = {
     "networkId": "network_id",
     "rpcEndpoint": "rpc_endpoint",
     "wssEndpoint": "wss_endpoint",
+    "pollInterval": "poll_interval",
+    "finalityDepth": "finality_depth",
     "startBlock": "start_block",
     "viewRoles": "view_roles",
     "callRoles": "call_roles",
@@ -119,7 +128,7 @@ _COLUMNS = {
 def offer_classes() -> None:
     """Offer the chain's models as classes, with their rules."""
     for name, model, fields, rules in (
-        ("Blockchain", Blockchain, _BLOCKCHAIN, BlockchainRules()),
+        ("Blockchain", Blockchain, _BLOCKCHAIN | _BLOCKCHAIN_SETTINGS, BlockchainRules()),
         ("SmartContract", SmartContract, _CONTRACT, ContractRules()),
         ("Transaction", Transaction, _TRANSACTION, TransactionRules()),
         ("ContractEvent", ContractEvent, _EVENT, EventRules()),
@@ -134,5 +143,6 @@ def offer_classes() -> None:
             permissions=_READ_BY_ALL,
             shown_by=SHOWN_EVENTS if model is ContractEvent else None,
             shown_if="canonical" if model is ContractEvent else None,
+            hidden=_BLOCKCHAIN_SETTINGS if model is Blockchain else (),
         )
         set_rules(class_name, rules)
