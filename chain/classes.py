@@ -22,6 +22,7 @@ from objects.core.class_permissions import ANYBODY, NOBODY, READ_ACTIONS, ClassP
 from objects.core.names import USER, check_class_name
 from objects.core.schema import FieldType
 from objects.rules import set_rules
+from objects.triggers import refuse_on_writes
 
 _STRING = FieldType("String")
 _NUMBER = FieldType("Number")
@@ -96,6 +97,12 @@ _EVENT = {
 }
 _IDENTITY = {"walletAddress": _STRING, "user": FieldType("Pointer", USER)}
 
+_EVENTS_WITHOUT_TRIGGERS = (
+    "ContractEvent has no triggers around saving and deleting, since events are indexed without"
+    " calling them. Use the event channel (/ws), a live query, or the table chain_outbox instead:"
+    " see docs/chain-events.md, What subscribers are told."
+)
+
 _COLUMNS = {
     "networkId": "network_id",
     "rpcEndpoint": "rpc_endpoint",
@@ -146,3 +153,5 @@ def offer_classes() -> None:
             hidden=_BLOCKCHAIN_SETTINGS if model is Blockchain else (),
         )
         set_rules(class_name, rules)
+        if model is ContractEvent:
+            refuse_on_writes(class_name, _EVENTS_WITHOUT_TRIGGERS)
