@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from chain.dispatching import networks
 from chain.following import position
@@ -168,6 +170,18 @@ def test_clients_neither_see_nor_query_the_settings_of_a_network(client: Api, ma
                 asked = caller.get("/classes/Blockchain", where={name: value})
                 assert asked.error == (400, 119)
                 assert caller.get("/classes/Blockchain", order=name).error == (400, 119)
+
+
+def test_what_was_stored_for_settings_without_effect_is_gone_after_the_upgrade(
+    client: Api, master: Api
+) -> None:
+    made = master.make("Blockchain", networkId=5, note="own")
+    Blockchain.objects.update(data=dict.fromkeys(SETTINGS, "old") | {"note": "own"})
+    with connection.cursor() as cursor:
+        cursor.execute(import_module("chain.migrations.0003_network_settings").CLEAR)
+    assert settings_of(master, made) == DEFAULTS
+    assert Blockchain.objects.get().data == {"note": "own"}
+    assert client.get(f"/classes/Blockchain/{made}").json["note"] == "own"
 
 
 def test_who_may_edit_a_network_may_not_change_how_it_is_synced(client: Api, master: Api) -> None:
