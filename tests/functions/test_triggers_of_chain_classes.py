@@ -92,7 +92,7 @@ def test_triggers_of_classes_that_are_written_over_rest_are_called(master: Api) 
     written: dict[str, dict[str, Any]] = {
         "Blockchain": {"networkId": 5},
         "SmartContract": {"name": "Gem", "address": ADDRESS, "networkId": 5},
-        "Transaction": {"hash": HASH, "networkId": "5"},
+        "Transaction": {"hash": HASH, "networkId": 5},
         "Identity": {"walletAddress": ADDRESS},
     }
 
