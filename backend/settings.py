@@ -330,8 +330,9 @@ INSTALLED_APPS = [
     "drf_spectacular_sidecar",
     "backend",
     "objects",
-    "functions",
+    # Before functions, whose modules declare triggers: the classes say which they can't have.
     "chain",
+    "functions",
     "realtime",
 ]
 

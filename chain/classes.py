@@ -22,6 +22,7 @@ from objects.core.class_permissions import ANYBODY, NOBODY, READ_ACTIONS, ClassP
 from objects.core.names import USER, check_class_name
 from objects.core.schema import FieldType
 from objects.rules import set_rules
+from objects.triggers import refuse_on_writes
 
 _STRING = FieldType("String")
 _NUMBER = FieldType("Number")
@@ -41,6 +42,13 @@ _BLOCKCHAIN = {
     "wssEndpoint": _STRING,
     "code": _STRING,
     "explorer": _STRING,
+}
+# How the service syncs a network: for the master key alone.
+_BLOCKCHAIN_SETTINGS = {
+    "active": _BOOLEAN,
+    "confirmations": _NUMBER,
+    "pollInterval": _NUMBER,
+    "finalityDepth": _NUMBER,
 }
 _CONTRACT = {
     "name": _STRING,
@@ -89,10 +97,18 @@ _EVENT = {
 }
 _IDENTITY = {"walletAddress": _STRING, "user": FieldType("Pointer", USER)}
 
+_EVENTS_WITHOUT_TRIGGERS = (
+    "ContractEvent has no triggers around saving and deleting, since events are indexed without"
+    " calling them. Use the event channel (/ws), a live query, or the table chain_outbox instead:"
+    " see docs/chain-events.md, What subscribers are told."
+)
+
 _COLUMNS = {
     "networkId": "network_id",
     "rpcEndpoint": "rpc_endpoint",
     "wssEndpoint": "wss_endpoint",
+    "pollInterval": "poll_interval",
+    "finalityDepth": "finality_depth",
     "startBlock": "start_block",
     "viewRoles": "view_roles",
     "callRoles": "call_roles",
@@ -119,7 +135,7 @@ _COLUMNS = {
 def offer_classes() -> None:
     """Offer the chain's models as classes, with their rules."""
     for name, model, fields, rules in (
-        ("Blockchain", Blockchain, _BLOCKCHAIN, BlockchainRules()),
+        ("Blockchain", Blockchain, _BLOCKCHAIN | _BLOCKCHAIN_SETTINGS, BlockchainRules()),
         ("SmartContract", SmartContract, _CONTRACT, ContractRules()),
         ("Transaction", Transaction, _TRANSACTION, TransactionRules()),
         ("ContractEvent", ContractEvent, _EVENT, EventRules()),
@@ -134,5 +150,8 @@ def offer_classes() -> None:
             permissions=_READ_BY_ALL,
             shown_by=SHOWN_EVENTS if model is ContractEvent else None,
             shown_if="canonical" if model is ContractEvent else None,
+            hidden=_BLOCKCHAIN_SETTINGS if model is Blockchain else (),
         )
         set_rules(class_name, rules)
+        if model is ContractEvent:
+            refuse_on_writes(class_name, _EVENTS_WITHOUT_TRIGGERS)

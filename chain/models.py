@@ -11,6 +11,7 @@ network is taken away, and goes on when it comes back.
 from __future__ import annotations
 
 from django.contrib.postgres.indexes import HashIndex
+from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.expressions import OrderBy
@@ -39,11 +40,13 @@ class Blockchain(ModelBackedObject):
     wss_endpoint = text_column()
     code = text_column()
     explorer = text_column()
-    # The service's own. Milliseconds; blocks.
+    # Settings, which only the master key and staff see. Milliseconds; blocks.
     active = models.BooleanField(default=True, db_default=True)
-    confirmations = models.IntegerField(default=0, db_default=0)
-    poll_interval = models.IntegerField(default=2000, db_default=2000)
-    finality_depth = models.IntegerField(null=True, blank=True)
+    confirmations = models.IntegerField(default=0, db_default=0, validators=[MinValueValidator(0)])
+    poll_interval = models.IntegerField(
+        default=2000, db_default=2000, validators=[MinValueValidator(1)]
+    )
+    finality_depth = models.IntegerField(null=True, blank=True, validators=[MinValueValidator(0)])
 
     class Meta:
         db_table = "chain_blockchain"

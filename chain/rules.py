@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from django.db import transaction
+from django.core.exceptions import ValidationError
+from django.db import models, transaction
 
-from backend.errors import DuplicateValue, IncorrectType, ServiceError, ValidationFailed
+from backend.errors import (
+    DuplicateValue,
+    IncorrectType,
+    OperationForbidden,
+    ServiceError,
+    ValidationFailed,
+)
 from backend.outgoing import parts_of
 from chain.core import names
 from chain.core.names import address_of, network_of
+from chain.models import Blockchain
 from objects.database import fetch
 from objects.models import VERSION_SEQUENCE
 from objects.rules import Change, Rules, Wire
@@ -19,6 +27,7 @@ from objects.rules import Change, Rules, Wire
 _NEXT_VERSION = f"nextval('{VERSION_SEQUENCE}')"
 
 _LONGEST_ADDRESS: Final = 2000
+_DELETED: Final = {"__op": "Delete"}
 
 
 def take(change: Change, name: str, read: Callable[[Any], Any]) -> None:
@@ -40,7 +49,7 @@ def require(change: Change, *fields: str) -> None:
 
 def whole_number(value: Any) -> int | None:
     """A whole number from 0 on, or nothing."""
-    return None if value is None or value == {"__op": "Delete"} else names.whole_number(value)
+    return None if value is None or value == _DELETED else names.whole_number(value)
 
 
 def _address(*schemes: str) -> Callable[[Any], Any]:
@@ -56,11 +65,49 @@ def _address(*schemes: str) -> Callable[[Any], Any]:
     return read
 
 
+def _setting(column: str) -> tuple[Any, Callable[[Any], Any]]:
+    """The default of a network's setting, and what reads a client's value: the same values as in
+    the admin. Removing the setting, or null, restores the default."""
+    model_field = Blockchain._meta.get_field(column)
+    assert isinstance(model_field, models.BooleanField | models.IntegerField)
+    is_flag = isinstance(model_field, models.BooleanField)
+    default = None if model_field.null else model_field.default
+
+    def read(value: Any) -> Any:
+        if value is None or value == _DELETED:
+            return default
+        if not is_flag:
+            value = names.whole_number(value)
+        elif not isinstance(value, bool):
+            raise ValueError("expected true or false")
+        try:
+            return model_field.clean(value, None)
+        except ValidationError as error:
+            raise ValueError(" ".join(error.messages)) from None
+
+    return default, read
+
+
+_SETTINGS: Final = {
+    "active": _setting("active"),
+    "confirmations": _setting("confirmations"),
+    "pollInterval": _setting("poll_interval"),
+    "finalityDepth": _setting("finality_depth"),
+}
+
+
 class BlockchainRules(Rules):
     """A network has an id; ``networkId`` is one, and never changes. Its endpoints are asked if it
-    has no others, so they have to be addresses."""
+    has no others, so they have to be addresses. Its settings are what they may be in the admin."""
 
     def preparing(self, change: Change) -> None:
+        for name, (default, read) in _SETTINGS.items():
+            is_clients = name in change.fields and name not in change.server_changes
+            if is_clients and not change.principal.may_write_as_master:
+                raise OperationForbidden(f"{name}: only the master key sets it")
+            take(change, name, read)
+            if change.creating and default is not None:
+                change.fields.setdefault(name, default)
         require(change, "networkId")
         take(change, "networkId", network_of)
         take(change, "rpcEndpoint", _address("http", "https"))

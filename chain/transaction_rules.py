@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
 from backend.errors import DuplicateValue, IncorrectType, OperationForbidden, ValidationFailed
@@ -91,6 +92,12 @@ _BEGINNING: Final = {"status": PENDING, "attempts": 0}
 
 class TransactionRules(Rules):
     """See the module."""
+
+    def checking(self, change: Change) -> None:
+        # Triggers run before ``preparing`` and get the object as its schema has it: as text.
+        if change.creating and isinstance(change.fields.get("networkId"), int | float):
+            with suppress(ValueError):  # ``preparing`` refuses it
+                change.fields["networkId"] = str(network_of(change.fields["networkId"]))
 
     def preparing(self, change: Change) -> None:
         fields = change.fields

@@ -291,6 +291,7 @@ def _hidden(principal: Principal, table: ClassTable, obj: Wire | None) -> tuple[
     for name in sorted(hidden_fields(principal, table, obj)):
         hiding = tuple(group for group in groups if name in protected[group])
         if name in always_hidden(table):
-            hiding = (*hiding, "everybody but the owner")
+            by_class = "everybody" if name in table.hidden else "everybody but the owner"
+            hiding = (*hiding, by_class)
         found.append(Hidden(name, hiding))
     return tuple(found)

@@ -270,8 +270,9 @@ def hidden_fields(
 
 
 def always_hidden(table: ClassTable) -> frozenset[FieldName]:
-    """The fields that only the owner and the master key see, whatever permissions say."""
-    return _OWNERS_FIELDS.get(table.class_name, _NO_FIELDS)
+    """The fields that only the master key sees, and of an account its owner, whatever permissions
+    say."""
+    return _OWNERS_FIELDS.get(table.class_name, table.hidden)
 
 
 def protection_groups(

@@ -8,7 +8,7 @@ rolled-back transaction left in memory doesn't match anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -57,6 +57,7 @@ class ModelClass:
     permissions: ClassPermissions | None
     shown_by: str | None = None
     shown_if: str | None = None
+    hidden: frozenset[FieldName] = frozenset()
 
 
 _model_classes: dict[ClassName, ModelClass] = {}
@@ -71,6 +72,7 @@ def model_class(
     permissions: ClassPermissions | None = None,
     shown_by: str | None = None,
     shown_if: str | None = None,
+    hidden: Collection[str] = (),
 ) -> None:
     """Offer a Django model as a class. Call it in ``AppConfig.ready``.
 
@@ -78,10 +80,11 @@ def model_class(
     same name, or of the name that ``columns`` gives it. Other fields that clients save go to
     ``data``. ``permissions`` hold until somebody sets others through ``/schemas``. ``shown_by`` is
     a view of the model's table, one that PostgreSQL can update, if not all rows are objects, and
-    ``shown_if`` the boolean column that the view shows a row by. Raises ``ImproperlyConfigured``
-    for a class that is registered already, for a view without its column, and for a model field
-    that can't hold a promoted field, by its type or its collation, and ``InvalidKeyName`` for a
-    name that no field may have.
+    ``shown_if`` the boolean column that the view shows a row by. Only the master key sees the
+    fields in ``hidden``, whatever permissions say. Raises ``ImproperlyConfigured`` for a class that
+    is registered already, for a view without its column, and for a model field that can't hold a
+    promoted field, by its type or its collation, and ``InvalidKeyName`` for a name that no field
+    may have.
     """
     if (shown_by is None) != (shown_if is None):
         raise ImproperlyConfigured(
@@ -103,6 +106,7 @@ def model_class(
         permissions,
         shown_by,
         shown_if,
+        frozenset(map(check_field_name, hidden)),
     )
     forget(class_name)
 
@@ -268,6 +272,7 @@ def _table(class_id: int, version: int, schema: ClassSchema) -> ClassTable:
         schema.with_fields(backing.fields),
         backing.columns,
         is_partition=False,
+        hidden=backing.hidden,
         stored_in=_quoted(stored_in),
     )
 

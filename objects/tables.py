@@ -55,6 +55,8 @@ class ClassTable:
     schema: ClassSchema
     columns: Mapping[FieldName, Column] = field(default_factory=lambda: _NO_COLUMNS)
     is_partition: bool = True
+    hidden: frozenset[FieldName] = frozenset()
+    """The fields that only the master key sees, whatever permissions say."""
     stored_in: str = ""
     """The quoted name of the table itself, where ``relation`` is a view of it."""
     readings: dict[tuple[str, str], Any] = field(default_factory=dict, compare=False, repr=False)

@@ -57,6 +57,9 @@ _WITHOUT_TRIGGERS: Final = frozenset(
         *("_GraphQLConfig", "_JobSchedule", "_Audience", "_Idempotency"),
     }
 )
+_OF_WRITES: Final = frozenset(
+    {"before_save", "saved", "after_save", "before_delete", "deleted", "after_delete"}
+)
 _OF_USERS: Final = frozenset({"before_login", "after_login", "before_password_reset"})
 _OF_SESSIONS: Final = frozenset({"after_logout"})
 _OF_LIVE_QUERIES: Final = frozenset({"before_subscribe", "after_event"})
@@ -111,7 +114,13 @@ if that is outdated, a statement of the operation finds out, and the operation b
 flag says that no statement will: the answer has to be what holds now.
 """
 
+
+class NeverCalled(ValueError):
+    """A trigger that nothing would call. The text says what works instead."""
+
+
 _handlers: dict[tuple[Event, Subject], list[Handler]] = {}
+_written_elsewhere: dict[Subject, str] = {}
 _sources: list[Source] = []
 
 
@@ -136,8 +145,20 @@ def add_source(source: Source) -> None:
     _sources.append(source)
 
 
+def refuse_on_writes(class_name: Subject, reason: str) -> None:
+    """Refuse triggers around saving and deleting objects of a class that the service writes without
+    calling them. ``reason`` is for developers and says what works instead.
+
+    Call it in ``AppConfig.ready``, of an application that is loaded before ``functions``.
+    """
+    _written_elsewhere[class_name] = reason
+
+
 def check_event(event: Event, class_name: Subject) -> None:
-    """Raise ``ValueError`` if a class can't have triggers of this kind."""
+    """Raise ``ValueError`` if a class can't have triggers of this kind, ``NeverCalled`` if nothing
+    would call them."""
+    if event in _OF_WRITES and class_name in _written_elsewhere:
+        raise NeverCalled(_written_elsewhere[class_name])
     if event in _OF_SESSIONS:
         fits = class_name == "_Session"
     elif event in _OF_USERS:

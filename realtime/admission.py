@@ -19,12 +19,14 @@ from backend.networks import client_network
 from backend.principal import CLIENT, Authority
 
 # Where a browser's page can't set headers. The master key isn't among them: addresses are logged.
-_QUERY_KEYS: Final = {
+QUERY_KEYS: Final = {
     "applicationId": "application_id",
     "restApiKey": "rest_key",
     "javascriptKey": "javascript_key",
     "clientKey": "client_key",
 }
+"""Parameters of a handshake's address that are keys, and which of the credentials each is."""
+
 _FORBIDDEN: Final = 119
 _TOO_MANY: Final = 155
 _UNAVAILABLE: Final = 1
@@ -124,7 +126,7 @@ def _check_key(address: str, headers: Mapping[str, str], query: Mapping[str, lis
     credentials = from_headers(meta)
     if credentials.application_id is None:
         given = {
-            attribute: query[name][-1] for name, attribute in _QUERY_KEYS.items() if name in query
+            attribute: query[name][-1] for name, attribute in QUERY_KEYS.items() if name in query
         }
         credentials = Credentials(**given)
     try:

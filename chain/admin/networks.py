@@ -86,8 +86,8 @@ def _lag(cursor: Cursor | None) -> int | None:
 
 @admin.register(Blockchain)
 class BlockchainAdmin(ModelAdmin):
-    """How the service follows a network. Its public fields are those of the class Blockchain, and
-    are edited with the other objects."""
+    """How the service syncs a network. The same settings are fields of the class Blockchain for
+    the master key; its public fields are edited with the other objects."""
 
     section = None
     list_display = ("__str__", *_KNOBS)

@@ -44,9 +44,9 @@ class BadValue(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A type. ``base`` is int, uint, bytes, address, bool, string or tuple; ``size`` is its bits
-    or bytes, 0 for any; ``parts`` are a tuple's; ``lengths`` its array dimensions, innermost
-    first, None for a dimension of any length."""
+    """A type. ``base`` is int, uint, bytes, function, address, bool, string or tuple; ``size`` is
+    its bits or bytes, 0 for any; ``parts`` are a tuple's; ``lengths`` its array dimensions,
+    innermost first, None for a dimension of any length."""
 
     base: str
     size: int = 0
@@ -58,6 +58,9 @@ class Type:
         """As signatures have it: ``uint256``, ``(address,bytes4[])[]``."""
         if self.base == "tuple":
             text = f"({','.join(part.type.spelling for part in self.parts)})"
+        elif self.base == "function":
+            # An address and a selector. Encoded as bytes24, but hashed under its own name.
+            text = self.base
         else:
             text = f"{self.base}{self.size or ''}"
         return text + "".join(f"[{'' if n is None else n}]" for n in self.lengths)
@@ -109,7 +112,7 @@ def _type(text: str, components: Any, place: str, depth: int) -> Type:
     if base in ("address", "bool", "string", "bytes"):
         return Type(base, 0, (), lengths)
     if base == "function":
-        return Type("bytes", 24, (), lengths)
+        return Type("function", 24, (), lengths)
     if match := _INTEGER.fullmatch(base):
         bits = int(match[2] or 256)
         if 8 <= bits <= 256 and bits % 8 == 0:
@@ -134,7 +137,7 @@ def from_json(type_: Type, value: Any, place: str) -> Any:
         return tuple(all_from_json(type_.parts, value, place))
     if type_.base in ("int", "uint"):
         return _integer(type_, value, place)
-    if type_.base == "bytes":
+    if type_.base in ("bytes", "function"):
         return _bytes(type_, value, place)
     if type_.base == "address":
         try:

@@ -112,7 +112,7 @@ def _word_of(type_: Type) -> Word:
         return Word("12s20s", _PADDED, "p{n} != Z12", "address(v{n})", '"')
     if type_.base == "bool":
         return Word("31sB", _PADDED, "p{n} != Z31 or v{n} > 1", "BOOL[v{n}]")
-    if type_.base == "bytes":
+    if type_.base in ("bytes", "function"):
         rest = WORD - type_.size
         fault = f"p{{n}} != Z{rest}" if rest else ""
         return Word(f"{type_.size}s{rest}s", "v{n}, p{n}", fault, "v{n}.hex()", '"0x')

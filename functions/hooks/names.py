@@ -16,7 +16,7 @@ from backend.outgoing import parts_of
 from functions.hooks.addresses import is_allowed, is_own
 from functions.registry import is_name
 from objects.core.names import Subject, check_class_name
-from objects.triggers import CONFIG, FILE, Event, check_event
+from objects.triggers import CONFIG, FILE, Event, NeverCalled, check_event
 
 EVENTS: Final[Mapping[str, Event]] = {
     "beforeSave": "before_save",
@@ -57,9 +57,27 @@ def checked_trigger(class_name: object, trigger_name: object) -> tuple[Subject, 
     try:
         subject = checked_subject(class_name)
         check_event(event_of(subject, trigger_name), subject)
+    except NeverCalled as error:
+        raise _never_called(error) from None
     except (ServiceError, ValueError):
         raise InvalidHook("invalid hook declaration: the class has no such trigger") from None
     return subject, trigger_name
+
+
+def check_is_called(class_name: Subject, trigger_name: str) -> None:
+    """Raise ``InvalidHook`` for a trigger that nothing would call. Names that can't be declared at
+    all pass: there are no webhooks of them."""
+    try:
+        if trigger_name in EVENTS:
+            check_event(event_of(class_name, trigger_name), class_name)
+    except NeverCalled as error:
+        raise _never_called(error) from None
+    except ValueError:
+        return
+
+
+def _never_called(error: NeverCalled) -> InvalidHook:
+    return InvalidHook(f"invalid hook declaration: {error}")
 
 
 def checked_subject(name: str) -> Subject:

@@ -15,7 +15,13 @@ from django.db import IntegrityError, transaction
 from backend.errors import InvalidHook, MasterKeyRequired, OperationForbidden
 from backend.principal import Principal
 from functions.hooks.models import Hook
-from functions.hooks.names import checked_function, checked_subject, checked_trigger, checked_url
+from functions.hooks.names import (
+    check_is_called,
+    checked_function,
+    checked_subject,
+    checked_trigger,
+    checked_url,
+)
 from functions.registry import registry
 from objects import maintenance
 from objects import registry as class_registry
@@ -105,9 +111,11 @@ def update_function(principal: Principal, name: str, body: Wire) -> Wire:
 def update_trigger(
     principal: Principal, class_name: Subject, trigger_name: str, body: Wire
 ) -> Wire:
-    """Give a trigger another address. Raises ``InvalidHook``."""
+    """Give a trigger another address. Raises ``InvalidHook``, also for one that was declared
+    earlier and is never called."""
     _check_may_write(principal, "update")
     url = checked_url(body.get("url"))
+    check_is_called(class_name, trigger_name)
     # The address isn't kept in memory, so the class stays as it is.
     with maintenance.writing():
         found = Hook.objects.filter(class_name=class_name, trigger_name=trigger_name)

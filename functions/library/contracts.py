@@ -11,13 +11,14 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Final
 
-from backend.errors import MasterKeyRequired, ScriptFailed
+from backend.errors import ScriptFailed
 from backend.principal import EVERYBODY
 from chain.models import SmartContract
 from chain.sending.calling import call, view
 from chain.sending.registered import contract_named
 from functions import FunctionRequest, RateLimit
 from functions.library.blockchains import number_of
+from functions.library.rights import check_login, missing_right
 from functions.registry import function
 
 CONTRACT_ADMIN: Final = "ContractAdmin"
@@ -48,7 +49,8 @@ def view_method(
     network_id = _checked(networkId, contract, method, args)
     found = contract_named(network_id, contract)
     if not _may_view(request, found):
-        raise MasterKeyRequired("unauthorized: this contract may not be read by everybody")
+        check_login(request)
+        raise missing_right("a role that may read this contract is required")
     return view(found, method, [] if args is None else args)
 
 
@@ -68,11 +70,10 @@ def call_method(
     """
     network_id = _checked(networkId, contract, method, args)
     wei = _wei(value)
+    check_login(request)
     found = contract_named(network_id, contract)
     if not _may_call(request, found):
-        raise MasterKeyRequired(
-            "unauthorized: the master key or a role that may call this contract is required"
-        )
+        raise missing_right("the master key or a role that may call this contract is required")
     sent = call(found, method, [] if args is None else args, wei)
     return {"transactionHash": sent, "status": "pending"}
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from backend.errors import MasterKeyRequired, ScriptFailed
+from backend.errors import ScriptFailed
 from chain.core.names import address_of
 from chain.sending.facets import add_facet
 from functions import FunctionRequest
 from functions.library.blockchains import number_of
 from functions.library.contracts import CONTRACT_ADMIN, TIME_LIMIT
+from functions.library.rights import check_login, missing_right
 from functions.registry import function
 
 
@@ -33,10 +34,9 @@ def add_diamond_facet(
         raise ScriptFailed("Invalid parameter facetName: expected the name of a contract")
     if "privateKey" in request.params:
         raise ScriptFailed("Invalid parameter privateKey: the service's own signer signs")
+    check_login(request)
     if not request.master and CONTRACT_ADMIN not in request.roles:
-        raise MasterKeyRequired(
-            f"unauthorized: the master key or the role {CONTRACT_ADMIN} is required"
-        )
+        raise missing_right(f"the master key or the role {CONTRACT_ADMIN} is required")
     added = add_facet(network_id, diamond, facetName)
     return {
         "transactionHash": added.transaction_hash,

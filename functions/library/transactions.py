@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from backend.errors import OperationForbidden, ScriptFailed
+from backend.errors import ScriptFailed
 from chain import monitor
 from chain.core.names import hash_of
 from chain.sending.asking import known_network
 from functions import FunctionRequest, RateLimit
 from functions.library.blockchains import number_of
+from functions.library.rights import check_login, missing_right
 from functions.registry import function
-from functions.requirements import requirements
 from functions.values import Object
 
 _CLASS: Final = "Transaction"
 # Whoever may start as many as they like could have the nodes asked without end.
 _LIMIT: Final = RateLimit(count=100, window=60, per="user")
-_CALLERS: Final = requirements(require_user=True)
 
 
 @function("monitorTransaction", rate_limit=_LIMIT)
@@ -36,9 +35,9 @@ def monitor_transaction(
         tx_hash = hash_of(hash)
     except ValueError as error:
         raise ScriptFailed(f"Invalid parameter hash: {error}") from None
+    check_login(request)
     if request.read_only:
-        raise OperationForbidden("read-only masterKey isn't allowed to monitor a transaction.")
-    _CALLERS.check(request.principal, dict)
+        raise missing_right("the master key is required, the read-only one isn't enough")
     if not request.master:
         # A hash has one record: by a network that nobody follows, users could keep it from others.
         known_network(network_id)

@@ -8,13 +8,14 @@
 | ``since`` | a cursor, ``0`` or ``now``: detailed messages, from there on |
 | ``reorg`` | ``1``: detailed messages, and what a reorganisation has removed |
 
-``contract``, ``network`` and ``event`` may be repeated, and list several with commas.
+``contract``, ``network`` and ``event`` may be repeated, and list several with commas. Any other
+parameter is refused: a misspelled filter would be no filter.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from realtime.core.cursors import BadCursor, Cursor, decode
@@ -27,6 +28,9 @@ NOW: Final = "now"
 BEGINNING: Final = "0"
 ALL: Final = "*"
 
+PARAMETERS: Final = ("contract", "network", "event", "since", "reorg")
+
+_LONGEST_NAME_SHOWN: Final = 40
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _NETWORK = re.compile(r"[1-9][0-9]{0,15}")
 _YES = frozenset({"1", "true", "on", "yes"})
@@ -71,8 +75,14 @@ class Wish(NamedTuple):
         return self.since is not None or self.reorg
 
 
-def parse(query: Mapping[str, Sequence[str]]) -> Wish:
-    """What is asked for; ``BadQuery`` if it can't be. Parameters of other names are ignored."""
+def parse(query: Mapping[str, Sequence[str]], *, others: Collection[str] = ()) -> Wish:
+    """What is asked for; ``BadQuery`` if it can't be, or for a parameter that is neither one of
+    ``PARAMETERS`` nor among ``others``, which are ignored."""
+    for name in query:
+        if name not in PARAMETERS and name not in others:
+            raise BadQuery(
+                f"{name[:_LONGEST_NAME_SHOWN]}: unknown parameter. Use {', '.join(PARAMETERS)}."
+            )
     contracts = _values(query, "contract")
     networks = _values(query, "network")
     events = _values(query, "event")

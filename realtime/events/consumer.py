@@ -7,7 +7,7 @@ from typing import Final
 
 from backend.errors import InvalidQuery, ServiceUnavailable
 from backend.logs import get_logger
-from realtime.admission import Refusal
+from realtime.admission import QUERY_KEYS, Refusal
 from realtime.connections import FAULT, TRY_AGAIN, Socket
 from realtime.core.cursors import Cursor, Marks, encode
 from realtime.core.event_channel import tail_of
@@ -42,7 +42,7 @@ class EventSocket(Socket):
 
     async def admitted(self) -> None:
         try:
-            self.wish = parse(self.query)
+            self.wish = parse(self.query, others=QUERY_KEYS)
         except BadQuery as error:
             raise Refusal(400, InvalidQuery.code, str(error)) from None
         self._pump = Process.current().part(Pump)

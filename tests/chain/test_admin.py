@@ -280,6 +280,20 @@ def test_the_settings_of_a_network_leave_its_public_fields_alone(network: int) -
     )
 
 
+@pytest.mark.parametrize(
+    "wrong", [{"poll_interval": "0"}, {"confirmations": "-1"}, {"finality_depth": "-1"}]
+)
+def test_settings_that_can_not_be_are_refused(network: int, wrong: dict[str, str]) -> None:
+    row = Blockchain.objects.get()
+    given = {"active": "on", "poll_interval": "500", "confirmations": "2", "finality_depth": ""}
+    reply = logged_in(ADMINISTRATORS).post(
+        f"/admin/chain/blockchain/{row.pk}/change/", given | wrong
+    )
+    assert reply.status_code == 200
+    row.refresh_from_db()
+    assert (row.poll_interval, row.confirmations, row.finality_depth) == (2000, 0, None)
+
+
 ABI: list[dict[str, Any]] = [
     {"type": "event", "name": "Ping", "inputs": [{"name": "n", "type": "uint256"}]}
 ]

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+from importlib import import_module
+from typing import Any
 
-from chain.models import ContractEvent
+import pytest
+from django.db import connection
+
+from chain.dispatching import networks
+from chain.following import position
+from chain.models import Blockchain, ContractEvent
+from tests.people import sign_up
 from tests.rest import Api
 
 pytestmark = pytest.mark.django_db
@@ -76,6 +83,120 @@ def test_an_endpoint_is_an_address(client: Api, master: Api, field: str) -> None
     assert client.get(f"/classes/Blockchain/{made}").json[field] == right
     for none in ("", None, {"__op": "Delete"}):
         assert master.put(f"/classes/Blockchain/{made}", {field: none}).status == 200
+
+
+SETTINGS = {"active": True, "confirmations": 3, "pollInterval": 5000, "finalityDepth": 12}
+DEFAULTS = {"active": True, "confirmations": 0, "pollInterval": 2000}
+
+
+def settings_of(master: Api, object_id: str) -> dict[str, Any]:
+    shown = master.get(f"/classes/Blockchain/{object_id}").json
+    return {name: shown[name] for name in SETTINGS if name in shown}
+
+
+def test_the_master_key_sets_how_a_network_is_synced(master: Api) -> None:
+    made = master.make("Blockchain", networkId=5)
+    own = f"/classes/Blockchain/{made}"
+    assert settings_of(master, made) == DEFAULTS
+    assert master.put(own, {"confirmations": 3, "pollInterval": 5000}).status == 200
+    assert master.put(own, {"finalityDepth": 12.0}).status == 200
+    assert settings_of(master, made) == SETTINGS
+    position.make(5)
+    at = position.read(5)
+    assert at is not None
+    assert (at.confirmations, at.finality_depth) == (3, 12)
+    assert Blockchain.objects.get().poll_interval == 5000
+    assert master.put(own, {"active": False}).status == 200
+    assert networks() == []
+    assert position.read(5) is None
+
+
+def test_a_network_may_be_made_with_its_settings(master: Api) -> None:
+    made = master.make("Blockchain", networkId=5, **SETTINGS | {"active": False})
+    assert settings_of(master, made) == SETTINGS | {"active": False}
+    row = Blockchain.objects.get()
+    assert (row.active, row.confirmations, row.poll_interval, row.finality_depth, row.data) == (
+        *(False, 3, 5000, 12),
+        {},
+    )
+
+
+@pytest.mark.parametrize("nothing", [None, {"__op": "Delete"}])
+def test_a_setting_that_is_removed_has_its_default_again(master: Api, nothing: Any) -> None:
+    made = master.make("Blockchain", networkId=5, **SETTINGS | {"active": False})
+    assert master.put(f"/classes/Blockchain/{made}", dict.fromkeys(SETTINGS, nothing)).status == 200
+    assert settings_of(master, made) == DEFAULTS
+    other = master.make("Blockchain", networkId=6, **dict.fromkeys(SETTINGS))
+    assert settings_of(master, other) == DEFAULTS
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("active", value) for value in (1, "true", {"__op": "Increment", "amount": 1})),
+        *(("confirmations", value) for value in (-1, 1.5, "3", True, 2**31, 2**60, [3])),
+        *(("pollInterval", value) for value in (0, -1, "2s", 2**31)),
+        *(("finalityDepth", value) for value in (-1, 2**31, {"blocks": 3})),
+    ],
+)
+def test_a_setting_that_can_not_be_is_refused_by_name(master: Api, field: str, value: Any) -> None:
+    made = master.make("Blockchain", networkId=5)
+    refused = master.put(f"/classes/Blockchain/{made}", {field: value, "name": "new"})
+    assert refused.error == (400, 111)
+    assert field in refused.json["error"]
+    assert master.post("/classes/Blockchain", {"networkId": 6, field: value}).error == (400, 111)
+    assert settings_of(master, made) == DEFAULTS
+    assert [row.name for row in Blockchain.objects.all()] == [None]
+
+
+def test_clients_neither_see_nor_query_the_settings_of_a_network(client: Api, master: Api) -> None:
+    made = master.make("Blockchain", networkId=5, **SETTINGS)
+    user = sign_up("ann")
+    open_to_all = {action: {"*": True} for action in ("find", "get", "count", "update")}
+    for permissions in (None, {**open_to_all, "protectedFields": {"*": []}}):
+        if permissions is not None:
+            body = {"className": "Blockchain", "classLevelPermissions": permissions}
+            assert master.put("/schemas/Blockchain", body).status == 200
+        for caller in (client, user):
+            shown = [
+                caller.get(f"/classes/Blockchain/{made}").json,
+                *caller.get("/classes/Blockchain").json["results"],
+                *caller.get("/classes/Blockchain", keys=",".join(SETTINGS)).json["results"],
+            ]
+            assert len(shown) == 3
+            for obj in shown:
+                assert not obj.keys() & SETTINGS.keys()
+            for name, value in SETTINGS.items():
+                asked = caller.get("/classes/Blockchain", where={name: value})
+                assert asked.error == (400, 119)
+                assert caller.get("/classes/Blockchain", order=name).error == (400, 119)
+
+
+def test_what_was_stored_for_settings_without_effect_is_gone_after_the_upgrade(
+    client: Api, master: Api
+) -> None:
+    made = master.make("Blockchain", networkId=5, note="own")
+    Blockchain.objects.update(data=dict.fromkeys(SETTINGS, "old") | {"note": "own"})
+    with connection.cursor() as cursor:
+        cursor.execute(import_module("chain.migrations.0003_network_settings").CLEAR)
+    assert settings_of(master, made) == DEFAULTS
+    assert Blockchain.objects.get().data == {"note": "own"}
+    assert client.get(f"/classes/Blockchain/{made}").json["note"] == "own"
+
+
+def test_who_may_edit_a_network_may_not_change_how_it_is_synced(client: Api, master: Api) -> None:
+    made = master.make("Blockchain", networkId=5)
+    permissions = {action: {"*": True} for action in ("find", "get", "create", "update")}
+    body = {"className": "Blockchain", "classLevelPermissions": permissions}
+    assert master.put("/schemas/Blockchain", body).status == 200
+    assert client.put(f"/classes/Blockchain/{made}", {"name": "new"}).status == 200
+    for name, value in (SETTINGS | {"active": None}).items():
+        refused = client.put(f"/classes/Blockchain/{made}", {name: value})
+        assert refused.error == (400, 119)
+        assert name in refused.json["error"]
+        assert client.post("/classes/Blockchain", {"networkId": 6, name: value}).error == (400, 119)
+    own = client.post("/classes/Blockchain", {"networkId": 7}).json["objectId"]
+    assert settings_of(master, made) == settings_of(master, own) == DEFAULTS
 
 
 def test_an_index_can_be_declared_on_events(master: Api) -> None:

@@ -174,7 +174,7 @@ def test_users_and_the_master_key_start_one_and_get_the_record(master: Api) -> N
 
 @pytest.mark.parametrize(
     ("caller", "error"),
-    [(CLIENT, (400, 142)), (APPLICATION, (400, 142)), (READ_ONLY, (400, 119))],
+    [(CLIENT, (400, 142)), (APPLICATION, (400, 142)), (READ_ONLY, (403, 119))],
 )
 def test_nobody_else_may_start_one(
     db: None, caller: dict[str, str], error: tuple[int, int]

@@ -135,3 +135,20 @@ def test_two_modules_with_one_name_stop_the_start_and_are_named(tmp_path: Path) 
     assert done.returncode != 0
     assert "one.from_a_module" in done.stderr
     assert "two.from_a_module" in done.stderr
+
+
+_NEVER_CALLED = """
+from functions import after_save
+
+@after_save("ContractEvent")
+def note(request): ...
+"""
+
+
+def test_a_trigger_that_nothing_calls_stops_the_start_and_says_what_works(tmp_path: Path) -> None:
+    (tmp_path / "never_called.py").write_text(_NEVER_CALLED)
+    done = start(tmp_path, "never_called")
+    assert done.returncode != 0
+    assert "never_called.py" in done.stderr
+    assert "ContractEvent has no triggers around saving and deleting" in done.stderr
+    assert "Use the event channel (/ws), a live query, or the table chain_outbox" in done.stderr

@@ -10,7 +10,7 @@ from chain.models import SmartContract
 from tests.chain.sending.desk import Desk, with_settings
 from tests.evm.artefacts import Contract, put_diamond
 from tests.people import make_role, sign_up
-from tests.rest import APPLICATION, CLIENT, MASTER, READ_ONLY, Api
+from tests.rest import APPLICATION, CLIENT, MASTER, READ_ONLY, Api, Reply
 
 pytestmark = pytest.mark.django_db
 committed = pytest.mark.django_db(transaction=True)
@@ -119,21 +119,28 @@ def test_an_abi_that_cannot_be_read_is_named(desk: Desk, gem: Contract) -> None:
 # -- Who may --------------------------------------------------------------------------------------
 
 
+NO_LOGIN, NO_RIGHT = (400, 142), (403, 119)
+
+
+def outcome(reply: Reply) -> Any:
+    return 200 if reply.status == 200 else reply.error
+
+
 def test_who_may_read(desk: Desk, gem: Contract) -> None:
     member, stranger = sign_up("member"), sign_up("stranger")
     make_role(Api(MASTER), "Readers", [member])
 
-    def statuses() -> list[int]:
+    def outcomes() -> list[Any]:
         callers = (Api(MASTER), Api(READ_ONLY), member, stranger, Api(CLIENT), Api(APPLICATION))
-        return [desk.view(caller, "Gem", "name").status for caller in callers]
+        return [outcome(desk.view(caller, "Gem", "name")) for caller in callers]
 
-    assert statuses() == [200, 200, 200, 200, 403, 403]
+    assert outcomes() == [200, 200, 200, 200, NO_LOGIN, NO_LOGIN]
     SmartContract.objects.update(view_roles=["Readers"])
-    assert statuses() == [200, 200, 200, 403, 403, 403]
+    assert outcomes() == [200, 200, 200, NO_RIGHT, NO_LOGIN, NO_LOGIN]
     SmartContract.objects.update(view_roles=[])
-    assert statuses() == [200, 200, 403, 403, 403, 403]
+    assert outcomes() == [200, 200, NO_RIGHT, NO_RIGHT, NO_LOGIN, NO_LOGIN]
     SmartContract.objects.update(view_roles=["*"])
-    assert statuses() == [200] * 6
+    assert outcomes() == [200] * 6
 
 
 def test_who_may_call(desk: Desk, gem: Contract) -> None:
@@ -141,16 +148,16 @@ def test_who_may_call(desk: Desk, gem: Contract) -> None:
     make_role(Api(MASTER), "ContractAdmin", [admin])
     make_role(Api(MASTER), "Minters", [member])
 
-    def statuses() -> list[int]:
+    def outcomes() -> list[Any]:
         callers = (Api(MASTER), admin, member, stranger, Api(READ_ONLY), Api(APPLICATION))
-        return [desk.call(caller, "Gem", "mint", [desk.address]).status for caller in callers]
+        return [outcome(desk.call(caller, "Gem", "mint", [desk.address])) for caller in callers]
 
-    assert statuses() == [200, 200, 403, 403, 403, 403]
+    assert outcomes() == [200, 200, NO_RIGHT, NO_RIGHT, NO_RIGHT, NO_LOGIN]
     SmartContract.objects.update(call_roles=["Minters"])
-    assert statuses() == [200, 403, 200, 403, 403, 403]
+    assert outcomes() == [200, NO_RIGHT, 200, NO_RIGHT, NO_RIGHT, NO_LOGIN]
     for nobody in ([], ["*"], "Minters", {"Minters": True}):
         SmartContract.objects.update(call_roles=nobody)
-        assert statuses() == [200, 403, 403, 403, 403, 403]
+        assert outcomes() == [200, *[NO_RIGHT] * 4, NO_LOGIN]
 
 
 def test_only_the_master_key_says_who_may(desk: Desk, gem: Contract) -> None:

@@ -58,6 +58,20 @@ def test_arguments_are_encoded_by_their_types() -> None:
     assert function.selector == selector(function.signature)
 
 
+def test_selectors_spell_the_function_type_by_its_own_name() -> None:
+    pair = typed("tuple", components=[typed("function"), typed("bytes24")])
+    for inputs, spelling in (
+        ([typed("function")], "function"),
+        ([typed("function[2][]")], "function[2][]"),
+        ([pair], "(function,bytes24)"),
+    ):
+        function = only(*inputs)
+        assert function.signature == f"f({spelling})"
+        assert function.selector == selector(f"f({spelling})")
+    reference = "0x" + "ab" * 24
+    assert only(typed("function")).call_data([reference]).endswith("ab" * 24 + "00" * 8)
+
+
 @pytest.mark.parametrize(
     ("type_", "value", "said"),
     [
@@ -73,6 +87,7 @@ def test_arguments_are_encoded_by_their_types() -> None:
         ("address", ADDRESS.replace("5aA", "5Aa"), "args[0]: expected an address with the right"),
         ("address", 5, "args[0]: expected an address"),
         ("bytes32", "0x12", "args[0]: expected 32 bytes"),
+        ("function", "0x12", "args[0]: expected 24 bytes"),
         ("bytes", "0x123", "args[0]: expected bytes"),
         ("bytes", "12", "args[0]: expected bytes"),
         ("string", 5, "args[0]: expected a text"),
@@ -114,6 +129,7 @@ VALUES = {
     "int256": st.integers(-(2**255), 2**255 - 1).map(str),
     "bool": st.booleans(),
     "bytes4": st.binary(min_size=4, max_size=4).map(lambda raw: f"0x{raw.hex()}"),
+    "function": st.binary(min_size=24, max_size=24).map(lambda raw: f"0x{raw.hex()}"),
     "bytes": st.binary(max_size=70).map(lambda raw: f"0x{raw.hex()}"),
     "string": st.text(st.characters(exclude_categories=["Cs"])),
     "address": st.just(ADDRESS),

@@ -130,6 +130,20 @@ def test_values_in_topics_are_themselves_or_their_hash(
     )
 
 
+def test_an_event_with_a_function_is_found_by_the_topic_of_solidity() -> None:
+    reference = bytes(range(24))
+    abi = [event("Set", "function indexed old", "function callback", "function[] others")]
+    topics = [topic_of("Set(function,function,function[])"), word("function", reference)]
+    content = data(["function", "function[]"], reference, [reference])
+    shown = "0x" + reference.hex()
+    assert read(abi, topics, content) == (
+        "Set",
+        {"old": shown, "callback": shown, "others": [shown]},
+    )
+    padded = [topics[0], topics[1][:-1] + "1"]
+    assert read(abi, padded, content)[0] is None
+
+
 def test_tuples_are_objects_and_parts_without_a_name_are_numbered() -> None:
     entry = event("Minted", "uint256 tokenId", "tuple[] metadata", "tuple point")
     entry["inputs"][1]["components"] = [

@@ -20,7 +20,7 @@ from chain.core.abi import check_abi, events_of
 from chain.core.decoding import Vocabulary
 
 WORDS = st.one_of(
-    st.sampled_from(["address", "bool"]),
+    st.sampled_from(["address", "bool", "function"]),
     st.builds(
         "{}int{}".format, st.sampled_from(["u", ""]), st.integers(1, 32).map(lambda n: 8 * n)
     ),
@@ -78,6 +78,8 @@ def values_of(type_: str) -> st.SearchStrategy[Any]:
         return st.booleans()
     if parsed.base == "string":
         return st.text(max_size=40)
+    if parsed.base == "function":
+        return st.binary(min_size=24, max_size=24)
     if parsed.base == "bytes":
         size = parsed.sub
         return st.binary(min_size=size or 0, max_size=size or 70)
@@ -99,7 +101,7 @@ def shown(type_: str, value: Any) -> Any:
         return to_checksum_address(value)
     if parsed.base in ("uint", "int"):
         return value if parsed.sub <= 48 else str(value)
-    if parsed.base == "bytes":
+    if parsed.base in ("bytes", "function"):
         return "0x" + value.hex()
     return value.replace("\0", "\ufffd") if parsed.base == "string" else value
 

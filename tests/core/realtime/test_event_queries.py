@@ -76,8 +76,20 @@ def test_what_makes_no_sense_is_refused_by_name(query: dict[str, list[str]], nam
         parse(query)
 
 
-def test_parameters_of_others_are_ignored() -> None:
-    assert parse({"applicationId": ["x"], "utm_source": ["y"]}) == Wish()
+@pytest.mark.parametrize("name", ["contracts", "Contract", "contract ", "where", "", "x" * 500])
+def test_an_unknown_parameter_is_refused_by_name(name: str) -> None:
+    with pytest.raises(BadQuery) as raised:
+        parse({"network": ["1"], name: ["Gem"]})
+    text = str(raised.value)
+    assert text.startswith(f"{name[:40]}: unknown parameter.")
+    assert "contract, network, event, since, reorg" in text
+    assert len(text) < 200
+
+
+def test_parameters_that_mean_something_to_others_are_ignored() -> None:
+    assert parse({"applicationId": ["x"]}, others=["applicationId"]) == Wish()
+    with pytest.raises(BadQuery, match=r"^applicationId: "):
+        parse({"applicationId": ["x"]})
 
 
 @pytest.mark.parametrize(

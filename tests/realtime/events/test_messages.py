@@ -99,6 +99,19 @@ def test_what_can_not_be_asked_for_is_refused(house: House, query: str) -> None:
     assert house.refused(query) == 4400
 
 
+@pytest.mark.parametrize("query", ["contracts=Gem", "events=Minted&network=1", "x", "Network=1"])
+def test_a_misspelled_filter_is_refused_and_never_means_every_event(
+    house: House, query: str
+) -> None:
+    assert house.refused(query) == 4400
+
+
+def test_keys_in_the_address_are_no_unknown_parameters(house: House, chain: Chain) -> None:
+    client = house.connect(of(chain, "&applicationId=a&javascriptKey=b&restApiKey=c&clientKey=d"))
+    chain.add(1, block=1)
+    assert client.tokens(1) == [1]
+
+
 def test_what_a_client_says_is_ignored_but_for_pings(house: House, chain: Chain) -> None:
     client = house.connect(of(chain))
     client.say("subscribe to everything")
