@@ -7,9 +7,12 @@
         assert liar.lies_about("drop") == {block_hash, ...}
 
 A lie is consistent by default: it is drawn from the seed and the block, log or query, so the same
-request gets the same false response each time. With ``is_consistent=False`` each request is drawn
-separately, as behind a load balancer of which one machine is broken. Failures of transport, limits
-and refusals are in ``tests.evm.faults`` and combine with this on the same proxy.
+request gets the same false response each time, whatever its filter. With ``is_consistent=False``
+each request is drawn separately, as behind a load balancer of which one machine is broken. Lies
+about logs are repeated in receipts (``in_receipts``) and in the bloom filters of headers and
+receipts (``in_bloom``) on request. What stays true is the receipts root, the block hash as the hash
+of its header, and what is sent over WebSockets. Failures of transport, limits and refusals are in
+``tests.evm.faults`` and combine with this on the same proxy.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from hashlib import sha256
 from random import Random
 from typing import Any, Literal, get_args
 
+from chain.core.bloom import bits_of
 from tests.evm.node import Node
 from tests.evm.proxy import Call, Proxy, proxied
 
@@ -32,17 +36,20 @@ Kind = Literal[
     "invent",  # a block has one more log: the copy of another one, with other data
     "change",  # the data of a log is another, or its last topic if it has no data
     "retopic",  # the last topic of a log is another, if it has more than the signature
-    "reorder",  # the logs of a block have each other's index
+    "reorder",  # the logs of a block have each other's index: the last one has the first
     "shuffle",  # the list of logs is out of order; each log is true
     "delay",  # the logs of a block are missing until ``seconds`` after the first query for it
     "truncate",  # only the first ``most`` logs of a query over several blocks, without an error
+    "no bloom",  # the bloom filter of a header is empty, as on networks that have none
     "wrong hash",  # a block has another hash, also in its logs and as the parent of the next
     "other chain",  # eth_chainId and net_version are ``chain_id``
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-_IN_RECEIPTS: tuple[Kind, ...] = ("drop", "change", "retopic")
+_OF_LOGS: tuple[Kind, ...] = ("drop", "change", "retopic")
+_OF_BLOCKS: tuple[Kind, ...] = ("delay", "reorder", "invent")
 
 Json = dict[str, Any]
+Place = Literal["logs", "receipts", "bloom"]
 
 
 @dataclass(frozen=True)
@@ -50,10 +57,11 @@ class Lie:
     """What is falsified, how often and where.
 
     ``rate`` is the share of logs (``drop``, ``change``, ``retopic``), blocks (``invent``,
-    ``reorder``, ``delay``, ``wrong hash``) or requests (``shuffle``, ``truncate``, ``other chain``)
-    that are affected, ``first`` to ``last`` the blocks; for requests the first block asked for,
-    for ``other chain`` the head. ``in_receipts`` repeats a false log in the receipts of its block,
-    which only ``drop``, ``change`` and ``retopic`` can do.
+    ``reorder``, ``delay``, ``no bloom``, ``wrong hash``) or requests (``shuffle``, ``truncate``,
+    ``other chain``) that are affected, ``first`` to ``last`` the blocks; for ``shuffle`` and
+    ``truncate`` the block of the first log, for ``other chain`` the head. ``in_receipts`` repeats
+    false logs in the receipts of their block, and ``in_bloom`` in its bloom filter; both are for
+    the kinds up to ``delay`` except ``shuffle``.
     """
 
     kind: Kind
@@ -62,16 +70,21 @@ class Lie:
     last: int | None = None
     is_consistent: bool = True
     in_receipts: bool = False
+    in_bloom: bool = False
     seconds: float = 1.0
     most: int = 1
     chain_id: int = 1
 
     def __post_init__(self) -> None:
         assert self.kind in KINDS, self.kind
-        assert not self.in_receipts or self.kind in _IN_RECEIPTS, self.kind
+        repeats = self.in_receipts or self.in_bloom
+        assert not repeats or self.kind in _OF_LOGS + _OF_BLOCKS, self.kind
 
     def concerns(self, height: int) -> bool:
         return self.first <= height and (self.last is None or height <= self.last)
+
+    def is_in(self, place: Place) -> bool:
+        return place == "logs" or (self.in_receipts if place == "receipts" else self.in_bloom)
 
 
 class Liar:
@@ -86,6 +99,7 @@ class Liar:
         self._told: defaultdict[str, set[str]] = defaultdict(set)
         self._true_hashes: dict[str, str] = {}
         self._invented: dict[str, Json] = {}
+        self._sizes: dict[str, int] = {}
         self._template: Json | None = None
         self._first_asked: dict[str, float] = {}
         proxy.on("eth_getLogs", self._logs)
@@ -111,10 +125,13 @@ class Liar:
 
     # -- Decisions -----------------------------------------------------------------------------
 
-    def _lies_of(self, kind: Kind, height: int, *key: object) -> Iterator[Lie]:
+    def _lies_of(
+        self, kind: Kind, height: int, *key: object, place: Place = "logs"
+    ) -> Iterator[Lie]:
         """The lies of this kind that are told now about what ``key`` stands for."""
         for lie in self._lies:
-            if lie.kind == kind and lie.concerns(height) and self._share(lie, key) < lie.rate:
+            is_meant = lie.kind == kind and lie.is_in(place) and lie.concerns(height)
+            if is_meant and self._share(lie, key) < lie.rate:
                 yield lie
 
     def _share(self, lie: Lie, key: tuple[object, ...]) -> float:
@@ -161,7 +178,21 @@ class Liar:
         parent = block["parentHash"]
         if height > 0:
             parent = self._false_hash(parent, height - 1)
-        return {**block, "hash": self._false_hash(block["hash"], height), "parentHash": parent}
+        return {
+            **block,
+            "hash": self._false_hash(block["hash"], height),
+            "parentHash": parent,
+            "logsBloom": self._false_bloom(call, block),
+        }
+
+    def _false_bloom(self, call: Call, block: Json) -> str:
+        height, block_hash, bloom = int(block["number"], 16), block["hash"], block["logsBloom"]
+        if any(self._lies_of("no bloom", height, block_hash)):
+            self._note("no bloom", block_hash)
+            return _hex_bloom([])
+        if not any(lie.in_bloom and lie.concerns(height) for lie in self._lies):
+            return str(bloom)
+        return _hex_bloom(self._false_logs_of(call, height, block_hash, "bloom"))
 
     # -- Logs ----------------------------------------------------------------------------------
 
@@ -174,28 +205,50 @@ class Liar:
             self._template = logs[0]
         if not self._lies:
             return logs
-        logs = [false for log in logs if (false := self._false_log(log)) is not None]
-        logs = self._reordered([log for log in logs if not self._is_late(log)])
-        logs = self._with_invented(call, query, logs)
+        logs = self._false_logs(call, logs, "logs")
+        logs += self._invented_for(call, query)
+        logs.sort(key=lambda log: (_height(log), int(log["logIndex"], 16)))
         logs = self._page(query, logs)
         return [
             {**log, "blockHash": self._false_hash(log["blockHash"], _height(log))} for log in logs
         ]
 
-    def _false_log(self, log: Json, *, is_receipt: bool = False) -> Json | None:
-        """A log as it is told, or None for one that is dropped."""
-        place = log["blockHash"], log["logIndex"]
-        for kind in _IN_RECEIPTS:
-            for lie in self._lies_of(kind, _height(log), *place):
-                if is_receipt and not lie.in_receipts:
-                    continue
+    def _false_logs_of(self, call: Call, height: int, block_hash: str, place: Place) -> list[Json]:
+        """All logs of a block as they are told in a place."""
+        logs = call.ask("eth_getLogs", [{"blockHash": block_hash}])
+        invented = self._invented_in(call, height, block_hash, place)
+        return self._false_logs(call, logs, place) + invented
+
+    def _false_logs(self, call: Call, logs: Sequence[Json], place: Place) -> list[Json]:
+        """Logs of the node as they are told in a place, without those that are invented."""
+        false_logs = (self._false_log(call, log, place) for log in logs)
+        return [log for log in false_logs if log is not None]
+
+    def _false_log(self, call: Call, log: Json, place: Place) -> Json | None:
+        """A log as it is told, or None for one that is missing."""
+        height, block_hash, index = _height(log), log["blockHash"], log["logIndex"]
+        if self._is_late(height, block_hash, place):
+            return None
+        for kind in _OF_LOGS:
+            for _ in self._lies_of(kind, height, block_hash, index, place=place):
                 false = None if kind == "drop" else self._changed(kind, log)
                 if false != log:
-                    self._note(kind, log["blockHash"])
+                    self._note(kind, block_hash)
                 if false is None:
                     return None
                 log = false
+        if any(self._lies_of("reorder", height, block_hash, place=place)):
+            mirrored = hex(self._size(call, block_hash) - 1 - int(index, 16))
+            if mirrored != index:
+                self._note("reorder", block_hash)
+            log = {**log, "logIndex": mirrored}
         return log
+
+    def _size(self, call: Call, block_hash: str) -> int:
+        """How many logs a block has."""
+        if block_hash not in self._sizes:
+            self._sizes[block_hash] = len(call.ask("eth_getLogs", [{"blockHash": block_hash}]))
+        return self._sizes[block_hash]
 
     def _changed(self, kind: Kind, log: Json) -> Json:
         false = self._digest(kind, log["blockHash"], log["logIndex"])
@@ -209,9 +262,8 @@ class Liar:
         last = log["topics"][-1]
         return {**log, "topics": [*log["topics"][:-1], last[:-4] + _other(last[-4:], false)]}
 
-    def _is_late(self, log: Json) -> bool:
-        block_hash = log["blockHash"]
-        for lie in self._lies_of("delay", _height(log), block_hash):
+    def _is_late(self, height: int, block_hash: str, place: Place) -> bool:
+        for lie in self._lies_of("delay", height, block_hash, place=place):
             with self._lock:
                 since = self._first_asked.setdefault(block_hash, time.monotonic())
             if time.monotonic() - since < lie.seconds:
@@ -219,34 +271,17 @@ class Liar:
                 return True
         return False
 
-    def _reordered(self, logs: list[Json]) -> list[Json]:
-        by_block: dict[str, list[Json]] = {}
-        for log in logs:
-            by_block.setdefault(log["blockHash"], []).append(log)
-        found = []
-        for block_hash, its in by_block.items():
-            if len(its) > 1 and any(self._lies_of("reorder", _height(its[0]), block_hash)):
-                indexes = [log["logIndex"] for log in its]
-                its = [
-                    {**log, "logIndex": index}
-                    for log, index in zip(its[::-1], indexes, strict=True)
-                ]
-                self._note("reorder", block_hash)
-            found += its
-        return found
-
-    def _with_invented(self, call: Call, query: Json, logs: list[Json]) -> list[Json]:
-        """The logs with those that blocks of the query never had."""
+    def _invented_for(self, call: Call, query: Json) -> list[Json]:
+        """The logs that blocks of a query never had."""
         if self._template is None or not any(lie.kind == "invent" for lie in self._lies):
-            return logs
+            return []
         if not _matches(query, self._template):
-            return logs
-        invented = []
-        for height, block_hash in self._blocks_of(call, query):
-            if any(self._lies_of("invent", height, block_hash)):
-                invented.append(self._invented_in(call, height, block_hash))
-                self._note("invent", block_hash)
-        return sorted([*logs, *invented], key=lambda log: (_height(log), int(log["logIndex"], 16)))
+            return []
+        return [
+            log
+            for height, block_hash in self._blocks_of(call, query)
+            for log in self._invented_in(call, height, block_hash, "logs")
+        ]
 
     def _blocks_of(self, call: Call, query: Json) -> Iterator[tuple[int, str]]:
         if "blockHash" in query:
@@ -259,22 +294,28 @@ class Liar:
                 block = call.ask("eth_getBlockByNumber", [hex(height), False])
                 yield height, block["hash"]
 
-    def _invented_in(self, call: Call, height: int, block_hash: str) -> Json:
+    def _invented_in(self, call: Call, height: int, block_hash: str, place: Place) -> list[Json]:
+        """The log that a block never had, if one is told of. It is of the block's last transaction,
+        or of none."""
+        if self._template is None:
+            return []
+        if not any(self._lies_of("invent", height, block_hash, place=place)):
+            return []
+        self._note("invent", block_hash)
         if block_hash not in self._invented:
-            assert self._template is not None
-            size = len(call.ask("eth_getLogs", [{"blockHash": block_hash}]))
-            false = self._digest("invent", block_hash)
+            block = call.ask("eth_getBlockByHash", [block_hash, False])
+            transactions = block["transactions"] or [f"0x{self._digest('invent', block_hash)}"]
             log = {
                 **self._template,
                 "blockNumber": hex(height),
                 "blockHash": block_hash,
-                "transactionHash": f"0x{false}",
-                "transactionIndex": "0x0",
-                "logIndex": hex(size),
+                "transactionHash": transactions[-1],
+                "transactionIndex": hex(len(transactions) - 1),
+                "logIndex": hex(self._size(call, block_hash)),
             }
             log.pop("blockTimestamp", None)
             self._invented.setdefault(block_hash, self._changed("change", log))
-        return self._invented[block_hash]
+        return [self._invented[block_hash]]
 
     def _page(self, query: Json, logs: list[Json]) -> list[Json]:
         """The logs as one answer has them: cut, or out of order."""
@@ -302,22 +343,46 @@ class Liar:
         if isinstance(which, str):
             which = self._true_hash(which)
         receipts = call.forward(which)
-        return None if receipts is None else [self._false_receipt(one) for one in receipts]
+        if receipts is None or not self._lies:
+            return receipts
+        false = [self._false_receipt(call, receipt) for receipt in receipts]
+        return false or self._invented_receipts(call, which)
 
     def _receipt(self, call: Call) -> Any:
         receipt = call.forward()
-        return None if receipt is None else self._false_receipt(receipt)
-
-    def _false_receipt(self, receipt: Json) -> Json:
-        if not self._lies:
+        if receipt is None or not self._lies:
             return receipt
-        block_hash = self._false_hash(receipt["blockHash"], _height(receipt))
-        logs = [self._false_log(log, is_receipt=True) for log in receipt["logs"]]
-        return {
-            **receipt,
-            "blockHash": block_hash,
-            "logs": [{**log, "blockHash": block_hash} for log in logs if log is not None],
-        }
+        return self._false_receipt(call, receipt)
+
+    def _false_receipt(self, call: Call, receipt: Json) -> Json:
+        height, block_hash = _height(receipt), receipt["blockHash"]
+        logs = self._false_logs(call, receipt["logs"], "receipts")
+        for log in self._invented_in(call, height, block_hash, "receipts"):
+            if log["transactionHash"] == receipt["transactionHash"]:
+                logs.append(log)
+        return self._sealed(receipt, logs)
+
+    def _invented_receipts(self, call: Call, which: str) -> list[Json]:
+        """The receipts of a block without transactions: that of its invented log, if it has one."""
+        method = "eth_getBlockByHash" if len(which) == 66 else "eth_getBlockByNumber"
+        block = call.ask(method, [which, False])
+        logs = self._invented_in(call, int(block["number"], 16), block["hash"], "receipts")
+        if not logs:
+            return []
+        assert self._template is not None
+        model = call.ask("eth_getTransactionReceipt", [self._template["transactionHash"]])
+        copied = ("transactionHash", "transactionIndex", "blockNumber", "blockHash")
+        return [self._sealed({**model, **{name: logs[0][name] for name in copied}}, logs)]
+
+    def _sealed(self, receipt: Json, logs: list[Json]) -> Json:
+        """A receipt with these logs and the hash of its block."""
+        height, true_hash = _height(receipt), receipt["blockHash"]
+        block_hash = self._false_hash(true_hash, height)
+        bloom = receipt["logsBloom"]
+        if any(lie.in_bloom and lie.concerns(height) for lie in self._lies):
+            bloom = _hex_bloom(logs)
+        logs = [{**log, "blockHash": block_hash} for log in logs]
+        return {**receipt, "blockHash": block_hash, "logs": logs, "logsBloom": bloom}
 
     def _chain_id(self, call: Call) -> Any:
         if any(lie.kind == "other chain" for lie in self._lies):
@@ -339,6 +404,15 @@ def lying(node: Node, *lies: Lie, seed: int = 0) -> Iterator[Liar]:
 
 def _height(found: Json) -> int:
     return int(found["blockNumber"], 16)
+
+
+def _hex_bloom(logs: Sequence[Json]) -> str:
+    """The bloom filter of a block or receipt with these logs."""
+    bloom = 0
+    for log in logs:
+        for subject in (log["address"], *log["topics"]):
+            bloom |= bits_of(subject.lower())
+    return f"0x{bloom:0512x}"
 
 
 def _range(call: Call, query: Json) -> tuple[int, int]:

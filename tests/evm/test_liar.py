@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
 
+from chain.core.bloom import bits_of
 from tests.evm import faults
 from tests.evm.liar import KINDS, Liar, Lie, lying
 from tests.evm.node import Node, running_node
@@ -112,7 +114,7 @@ def test_invented_logs_pass_for_logs_of_their_block(liar: Liar, chain: Node) -> 
     assert false["blockHash"] == chain.block(5)["hash"]
     assert int(false["logIndex"], 16) == 2
     assert false["address"] == chain.logs()[0]["address"]
-    assert chain.receipt(false["transactionHash"]) is None
+    assert false["transactionHash"] == chain.block(5)["transactions"][-1]
     assert false in logs_of(liar, chain.block(5)["hash"])
     assert false in logs(liar, 5, 5)
     assert false not in logs(liar, 6, 7)
@@ -200,6 +202,64 @@ def test_another_chain_id_is_claimed(liar: Liar, chain: Node) -> None:
     assert ask(liar, "net_version") == "5"
     liar.be_honest()
     assert ask(liar, "eth_chainId") == hex(chain.chain_id)
+
+
+def bloom_of(logs: list[dict[str, Any]]) -> int:
+    bloom = 0
+    for log in logs:
+        for subject in (log["address"], *log["topics"]):
+            bloom |= bits_of(subject.lower())
+    return bloom
+
+
+@pytest.mark.parametrize("kind", ["drop", "invent", "change", "retopic", "reorder", "delay"])
+def test_a_lie_about_logs_is_the_same_in_receipts_and_bloom_filters(
+    liar: Liar, chain: Node, kind: Any
+) -> None:
+    true = chain.block(7)
+    assert int(true["logsBloom"], 16) == bloom_of(logs(liar, 7, 7))
+    lie = Lie(kind, first=7, last=7, seconds=3600)
+    liar.lie(lie)
+    assert block(liar, 7) == true
+    assert ask(liar, "eth_getBlockReceipts", "0x7")[0]["logs"] == chain.logs(7, 7)
+    liar.lie(replace(lie, in_receipts=True, in_bloom=True))
+    false = logs(liar, 7, 7)
+    assert false != chain.logs(7, 7)
+    for which in ("0x7", true["hash"]):
+        receipts = ask(liar, "eth_getBlockReceipts", which)
+        told = [log for receipt in receipts for log in receipt["logs"]]
+        assert sorted(told, key=lambda log: int(log["logIndex"], 16)) == false
+        assert int(receipts[0]["logsBloom"], 16) == bloom_of(false)
+    assert int(block(liar, 7)["logsBloom"], 16) == bloom_of(false)
+    assert {**block(liar, 7), "logsBloom": 0} == {**true, "logsBloom": 0}
+    assert block(liar, 8) == chain.block(8)
+
+
+def test_a_log_is_invented_in_a_block_without_transactions(liar: Liar, chain: Node) -> None:
+    logs(liar)
+    chain.mine(1)
+    liar.lie(Lie("invent", first=chain.head, in_receipts=True, in_bloom=True))
+    [false] = logs(liar, chain.head)
+    [receipt] = ask(liar, "eth_getBlockReceipts", hex(chain.head))
+    assert receipt["logs"] == [false]
+    assert receipt["transactionHash"] == false["transactionHash"]
+    assert chain.receipt(false["transactionHash"]) is None
+    assert int(block(liar, chain.head)["logsBloom"], 16) == bloom_of([false])
+
+
+def test_filters_see_the_same_lies(liar: Liar, chain: Node) -> None:
+    liar.lie(Lie("reorder"), Lie("drop", rate=0.3))
+    whole = logs(liar)
+    topics = {log["topics"][0] for log in whole}
+    for topic in topics:
+        assert logs(liar, topics=[topic]) == [log for log in whole if log["topics"][0] == topic]
+
+
+def test_headers_without_a_bloom_filter(liar: Liar, chain: Node) -> None:
+    liar.lie(Lie("no bloom", first=7, last=7))
+    assert int(block(liar, 7)["logsBloom"], 16) == 0
+    assert block(liar, 8) == chain.block(8)
+    assert liar.lies_about() == {chain.block(7)["hash"]}
 
 
 @pytest.mark.parametrize("kind", ["drop", "change", "retopic"])
