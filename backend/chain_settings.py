@@ -32,6 +32,7 @@ def service_values() -> dict[str, Any]:
     limits: dict[str, dict[str, int]] = {
         "RPC_TIMEOUT": {"least": 1, "most": 120},
         "RPC_MAX_LAG": {"least": 1, "most": 10_000},
+        "VERIFY_PERCENT": {"least": 0, "most": 100},
         "OUTBOX_KEEP": {"least": 1, "most": 3650},
     }
     values: dict[str, Any] = {

@@ -129,6 +129,7 @@ DEFAULTS: dict[str, Any] = {
     # see docs/chain.md for the rest
     "RPC_TIMEOUT": 10,
     "RPC_MAX_LAG": 10,
+    "VERIFY_PERCENT": 5,
     "RPC_URLS": {},
     "OUTBOX_KEEP": 30,
     "REORG_REOPEN": True,
@@ -276,6 +277,7 @@ class ServiceSettings:
     JOB_STATUS_KEEP: int
     RPC_TIMEOUT: int
     RPC_MAX_LAG: int
+    VERIFY_PERCENT: int
     RPC_URLS: Mapping[int, Sequence[tuple[str, int]]]
     OUTBOX_KEEP: int
     REORG_REOPEN: bool

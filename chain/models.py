@@ -20,6 +20,8 @@ from chain.core.transitions import CONFIRMED, FAILED, INCLUDED, PENDING, SAFE, S
 from objects.columns import moment_column, number_column, text_column
 from objects.models import ModelBackedObject
 
+VERIFY_SAMPLE, VERIFY_ALL = "sample", "all"
+"""How much of what providers say is checked (``chain.verifying``)."""
 SHOWN_EVENTS = "chain_contract_event_shown"
 """The view of the events that are in the chain as it is known now (see the first migration)."""
 
@@ -47,6 +49,12 @@ class Blockchain(ModelBackedObject):
         default=2000, db_default=2000, validators=[MinValueValidator(1)]
     )
     finality_depth = models.IntegerField(null=True, blank=True, validators=[MinValueValidator(0)])
+    verify = models.CharField(
+        max_length=10,
+        default=VERIFY_SAMPLE,
+        db_default=VERIFY_SAMPLE,
+        choices=((VERIFY_SAMPLE, "a sample of blocks"), (VERIFY_ALL, "every block")),
+    )
 
     class Meta:
         db_table = "chain_blockchain"
@@ -264,6 +272,7 @@ from chain.reading_models import (  # noqa: E402, F401
     Cursor,
     OutboxEntry,
     OutboxEpoch,
+    Recheck,
     Reorganisation,
 )
 from chain.signing_models import Sending, SigningAccount, Wallet  # noqa: E402, F401

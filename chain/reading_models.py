@@ -63,6 +63,15 @@ class Cursor(models.Model):
     moved_at = moment_column()  # when the cursor last moved
     trouble = models.TextField(null=True, blank=True)
     halted = models.TextField(null=True, blank=True)
+    # What ``chain.verifying`` has learned and found.
+    proves_hashes = models.BooleanField(default=False, db_default=False)
+    proves_receipts = models.BooleanField(default=False, db_default=False)
+    contradictions = models.BigIntegerField(default=0, db_default=0)
+    contradiction = models.TextField(null=True, blank=True)  # the last one
+    contradicted_at = moment_column()
+    audited_before = number_column()  # ``audited`` before the last audit
+    audited_at = moment_column()  # when an audit last came to its end
+    mended = models.BigIntegerField(default=0, db_default=0)  # events, by audits
 
     class Meta:
         db_table = "chain_cursor"
@@ -157,6 +166,27 @@ class OutboxEntry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.network_id}: {self.seq} {self.op}"
+
+
+class Recheck(models.Model):
+    """Blocks to be compared with the chain by their receipts, since a provider that contradicted
+    itself gave their events: ``RECENT`` ones, which were read at the head, or ``HISTORY``."""
+
+    RECENT, HISTORY = "recent", "history"
+
+    network_id = models.BigIntegerField()
+    kind = models.CharField(max_length=10)
+    next_block = models.BigIntegerField()
+    last_block = models.BigIntegerField()
+
+    class Meta:
+        db_table = "chain_recheck"
+        constraints = (
+            models.UniqueConstraint(fields=("network_id", "kind"), name="chain_recheck_kind"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.network_id} {self.kind}: {self.next_block} to {self.last_block}"
 
 
 class OutboxEpoch(models.Model):

@@ -6,7 +6,7 @@ name others: each address and topic sets three of 2048 bits, and a busy block se
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
@@ -15,7 +15,6 @@ from eth_utils import keccak
 from chain.core.node import Header, Log, LogFilter
 
 _BITS: Final = 2048
-_DOUBTFUL: Final = 0.05
 
 
 class Watch:
@@ -27,27 +26,21 @@ class Watch:
         }
         self._topics = [bits_of(topic.lower()) for topic in wanted.topics]
 
-    def silent(self, header: Header, heard: Collection[str]) -> bool:
-        """Whether a contract that isn't among those heard (in lower case) must have logged.
-
-        False also if the filter is so full that it would say so of one block in twenty without
-        reason: asking again costs a request.
-        """
+    def named(self, header: Header) -> list[str]:
+        """The contracts (in lower case) that may have logged in the block. Those that have logged
+        are always among them; without a filter none are."""
         bloom = value_of(header)
-        if not bloom or self._chance(bloom) > _DOUBTFUL:
-            return False
+        if not bloom:
+            return []
         if self._topics and not any(bloom & bits == bits for bits in self._topics):
-            return False
-        return any(
-            bloom & bits == bits and address not in heard
-            for address, bits in self._addresses.items()
-        )
+            return []
+        return [address for address, bits in self._addresses.items() if bloom & bits == bits]
 
-    def _chance(self, bloom: int) -> float:
+    def chance(self, header: Header) -> float:
         """How probable it is that the filter names one of the contracts by coincidence."""
-        three = (bloom.bit_count() / _BITS) ** 3
+        three = (value_of(header).bit_count() / _BITS) ** 3
         topics = min(1.0, len(self._topics) * three) if self._topics else 1.0
-        return len(self._addresses) * three * topics
+        return min(1.0, len(self._addresses) * three * topics)
 
 
 def value_of(header: Header) -> int:
@@ -65,6 +58,15 @@ def is_complete(header: Header, logs: Iterable[Log]) -> bool:
         return not value_of(header) & ~bloom_of(logs)
     except ValueError:
         return False
+
+
+def names(header: Header, log: Log) -> bool:
+    """Whether the filter has all bits of a log, as it must have of each log in the block."""
+    try:
+        bits = bloom_of((log,))
+    except ValueError:
+        return False
+    return value_of(header) & bits == bits
 
 
 def bloom_of(logs: Iterable[Log]) -> int:

@@ -22,6 +22,11 @@ class EmptyPromise(TryAgain):
     have dropped it since; or it names blocks that aren't there."""
 
 
+class Contradiction(TryAgain):
+    """The node contradicts itself: its logs or receipts can't be those of the block whose header
+    it gave. Something of it is wrong, which no reorganisation explains."""
+
+
 class SlowDown(TryAgain):
     """The provider limits the rate. ``after`` is the pause that it asks for, in seconds."""
 

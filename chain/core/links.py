@@ -17,6 +17,7 @@ from chain.core.node import Header, Log
 _NUMBER = re.compile(r"0x0{0,64}[0-9a-fA-F]{1,13}")  # that tables hold
 _HASH = re.compile(r"0x[0-9a-fA-F]{64}")
 
+Facts = tuple[int, int, str, str, int, str, tuple[str, ...], str]
 Place = tuple[int, int]
 """Height and index of a log."""
 
@@ -36,6 +37,14 @@ def chained(number: int, hash_: str, headers: Sequence[Header | None]) -> list[H
         hash_ = header.hash
         found.append(header)
     return found
+
+
+def following(headers: Sequence[Header]) -> list[Header]:
+    """The headers, if each follows the one before; ``Moved`` if one doesn't."""
+    for before, after in pairwise(headers):
+        if after.parent_hash != before.hash:
+            raise Moved("a block doesn't follow the one before it")
+    return [*headers]
 
 
 def belonging(logs: Sequence[Log], headers: Sequence[Header]) -> list[Log]:
@@ -59,6 +68,15 @@ def within(logs: Sequence[Log], first: int, last: Header) -> list[Log]:
         if hashes.setdefault(height, log.block_hash) != log.block_hash:
             raise Moved("logs of two blocks at one height")
     return _in_order(logs, places)
+
+
+def facts(log: Log) -> Facts:
+    """Everything that is stored of a log, for comparing it with another answer about it."""
+    return (
+        *(log.height, log.index, log.block_hash.lower(), log.transaction_hash.lower()),
+        *(int(log.transaction_index, 16), log.address.lower()),
+        *(tuple(topic.lower() for topic in log.topics), log.data.lower()),
+    )
 
 
 def in_order(logs: Sequence[Log]) -> list[Log]:

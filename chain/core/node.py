@@ -34,7 +34,11 @@ def _on_the_wire(name: str) -> str:
 
 
 class Header(msgspec.Struct, frozen=True, gc=False, rename=_on_the_wire):
-    """A block without its transactions' contents. ``transactions`` are their hashes."""
+    """A block without its transactions' contents. ``transactions`` are their hashes.
+
+    The fields from ``sha3_uncles`` on serve ``chain.core.block_hashes`` alone, which checks them:
+    some networks have none of them, or something else under their names.
+    """
 
     number: Height
     hash: Hash
@@ -43,6 +47,22 @@ class Header(msgspec.Struct, frozen=True, gc=False, rename=_on_the_wire):
     logs_bloom: str = "0x"
     transactions: list[Hash] = []
     base_fee_per_gas: Number | None = None
+    receipts_root: Any = None
+    sha3_uncles: Any = None
+    miner: Any = None
+    state_root: Any = None
+    transactions_root: Any = None
+    difficulty: Any = None
+    gas_limit: Any = None
+    gas_used: Any = None
+    extra_data: Any = None
+    mix_hash: Any = None
+    nonce: Any = None
+    withdrawals_root: Any = None
+    blob_gas_used: Any = None
+    excess_blob_gas: Any = None
+    parent_beacon_block_root: Any = None
+    requests_hash: Any = None
 
     @property
     def height(self) -> int:
@@ -94,6 +114,24 @@ class Receipt(msgspec.Struct, frozen=True, gc=False, rename=_on_the_wire):
     @property
     def height(self) -> int:
         return int(self.block_number, 16)
+
+
+class LoggedReceipt(msgspec.Struct, frozen=True, gc=False, rename=_on_the_wire):
+    """A receipt with everything that the root of its block's receipts is made of.
+
+    What isn't of these forms is a receipt that nothing can be proved with.
+    """
+
+    transaction_hash: Hash
+    block_hash: Hash
+    block_number: Height
+    logs: list[Log]
+    cumulative_gas_used: Number
+    type: Number | None = None
+    status: Number | None = None
+    root: Hash | None = None
+    deposit_nonce: Number | None = None
+    deposit_receipt_version: Number | None = None
 
 
 class SentTransaction(msgspec.Struct, frozen=True, gc=False, rename=_on_the_wire):
@@ -155,6 +193,10 @@ class Node(Protocol):
     ) -> tuple[list[Log], list[Receipt | None]]:
         """The logs of a block, by its hash, and the receipts of these transactions, in one
         request; ``Moved`` for an orphaned block."""
+
+    def block_receipts(self, headers: Sequence[Header]) -> list[list[LoggedReceipt] | None]:
+        """All receipts of each of these blocks, with their logs, in the order of the block; None
+        if the node doesn't have them. ``Moved`` for an orphaned block."""
 
     def receipts(self, hashes: Sequence[str]) -> list[Receipt | None]:
         """The receipts of these transactions; None for one that isn't mined."""

@@ -12,12 +12,12 @@ from typing import Final, NamedTuple
 
 from django.db import connections
 
-from chain import gateway
+from chain import gateway, verifying
 from chain.contracts import Catalogue
 from chain.core.failures import TryAgain
 from chain.core.node import Log, Node
 from chain.filling.progress import Group, Part, canonical_blocks, commit
-from chain.filling.recent import look_behind
+from chain.filling.recent import look_behind, scheme_of
 from chain.reading import Limits, read_logs, weight_of
 from chain.storing import make_ready
 
@@ -95,6 +95,8 @@ class _Reader:
         self._final = final
         self.anchor = next(iter(canonical_blocks(group.network_id, final, final)), None)
         self._known: set[str] = set()
+        self._since = group.begin
+        self._scheme = scheme_of(group.network_id)
 
     def read(self, first: int, last: int) -> _Read:
         """The events from ``first`` on, of as many blocks as the provider gives."""
@@ -102,6 +104,15 @@ class _Reader:
         def step(node: Node) -> tuple[list[Log], int]:
             self._check(node)
             logs, reached = read_logs(node, self.limits, self._chosen.wanted, first, last)
+            logs, reached = verifying.verified_range(
+                node,
+                first,
+                reached,
+                logs,
+                self._chosen.wanted,
+                self._scheme,
+                since=self._since,
+            )
             look_behind(node, self._chosen, logs)
             return logs, reached
 

@@ -33,6 +33,7 @@ class Group:
         self.addresses = [row.address for row in rows]
         self.first: int = rows[0].next_block
         self.seeking: bool = rows[0].seeking
+        self.begin: int = min(row.first_block for row in rows)
         self.step: int = max(row.step for row in rows)
         last = min(row.last_block for row in rows)
         self.last: int = last if stop is None else min(last, stop - 1)

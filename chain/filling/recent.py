@@ -10,7 +10,9 @@ from chain.contracts import Catalogue
 from chain.core.failures import Moved
 from chain.core.node import Log, Node
 from chain.filling.progress import Group, Lost, Part, canonical_blocks, commit_recent
+from chain.models import VERIFY_SAMPLE, Blockchain
 from chain.storing import make_ready
+from chain.verifying import Scheme, verified
 
 _AT_ONCE: Final = 50  # blocks
 
@@ -26,18 +28,29 @@ def read_recent(group: Group, chosen: Catalogue, number: int) -> bool:
         return False
     hashes = [hash_ for _, hash_ in blocks]
 
-    def step(node: Node) -> list[list[Log]]:
-        logs = node.logs_of(chosen.wanted, hashes)
-        look_behind(node, chosen, [log for some in logs for log in some])
+    scheme = scheme_of(group.network_id)
+
+    def step(node: Node) -> list[Log]:
+        headers = node.headers(hashes)
+        if any(
+            one is None or one.hash != hash_ for one, hash_ in zip(headers, hashes, strict=True)
+        ):
+            raise Moved("a block is not in the chain any more")
+        known = [one for one in headers if one is not None]
+        logs = [log for some in node.logs_of(chosen.wanted, hashes) for log in some]
+        logs = verified(node, known, logs, chosen.wanted, scheme, by_hash=True)
+        look_behind(node, chosen, logs)
         return logs
 
-    found = gateway.attempt(group.network_id, step)
-    for (height, hash_), logs in zip(blocks, found, strict=True):
-        if any(log.block_hash != hash_ or log.height != height for log in logs):
-            raise Moved("a log of another block")
-    rows = chosen.read([log for logs in found for log in logs])
+    rows = chosen.read(gateway.attempt(group.network_id, step))
     commit_recent(group, Part(last, make_ready(rows)), chosen.version, blocks)
     return True
+
+
+def scheme_of(network_id: int) -> Scheme:
+    """How much of what is read of a network is checked."""
+    found = Blockchain.objects.filter(network_id=network_id)
+    return Scheme.of(found.values_list("verify", flat=True).first() or VERIFY_SAMPLE)
 
 
 def look_behind(node: Node, chosen: Catalogue, logs: Sequence[Log]) -> None:

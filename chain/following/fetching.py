@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from chain import gateway, monitor
+from chain import gateway, monitor, verifying
 from chain.core import links
 from chain.core.failures import (
     EmptyPromise,
@@ -19,7 +19,6 @@ from chain.core.failures import (
     TryAgain,
 )
 from chain.core.node import Header, Log, LogFilter, Node, Receipt
-from chain.following.completeness import completed
 from chain.following.position import Position
 from chain.reading import Limits, read_logs, weight_of
 
@@ -97,7 +96,8 @@ def next_blocks(node: Node, at: Position, latest: Header, last: int, wanted: Log
     else:
         headers, logs = node.headers(range(first, last + 1)), []
     chained = links.chained(at.height, at.hash, headers)
-    logs = completed(node, chained, logs, wanted, by_hash=False)
+    scheme = verifying.Scheme.of(at.verify)
+    logs = verifying.verified(node, chained, logs, wanted, scheme, by_hash=False)
     height = gateway.agreed(node, chained, wanted, logs)
     if height < last:
         chained = [one for one in chained if one.height <= height]
@@ -119,6 +119,10 @@ def final_blocks(node: Node, at: Position, last: int, wanted: LogFilter) -> Stre
     if not first <= links.height_of(header) <= last:
         raise TryAgain("another block than was asked for")
     logs = links.within(logs, first, header)
+    scheme = verifying.Scheme.of(at.verify)
+    logs, reached = verifying.verified_range(node, first, header.height, logs, wanted, scheme)
+    if reached < header.height:
+        [header] = verifying.headers(node, [reached])
     is_agreed = gateway.agreed(node, [header]) >= header.height
     return Stretch([header], logs) if is_agreed else Stretch([], [])
 
@@ -158,7 +162,8 @@ def _newest(node: Node, at: Position, latest: Header, wanted: LogFilter) -> Stre
         # Too many for one answer, or a node that knows ranges only.
         seen = monitor.receipts_for(at.network_id, headers, node)
         logs, _ = read_logs(node, _limits_of(node), wanted, latest.height, latest.height)
-    logs = completed(node, headers, logs, wanted, by_hash=True)
+    scheme = verifying.Scheme.of(at.verify)
+    logs = verifying.verified(node, headers, logs, wanted, scheme, by_hash=True)
     is_agreed = gateway.agreed(node, headers, wanted, logs) >= latest.height
     return Stretch(headers, logs, seen) if is_agreed else Stretch([], [])
 

@@ -43,6 +43,7 @@ class Position:
     age: float
     confirmations: int
     finality_depth: int | None
+    verify: str
 
     @property
     def height(self) -> int:
@@ -60,7 +61,7 @@ class Position:
 _POSITION: Final = """
 SELECT c.number, c.hash, c.contracts, c.planned, c.head, c.safe, c.finalized, c.trouble, c.halted,
        COALESCE(extract(epoch FROM statement_timestamp() - c.looked_at), 1e9),
-       b.confirmations, b.finality_depth
+       b.confirmations, b.finality_depth, b.verify
   FROM chain_cursor c JOIN chain_blockchain b ON b.network_id = c.network_id AND b.active
  WHERE c.network_id = %s
 """
@@ -75,7 +76,7 @@ def read(network_id: int) -> Position | None:
     if not rows:
         return None
     number, hash_, contracts, planned, head, safe, finalized, trouble, halted, *rest = rows[0]
-    age, confirmations, depth = rest
+    age, confirmations, depth, verify = rest
     return Position(
         network_id,
         _whole(number),
@@ -90,6 +91,7 @@ def read(network_id: int) -> Position | None:
         float(age),
         int(confirmations),
         _whole(depth),
+        str(verify),
     )
 
 

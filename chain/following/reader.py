@@ -10,7 +10,7 @@ from functools import partial
 from time import monotonic
 from typing import Final
 
-from chain import contracts, gateway
+from chain import contracts, gateway, verifying
 from chain.core import forks
 from chain.core.failures import Moved, TryAgain
 from chain.core.finality import Heights, heights
@@ -18,6 +18,7 @@ from chain.core.node import Header, Node
 from chain.following import fetching, position, writing
 from chain.following.fetching import STEP, Look
 from chain.following.position import Elsewhere, Position
+from chain.models import VERIFY_ALL
 
 FAR: Final = 4 * STEP
 """So many final blocks ahead of the cursor are read as history is: without their headers."""
@@ -71,6 +72,7 @@ def look(network_id: int, node: Node, until: float) -> Outcome:
 def forget() -> None:
     """Begin as a new process does."""
     _tags_asked.clear()
+    verifying.forget()
     fetching.forget()
 
 
@@ -160,7 +162,7 @@ def _read_on(
         raise Elsewhere
     while at.height < last:
         final = min(at.finalized or 0, last)
-        if final - at.height >= FAR:
+        if final - at.height >= FAR and at.verify != VERIFY_ALL:
             stretch = fetching.final_blocks(node, at, final, catalogue.wanted)
         else:
             stretch = fetching.next_blocks(node, at, latest, last, catalogue.wanted)

@@ -15,6 +15,7 @@ from typing import Final
 
 from backend.conf import service_settings
 from backend.logs import get_logger
+from chain.core import links
 from chain.core.failures import Moved, NodeFailure, TryAgain
 from chain.core.node import Header, Log, LogFilter, Node
 from chain.gateway.http_node import HttpNode
@@ -175,18 +176,10 @@ def _odd_height(
     else:
         theirs = node.logs(wanted, headers[0].height, headers[-1].height)
     last = headers[-1].height
-    mine = {_identity(one) for one in logs if one.height <= last}
-    found = {_identity(one) for one in theirs}
+    mine = {links.facts(one) for one in logs if one.height <= last}
+    found = {links.facts(one) for one in theirs}
     odd = mine ^ found
     return (min(one[0] for one in odd), frozenset(found)) if odd else None
-
-
-def _identity(one: Log) -> tuple[int, int, str, str, str, tuple[str, ...], str]:
-    return (
-        *(one.height, one.index, one.block_hash, one.transaction_hash, one.address.lower()),
-        tuple(one.topics),
-        one.data,
-    )
 
 
 def _spread(headers: Sequence[Header]) -> Sequence[Header]:

@@ -23,6 +23,7 @@ _LARGER: Final = {
     "eth_getTransactionByHash": 4 * _MB,
     "eth_call": 4 * _MB,
     "eth_getTransactionReceipt": 64 * _MB,  # with all of its logs
+    "eth_getBlockReceipts": 96 * _MB,  # all of these, and what else a receipt has
 }
 _RANGE: Final = 16 * _MB  # logs of several blocks: fewer may be asked for
 _BLOCK: Final = 64 * _MB  # logs of one, which can't be divided

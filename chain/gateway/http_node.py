@@ -10,11 +10,12 @@ import msgspec
 
 from chain.core.failures import Moved, NodeFailure, Refused, TryAgain
 from chain.core.links import in_order
-from chain.core.node import Header, Log, LogFilter, Receipt, SentTransaction
+from chain.core.node import Header, Log, LogFilter, LoggedReceipt, Receipt, SentTransaction
 from chain.gateway.json_rpc import Call, Endpoint
 from chain.gateway.refusals import is_unknown_block
 
 _HIGHEST = 2**52
+_MOST_RECEIPTS = 1000  # requested one by one
 _TAGS = frozenset({"latest", "safe", "finalized", "earliest", "pending"})
 
 
@@ -83,6 +84,24 @@ class HttpNode:
         types: list[Any] = [Header | None] * len(heights)
         found = self._all_of(calls, [*types, list[Log]])
         return found[:-1], in_order(found[-1])
+
+    def block_receipts(self, headers: Sequence[Header]) -> list[list[LoggedReceipt] | None]:
+        calls = [("eth_getBlockReceipts", (one.number,)) for one in headers]
+        found = self._batch(calls, [list[LoggedReceipt] | None] * len(calls))
+        return [self._receipts_of(header, one) for header, one in zip(headers, found, strict=True)]
+
+    def _receipts_of(self, header: Header, answer: Any) -> list[LoggedReceipt] | None:
+        if isinstance(answer, NodeFailure):
+            # Nodes without this method, and those that limit it, have the receipts one by one.
+            if len(header.transactions) > _MOST_RECEIPTS:
+                return None
+            calls = [("eth_getTransactionReceipt", (one,)) for one in header.transactions]
+            answer = self._all(calls, LoggedReceipt | None)
+        if answer is None or None in answer:
+            return None
+        if any(one.block_hash.lower() != header.hash.lower() for one in answer):
+            raise Moved("a receipt of another block")
+        return list(answer)
 
     def receipts(self, hashes: Sequence[str]) -> list[Receipt | None]:
         calls = [("eth_getTransactionReceipt", (one,)) for one in hashes]

@@ -12,8 +12,8 @@ import click
 from django.core.management.base import BaseCommand, CommandError
 
 from backend.errors import ServiceError
-from chain.auditing import Findings, examine
 from chain.core.failures import NodeFailure
+from chain.examining import Findings, examine
 from chain.filling.progress import Lost
 from chain.management.contracts import contracts_named, network_read, range_of
 

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from django.db.models import F
 
-from chain import auditing
-from chain.auditing import Findings, audit, examine
+from chain import examining
+from chain.auditing import audit
 from chain.backfilling import advance
+from chain.examining import Findings, examine
 from chain.models import ContractEvent, Coverage, Cursor, OutboxEntry
 from tests.chain.backfills import (
     change,
@@ -139,6 +140,7 @@ def test_a_provider_that_has_lost_its_logs_takes_nothing_away(node: Node, gem: C
     with proxied(node) as proxy:
         network_id = read_all(node, gem, proxy.url)
         proxy.on("eth_getLogs", without_logs())
+        proxy.on("eth_getBlockReceipts", gives(None))
         found = audit(network_id)
         assert found is not None
         assert len(found.unclear) == 10
@@ -198,7 +200,7 @@ def test_what_is_stored_is_compared_in_parts(
 ) -> None:
     network_id = read_all(node, gem)
     ContractEvent.objects.filter(block_number=9).delete()
-    monkeypatch.setattr(auditing, "_MOST", 7)
+    monkeypatch.setattr(examining, "_MOST", 7)
     told: list[int] = []
     found = examine(network_id, 0, node.head, mending=True, progress=told.append)
     assert (found.events, found.mended) == (50, 5)

@@ -9,7 +9,7 @@ import pytest
 
 from chain import following, status
 from chain.core.failures import Moved
-from chain.following import completeness, reader
+from chain.following import reader
 from chain.gateway import pool
 from chain.models import ContractEvent, Provider, Reorganisation
 from tests.chain.gateway.networks import provider
@@ -127,10 +127,8 @@ def test_what_is_no_block_is_not_stored(world: Network, wrong: str, new_blocks: 
 # -- Logs -----------------------------------------------------------------------------------------
 
 WRONG = {
-    "missing": faults.without_logs(),
     "of no block": faults.lying_about_blocks(),
     "taken back": faults.taken_back(),
-    "half": altered(lambda logs: logs[: len(logs) // 2]),
     "another at its place": altered(
         lambda logs: [*logs, *({**log, "data": "0x01"} for log in logs[:1])]
     ),
@@ -202,23 +200,6 @@ def test_logs_that_only_the_whole_block_shows_are_stored(world: Network, new_blo
 
 def _is_by_address(call: Call) -> bool:
     return "address" in call.params[0]
-
-
-@pytest.mark.parametrize("new_blocks", [1, 3])
-def test_logs_that_nobody_has_end_nothing(
-    world: Network, new_blocks: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A header that speaks of logs that there are not would be the end of its network."""
-    shown = world.shown()
-    for _ in range(new_blocks):
-        world.mint(1)
-    world.proxy.on("eth_getLogs", faults.without_logs())
-    world.follow()
-    assert "logs are missing" in str(world.cursor.trouble)
-    monkeypatch.setattr(completeness, "PATIENCE", 0)  # as if that had been long ago
-    world.follow()
-    assert world.cursor.number == world.node.head
-    assert world.shown() == shown
 
 
 # -- Limits of providers --------------------------------------------------------------------------

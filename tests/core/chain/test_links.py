@@ -96,13 +96,15 @@ def test_final_logs_are_of_one_block_at_each_height() -> None:
 
 
 def test_a_filter_names_the_contracts_that_logged() -> None:
-    wanted = bloom.Watch(LogFilter(addresses=(ADDRESS, OTHER)))
     one = header(6, logs_bloom=hex(bloom.bloom_of([log(6, 0)])))
-    assert wanted.silent(one, heard=())
-    assert not wanted.silent(one, heard=(ADDRESS,))
-    assert not bloom.Watch(LogFilter(addresses=(OTHER,))).silent(one, heard=())
-    assert bloom.Watch(LogFilter((ADDRESS,), (TRANSFER,))).silent(one, heard=())
-    assert not bloom.Watch(LogFilter((ADDRESS,), ("0x" + "00" * 32,))).silent(one, heard=())
+    assert bloom.Watch(LogFilter(addresses=(ADDRESS, OTHER))).named(one) == [ADDRESS]
+    assert bloom.Watch(LogFilter(addresses=(OTHER,))).named(one) == []
+    assert bloom.Watch(LogFilter((ADDRESS,), (TRANSFER,))).named(one) == [ADDRESS]
+    assert bloom.Watch(LogFilter((ADDRESS,), ("0x" + "00" * 32,))).named(one) == []
+    assert bloom.names(one, log(6, 5))
+    assert not bloom.names(one, log(6, 0, address=OTHER))
+    assert not bloom.names(one, log(6, 0, topics=["0x" + "00" * 32]))
+    assert not bloom.names(one, log(6, 0, address="nonsense"))
     assert bloom.is_complete(one, [log(6, 0)])
     assert bloom.is_complete(one, [log(6, 0), log(6, 1, address=OTHER)])
     assert not bloom.is_complete(one, [log(6, 0, address=OTHER)])
@@ -110,9 +112,17 @@ def test_a_filter_names_the_contracts_that_logged() -> None:
     assert not bloom.is_complete(one, [log(6, 0, address="nonsense")])
 
 
-@pytest.mark.parametrize(
-    "bits", ["0x", "0x0", "", "0x" + "ff" * 256], ids=["no digits", "zero", "nothing", "all"]
-)
-def test_an_empty_or_full_filter_says_nothing(bits: str) -> None:
-    wanted = bloom.Watch(LogFilter(addresses=(ADDRESS,)))
-    assert not wanted.silent(header(6, logs_bloom=bits), heard=())
+@pytest.mark.parametrize("bits", ["0x", "0x0", ""], ids=["no digits", "zero", "nothing"])
+def test_an_empty_filter_names_nothing(bits: str) -> None:
+    watch = bloom.Watch(LogFilter(addresses=(ADDRESS,)))
+    assert watch.named(header(6, logs_bloom=bits)) == []
+    assert watch.chance(header(6, logs_bloom=bits)) == 0
+
+
+def test_a_full_filter_names_everything_by_coincidence() -> None:
+    full = header(6, logs_bloom="0x" + "ff" * 256)
+    assert bloom.Watch(LogFilter(addresses=(ADDRESS,))).chance(full) == 1
+    assert bloom.Watch(LogFilter((ADDRESS, OTHER), (TRANSFER,))).chance(full) == 1
+    half = header(6, logs_bloom="0x" + "55" * 256)
+    assert bloom.Watch(LogFilter((ADDRESS,))).chance(half) == 1 / 8
+    assert bloom.Watch(LogFilter((ADDRESS, OTHER), (TRANSFER,))).chance(half) == 2 / 64

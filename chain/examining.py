@@ -1,0 +1,370 @@
+"""Comparing stored events with the chain, block by block where something differs.
+
+Ranges are read again and compared. Blocks in which something differs are looked at closely before
+anything is changed: by their hashes, against their headers' filters and the root of their receipts
+(``chain.verifying``), and, before an event is taken out, against the receipt of its transaction. A
+provider that has lost its logs makes no event disappear.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from time import monotonic
+from typing import Any, Final
+
+import msgspec
+
+from chain import contracts, coverage, gateway, verifying
+from chain.contracts import Catalogue
+from chain.core.comparing import Difference, Identity, identity_of
+from chain.core.events import EventRow
+from chain.core.failures import Contradiction, Moved, NodeFailure, TryAgain, Unavailable
+from chain.core.node import Hash, Header, Log, Node, Number
+from chain.core.spans import Span, segments
+from chain.filling.progress import Lost, canonical_blocks
+from chain.mending import Stored, Truth, difference, last_of_some, mend, stored_events
+from chain.models import Cursor
+from chain.reading import Limits, read_logs
+from chain.verifying import Scheme
+
+_SHOWN: Final = 100  # events of each kind that are listed
+_AT_ONCE: Final = 20  # blocks looked at closely
+_MOST: Final = 50_000  # stored events compared at once
+
+
+@dataclass
+class Findings:
+    """What a comparison of the blocks ``first`` to ``last`` has found; it has come to ``reached``.
+
+    The lists hold ``[block, index in the block, transaction]`` of the first hundred events each,
+    ``counts`` all of them. ``unclear`` are blocks that a provider contradicts itself about; nothing
+    is changed in them.
+    """
+
+    first: int
+    last: int
+    reached: int
+    events: int = 0
+    mended: int = 0
+    missing: list[list[Any]] = field(default_factory=list)
+    superfluous: list[list[Any]] = field(default_factory=list)
+    different: list[list[Any]] = field(default_factory=list)
+    unclear: list[int] = field(default_factory=list)
+    counts: dict[str, int] = field(
+        default_factory=lambda: {"missing": 0, "superfluous": 0, "different": 0}
+    )
+
+    @property
+    def is_clean(self) -> bool:
+        return not self.unclear and not any(self.counts.values())
+
+    def add(self, part: Findings) -> None:
+        """Add what a comparison of other blocks has found; ``reached`` becomes the higher one."""
+        self.reached = max(self.reached, part.reached)
+        self.events += part.events
+        self.mended += part.mended
+        self.unclear = sorted({*self.unclear, *part.unclear})
+        for kind, count in part.counts.items():
+            self.counts[kind] += count
+            listed: list[list[Any]] = getattr(self, kind)
+            listed += getattr(part, kind)[: _SHOWN - len(listed)]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "from": self.first,
+            "to": self.last,
+            "reached": self.reached,
+            "events": self.events,
+            **self.counts,
+            "mended": self.mended,
+            "unclear": len(self.unclear),
+            "examples": {
+                "missing": self.missing,
+                "superfluous": self.superfluous,
+                "different": self.different,
+                "unclear": self.unclear[:_SHOWN],
+            },
+        }
+
+    def note(self, found: Difference, gone: Collection[Identity], sent: Callable[..., str]) -> None:
+        for kind, places in (
+            ("missing", [(*identity_of(row)[:2], row.transaction_hash) for row in found.missing]),
+            (
+                "different",
+                [(*identity_of(row)[:2], row.transaction_hash) for row in found.different],
+            ),
+            ("superfluous", [(*one[:2], sent(one)) for one in found.superfluous if one in gone]),
+        ):
+            self.counts[kind] += len(places)
+            listed: list[list[Any]] = getattr(self, kind)
+            listed += [[*place] for place in places[: _SHOWN - len(listed)]]
+
+
+def examine(
+    network_id: int,
+    first: int,
+    last: int,
+    *,
+    addresses: Collection[str] | None = None,
+    mending: bool = False,
+    probes: int = 0,
+    by_receipts: bool = False,
+    tell_changes: bool = True,
+    seconds: float | None = None,
+    progress: Callable[[int], object] = lambda reached: None,
+) -> Findings:
+    """Compare these blocks, as far as they have been read for contracts that are listened to (or
+    for ``addresses`` among them), and mend them if ``mending``.
+
+    Of the blocks with events, ``probes`` are compared by their receipts as well, drawn by chance;
+    with ``by_receipts`` every block that may have events is.
+    ``progress`` is told the last block that was compared, now and then. Raises ``NodeFailure``, and
+    ``Lost`` when the contracts change meanwhile.
+    """
+    cursor = Cursor.objects.filter(pk=network_id).first()
+    if cursor is None or cursor.number is None:
+        return Findings(first, last, first - 1)
+    last = min(last, cursor.number)
+    findings = Findings(first, last, first - 1)
+    known = contracts.catalogue(network_id)
+    covered = {
+        address: spans
+        for address, spans in coverage.covered(network_id).items()
+        if addresses is None or address in addresses
+    }
+    end = None if seconds is None else monotonic() + seconds
+    for piece, names in segments(covered, (first, last)):
+        examiner = _Examiner(
+            network_id,
+            known.only(names),
+            names,
+            final_height(cursor),
+            findings,
+            Scheme.strict() if by_receipts else None,
+        )
+        for reached in examiner.run(piece, mending, tell_changes):
+            findings.reached = reached
+            progress(reached)
+            if end is not None and monotonic() > end:
+                return findings
+        examiner.probe(probes, mending, tell_changes)
+    findings.reached = last
+    return findings
+
+
+def final_height(cursor: Cursor) -> int:
+    """Up to which block of those that were read nothing can change."""
+    final = cursor.finalized if cursor.finalized is not None else cursor.began_at
+    return min(cursor.number or 0, final or 0)
+
+
+class _Examiner:
+    """Compares blocks of contracts that have been read in all of them."""
+
+    def __init__(
+        self,
+        network_id: int,
+        chosen: Catalogue,
+        addresses: Sequence[str],
+        final: int,
+        findings: Findings,
+        scheme: Scheme | None,
+    ) -> None:
+        self._network_id = network_id
+        self._chosen = chosen
+        self._addresses = addresses
+        self._final = final
+        self._findings = findings
+        self._limits = Limits(network_id)
+        self._scheme = scheme
+        self._with_events: set[int] = set()
+
+    def run(self, piece: Span, mending: bool, tell_changes: bool) -> Iterator[int]:
+        """Compare the blocks; the last one that was, again and again."""
+        position, last = piece
+        if not self._chosen.wanted.addresses:
+            raise Lost
+        while position <= last:
+            if position <= self._final:
+                rows, reached = self._read(position, min(last, self._final))
+            else:
+                rows, reached = self._read_recent(position, last)
+            most = last_of_some(self._network_id, position, reached, _MOST)
+            if most < reached:
+                # A provider that gives no logs mustn't have us load all that is stored.
+                reached = most
+                rows = [row for row in rows if row.block_number <= reached]
+            self._findings.events += len(rows)
+            stored = stored_events(self._network_id, position, reached, self._addresses)
+            self._with_events.update(row.block_number for row in rows)
+            self._with_events.update(one.block_number for one in stored)
+            heights = difference(stored, rows).blocks()
+            for at in range(0, len(heights), _AT_ONCE):
+                self._look_closely(heights[at : at + _AT_ONCE], mending, tell_changes)
+            yield reached
+            position = reached + 1
+
+    def probe(self, count: int, mending: bool, tell_changes: bool) -> None:
+        """Look closely at so many of the blocks with events, drawn by chance."""
+        drawn = random.sample(sorted(self._with_events), min(count, len(self._with_events)))
+        for at in range(0, len(drawn), _AT_ONCE):
+            self._look_closely(sorted(drawn[at : at + _AT_ONCE]), mending, tell_changes)
+
+    def _read(self, first: int, last: int) -> tuple[list[EventRow], int]:
+        def step(node: Node) -> tuple[list[Log], int]:
+            if node.header(last) is None:
+                raise TryAgain("the provider doesn't have the final blocks yet")
+            logs, reached = read_logs(node, self._limits, self._chosen.wanted, first, last)
+            if self._scheme is None:
+                return logs, reached
+            wanted = self._chosen.wanted
+            return verifying.verified_range(node, first, reached, logs, wanted, self._scheme)
+
+        logs, reached = gateway.attempt(self._network_id, step)
+        return self._chosen.read(logs), reached
+
+    def _read_recent(self, first: int, last: int) -> tuple[list[EventRow], int]:
+        last = min(last, first + _AT_ONCE - 1)
+        hashes = [hash_ for _, hash_ in canonical_blocks(self._network_id, first, last)]
+        if len(hashes) != last - first + 1:
+            raise Moved("the chain is being read anew")
+
+        def step(node: Node) -> list[Log]:
+            logs = [one for some in node.logs_of(self._chosen.wanted, hashes) for one in some]
+            if self._scheme is None:
+                return logs
+            headers = verifying.headers(node, range(first, last + 1))
+            if [one.hash for one in headers] != hashes:
+                raise Moved("the chain is being read anew")
+            wanted = self._chosen.wanted
+            return verifying.verified(node, headers, logs, wanted, self._scheme, by_hash=True)
+
+        return self._chosen.read(gateway.attempt(self._network_id, step)), last
+
+    def _look_closely(self, heights: list[int], mending: bool, tell_changes: bool) -> None:
+        """Read these blocks by their hashes and receipts, and mend what then still differs."""
+        seen: dict[Identity, Stored] = {}
+
+        def step(node: Node, *, tolerant: bool = False) -> tuple[Truth, list[int]]:
+            headers = verifying.headers(node, heights)
+            hashes = [header.hash for header in headers]
+            each = node.logs_of(self._chosen.wanted, hashes)
+            logs, unclear = self._verified(node, headers, each, tolerant=tolerant)
+            rows = self._chosen.read(logs)
+            stored = stored_events(self._network_id, heights[0], heights[-1])
+            seen.clear()
+            seen.update({one: row for one, row in stored.items() if one.block_number in heights})
+            found = self._own(difference(seen, rows), seen)
+            gone, doubtful = self._superfluous(node, found, set(hashes), seen)
+            unclear = sorted({*unclear, *doubtful})
+            clear = {header.height: header.hash for header in headers}
+            for height in unclear:
+                clear.pop(height, None)
+            rows = [row for row in rows if row.block_number in clear]
+            return Truth(clear, rows, gone), unclear
+
+        try:
+            truth, unclear = gateway.attempt(self._network_id, step)
+        except Unavailable:
+            # No provider has everything that was asked for: as far as one has.
+            truth, unclear = gateway.attempt(self._network_id, partial(step, tolerant=True))
+        stored = {one: row for one, row in seen.items() if one.block_number in truth.hashes}
+        found = self._own(difference(stored, truth.rows), stored)
+        self._findings.unclear += unclear
+        self._findings.note(
+            found, truth.superfluous, lambda one: stored[one].content.transaction_hash
+        )
+        if mending and found:
+            self._findings.mended += mend(
+                self._network_id,
+                truth,
+                self._chosen.version,
+                self._final,
+                tell_changes=tell_changes,
+            )
+
+    def _own(self, found: Difference, stored: Mapping[Identity, Stored]) -> Difference:
+        """Without what is stored of other contracts in the same blocks."""
+        return found._replace(
+            superfluous=[
+                one for one in found.superfluous if stored[one].content.address in self._addresses
+            ]
+        )
+
+    def _verified(
+        self, node: Node, headers: list[Header], each: list[list[Log]], *, tolerant: bool
+    ) -> tuple[list[Log], list[int]]:
+        """The logs of the blocks, and the heights of those that aren't clear: the provider
+        contradicts itself. It has to have the receipts unless ``tolerant``."""
+        wanted = self._chosen.wanted
+        if not tolerant:
+            logs = [one for some in each for one in some]
+            return verifying.verified(
+                node, headers, logs, wanted, Scheme.strict(), by_hash=True
+            ), []
+        found: list[Log] = []
+        unclear = []
+        for header, logs in zip(headers, each, strict=True):
+            try:
+                found += verifying.verified(
+                    node, [header], logs, wanted, Scheme.strict(), by_hash=True
+                )
+            except Contradiction:
+                unclear.append(header.height)
+            except TryAgain:
+                found += logs
+                if verifying.is_doubtful(node.network_id, header, logs, wanted):
+                    unclear.append(header.height)
+        return found, unclear
+
+    def _superfluous(
+        self,
+        node: Node,
+        found: Difference,
+        hashes: Collection[str],
+        stored: Mapping[Identity, Stored],
+    ) -> tuple[set[Identity], list[int]]:
+        """Which events are certainly not in the chain, and the blocks in which that isn't sure: a
+        receipt that isn't there, or that holds the log."""
+        gone = {one for one in found.superfluous if one.block_hash not in hashes}
+        doubtful: set[int] = set()
+        rest = [one for one in found.superfluous if one not in gone]
+        sent = sorted({stored[one].content.transaction_hash for one in rest})
+        calls = [("eth_getTransactionReceipt", (one,)) for one in sent]
+        receipts = dict(zip(sent, node.batch(calls, is_raw=True), strict=True))
+        for one in rest:
+            answer = receipts[stored[one].content.transaction_hash]
+            if isinstance(answer, TryAgain):
+                raise answer
+            if isinstance(answer, NodeFailure) or _may_have(answer, one):
+                doubtful.add(one.block_number)
+            else:
+                gone.add(one)
+        return gone, sorted(doubtful)
+
+
+class _Place(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    block_hash: Hash
+    log_index: Number
+
+
+class _Places(msgspec.Struct, frozen=True, gc=False):
+    logs: list[_Place] = []
+
+
+_places = msgspec.json.Decoder(_Places | None)
+
+
+def _may_have(receipt: msgspec.Raw, wanted: Identity) -> bool:
+    """Whether a receipt has a log at this place, or isn't there."""
+    try:
+        found = _places.decode(receipt)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise TryAgain("a receipt that isn't one") from None
+    return found is None or any(
+        one.block_hash == wanted.block_hash and int(one.log_index, 16) == wanted.log_index
+        for one in found.logs
+    )

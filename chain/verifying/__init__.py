@@ -1,0 +1,24 @@
+"""Checking what a provider says against the headers of its blocks, before it is stored.
+
+``verified`` does that for blocks whose headers are at hand, ``verified_range`` for ranges that are
+read without headers. ``Scheme`` is how much is checked, by the network's setting ``verify``.
+
+A header's filter names every contract and topic that has logged in its block, so it tells which
+logs are invented, and, unless it is full, which are missing. What a log says beyond that is in the
+receipts of its block, which the header commits to by their root. Whether a network's headers can be
+used for that is learned from blocks in which everything agrees (``capabilities``).
+"""
+
+from chain.verifying import blocks, capabilities, ranges
+from chain.verifying.blocks import is_doubtful, verified
+from chain.verifying.ranges import headers, verified_range
+from chain.verifying.schemes import Scheme
+
+
+def forget() -> None:
+    """Begin as a new process does: nothing is known of networks and providers."""
+    for part in (blocks, capabilities, ranges):
+        part.forget()
+
+
+__all__ = ["Scheme", "forget", "headers", "is_doubtful", "verified", "verified_range"]

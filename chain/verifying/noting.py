@@ -1,0 +1,68 @@
+"""Contradictions of providers, for operators and for the audit that follows each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import monotonic
+from typing import Final
+
+from backend.logs import get_logger
+from chain.core.node import Node
+from chain.reading_models import Recheck
+from chain.verifying.schemes import Scheme
+from objects.database import fetch
+
+_LONGEST: Final = 300
+_LOGGED_EVERY: Final = 10.0  # seconds
+_logged: dict[tuple[int, str, str], float] = {}
+
+log = get_logger("chain")
+
+_NOTE: Final = """
+UPDATE chain_cursor
+   SET contradictions = contradictions + %s, contradicted_at = statement_timestamp(),
+       contradiction = %s
+ WHERE network_id = %s
+RETURNING COALESCE(audited_before, audited, began_at) + 1, number
+"""
+_RECHECK: Final = """
+INSERT INTO chain_recheck AS r (network_id, kind, next_block, last_block)
+VALUES (%s, %s, %s, %s)
+    ON CONFLICT (network_id, kind) DO UPDATE
+   SET next_block = LEAST(r.next_block, EXCLUDED.next_block),
+       last_block = GREATEST(r.last_block, EXCLUDED.last_block)
+"""
+
+
+def note_contradiction(
+    node: Node, heights: Sequence[int], text: str, scheme: Scheme, *, is_settled: bool = False
+) -> None:
+    """Count these blocks and log the first; ``is_settled`` means that the truth was found.
+
+    Unless every block is checked anyway, what was read since the audit before the last one is
+    compared with the chain: the provider may have said other wrong things before.
+    """
+    if not heights:
+        return
+    said = f"{node.provider}, block {heights[0]}: {text}"[:_LONGEST]
+    for first, last in fetch(_NOTE, (len(heights), said, node.network_id), prepare=True):
+        if not scheme.every_block and first is not None and last is not None:
+            recheck(node.network_id, Recheck.RECENT, int(first), int(last))
+    subject = (node.network_id, node.provider, text)
+    if monotonic() - _logged.get(subject, -_LOGGED_EVERY) < _LOGGED_EVERY:
+        return
+    _logged[subject] = monotonic()
+    tell = log.warning if is_settled else log.error
+    tell(
+        "a provider contradicts itself",
+        network=node.network_id,
+        provider=node.provider,
+        block=heights[0],
+        said=text,
+    )
+
+
+def recheck(network_id: int, kind: str, first: int, last: int) -> None:
+    """Have these blocks compared with the chain by their receipts, beside others of the kind."""
+    if first <= last:
+        fetch(_RECHECK, (network_id, kind, first, last), prepare=True)

@@ -1,0 +1,259 @@
+"""One provider lies about the newest blocks: what is stored, refused, repaired and noted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from chain.auditing import audit
+from chain.models import Blockchain, Recheck
+from tests.chain.lied_to import contents, lied_to, truth
+from tests.chain.network_read import Network
+from tests.evm.faults import fails, gives
+from tests.evm.liar import Kind, Lie
+from tests.evm.node import Node
+
+pytestmark = pytest.mark.django_db
+
+ABOUT_LOGS: tuple[Kind, ...] = ("drop", "invent", "change", "retopic", "reorder")
+
+
+def grow(world: Network, blocks: int = 4) -> None:
+    """Blocks with events whose arguments are in topics, in data, and in both."""
+    for _ in range(blocks):
+        world.gem.transact("spam", 2, gas=5_000_000)
+        world.gem.transact("spamMinted", 2, 0, gas=5_000_000)
+        world.node.mine()
+
+
+def grow_in_data(world: Network, blocks: int = 4) -> None:
+    """Blocks with events whose arguments are in data, of which filters say nothing."""
+    for _ in range(blocks):
+        world.gem.transact("spamMinted", 2, 0, gas=5_000_000)
+        world.node.mine()
+
+
+def check_all_of(settings: Any, percent: int = 100) -> None:
+    """Compare the receipts of this share of the blocks."""
+    settings.SERVICE = {**settings.SERVICE, "VERIFY_PERCENT": percent}
+
+
+@pytest.mark.parametrize("kind", ABOUT_LOGS)
+@pytest.mark.parametrize("blocks", [1, 4])
+def test_where_every_block_is_checked_false_logs_are_replaced_by_those_of_the_receipts(
+    node: Node, kind: Kind, blocks: int
+) -> None:
+    with lied_to(node, verify="all") as (world, liar):
+        liar.lie(Lie(kind))
+        grow(world, blocks)
+        world.follow()
+        assert liar.lies_about(kind)
+        assert world.cursor.number == node.head
+        assert contents(world) == truth(world)
+        assert world.cursor.contradictions >= blocks
+        assert "public" in str(world.cursor.contradiction)
+
+
+@pytest.mark.parametrize("in_bloom", [False, True])
+@pytest.mark.parametrize("kind", ABOUT_LOGS)
+def test_where_every_block_is_checked_nothing_is_stored_of_what_receipts_lie_about_too(
+    node: Node, kind: Kind, in_bloom: bool
+) -> None:
+    with lied_to(node, verify="all") as (world, liar):
+        was = world.cursor.number
+        liar.lie(Lie(kind, in_receipts=True, in_bloom=in_bloom))
+        grow(world)
+        world.follow()
+        assert liar.lies_about(kind)
+        assert contents(world) == truth(world)
+        if kind != "reorder":  # which the place of a log in its receipt settles
+            assert world.cursor.number == was
+            assert "block" in str(world.cursor.trouble)
+        liar.be_honest()
+        world.follow()
+        assert world.cursor.number == node.head
+        assert contents(world) == truth(world)
+
+
+def test_a_header_with_a_false_hash_is_refused_where_every_block_is_checked(node: Node) -> None:
+    with lied_to(node, verify="all") as (world, liar):
+        was = world.cursor.number
+        grow(world)
+        liar.lie(Lie("wrong hash", first=node.head))
+        world.follow()
+        assert world.cursor.number == was
+        liar.be_honest()
+        world.follow()
+        assert contents(world) == truth(world)
+
+
+@pytest.mark.parametrize("kind", ["drop", "invent", "retopic"])
+@pytest.mark.parametrize("blocks", [1, 4])
+def test_what_a_filter_contradicts_is_repaired_without_a_sample(
+    node: Node, kind: Kind, blocks: int
+) -> None:
+    with lied_to(node) as (world, liar):
+        for _ in range(blocks):
+            world.mint(3)
+        liar.lie(Lie(kind))
+        world.follow()
+        assert liar.lies_about(kind)
+        assert contents(world) == truth(world)
+        world.check()
+
+
+@pytest.mark.parametrize("kind", ABOUT_LOGS)
+def test_in_a_sample_every_lie_about_logs_is_found(node: Node, settings: Any, kind: Kind) -> None:
+    check_all_of(settings)
+    with lied_to(node) as (world, liar):
+        grow(world)
+        liar.lie(Lie(kind))
+        world.follow()
+        assert contents(world) == truth(world)
+        assert world.cursor.contradictions
+
+
+def test_the_changed_data_of_blocks_outside_the_sample_is_put_right_by_the_next_audit(
+    node: Node,
+) -> None:
+    with lied_to(node) as (world, liar):
+        grow_in_data(world)
+        liar.lie(Lie("change"))
+        world.follow()
+        assert contents(world) != truth(world)
+        found = audit(world.network_id)
+        assert found is not None
+        assert found.mended
+        assert contents(world) == truth(world)
+        assert world.cursor.mended == found.mended
+
+
+def test_a_contradiction_has_everything_read_since_the_audit_before_the_last_one_compared(
+    node: Node, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("chain.auditing.PROBES", 0)
+    with lied_to(node) as (world, liar):
+        audit(world.network_id)
+        grow_in_data(world, 6)
+        liar.lie(Lie("change"))
+        world.follow()
+        audit(world.network_id)
+        assert contents(world) != truth(world), "nothing was suspicious"
+        check_all_of(settings)
+        grow_in_data(world, 1)
+        world.follow()
+        [again] = Recheck.objects.all()
+        assert again.kind == Recheck.RECENT
+        assert again.next_block <= node.head - 6
+        audit(world.network_id)
+        assert contents(world) == truth(world)
+        assert not Recheck.objects.exists()
+
+
+def test_what_is_not_clear_stays_to_be_compared(node: Node, settings: Any) -> None:
+    check_all_of(settings)
+    with lied_to(node) as (world, liar):
+        grow(world)
+        world.follow()
+        liar.lie(Lie("change", in_receipts=True))
+        Recheck.objects.create(
+            network_id=world.network_id, kind=Recheck.RECENT, next_block=1, last_block=node.head
+        )
+        audit(world.network_id)
+        assert Recheck.objects.exists()
+        assert contents(world) == truth(world), "nothing that isn't proved changes anything"
+        liar.be_honest()
+        audit(world.network_id)
+        assert not Recheck.objects.exists()
+
+
+# -- Filters that name every contract -------------------------------------------------------------
+
+
+def fill(world: Network) -> None:
+    """Events of another contract that set most bits of the next block's filter."""
+    world.node.automine(True)
+    other = world.node.deployed("Gem")
+    world.node.automine(False)
+    for _ in range(5):
+        other.transact("spam", 400, gas=5_000_000)
+
+
+def test_a_full_filter_does_not_hide_a_missing_log_where_every_block_is_checked(
+    node: Node,
+) -> None:
+    with lied_to(node, verify="all") as (world, liar):
+        fill(world)
+        world.mint(1)
+        bloom = node.block()["logsBloom"]
+        assert int(bloom, 16).bit_count() > 1500
+        liar.lie(Lie("drop"))
+        world.follow()
+        assert contents(world) == truth(world)
+
+
+def test_a_full_filter_does_not_hide_a_missing_log_from_a_sample(node: Node, settings: Any) -> None:
+    check_all_of(settings)
+    with lied_to(node) as (world, liar):
+        fill(world)
+        world.mint(1)
+        liar.lie(Lie("drop"))
+        world.follow()
+        assert contents(world) == truth(world)
+
+
+# -- Nodes and networks of other makes ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("verify", ["sample", "all"])
+def test_a_node_without_receipts_of_blocks_is_asked_for_each(node: Node, verify: str) -> None:
+    with lied_to(node, verify=verify) as (world, liar):
+        world.proxy.on("eth_getBlockReceipts", fails(-32601, "the method does not exist"))
+        grow(world)
+        liar.lie(Lie("retopic"))
+        world.follow()
+        assert contents(world) == truth(world)
+
+
+def test_a_node_that_has_no_receipts_is_read_unless_every_block_is_checked(
+    node: Node, settings: Any
+) -> None:
+    check_all_of(settings)
+    with lied_to(node) as (world, _):
+        for method in ("eth_getBlockReceipts", "eth_getTransactionReceipt"):
+            world.proxy.on(method, gives(None))
+        grow(world)
+        world.follow()
+        assert contents(world) == truth(world)
+        assert world.cursor.number == node.head
+        Blockchain.objects.update(verify="all")
+        grow(world)
+        world.follow()
+        assert world.cursor.number == node.head - 4
+        assert "receipts" in str(world.cursor.trouble)
+
+
+@pytest.mark.parametrize("verify", ["sample", "all"])
+def test_headers_without_filters_whose_hashes_cannot_be_computed_prove_nothing(
+    node: Node, verify: str
+) -> None:
+    """There are networks of that make, and they are read."""
+    with lied_to(node) as (world, _):
+        Blockchain.objects.update(verify=verify)
+        world.proxy.on("eth_getBlockByNumber", _of_another_make)
+        world.proxy.on("eth_getBlockByHash", _of_another_make)
+        grow(world)
+        world.follow()
+        assert world.cursor.number == node.head
+        assert contents(world) == truth(world)
+
+
+def _of_another_make(call: Any) -> Any:
+    block = call.forward()
+    return block and {
+        **block,
+        "logsBloom": "0x" + "00" * 256,
+        "mixHash": None,
+        "receiptsRoot": None,
+    }
