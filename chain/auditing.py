@@ -8,6 +8,7 @@ mended.
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any, Final
 
 from django.db.models import F
@@ -25,6 +26,8 @@ from objects.core.values import wire_time
 SLICE: Final = 60.0  # seconds for each part of an audit; the next one goes on
 NEWEST: Final = 300  # blocks above the final ones that are compared
 PROBES: Final = 20  # blocks with events that are compared by their receipts without a reason
+
+UNCLEAR_FOR: Final = 3600.0
 
 log = get_logger("chain")
 
@@ -93,7 +96,7 @@ def _since(cursor: Cursor, audited: int, findings: Findings) -> dict[str, Any]:
 
 def _by_receipts(one: Recheck, findings: Findings) -> None:
     """Compare some of these blocks by their receipts. What isn't clear is compared again by the
-    next audit, since another provider may answer then."""
+    next audits, for ``UNCLEAR_FOR`` seconds, since another provider may answer then."""
     part = examine(
         one.network_id,
         one.next_block,
@@ -103,7 +106,9 @@ def _by_receipts(one: Recheck, findings: Findings) -> None:
         seconds=SLICE,
     )
     findings.add(part)
-    reached = min([part.reached + 1, *part.unclear])
+    reached = part.reached + 1
+    if timezone.now() - one.made_at < timedelta(seconds=UNCLEAR_FOR):
+        reached = min([reached, *part.unclear])
     with maintenance.recording():
         rows = Recheck.objects.filter(pk=one.pk, next_block=one.next_block)
         rows.update(next_block=reached)

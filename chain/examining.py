@@ -143,7 +143,7 @@ def examine(
             names,
             final_height(cursor),
             findings,
-            Scheme.strict() if by_receipts else None,
+            by_receipts,
         )
         for reached in examiner.run(piece, mending, tell_changes):
             findings.reached = reached
@@ -171,7 +171,7 @@ class _Examiner:
         addresses: Sequence[str],
         final: int,
         findings: Findings,
-        scheme: Scheme | None,
+        by_receipts: bool,
     ) -> None:
         self._network_id = network_id
         self._chosen = chosen
@@ -179,7 +179,8 @@ class _Examiner:
         self._final = final
         self._findings = findings
         self._limits = Limits(network_id)
-        self._scheme = scheme
+        self._by_receipts = by_receipts
+        self._scheme = Scheme.of_network(network_id).thorough
         self._with_events: set[int] = set()
 
     def run(self, piece: Span, mending: bool, tell_changes: bool) -> Iterator[int]:
@@ -218,7 +219,7 @@ class _Examiner:
             if node.header(last) is None:
                 raise TryAgain("the provider doesn't have the final blocks yet")
             logs, reached = read_logs(node, self._limits, self._chosen.wanted, first, last)
-            if self._scheme is None:
+            if not self._by_receipts:
                 return logs, reached
             wanted = self._chosen.wanted
             return verifying.verified_range(node, first, reached, logs, wanted, self._scheme)
@@ -234,7 +235,7 @@ class _Examiner:
 
         def step(node: Node) -> list[Log]:
             logs = [one for some in node.logs_of(self._chosen.wanted, hashes) for one in some]
-            if self._scheme is None:
+            if not self._by_receipts:
                 return logs
             headers = verifying.headers(node, range(first, last + 1))
             if [one.hash for one in headers] != hashes:
@@ -302,15 +303,13 @@ class _Examiner:
         wanted = self._chosen.wanted
         if not tolerant:
             logs = [one for some in each for one in some]
-            return verifying.verified(
-                node, headers, logs, wanted, Scheme.strict(), by_hash=True
-            ), []
+            return verifying.verified(node, headers, logs, wanted, self._scheme, by_hash=True), []
         found: list[Log] = []
         unclear = []
         for header, logs in zip(headers, each, strict=True):
             try:
                 found += verifying.verified(
-                    node, [header], logs, wanted, Scheme.strict(), by_hash=True
+                    node, [header], logs, wanted, self._scheme, by_hash=True
                 )
             except Contradiction:
                 unclear.append(header.height)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.contrib.postgres.indexes import HashIndex
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Now
 
 from objects.columns import moment_column, number_column
 
@@ -178,6 +179,7 @@ class Recheck(models.Model):
     kind = models.CharField(max_length=10)
     next_block = models.BigIntegerField()
     last_block = models.BigIntegerField()
+    made_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         db_table = "chain_recheck"

@@ -17,7 +17,7 @@ from chain.contracts import Catalogue
 from chain.core.failures import TryAgain
 from chain.core.node import Log, Node
 from chain.filling.progress import Group, Part, canonical_blocks, commit
-from chain.filling.recent import look_behind, scheme_of
+from chain.filling.recent import look_behind
 from chain.reading import Limits, read_logs, weight_of
 from chain.storing import make_ready
 
@@ -96,7 +96,7 @@ class _Reader:
         self.anchor = next(iter(canonical_blocks(group.network_id, final, final)), None)
         self._known: set[str] = set()
         self._since = group.begin
-        self._scheme = scheme_of(group.network_id)
+        self._scheme = verifying.Scheme.of_network(group.network_id)
 
     def read(self, first: int, last: int) -> _Read:
         """The events from ``first`` on, of as many blocks as the provider gives."""

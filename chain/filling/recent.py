@@ -10,7 +10,6 @@ from chain.contracts import Catalogue
 from chain.core.failures import Moved
 from chain.core.node import Log, Node
 from chain.filling.progress import Group, Lost, Part, canonical_blocks, commit_recent
-from chain.models import VERIFY_SAMPLE, Blockchain
 from chain.storing import make_ready
 from chain.verifying import Scheme, verified
 
@@ -28,7 +27,7 @@ def read_recent(group: Group, chosen: Catalogue, number: int) -> bool:
         return False
     hashes = [hash_ for _, hash_ in blocks]
 
-    scheme = scheme_of(group.network_id)
+    scheme = Scheme.of_network(group.network_id)
 
     def step(node: Node) -> list[Log]:
         headers = node.headers(hashes)
@@ -45,12 +44,6 @@ def read_recent(group: Group, chosen: Catalogue, number: int) -> bool:
     rows = chosen.read(gateway.attempt(group.network_id, step))
     commit_recent(group, Part(last, make_ready(rows)), chosen.version, blocks)
     return True
-
-
-def scheme_of(network_id: int) -> Scheme:
-    """How much of what is read of a network is checked."""
-    found = Blockchain.objects.filter(network_id=network_id)
-    return Scheme.of(found.values_list("verify", flat=True).first() or VERIFY_SAMPLE)
 
 
 def look_behind(node: Node, chosen: Catalogue, logs: Sequence[Log]) -> None:

@@ -39,14 +39,14 @@ def note_contradiction(
 ) -> None:
     """Count these blocks and log the first; ``is_settled`` means that the truth was found.
 
-    Unless every block is checked anyway, what was read since the audit before the last one is
+    Unless all receipts are compared anyway, what was read since the audit before the last one is
     compared with the chain: the provider may have said other wrong things before.
     """
     if not heights:
         return
     said = f"{node.provider}, block {heights[0]}: {text}"[:_LONGEST]
     for first, last in fetch(_NOTE, (len(heights), said, node.network_id), prepare=True):
-        if not scheme.every_block and first is not None and last is not None:
+        if scheme.share < 1 and first is not None and last is not None:
             recheck(node.network_id, Recheck.RECENT, int(first), int(last))
     subject = (node.network_id, node.provider, text)
     if monotonic() - _logged.get(subject, -_LOGGED_EVERY) < _LOGGED_EVERY:

@@ -42,7 +42,7 @@ def verified_range(
     was read from ``since`` on before, in a later audit. Raises as ``verified`` does, and
     ``EmptyPromise`` if a block isn't there.
     """
-    if not (scheme.every_block or _is_wrong(node.network_id, first)):
+    if not (scheme.share >= 1 or _is_wrong(node.network_id, first)):
         try:
             if _is_sound(node, first, last, logs, wanted, scheme):
                 return list(logs), last
@@ -52,10 +52,9 @@ def verified_range(
         if since is not None:
             recheck(node.network_id, Recheck.HISTORY, since, first - 1)
     last = min(last, first + WIDTH - 1)
-    scheme = Scheme.strict()
     chained = links.following(headers(node, range(first, last + 1)))
     within = [one for one in logs if one.height <= last]
-    return verified(node, chained, within, wanted, scheme, by_hash=False), last
+    return verified(node, chained, within, wanted, scheme.thorough, by_hash=False), last
 
 
 def forget() -> None:

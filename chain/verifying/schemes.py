@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from backend.conf import service_settings
-from chain.models import VERIFY_ALL
+from chain.models import VERIFY_ALL, Blockchain
 
 
 class Scheme(NamedTuple):
-    """``share`` is the share of blocks whose receipts are compared with the logs although nothing
-    is suspicious; ``every_block`` means each block that may have wanted logs, and headers whose
-    hashes are computed."""
+    """``share`` is the share of the blocks with events whose receipts are compared with the logs
+    although nothing is suspicious. ``every_block`` means all of them, and that everything that the
+    headers of the network prove has to be proved: their own hashes, and the roots of receipts."""
 
     every_block: bool
     share: float
@@ -23,6 +23,12 @@ class Scheme(NamedTuple):
         return cls(every_block, 1.0 if every_block else service_settings.VERIFY_PERCENT / 100)
 
     @classmethod
-    def strict(cls) -> Scheme:
-        """Every block is checked, whatever the setting."""
-        return cls(True, 1.0)
+    def of_network(cls, network_id: int) -> Scheme:
+        """The scheme of a network by its id."""
+        found = Blockchain.objects.filter(network_id=network_id)
+        return cls.of(found.values_list("verify", flat=True).first() or "")
+
+    @property
+    def thorough(self) -> Scheme:
+        """The same with the receipts of all blocks that may have events."""
+        return self._replace(share=1.0)
