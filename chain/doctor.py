@@ -11,8 +11,10 @@ from backend.doctor.registry import DATABASE, Finding, check, fail, ok, warn
 from chain.gateway.endpoints import Given, given_for
 from chain.gateway.looking import Look, look_at
 from chain.gateway.secrecy import secrets_of
+from chain.lag import UNKNOWN, Lag, lags
 from chain.models import Blockchain, Cursor
 from chain.sending import checks  # noqa: F401 (registers)
+from objects import maintenance
 
 _NEEDS = (DATABASE, "migrations")
 _MOST: Final = 25  # networks that are looked at
@@ -54,7 +56,7 @@ def public_endpoints() -> Iterator[Finding]:
 
 @check("followed chains", needs=_NEEDS)
 def followed_chains() -> Iterator[Finding]:
-    """Whether reading has stopped anywhere."""
+    """Whether reading has stopped anywhere, and how far each network is behind."""
     halted = [*Cursor.objects.filter(halted__isnull=False)[:_MOST]]
     for cursor in halted:
         yield fail(
@@ -63,6 +65,27 @@ def followed_chains() -> Iterator[Finding]:
         )
     if not halted:
         yield ok("none is halted")
+    if maintenance.is_chain_paused():
+        yield warn(
+            "recording what happens on chain is paused, so no network is polled.",
+            "End maintenance mode: manage.py maintenance off.",
+        )
+        return
+    skipped = {cursor.network_id for cursor in halted}
+    lag_by_network = lags()
+    for network in Blockchain.objects.filter(active=True, network_id__isnull=False)[:_MOST]:
+        if network.network_id not in skipped:
+            yield _lag(network, lag_by_network.get(network.network_id or 0, UNKNOWN))
+
+
+def _lag(network: Blockchain, lag: Lag) -> Finding:
+    if lag.blocks is not None:
+        return ok(f"{network}: {lag.blocks} blocks behind, last poll {lag.seconds:.0f} s ago")
+    advice = "manage.py chain_status shows its providers; a chain worker has to run."
+    if lag.seconds is None:
+        return warn(f"{network}: lag unknown, no successful poll yet.", advice)
+    since = f"{lag.seconds:.0f} s"
+    return fail(f"{network}: lag unknown, no successful poll for {since}.", advice)
 
 
 def _of_network(network: Blockchain, given: list[Given], answers: list[Look]) -> Iterator[Finding]:

@@ -13,6 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from chain import gateway
+from chain.lag import UNKNOWN, Lag, lags
 from objects.database import Row, fetch
 
 MOST_NETWORKS: Final = 200
@@ -21,7 +22,6 @@ AGES: Final = (60, 300, 900, 3600)
 
 _NETWORKS = f"""
 SELECT b.network_id, b.active, c.head, c.number, c.safe, c.finalized,
-       extract(epoch FROM statement_timestamp() - c.looked_at),
        extract(epoch FROM statement_timestamp() - c.moved_at), c.halted IS NOT NULL,
        COALESCE(c.outbox, 0)
   FROM chain_blockchain b LEFT JOIN chain_cursor c USING (network_id)
@@ -57,7 +57,7 @@ class ChainCollector(Collector):
 
     def collect(self) -> Iterable[Metric]:
         networks = _rows(_NETWORKS)
-        yield from _networks(networks)
+        yield from _networks(networks, lags())
         yield from _transactions(_rows(_LOOKED_AT))
         yield _by_place(
             "svc_chain_transactions_unfinal",
@@ -83,14 +83,13 @@ def _by_place(name: str, text: str, labels: tuple[str, ...], rows: Iterable[Row]
     return gauge
 
 
-def _networks(rows: list[Row]) -> Iterator[Metric]:
+def _networks(rows: list[Row], lag_by_network: dict[int, Lag]) -> Iterator[Metric]:
     texts = (
         ("active", "Whether the network is followed."),
-        ("head_block", "The newest block that a node has told of."),
+        ("head_block", "The newest block at the last successful poll."),
         ("cursor_block", "The last block that has been read."),
         ("safe_block", "The last block that is safe."),
         ("finalized_block", "The last block that is final."),
-        ("look_age_seconds", "Seconds since a node last answered."),
         ("move_age_seconds", "Seconds since the last block was read."),
         ("halted", "Whether reading has stopped until somebody looks."),
         ("outbox_seq", "The number of the last message to subscribers."),
@@ -98,12 +97,19 @@ def _networks(rows: list[Row]) -> Iterator[Metric]:
     for place, (name, text) in enumerate(texts, 1):
         values = [(row[0], _flag(row[place])) for row in rows]
         yield _by_place(f"svc_chain_{name}", text, ("network",), values)
-    lags = [
-        (row[0], max(0, int(row[2]) - int(row[3])))
-        for row in rows
-        if row[2] is not None and row[3] is not None
-    ]
-    yield _by_place("svc_chain_lag_blocks", "Blocks that are still to be read.", ("network",), lags)
+    known = [(row[0], lag_by_network.get(int(row[0] or 0), UNKNOWN)) for row in rows]
+    for name, text in (
+        ("lag_seconds", "Seconds since the last successful poll of the head."),
+        ("look_age_seconds", "The same as lag_seconds."),
+    ):
+        ages = [(network, lag.seconds) for network, lag in known]
+        yield _by_place(f"svc_chain_{name}", text, ("network",), ages)
+    yield _by_place(
+        "svc_chain_lag_blocks",
+        "Blocks that are still to be read; absent while the head isn't known.",
+        ("network",),
+        [(network, lag.blocks) for network, lag in known],
+    )
 
 
 def _flag(value: str | None) -> str | None:

@@ -60,7 +60,7 @@ class Cursor(models.Model):
     head = number_column()
     safe = number_column()
     finalized = number_column()
-    looked_at = moment_column()  # when a node last answered
+    looked_at = moment_column()  # last successful poll, see chain.lag
     moved_at = moment_column()  # when the cursor last moved
     trouble = models.TextField(null=True, blank=True)
     halted = models.TextField(null=True, blank=True)

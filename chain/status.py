@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import Any
 
 from django.db.models import Count, Max, Min
-from django.utils import timezone
 
 from chain import gateway
 from chain.gateway import ProviderHealth
+from chain.lag import UNKNOWN, lags
 from chain.models import (
     PENDING,
     STALLED,
@@ -36,9 +36,7 @@ def networks(network_id: int | None = None) -> list[dict[str, Any]]:
 def _network(network: Blockchain) -> dict[str, Any]:
     network_id = int(network.network_id or 0)
     cursor = Cursor.objects.filter(pk=network_id).first() or Cursor(network_id=network_id)
-    lag = None
-    if cursor.head is not None and cursor.number is not None:
-        lag = max(0, cursor.head - cursor.number)
+    lag = lags(network_id).get(network_id, UNKNOWN)
     contracts = SmartContract.objects.filter(network_id=network_id)
     providers = gateway.health(network_id)
     return {
@@ -48,12 +46,13 @@ def _network(network: Blockchain) -> dict[str, Any]:
         "head": cursor.head,
         "checkpoint": cursor.number,
         "checkpointHash": cursor.hash,
-        "lag": lag,
+        "lag": lag.blocks,
+        "lagSeconds": _seconds(lag.seconds),
         "safe": cursor.safe,
         "finalized": cursor.finalized,
         "lookedAt": _moment(cursor.looked_at),
         "movedAt": _moment(cursor.moved_at),
-        "secondsSinceLook": _ago(cursor.looked_at),
+        "secondsSinceLook": _seconds(lag.seconds),
         "trouble": cursor.trouble,
         "halted": cursor.halted,
         "contracts": {
@@ -153,7 +152,5 @@ def _moment(moment: datetime | None) -> str | None:
     return None if moment is None else wire_time(moment)
 
 
-def _ago(moment: datetime | None) -> float | None:
-    if moment is None:
-        return None
-    return round(max(0.0, (timezone.now() - moment).total_seconds()), 1)
+def _seconds(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 1)

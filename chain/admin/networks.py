@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from backend.admin_base import ModelAdmin, page, render
 from chain import gateway
+from chain.lag import UNKNOWN, lags
 from chain.models import (
     PENDING,
     STALLED,
@@ -40,6 +41,7 @@ def networks(request: HttpRequest) -> HttpResponseBase:
     """All networks with lag, pending transactions, providers, and what is wrong."""
     found = [*Blockchain.objects.filter(network_id__isnull=False)[:_MOST]]
     cursors = Cursor.objects.in_bulk([one.network_id for one in found])
+    lag_by_network = lags()
     counted = Transaction.objects.filter(status__in=(PENDING, STALLED))
     waiting = {
         (row["network_id"], row["status"]): row["rows"]
@@ -50,8 +52,8 @@ def networks(request: HttpRequest) -> HttpResponseBase:
     shown = [
         {
             "network": one,
-            "cursor": cursors.get(one.network_id),
-            "lag": _lag(cursors.get(one.network_id)),
+            "cursor": cursors.get(one.network_id) or Cursor(),
+            "lag": lag_by_network.get(one.network_id or 0, UNKNOWN),
             "pending": waiting.get((str(one.network_id), PENDING), 0),
             "stalled": waiting.get((str(one.network_id), STALLED), 0),
             "backfills": behind.get(one.network_id, 0),
@@ -75,13 +77,6 @@ def networks(request: HttpRequest) -> HttpResponseBase:
 def _counts(rows: Any) -> dict[Any, int]:
     counted = rows.order_by().values("network_id").annotate(rows=Count("id"))
     return {row["network_id"]: row["rows"] for row in counted}
-
-
-def _lag(cursor: Cursor | None) -> int | None:
-    """Blocks between what was read and the head that was seen last."""
-    if cursor is None or cursor.head is None or cursor.number is None:
-        return None
-    return max(0, cursor.head - cursor.number)
 
 
 @admin.register(Blockchain)

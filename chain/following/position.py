@@ -27,7 +27,7 @@ class Position:
     ``number`` and ``hash`` are the last block that was read, None before the first look.
     ``contracts`` is the version of the contracts that it was read with from here on, ``planned``
     the one for which backfills are planned. ``finalized`` is what was final when a node last had
-    the same blocks. ``age`` is for how many seconds nothing has been written of a look.
+    the same blocks. ``age`` is the seconds since the last successful poll that was written.
     """
 
     network_id: int

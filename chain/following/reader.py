@@ -96,7 +96,7 @@ def _lower(at: Position, node: Node, latest: Header, until: float) -> Outcome:
     if ours.get(latest.height, latest.hash) != latest.hash:
         return _fork(at, node, latest, until, latest)
     trouble = f"the node is behind: it has block {latest.height}, read is {at.number}"
-    writing.note_look(at, at, trouble=trouble)
+    writing.note_behind(at, trouble)
     return Outcome.DONE
 
 

@@ -170,17 +170,28 @@ def _take_out(at: Position, outbox: int, number: int, hash_: str) -> tuple[int, 
     return removed, moved
 
 
-def note_look(before: Position, now: Position, *, trouble: str | None = None) -> None:
-    """Note what a look has found that found no blocks to be read: at once if it's new, else every
-    few seconds."""
+def note_look(before: Position, now: Position) -> None:
+    """Note what a successful poll has found that found no blocks to be read: at once if it's new,
+    else every few seconds."""
     known = (before.head, before.safe, before.finalized, before.trouble)
-    if known == (now.head, now.safe, now.finalized, trouble) and before.age < _NOTED_EVERY:
+    if known == (now.head, now.safe, now.finalized, None) and before.age < _NOTED_EVERY:
         return
     fetch(
         "UPDATE chain_cursor SET head = %s, safe = %s, finalized = GREATEST(finalized, %s),"
-        " trouble = %s, looked_at = statement_timestamp()"
+        " trouble = NULL, looked_at = statement_timestamp()"
         " WHERE network_id = %s AND number = %s AND hash = %s AND halted IS NULL",
-        (now.head, now.safe, now.finalized, trouble, now.network_id, now.number, now.hash),
+        (now.head, now.safe, now.finalized, now.network_id, now.number, now.hash),
+        prepare=True,
+    )
+
+
+def note_behind(at: Position, trouble: str) -> None:
+    """Note that the node's newest block is below the one that was read. The head stays unknown, so
+    this isn't a successful poll. Not logged: replicas behind one address differ all the time."""
+    fetch(
+        "UPDATE chain_cursor SET trouble = %s WHERE network_id = %s AND number = %s AND hash = %s"
+        " AND halted IS NULL AND trouble IS DISTINCT FROM %s",
+        (trouble, at.network_id, at.number, at.hash, trouble),
         prepare=True,
     )
 

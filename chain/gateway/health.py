@@ -24,7 +24,7 @@ _LONGEST_PROBE: Final = 15.0
 _SHORTEST_SLOW, _LONGEST_SLOW = 0.1, 5.0
 _WEIGHT_OF_LAST = 0.2  # in the moving average
 _TROUBLE_KEPT = 600.0
-_HEAD_FRESH = 60.0
+HEAD_FRESH: Final = 60.0  # seconds
 
 Cause = Literal["", "rate", "failure", "lag", "wrong", "differs"]
 """Why a provider is paused. Only what has failed is worth a look before the pause is over."""
@@ -33,8 +33,9 @@ Cause = Literal["", "rate", "failure", "lag", "wrong", "differs"]
 @dataclass(frozen=True, slots=True)
 class ProviderHealth:
     """How a provider is, for operators. ``latency`` is in milliseconds, ``lag`` in blocks behind
-    the highest head that was seen; ``failures`` are those in a row. ``source`` is where the
-    provider comes from: ``provider`` (a row), ``setting`` or ``public`` (the network's own)."""
+    the highest head of the providers that answer, None for one that doesn't; ``failures`` are
+    those in a row. ``source`` is where the provider comes from: ``provider`` (a row), ``setting``
+    or ``public`` (the network's own)."""
 
     name: str
     source: str
@@ -74,7 +75,7 @@ class Health:
     @property
     def fresh_head(self) -> int | None:
         """The head that was seen in the last minute."""
-        return self.head if self._now() - self.head_at <= _HEAD_FRESH else None
+        return self.head if self._now() - self.head_at <= HEAD_FRESH else None
 
     def answered(self, seconds: float) -> None:
         """An answer came, of whatever kind, after so many seconds."""

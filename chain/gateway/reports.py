@@ -19,7 +19,7 @@ from django.db import DatabaseError, connection, transaction
 from backend.logs import get_logger
 from chain.gateway.budget import client
 from chain.gateway.endpoints import Given, given_for
-from chain.gateway.health import Health, ProviderHealth, moment
+from chain.gateway.health import HEAD_FRESH, Health, ProviderHealth, moment
 from chain.gateway.pool import Member, known_members
 from chain.models import Provider
 
@@ -69,11 +69,21 @@ def health(network_id: int) -> list[ProviderHealth]:
         _shown(one, noted.get(one.row or 0) or kept.get(one.name), mine.get((one.source, one.name)))
         for one in given
     ]
-    best = max((one.head for one in found if one.head is not None), default=None)
+    current = [one.head for one in found if one.head is not None and _is_current(one)]
+    best = max(current, default=None)
     return [
-        one if one.head is None or best is None else replace(one, lag=best - one.head)
+        replace(one, lag=best - one.head)
+        if best is not None and one.head is not None and _is_current(one)
+        else one
         for one in found
     ]
+
+
+def _is_current(one: ProviderHealth) -> bool:
+    """Whether the provider's head is one that it has now: it answered in the last minute, and since
+    then it hasn't failed."""
+    is_recent = one.checked_at is not None and time() - one.checked_at.timestamp() <= HEAD_FRESH
+    return is_recent and one.failures == 0
 
 
 def _shown(given: Given, noted: _Note | None, mine: Health | None) -> ProviderHealth:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from django.utils import timezone
+
 from chain import contracts
 from chain.models import Backfill, Block, Blockchain, ContractEvent, Cursor, SmartContract
 from objects.core.names import new_object_id
@@ -39,6 +41,7 @@ def network_of(node: Node, url: str | None = None) -> int:
             "began_at": height,
             "finalized": height,
             "head": height,
+            "looked_at": timezone.now(),
         },
     )
     return node.chain_id
@@ -119,7 +122,5 @@ def open_ranges(network_id: int) -> list[tuple[int, int]]:
 
 
 def _object() -> dict[str, Any]:
-    from django.utils import timezone
-
     now = timezone.now()
     return {"object_id": new_object_id(), "created_at": now, "updated_at": now}

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 from django.utils import timezone
 
@@ -102,7 +103,7 @@ class Network:
 
 
 @contextmanager
-def network(node: Node, **settings: int) -> Iterator[Network]:
+def network(node: Node, **settings: Any) -> Iterator[Network]:
     """The network of a node, whose first look is still to come; its blocks are mined by hand.
     ``settings`` are columns of it."""
     with proxied(node) as proxy:

@@ -44,14 +44,15 @@ def _described(one: dict[str, Any]) -> list[str]:
         lines.append(f"  HALTED      {one['halted']}")
     if one["trouble"]:
         lines.append(f"  trouble     {one['trouble']}")
+    lines.append(f"  last poll   {_last_poll(one)}")
     if one["checkpoint"] is None:
         lines.append("  nothing has been read yet")
     else:
-        behind = "" if one["lag"] is None else f", {_many(one['lag'], 'block')} behind"
-        ago = one["secondsSinceLook"]
+        blocks = one["lag"]
+        behind = "lag unknown" if blocks is None else f"{_many(blocks, 'block')} behind"
         lines += [
-            f"  head        {_number(one['head'])}{'' if ago is None else f', {ago:.0f} s ago'}",
-            f"  checkpoint  {_number(one['checkpoint'])}{behind}",
+            f"  head        {_number(one['head'])}",
+            f"  checkpoint  {_number(one['checkpoint'])}, {behind}",
             f"  final       {_number(one['finalized'])} (safe: {_number(one['safe'])})",
         ]
     contracts, sent = one["contracts"], one["transactions"]
@@ -77,6 +78,14 @@ def _described(one: dict[str, Any]) -> list[str]:
         lines.append("  provider    none: give the network an rpcEndpoint, or add providers")
     lines += [f"  backfill    {describe_backfill(row)}" for row in one["backfills"]]
     return lines
+
+
+def _last_poll(one: dict[str, Any]) -> str:
+    """When a provider last answered, and whether that is too long ago to know the head."""
+    if one["lagSeconds"] is None:
+        return "unknown: no successful poll yet"
+    stale = "" if one["lag"] is not None else "; head and lag are unknown since then"
+    return f"{one['lagSeconds']:,.0f} s ago{stale}"
 
 
 def describe_backfill(row: dict[str, Any]) -> str:
