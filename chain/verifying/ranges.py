@@ -17,7 +17,7 @@ from chain.verifying.schemes import Scheme
 WIDTH: Final = 64
 """Blocks whose headers are read together where each block is checked."""
 _WITH_LOGS: Final = 4
-_WITHOUT: Final = 2
+_WITHOUT: Final = 4
 
 _wrong: dict[int, range] = {}
 """The last range of each network in which a provider contradicted itself."""

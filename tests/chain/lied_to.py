@@ -12,6 +12,7 @@ from chain import contracts
 from chain.core.node import Log
 from chain.models import Blockchain, ContractEvent
 from tests.chain.network_read import Network, listen, network
+from tests.evm.artefacts import Contract
 from tests.evm.liar import Liar
 from tests.evm.node import Node
 
@@ -36,7 +37,18 @@ def lied_to(node: Node, *, verify: str = "sample", seed: int = 0) -> Iterator[tu
 
 def contents(world: Network) -> set[Event]:
     """What clients are shown."""
-    rows = ContractEvent.objects.filter(canonical=True, network_id=str(world.network_id))
+    return events_shown(world.network_id)
+
+
+def truth(world: Network) -> set[Event]:
+    """The same by the node itself, of the blocks that were read."""
+    cursor = world.cursor
+    return events_on_chain(world.gem, (cursor.began_at or 0) + 1, cursor.number or 0)
+
+
+def events_shown(network_id: int) -> set[Event]:
+    """All events of a network that clients are shown."""
+    rows = ContractEvent.objects.filter(canonical=True, network_id=str(network_id))
     return {
         (
             *(row.block_hash, row.log_index, row.transaction_hash, row.transaction_index),
@@ -46,16 +58,15 @@ def contents(world: Network) -> set[Event]:
     }
 
 
-def truth(world: Network) -> set[Event]:
-    """The same by the node itself, of the blocks that were read."""
-    cursor = world.cursor
-    first, last = (cursor.began_at or 0) + 1, cursor.number or 0
-    found = world.node.logs(first, address=world.gem.address) if last >= first else []
+def events_on_chain(contract: Contract, first: int, last: int) -> set[Event]:
+    """The events of a contract in these blocks, as its node has them."""
+    node = contract.node
+    found = node.logs(first, address=contract.address) if last >= first else []
     logs = [log for log in msgspec.convert(found, list[Log]) if log.height <= last]
     return {
         (
             *(row.block_hash, row.log_index, row.transaction_hash, row.transaction_index),
             *(row.address, row.event_name, json.dumps(json.loads(row.args), sort_keys=True)),
         )
-        for row in contracts.catalogue(world.network_id).read(logs)
+        for row in contracts.catalogue(node.chain_id).read(logs)
     }
