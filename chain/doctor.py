@@ -57,7 +57,9 @@ def public_endpoints() -> Iterator[Finding]:
 @check("followed chains", needs=_NEEDS)
 def followed_chains() -> Iterator[Finding]:
     """Whether reading has stopped anywhere, and how far each network is behind."""
-    halted = [*Cursor.objects.filter(halted__isnull=False)[:_MOST]]
+    # What a removed network has left isn't synced.
+    there = Blockchain.objects.filter(network_id__isnull=False).values("network_id")
+    halted = [*Cursor.objects.filter(halted__isnull=False, pk__in=there)[:_MOST]]
     for cursor in halted:
         yield fail(
             f"network {cursor.network_id} is halted: {cursor.halted}",

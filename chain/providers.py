@@ -1,60 +1,123 @@
-"""The service's own endpoints of a network, as staff keep them."""
+"""The service's own endpoints of a network, as staff keep them.
+
+The rules for a provider's fields are here, for the command, REST and the admin. Addresses are
+encrypted, since they may have keys in them, and are in no message.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from django.db import IntegrityError
 
 from backend.errors import DuplicateValue, ObjectNotFound, ValidationFailed
 from backend.outgoing import parts_of
-from chain.gateway.endpoints import Given, seal
+from chain.core.names import network_of
+from chain.gateway.endpoints import Given, opened, seal
 from chain.gateway.looking import Look, look_at
 from chain.models import Provider
 from objects import maintenance
 
 LONGEST: Final = 2000  # characters of an address
-_LIMITS: Final = ("requests_per_second", "batch_size", "largest_range")
+_LONGEST_NAME: Final = 64
+_SEALED: Final = ("url", "socket_url")
 
 
-def add(
-    network_id: int,
-    name: str,
-    url: str,
-    *,
-    socket_url: str | None = None,
-    weight: int = 10,
-    **limits: int | None,
-) -> Provider:
-    """Keep a provider; its addresses are encrypted. ``limits`` are those of the model.
+def _name(value: Any) -> str:
+    if not isinstance(value, str) or not 0 < len(value) <= _LONGEST_NAME or "\0" in value:
+        raise ValueError(f"expected 1 to {_LONGEST_NAME} characters")
+    return value
+
+
+def _address(*schemes: str) -> Callable[[Any], str]:
+    def read(value: Any) -> str:
+        if not isinstance(value, str) or not is_address(value, schemes):
+            raise ValueError(f"expected an address that begins with {schemes[-1]}://")
+        return value
+
+    return read
+
+
+def _number(least: int, most: int) -> Callable[[Any], int]:
+    def read(value: Any) -> int:
+        is_number = isinstance(value, int) and not isinstance(value, bool)
+        if not is_number or not least <= value <= most:
+            raise ValueError(f"expected a number from {least} to {most}")
+        return int(value)
+
+    return read
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("expected true or false")
+    return value
+
+
+def _or_none(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: None if value is None else read(value)
+
+
+_limit: Final = _or_none(_number(1, 2**31 - 1))
+FIELDS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "name": _name,
+    "url": _address("http", "https"),
+    "socket_url": _or_none(_address("ws", "wss")),
+    "weight": _number(0, 32_767),
+    "requests_per_second": _limit,
+    "batch_size": _limit,
+    "largest_range": _limit,
+    "active": _flag,
+}
+"""What may be set of a provider: each reader returns the value, or raises ``ValueError``."""
+
+
+def add(network_id: int, name: str, url: str, **fields: Any) -> Provider:
+    """Add a provider, with ``fields`` of ``FIELDS``.
 
     Raises ``ValidationFailed`` and ``DuplicateValue``.
     """
-    if not 0 < len(name) <= 64:
-        raise ValidationFailed("name: expected 1 to 64 characters")
-    if not 0 <= weight <= 32_767:
-        raise ValidationFailed("weight: expected a number from 0 to 32767")
-    values: dict[str, Any] = {key: limits[key] for key in _LIMITS if limits.get(key) is not None}
-    if any(not 0 < value < 2**31 for value in values.values()):
-        raise ValidationFailed("limits: expected numbers from 1 on")
-    values["url"] = seal(_checked("url", url, ("http", "https")))
-    if socket_url:
-        values["socket_url"] = seal(_checked("socket url", socket_url, ("ws", "wss")))
+    values = _checked({"name": name, "url": url, **fields})
+    try:
+        network_id = network_of(network_id)
+    except ValueError as error:
+        raise ValidationFailed(f"network: {error}") from None
     try:
         with maintenance.writing():
-            return Provider.objects.create(
-                network_id=network_id, name=name, weight=weight, **values
-            )
+            return Provider.objects.create(network_id=network_id, **values)
     except IntegrityError:
-        raise DuplicateValue(f"The network has a provider {name} already.") from None
+        raise _duplicate(name) from None
+
+
+def change(network_id: int, name: str, fields: Mapping[str, Any]) -> list[str]:
+    """Change ``FIELDS`` of a provider, all or none; the names of those that are different now.
+
+    Raises ``ValidationFailed``, ``ObjectNotFound`` and ``DuplicateValue``.
+    """
+    values = _checked(fields)
+    try:
+        with maintenance.writing():
+            rows = Provider.objects.select_for_update().filter(network_id=network_id, name=name)
+            row = rows.first()
+            if row is None:
+                raise _missing(name)
+            changed = [key for key in values if _differs(row, key, fields[key])]
+            for key in changed:
+                setattr(row, key, values[key])
+            # The gateway writes the rest of the row meanwhile.
+            row.save(update_fields=changed)
+            return changed
+    except IntegrityError:
+        raise _duplicate(str(fields.get("name"))) from None
 
 
 def remove(network_id: int, name: str) -> None:
-    """Forget a provider. Raises ``ObjectNotFound``."""
+    """Remove a provider. Raises ``ObjectNotFound``."""
     with maintenance.writing():
         gone, _ = Provider.objects.filter(network_id=network_id, name=name).delete()
     if not gone:
-        raise ObjectNotFound(f"The network has no provider {name}.")
+        raise _missing(name)
 
 
 def is_address(url: str, schemes: tuple[str, ...]) -> bool:
@@ -68,8 +131,39 @@ def tried(url: str, *, seconds: float = 5.0) -> Look:
     return look_at([Given("new", "provider", 1, url)], seconds=seconds)[0]
 
 
-def _checked(what: str, url: str, schemes: tuple[str, ...]) -> str:
-    if not is_address(url, schemes):
-        # Without the address: it may have a key in it.
-        raise ValidationFailed(f"{what}: expected an address that begins with {schemes[-1]}://")
-    return url
+def complaint_about(network_id: int, url: str) -> str | None:
+    """Why an endpoint can't be used for a network, as a sentence without its address; None if it
+    answers for it."""
+    answer = tried(url)
+    if answer.trouble is not None:
+        return f"It doesn't answer ({answer.trouble})."
+    if answer.chain_id != network_id:
+        return f"It answers for network {answer.chain_id}, not for {network_id}."
+    return None
+
+
+def _checked(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Columns and their values, addresses encrypted."""
+    values = {}
+    for key, value in fields.items():
+        try:
+            values[key] = FIELDS[key](value)
+        except ValueError as error:
+            raise ValidationFailed(f"{key}: {error}") from None
+    return {
+        key: seal(value) if key in _SEALED and value is not None else value
+        for key, value in values.items()
+    }
+
+
+def _differs(row: Provider, key: str, value: Any) -> bool:
+    before = getattr(row, key)
+    return bool((opened(before) if key in _SEALED and before else before) != value)
+
+
+def _missing(name: str) -> ObjectNotFound:
+    return ObjectNotFound(f"The network has no provider {name}.")
+
+
+def _duplicate(name: str) -> DuplicateValue:
+    return DuplicateValue(f"The network has a provider {name} already.")

@@ -24,7 +24,7 @@ from objects.models import VERSION_SEQUENCE
 from objects.rules import Change, Rules, Wire
 
 # From one sequence, so that no version comes twice, not even after a write that was undone.
-_NEXT_VERSION = f"nextval('{VERSION_SEQUENCE}')"
+NEXT_VERSION = f"nextval('{VERSION_SEQUENCE}')"
 
 _LONGEST_ADDRESS: Final = 2000
 _DELETED: Final = {"__op": "Delete"}
@@ -125,8 +125,8 @@ def contracts_changed(*versions: Wire) -> None:
     with transaction.atomic():
         for network_id in sorted(networks):
             fetch(
-                f"INSERT INTO chain_cursor (network_id, contracts) VALUES (%s, {_NEXT_VERSION})"
-                f" ON CONFLICT (network_id) DO UPDATE SET contracts = {_NEXT_VERSION}",
+                f"INSERT INTO chain_cursor (network_id, contracts) VALUES (%s, {NEXT_VERSION})"
+                f" ON CONFLICT (network_id) DO UPDATE SET contracts = {NEXT_VERSION}",
                 (network_id,),
                 prepare=True,
             )
@@ -134,7 +134,7 @@ def contracts_changed(*versions: Wire) -> None:
 
 def every_network_changed() -> None:
     """The same for all networks."""
-    fetch(f"UPDATE chain_cursor SET contracts = {_NEXT_VERSION}", (), prepare=True)
+    fetch(f"UPDATE chain_cursor SET contracts = {NEXT_VERSION}", (), prepare=True)
 
 
 class IdentityRules(Rules):

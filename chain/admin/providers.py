@@ -13,7 +13,7 @@ from backend.admin_base import ModelAdmin
 from chain.admin.choices import NetworkFilter
 from chain.gateway.endpoints import seal
 from chain.models import Provider
-from chain.providers import LONGEST, is_address
+from chain.providers import FIELDS, LONGEST
 from objects import maintenance
 
 _KEPT = "Kept encrypted and never shown. Leave it empty to keep the one that is there."
@@ -49,10 +49,23 @@ class ProviderForm(forms.ModelForm):
         url: str = self.cleaned_data["new_url"].strip()
         if not url and not self.instance.url:
             raise forms.ValidationError("An address is needed.")
-        return _checked(url, ("http", "https"))
+        return url
 
     def clean_new_socket_url(self) -> str:
-        return _checked(self.cleaned_data["new_socket_url"].strip(), ("ws", "wss"))
+        url: str = self.cleaned_data["new_socket_url"].strip()
+        return url
+
+    def clean(self) -> dict[str, Any]:
+        found: dict[str, Any] = super().clean() or {}
+        for key, read in FIELDS.items():
+            field = {"url": "new_url", "socket_url": "new_socket_url"}.get(key, key)
+            if field not in found or (field != key and not found[field]):
+                continue
+            try:
+                read(found[field])
+            except ValueError as error:
+                self.add_error(field, str(error).capitalize() + ".")
+        return found
 
     def save(self, commit: bool = True) -> Any:
         if self.cleaned_data["new_url"]:
@@ -62,12 +75,6 @@ class ProviderForm(forms.ModelForm):
         elif socket_url := self.cleaned_data["new_socket_url"]:
             self.instance.socket_url = seal(socket_url)
         return super().save(commit)
-
-
-def _checked(url: str, schemes: tuple[str, ...]) -> str:
-    if url and not is_address(url, schemes):
-        raise forms.ValidationError(f"An address that begins with {' or '.join(schemes)}://.")
-    return url
 
 
 @admin.register(Provider)

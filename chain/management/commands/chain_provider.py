@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from argparse import ArgumentParser
-from typing import Any
+from typing import Any, Final
 
 from django.core.management.base import BaseCommand, CommandError
 
@@ -15,11 +15,18 @@ from chain.gateway import ProviderHealth
 from chain.models import Blockchain, Provider
 from objects.core.values import wire_time
 
+_LIMITS: Final = {
+    "--requests-per-second": "calls that it allows a second",
+    "--batch-size": "calls that it allows in one request",
+    "--largest-range": "blocks that it allows for logs",
+}
+_OPTIONAL: Final = ["socket-url", *(option.removeprefix("--") for option in _LIMITS)]
+
 
 class Command(BaseCommand):
     help = (
-        "Lists, adds and removes the service's own endpoints of networks. Their addresses may have"
-        " keys in them: they are kept encrypted and never shown."
+        "Lists, adds, changes and removes the service's own endpoints of networks. Their addresses"
+        " may have keys in them: they are kept encrypted and never shown."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -35,10 +42,43 @@ class Command(BaseCommand):
         )
         add.add_argument("--socket-url", help="its WebSocket address (ws, wss), for new heads")
         add.add_argument("--weight", type=int, default=10, help="10 unless given; 0 is a reserve")
-        add.add_argument("--requests-per-second", type=int, help="calls that it allows a second")
-        add.add_argument("--batch-size", type=int, help="calls that it allows in one request")
-        add.add_argument("--largest-range", type=int, help="blocks that it allows for logs")
+        for option, text in _LIMITS.items():
+            add.add_argument(option, type=int, help=text)
         add.add_argument("--unchecked", action="store_true", help="don't ask it which network")
+        change = actions.add_parser("set", help="change an endpoint; prints which fields changed")
+        change.add_argument("network", type=int, help="the network's id")
+        change.add_argument("name", help="the endpoint's name")
+        change.add_argument("--name", dest="new_name", help="a new name")
+        change.add_argument(
+            "--url",
+            help="a new address; - reads a line of standard input, so that no list of processes"
+            " shows the key",
+        )
+        change.add_argument("--socket-url", help="a new WebSocket address (ws, wss)")
+        change.add_argument("--weight", type=int, help="0 is a reserve")
+        for option, text in _LIMITS.items():
+            change.add_argument(option, type=int, help=text)
+        state = change.add_mutually_exclusive_group()
+        state.add_argument(
+            "--active", action="store_true", default=None, help="send requests to it again"
+        )
+        state.add_argument(
+            "--inactive",
+            dest="active",
+            action="store_false",
+            default=None,
+            help="send no requests to it",
+        )
+        change.add_argument(
+            "--unset",
+            action="append",
+            default=[],
+            choices=_OPTIONAL,
+            metavar="FIELD",
+            help="remove the WebSocket address or a limit; may be given several times."
+            f" One of {', '.join(_OPTIONAL)}",
+        )
+        change.add_argument("--unchecked", action="store_true", help="don't ask it which network")
         remove = actions.add_parser("remove", help="forget an endpoint")
         remove.add_argument("network", type=int)
         remove.add_argument("name")
@@ -69,12 +109,27 @@ class Command(BaseCommand):
         )
         self.stdout.write(f"Network {network_id} has the provider {name}.")
 
+    def _set(self, options: dict[str, Any]) -> None:
+        network_id, name = options["network"], options["name"]
+        given = {key: options["new_name" if key == "name" else key] for key in providers.FIELDS}
+        fields = {key: value for key, value in given.items() if value is not None}
+        for option in options["unset"]:
+            if fields.get(_key(option)) is not None:
+                raise CommandError(f"--{option} and --unset {option} contradict.")
+            fields[_key(option)] = None
+        if not fields:
+            raise CommandError("Nothing to set: give at least one option, see --help.")
+        if fields.get("url") == "-":
+            fields["url"] = sys.stdin.readline().strip()
+        if "url" in fields and not options["unchecked"]:
+            self._check(network_id, fields["url"])
+        changed = providers.change(network_id, name, fields)
+        text = f"changed {', '.join(changed)}" if changed else "nothing changed"
+        self.stdout.write(f"Provider {name} of network {network_id}: {text}.")
+
     def _check(self, network_id: int, url: str) -> None:
-        found = providers.tried(url)
-        if found.trouble is not None:
-            raise CommandError(f"It doesn't answer ({found.trouble}). --unchecked keeps it anyway.")
-        if found.chain_id != network_id:
-            raise CommandError(f"It answers for network {found.chain_id}, not for {network_id}.")
+        if complaint := providers.complaint_about(network_id, url):
+            raise CommandError(f"{complaint} --unchecked keeps it anyway.")
 
     def _remove(self, options: dict[str, Any]) -> None:
         providers.remove(options["network"], options["name"])
@@ -96,6 +151,10 @@ class Command(BaseCommand):
                 self.stdout.write(f"  {_text(one)}")
             if not members:
                 self.stdout.write("  no endpoint")
+
+
+def _key(option: str) -> str:
+    return option.replace("-", "_")
 
 
 def _described(one: ProviderHealth) -> dict[str, Any]:

@@ -101,6 +101,8 @@ def test_a_key_in_a_public_endpoint_is_warned_of(field: str, url: str, level: st
 def test_a_halted_network_is_a_failure() -> None:
     assert said(doctor.followed_chains) == [("ok", "none is halted")]
     Cursor.objects.create(network_id=5, halted="a reorganisation below what is final")
+    assert said(doctor.followed_chains) == [("ok", "none is halted")]
+    network(5)
     assert said(doctor.followed_chains) == [
         ("fail", "network 5 is halted: a reorganisation below what is final")
     ]

@@ -67,7 +67,7 @@ def test_the_address_is_read_from_standard_input(
         (("add", ID, "main", "--url", f"http://me:{KEY}@a.example", "--unchecked"), "begins with"),
         (("add", ID, "", "--url", "{node}"), "name: expected"),
         (("add", ID, "main", "--url", "{node}", "--weight", "-1"), "weight: expected"),
-        (("add", ID, "main", "--url", "{node}", "--batch-size", "0"), "limits: expected"),
+        (("add", ID, "main", "--url", "{node}", "--batch-size", "0"), "batch_size: expected"),
         (("add", ID, "main", "--url", "{node}", "--socket-url", f"http://{KEY}"), "wss://"),
         (("remove", ID, "main"), "The network has no provider main."),
     ],
@@ -105,3 +105,65 @@ def test_nothing_is_added_during_maintenance(node: Node) -> None:
         assert not Provider.objects.exists()
     finally:
         maintenance.off()
+
+
+def test_what_is_changed_is_named_and_the_rest_stays(node: Node) -> None:
+    network()
+    run("add", ID, "main", "--url", f"{node.url}/?key={KEY}", "--batch-size", 20)
+    Provider.objects.update(head=17)
+    said = run("set", ID, "main", "--weight", 3, "--batch-size", 20, "--inactive")
+    assert said == f"Provider main of network {ID}: changed weight, active.\n"
+    row = Provider.objects.get()
+    assert (row.weight, row.batch_size, row.active, row.head) == (3, 20, False, 17)
+    said = run("set", ID, "main", "--active", "--unset", "batch-size", "--name", "other")
+    assert said == f"Provider main of network {ID}: changed name, active, batch_size.\n"
+    row = Provider.objects.get()
+    assert (row.name, row.batch_size, row.active) == ("other", None, True)
+    assert given_for(ID)[0].url == f"{node.url}/?key={KEY}"
+    said = run("set", ID, "other", "--weight", 3)
+    assert said == f"Provider other of network {ID}: nothing changed.\n"
+
+
+def test_addresses_are_changed_without_being_shown(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network()
+    run("add", ID, "main", "--url", node.url)
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{node.url}/?key={KEY}\n"))
+    said = run("set", ID, "main", "--url", "-", "--socket-url", f"wss://node.example/{KEY}")
+    assert given_for(ID)[0].url == f"{node.url}/?key={KEY}"
+    assert socket_urls() == {ID: f"wss://node.example/{KEY}"}
+    said += run("set", ID, "main", "--unset", "socket-url")
+    assert socket_urls() == {}
+    assert KEY not in said
+    again = run("set", ID, "main", "--url", f"{node.url}/?key={KEY}")
+    assert again.endswith("nothing changed.\n")
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("set", ID, "main"), "Nothing to set"),
+        (("set", ID, "nobody", "--weight", "3"), "no provider nobody"),
+        (("set", ID, "main", "--name", "other"), "a provider other already"),
+        (("set", ID, "main", "--name", ""), "name: expected"),
+        (("set", ID, "main", "--weight", "-1"), "weight: expected"),
+        (("set", ID, "main", "--largest-range", "0"), "largest_range: expected"),
+        (("set", ID, "main", "--largest-range", "1", "--unset", "largest-range"), "contradict"),
+        (("set", ID, "main", "--url", f"http://127.0.0.1:9/{KEY}"), "It doesn't answer"),
+        (("set", ID, "main", "--url", f"ftp://{KEY}", "--unchecked"), "begins with https://"),
+        (("set", ID, "main", "--socket-url", f"http://{KEY}"), "begins with wss://"),
+        (("add", 2**70, "main", "--url", "{node}", "--unchecked"), "network: expected"),
+    ],
+)
+def test_a_change_that_is_wrong_changes_nothing(
+    node: Node, args: tuple[Any, ...], said: str
+) -> None:
+    for name in ("main", "other"):
+        run("add", ID, name, "--url", node.url)
+    before = [*Provider.objects.values()]
+    with pytest.raises(CommandError) as raised:
+        run(*(str(arg).replace("{node}", node.url) for arg in args))
+    assert said in str(raised.value)
+    assert KEY not in str(raised.value)
+    assert [*Provider.objects.values()] == before
