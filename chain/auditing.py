@@ -18,6 +18,7 @@ import msgspec
 from backend.errors import Timeout, TransactionConflict, UnderMaintenance
 from backend.logs import get_logger
 from chain import contracts, coverage, gateway
+from chain.block_times import read_block_times
 from chain.contracts import Catalogue
 from chain.core.bloom import Watch
 from chain.core.comparing import Difference, Identity, identity_of
@@ -26,7 +27,7 @@ from chain.core.failures import Moved, NodeFailure, TryAgain
 from chain.core.node import Hash, Header, Log, Node, Number
 from chain.core.spans import Span, segments
 from chain.filling.progress import Lost, canonical_blocks
-from chain.mending import Stored, Truth, difference, last_of_some, mend, stored_events
+from chain.mending import Stored, Truth, date, difference, last_of_some, mend, stored_events
 from chain.models import Cursor
 from chain.reading import Limits, read_logs
 from objects import maintenance
@@ -45,7 +46,7 @@ class Findings:
 
     The lists hold ``[block, index in the block, transaction]`` of the first hundred events each,
     ``counts`` all of them. ``unclear`` are blocks that a provider contradicts itself about; nothing
-    is changed in them.
+    is changed in them. ``undated`` events lack the time of their block; ``dated`` have got it now.
     """
 
     first: int
@@ -53,6 +54,8 @@ class Findings:
     reached: int
     events: int = 0
     mended: int = 0
+    undated: int = 0
+    dated: int = 0
     missing: list[list[Any]] = field(default_factory=list)
     superfluous: list[list[Any]] = field(default_factory=list)
     different: list[list[Any]] = field(default_factory=list)
@@ -73,6 +76,8 @@ class Findings:
             "events": self.events,
             **self.counts,
             "mended": self.mended,
+            "undated": self.undated,
+            "dated": self.dated,
             "unclear": len(self.unclear),
             "examples": {
                 "missing": self.missing,
@@ -217,30 +222,36 @@ class _Examiner:
                 rows = [row for row in rows if row.block_number <= reached]
             self._findings.events += len(rows)
             stored = stored_events(self._network_id, position, reached, self._addresses)
-            heights = difference(stored, rows).blocks()
+            found = difference(stored, rows)
+            dated = date(self._network_id, found.undated) if mending and found.undated else 0
+            self._findings.dated += dated
+            self._findings.undated += max(0, len(found.undated) - dated)
+            heights = found.blocks()
             for at in range(0, len(heights), _AT_ONCE):
                 self._look_closely(heights[at : at + _AT_ONCE], mending, tell_changes)
             yield reached
             position = reached + 1
 
     def _read(self, first: int, last: int) -> tuple[list[EventRow], int]:
-        def step(node: Node) -> tuple[list[Log], int]:
+        def step(node: Node) -> tuple[list[EventRow], int]:
             if node.header(last) is None:
                 raise TryAgain("the provider doesn't have the final blocks yet")
-            return read_logs(node, self._limits, self._chosen.wanted, first, last)
+            logs, reached = read_logs(node, self._limits, self._chosen.wanted, first, last)
+            return self._chosen.read(logs, read_block_times(node, logs).by_hash), reached
 
-        logs, reached = gateway.attempt(self._network_id, step)
-        return self._chosen.read(logs), reached
+        return gateway.attempt(self._network_id, step)
 
     def _read_recent(self, first: int, last: int) -> tuple[list[EventRow], int]:
         last = min(last, first + _AT_ONCE - 1)
         hashes = [hash_ for _, hash_ in canonical_blocks(self._network_id, first, last)]
         if len(hashes) != last - first + 1:
             raise Moved("the chain is being read anew")
-        found = gateway.attempt(
-            self._network_id, lambda node: node.logs_of(self._chosen.wanted, hashes)
-        )
-        return self._chosen.read([one for logs in found for one in logs]), last
+
+        def step(node: Node) -> list[EventRow]:
+            logs = [one for some in node.logs_of(self._chosen.wanted, hashes) for one in some]
+            return self._chosen.read(logs, read_block_times(node, logs).by_hash)
+
+        return gateway.attempt(self._network_id, step), last
 
     def _look_closely(self, heights: list[int], mending: bool, tell_changes: bool) -> None:
         """Ask for these blocks one by one, and mend what then still differs."""
@@ -251,7 +262,9 @@ class _Examiner:
             hashes = [header.hash for header in headers]
             logs = node.logs_of(self._chosen.wanted, hashes)
             unclear = self._incomplete(headers, logs)
-            rows = self._chosen.read([one for some in logs for one in some])
+            all_logs = [one for some in logs for one in some]
+            times = read_block_times(node, all_logs, headers).by_hash
+            rows = self._chosen.read(all_logs, times)
             stored = stored_events(self._network_id, heights[0], heights[-1])
             seen.clear()
             seen.update({one: row for one, row in stored.items() if one.block_number in heights})

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from chain import contracts, gateway
+from chain.block_times import read_block_times
 from chain.contracts import Catalogue
 from chain.core.failures import Moved
 from chain.core.node import Log, Node
@@ -26,16 +27,17 @@ def read_recent(group: Group, chosen: Catalogue, number: int) -> bool:
         return False
     hashes = [hash_ for _, hash_ in blocks]
 
-    def step(node: Node) -> list[list[Log]]:
-        logs = node.logs_of(chosen.wanted, hashes)
-        look_behind(node, chosen, [log for some in logs for log in some])
-        return logs
+    def step(node: Node) -> tuple[list[list[Log]], dict[str, str]]:
+        each = node.logs_of(chosen.wanted, hashes)
+        logs = [log for some in each for log in some]
+        look_behind(node, chosen, logs)
+        return each, read_block_times(node, logs).by_hash
 
-    found = gateway.attempt(group.network_id, step)
+    found, times = gateway.attempt(group.network_id, step)
     for (height, hash_), logs in zip(blocks, found, strict=True):
         if any(log.block_hash != hash_ or log.height != height for log in logs):
             raise Moved("a log of another block")
-    rows = chosen.read([log for logs in found for log in logs])
+    rows = chosen.read([log for logs in found for log in logs], times)
     commit_recent(group, Part(last, make_ready(rows)), chosen.version, blocks)
     return True
 
