@@ -93,6 +93,7 @@ _EVENT = {
     "logIndex": _NUMBER,
     "transactionIndex": _NUMBER,
     "args": _OBJECT,
+    "blockTimestamp": _DATE,
     "timestamp": _DATE,
 }
 _IDENTITY = {"walletAddress": _STRING, "user": FieldType("Pointer", USER)}
@@ -128,6 +129,7 @@ _COLUMNS = {
     "eventName": "event_name",
     "transactionHash": "transaction_hash",
     "logIndex": "log_index",
+    "blockTimestamp": "block_timestamp",
     "walletAddress": "wallet_address",
 }
 

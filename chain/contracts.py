@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import msgspec
@@ -61,6 +62,9 @@ class Contract:
         return time.time() - self.looked_at >= pause
 
 
+_NO_TIMES: Final[Mapping[str, str]] = MappingProxyType({})
+
+
 class Catalogue:
     """The contracts of a network that are listened to, as of one ``version`` of the cursor's
     ``contracts``. ``wanted`` are their logs; without addresses there is nothing to ask for."""
@@ -76,8 +80,9 @@ class Catalogue:
         contracts = {one: found for one, found in self.contracts.items() if one in wanted}
         return Catalogue(self.version, contracts)
 
-    def read(self, logs: Sequence[Log]) -> list[EventRow]:
+    def read(self, logs: Sequence[Log], times: Mapping[str, str] = _NO_TIMES) -> list[EventRow]:
         """The events that these logs are, in their order; logs of other contracts are left out.
+        ``times`` are those of their blocks, by hash.
 
         Logs of one transaction have to come together, in the order of the block.
         """
@@ -107,6 +112,7 @@ class Catalogue:
                     int(log.transaction_index, 16),
                     ordinal,
                     args,
+                    times.get(log.block_hash),
                 )
             )
         return found

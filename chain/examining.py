@@ -18,6 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from chain import contracts, coverage, gateway, verifying
+from chain.block_times import read_block_times
 from chain.contracts import Catalogue
 from chain.core.comparing import Difference, Identity, identity_of
 from chain.core.events import EventRow
@@ -25,7 +26,7 @@ from chain.core.failures import Contradiction, Moved, NodeFailure, TryAgain, Una
 from chain.core.node import Hash, Header, Log, Node, Number
 from chain.core.spans import Span, segments
 from chain.filling.progress import Lost, canonical_blocks
-from chain.mending import Stored, Truth, difference, last_of_some, mend, stored_events
+from chain.mending import Stored, Truth, date, difference, last_of_some, mend, stored_events
 from chain.models import Cursor
 from chain.reading import Limits, read_logs
 from chain.verifying import Scheme
@@ -41,7 +42,7 @@ class Findings:
 
     The lists hold ``[block, index in the block, transaction]`` of the first hundred events each,
     ``counts`` all of them. ``unclear`` are blocks that a provider contradicts itself about; nothing
-    is changed in them.
+    is changed in them. ``undated`` events lack the time of their block; ``dated`` have got it now.
     """
 
     first: int
@@ -49,6 +50,8 @@ class Findings:
     reached: int
     events: int = 0
     mended: int = 0
+    undated: int = 0
+    dated: int = 0
     missing: list[list[Any]] = field(default_factory=list)
     superfluous: list[list[Any]] = field(default_factory=list)
     different: list[list[Any]] = field(default_factory=list)
@@ -66,6 +69,8 @@ class Findings:
         self.reached = max(self.reached, part.reached)
         self.events += part.events
         self.mended += part.mended
+        self.undated += part.undated
+        self.dated += part.dated
         self.unclear = sorted({*self.unclear, *part.unclear})
         for kind, count in part.counts.items():
             self.counts[kind] += count
@@ -80,6 +85,8 @@ class Findings:
             "events": self.events,
             **self.counts,
             "mended": self.mended,
+            "undated": self.undated,
+            "dated": self.dated,
             "unclear": len(self.unclear),
             "examples": {
                 "missing": self.missing,
@@ -202,7 +209,11 @@ class _Examiner:
             stored = stored_events(self._network_id, position, reached, self._addresses)
             self._with_events.update(row.block_number for row in rows)
             self._with_events.update(one.block_number for one in stored)
-            heights = difference(stored, rows).blocks()
+            found = difference(stored, rows)
+            dated = date(self._network_id, found.undated) if mending and found.undated else 0
+            self._findings.dated += dated
+            self._findings.undated += max(0, len(found.undated) - dated)
+            heights = found.blocks()
             for at in range(0, len(heights), _AT_ONCE):
                 self._look_closely(heights[at : at + _AT_ONCE], mending, tell_changes)
             yield reached
@@ -215,17 +226,18 @@ class _Examiner:
             self._look_closely(sorted(drawn[at : at + _AT_ONCE]), mending, tell_changes)
 
     def _read(self, first: int, last: int) -> tuple[list[EventRow], int]:
-        def step(node: Node) -> tuple[list[Log], int]:
+        def step(node: Node) -> tuple[list[EventRow], int]:
             if node.header(last) is None:
                 raise TryAgain("the provider doesn't have the final blocks yet")
             logs, reached = read_logs(node, self._limits, self._chosen.wanted, first, last)
-            if not self._by_receipts:
-                return logs, reached
-            wanted = self._chosen.wanted
-            return verifying.verified_range(node, first, reached, logs, wanted, self._scheme)
+            if self._by_receipts:
+                wanted = self._chosen.wanted
+                logs, reached = verifying.verified_range(
+                    node, first, reached, logs, wanted, self._scheme
+                )
+            return self._chosen.read(logs, read_block_times(node, logs).by_hash), reached
 
-        logs, reached = gateway.attempt(self._network_id, step)
-        return self._chosen.read(logs), reached
+        return gateway.attempt(self._network_id, step)
 
     def _read_recent(self, first: int, last: int) -> tuple[list[EventRow], int]:
         last = min(last, first + _AT_ONCE - 1)
@@ -233,17 +245,17 @@ class _Examiner:
         if len(hashes) != last - first + 1:
             raise Moved("the chain is being read anew")
 
-        def step(node: Node) -> list[Log]:
-            logs = [one for some in node.logs_of(self._chosen.wanted, hashes) for one in some]
-            if not self._by_receipts:
-                return logs
-            headers = verifying.headers(node, range(first, last + 1))
-            if [one.hash for one in headers] != hashes:
-                raise Moved("the chain is being read anew")
+        def step(node: Node) -> list[EventRow]:
             wanted = self._chosen.wanted
-            return verifying.verified(node, headers, logs, wanted, self._scheme, by_hash=True)
+            logs = [one for some in node.logs_of(wanted, hashes) for one in some]
+            headers = verifying.headers(node, range(first, last + 1)) if self._by_receipts else []
+            if headers:
+                if [one.hash for one in headers] != hashes:
+                    raise Moved("the chain is being read anew")
+                logs = verifying.verified(node, headers, logs, wanted, self._scheme, by_hash=True)
+            return self._chosen.read(logs, read_block_times(node, logs, headers).by_hash)
 
-        return self._chosen.read(gateway.attempt(self._network_id, step)), last
+        return gateway.attempt(self._network_id, step), last
 
     def _look_closely(self, heights: list[int], mending: bool, tell_changes: bool) -> None:
         """Read these blocks by their hashes and receipts, and mend what then still differs."""
@@ -254,7 +266,7 @@ class _Examiner:
             hashes = [header.hash for header in headers]
             each = node.logs_of(self._chosen.wanted, hashes)
             logs, unclear = self._verified(node, headers, each, tolerant=tolerant)
-            rows = self._chosen.read(logs)
+            rows = self._chosen.read(logs, read_block_times(node, logs, headers).by_hash)
             stored = stored_events(self._network_id, heights[0], heights[-1])
             seen.clear()
             seen.update({one: row for one, row in stored.items() if one.block_number in heights})

@@ -17,7 +17,7 @@ from chain.core.comparing import Content, Difference, Identity, compare, identit
 from chain.core.events import EventRow
 from chain.filling.progress import Lost, canonical_blocks
 from chain.models import Coverage
-from chain.storing import NOW, outbox_insert, store_events
+from chain.storing import NOW, moment_text, outbox_insert, store_events
 from objects import maintenance
 from objects.database import fetch
 
@@ -36,9 +36,10 @@ class Stored(NamedTuple):
     content: Content
 
 
-_STORED = """
+_STORED = f"""
 SELECT object_id, block_number, log_index, block_hash, event_name, COALESCE(address, ''),
-       COALESCE(transaction_hash, ''), COALESCE(transaction_index, -1), ordinal, args
+       COALESCE(transaction_hash, ''), COALESCE(transaction_index, -1), ordinal, args,
+       {moment_text("block_timestamp")}
   FROM chain_contract_event
  WHERE network_id = %s AND canonical AND block_number BETWEEN %s AND %s
    AND log_index IS NOT NULL AND block_hash IS NOT NULL
@@ -58,12 +59,23 @@ _CORRECT = f"""
 UPDATE chain_contract_event e
    SET contract_name = n.contract_name, event_name = n.event_name, address = n.address,
        transaction_hash = n.transaction_hash, transaction_index = n.transaction_index,
-       ordinal = n.ordinal, args = n.args::jsonb, updated_at = GREATEST(e.updated_at, {NOW})
+       ordinal = n.ordinal, args = n.args::jsonb,
+       block_timestamp = COALESCE(n.block_timestamp, e.block_timestamp),
+       updated_at = GREATEST(e.updated_at, {NOW})
   FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::bigint[],
-              %s::bigint[], %s::text[])
+              %s::bigint[], %s::text[], %s::timestamptz[])
        AS n (object_id, contract_name, event_name, address, transaction_hash, transaction_index,
-             ordinal, args)
+             ordinal, args, block_timestamp)
  WHERE e.object_id = n.object_id
+"""
+_DATE = f"""
+UPDATE chain_contract_event e
+   SET block_timestamp = n.block_timestamp, updated_at = GREATEST(e.updated_at, {NOW})
+  FROM unnest(%s::bigint[], %s::text[], %s::timestamptz[])
+       AS n (block_number, block_hash, block_timestamp)
+ WHERE e.network_id = %s AND e.block_number = n.block_number AND e.block_hash = n.block_hash
+   AND e.block_timestamp IS NULL
+RETURNING 1
 """
 
 
@@ -78,10 +90,10 @@ def stored_events(
         sql += " AND address = ANY(%s::text[])"
         params.append([*addresses])
     found = {}
-    for object_id, number, index, hash_, name, address, sent, place, ordinal, args in fetch(
+    for object_id, number, index, hash_, name, address, sent, place, ordinal, *rest in fetch(
         sql, params, prepare=True
     ):
-        content = Content(name, address, sent, int(place), int(ordinal or 0), args)
+        content = Content(name, address, sent, int(place), int(ordinal or 0), *rest)
         found[Identity(int(number), int(index), hash_)] = Stored(object_id, content)
     return found
 
@@ -156,6 +168,19 @@ def mend(network_id: int, truth: Truth, version: int, final: int, *, tell_change
                 prepare=True,
             )
         return len(found.missing) + len(superfluous) + len(found.different)
+
+
+def date(network_id: int, rows: Iterable[EventRow]) -> int:
+    """Give events of these blocks that lack it the time of their block; how many that were.
+    Subscribers aren't told: the chain is the same."""
+    blocks = {(row.block_number, row.block_hash): row.block_timestamp for row in rows}
+    times = [(*block, time) for block, time in blocks.items() if time is not None]
+    if not times:
+        return 0
+    numbers, hashes, texts = map(list, zip(*times, strict=True))
+    with maintenance.recording(), transaction.atomic():
+        maintenance.check()
+        return len(fetch(_DATE, (numbers, hashes, texts, str(network_id)), prepare=True))
 
 
 def _holds(network_id: int, truth: Truth, final: int) -> bool:

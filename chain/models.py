@@ -216,6 +216,7 @@ class ContractEvent(ModelBackedObject):
     args = models.JSONField(null=True, blank=True)
     timestamp = moment_column()
     canonical = models.BooleanField(default=True, db_default=True)
+    block_timestamp = moment_column()  # null in rows of before it was stored (``chain_reindex``)
 
     class Meta:
         db_table = "chain_contract_event"

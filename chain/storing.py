@@ -23,47 +23,56 @@ _STAGING = """
 CREATE TEMPORARY TABLE IF NOT EXISTS chain_event_staging (
     object_id text, contract_name text, event_name text, address text, transaction_hash text,
     block_number bigint, block_hash text, log_index bigint, transaction_index bigint,
-    ordinal bigint, args jsonb
+    ordinal bigint, args jsonb, block_timestamp timestamptz
 ) ON COMMIT DELETE ROWS
 """
-_SEPARATORS = 10  # in a line of it
+_SEPARATORS = 11  # in a line of it
 _FEW: Final = 200  # rows; from about here on COPY is quicker
 # The same columns, as parameters.
 _GIVEN = """unnest(
     %s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::bigint[], %s::text[],
-    %s::bigint[], %s::bigint[], %s::bigint[], %s::jsonb[])
+    %s::bigint[], %s::bigint[], %s::bigint[], %s::jsonb[], %s::timestamptz[])
     AS g(object_id, contract_name, event_name, address, transaction_hash, block_number, block_hash,
-         log_index, transaction_index, ordinal, args)"""
+         log_index, transaction_index, ordinal, args, block_timestamp)"""
+NULL: Final = r"\N"
 NOW = "date_trunc('milliseconds', statement_timestamp())"
 _INSERT = f"""
 INSERT INTO chain_contract_event AS e (
     object_id, created_at, updated_at, data, network_id, contract_name, event_name, address,
     transaction_hash, block_number, block_hash, log_index, transaction_index, ordinal, args,
-    timestamp, canonical)
+    timestamp, canonical, block_timestamp)
 SELECT object_id, {NOW}, {NOW}, jsonb_build_object(), %s, contract_name, event_name, address,
        transaction_hash, block_number, block_hash, log_index, transaction_index, ordinal, args,
-       {NOW}, true
+       {NOW}, true, block_timestamp
   FROM {{source}} ORDER BY block_number, log_index, block_hash
     ON CONFLICT (network_id, block_number, log_index, block_hash)
-    DO UPDATE SET canonical = true, updated_at = GREATEST(e.updated_at, {NOW})
+    DO UPDATE SET canonical = true, updated_at = GREATEST(e.updated_at, {NOW}),
+        block_timestamp = COALESCE(EXCLUDED.block_timestamp, e.block_timestamp)
     WHERE NOT e.canonical
 """
 
 
-def _moment(column: str) -> str:
+def moment_text(column: str) -> str:
+    """A moment as clients read it."""
     return f"to_char({column} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')"
+
+
+def _date(column: str) -> str:
+    return f"json_build_object('__type', 'Date', 'iso', {moment_text(column)})"
 
 
 # As REST shows an event: a field without a value isn't there.
 _PAYLOAD = f"""
 json_strip_nulls(json_build_object(
-    'objectId', e.object_id, 'createdAt', {_moment("e.created_at")},
-    'updatedAt', {_moment("e.updated_at")}, 'networkId', e.network_id,
+    'objectId', e.object_id, 'createdAt', {moment_text("e.created_at")},
+    'updatedAt', {moment_text("e.updated_at")}, 'networkId', e.network_id,
     'contractName', e.contract_name, 'eventName', e.event_name, 'address', e.address,
     'transactionHash', e.transaction_hash, 'blockNumber', e.block_number,
     'blockHash', e.block_hash, 'logIndex', e.log_index,
     'transactionIndex', e.transaction_index, 'ordinal', e.ordinal, 'args', e.args,
-    'timestamp', json_build_object('__type', 'Date', 'iso', {_moment("e.timestamp")})))::text
+    'blockTimestamp', CASE WHEN e.block_timestamp IS NOT NULL
+                           THEN {_date("e.block_timestamp")} END,
+    'timestamp', {_date("e.timestamp")}))::text
 """
 
 # Of a log in its transaction, whatever the block.
@@ -192,6 +201,7 @@ def _columns(rows: Sequence[EventRow]) -> list[list[Any]]:
             *(object_id, row.contract_name, row.event_name, row.address, row.transaction_hash),
             *(row.block_number, row.block_hash, row.log_index, row.transaction_index, row.ordinal),
             row.args,
+            row.block_timestamp,
         )
         for object_id, row in zip(new_object_ids(len(rows)), rows, strict=True)
     ]
@@ -202,11 +212,12 @@ def _lines(rows: Sequence[EventRow]) -> str:
     """The rows as ``COPY`` reads them."""
     lines = []
     for object_id, row in zip(new_object_ids(len(rows)), rows, strict=True):
-        name = r"\N" if row.event_name is None else _escaped(row.event_name)
+        name = NULL if row.event_name is None else _escaped(row.event_name)
         lines.append(
             f"{object_id}\t{_escaped(row.contract_name)}\t{name}\t{row.address}"
             f"\t{row.transaction_hash}\t{row.block_number}\t{row.block_hash}\t{row.log_index}"
-            f"\t{row.transaction_index}\t{row.ordinal}\t{_escaped(row.args)}\n"
+            f"\t{row.transaction_index}\t{row.ordinal}\t{_escaped(row.args)}"
+            f"\t{row.block_timestamp or NULL}\n"
         )
     text = "".join(lines)
     if text.count("\n") != len(lines) or text.count("\t") != _SEPARATORS * len(lines):

@@ -29,15 +29,17 @@ class Content(NamedTuple):
     transaction_index: int
     ordinal: int
     args: str
+    block_timestamp: str | None = None
 
 
 class Difference(NamedTuple):
     """What is not there and should be, what is and should not be, and what is there otherwise than
-    it should be."""
+    it should be. ``undated`` lacks nothing but the time of its block, and is no difference."""
 
     missing: list[EventRow]
     superfluous: list[Identity]
     different: list[EventRow]
+    undated: list[EventRow]
 
     def blocks(self) -> list[int]:
         """The heights that it is about, in order."""
@@ -54,8 +56,9 @@ def identity_of(row: EventRow) -> Identity:
 
 def compare(stored: Mapping[Identity, Content], read: Iterable[EventRow]) -> Difference:
     """Compare the events of some blocks and contracts. The contract's name is not compared: it's
-    the one that the contract had when its event was stored."""
-    missing, different = [], []
+    the one that the contract had when its event was stored. A time that isn't known on one
+    side isn't either."""
+    missing, different, undated = [], [], []
     seen = set()
     for row in read:
         identity = identity_of(row)
@@ -65,7 +68,9 @@ def compare(stored: Mapping[Identity, Content], read: Iterable[EventRow]) -> Dif
             missing.append(row)
         elif not _same(found, row):
             different.append(row)
-    return Difference(missing, sorted(stored.keys() - seen), different)
+        elif found.block_timestamp is None:
+            undated.append(row)
+    return Difference(missing, sorted(stored.keys() - seen), different, undated)
 
 
 def _same(stored: Content, row: EventRow) -> bool:
@@ -75,6 +80,10 @@ def _same(stored: Content, row: EventRow) -> bool:
         and stored.transaction_hash == row.transaction_hash
         and stored.transaction_index == row.transaction_index
         and stored.ordinal == row.ordinal
+        and (
+            stored.block_timestamp == row.block_timestamp
+            or None in (stored.block_timestamp, row.block_timestamp)
+        )
         and (stored.args == row.args or _value(stored.args) == _value(row.args))
     )
 

@@ -12,6 +12,7 @@ class EventRow(msgspec.Struct, frozen=True, gc=False):
     those of ``decoding.raw_args``. ``ordinal`` counts the logs of the contract within the
     transaction, from 0 on: together with the hash it stays the same when the transaction comes
     again in another block. Network, block and index in the block are the row's identity.
+    ``block_timestamp`` is the time of the block as clients read it, None if it isn't known.
     """
 
     contract_name: str
@@ -24,3 +25,4 @@ class EventRow(msgspec.Struct, frozen=True, gc=False):
     transaction_index: int
     ordinal: int
     args: str
+    block_timestamp: str | None = None

@@ -86,7 +86,7 @@ class Log(msgspec.Struct, frozen=True, gc=False, rename=_on_the_wire):
     transaction_index: str
     log_index: str
     removed: bool = False
-    block_timestamp: str | None = None
+    block_timestamp: str | int | float | None = None  # what isn't a ``Moment`` is ignored
 
     @property
     def height(self) -> int:

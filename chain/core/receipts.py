@@ -42,6 +42,7 @@ def logs_in(header: Header, receipts: Sequence[LoggedReceipt], wanted: LogFilter
                         transaction_index=hex(place),
                         log_index=hex(index),
                         removed=False,
+                        block_timestamp=header.timestamp,
                     )
                 )
             index += 1

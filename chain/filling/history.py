@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from django.db import connections
 
 from chain import gateway, verifying
+from chain.block_times import read_block_times
 from chain.contracts import Catalogue
 from chain.core.failures import TryAgain
 from chain.core.node import Log, Node
@@ -101,7 +102,7 @@ class _Reader:
     def read(self, first: int, last: int) -> _Read:
         """The events from ``first`` on, of as many blocks as the provider gives."""
 
-        def step(node: Node) -> tuple[list[Log], int]:
+        def step(node: Node) -> tuple[list[Log], int, dict[str, str]]:
             self._check(node)
             logs, reached = read_logs(node, self.limits, self._chosen.wanted, first, last)
             logs, reached = verifying.verified_range(
@@ -114,10 +115,11 @@ class _Reader:
                 since=self._since,
             )
             look_behind(node, self._chosen, logs)
-            return logs, reached
+            return logs, reached, read_block_times(node, logs).by_hash
 
-        logs, reached = gateway.attempt(self._network_id, step)
-        return _Read(Part(reached, make_ready(self._chosen.read(logs))), weight_of(logs))
+        logs, reached, times = gateway.attempt(self._network_id, step)
+        rows = self._chosen.read(logs, times)
+        return _Read(Part(reached, make_ready(rows)), weight_of(logs))
 
     def _check(self, node: Node) -> None:
         """Whether the provider has the chain that is read: one that is behind would say that

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from chain import contracts, gateway
+from chain.block_times import read_block_times
 from chain.contracts import Catalogue
 from chain.core.failures import Moved
 from chain.core.node import Log, Node
@@ -29,7 +30,7 @@ def read_recent(group: Group, chosen: Catalogue, number: int) -> bool:
 
     scheme = Scheme.of_network(group.network_id)
 
-    def step(node: Node) -> list[Log]:
+    def step(node: Node) -> list[EventRow]:
         headers = node.headers(hashes)
         if any(
             one is None or one.hash != hash_ for one, hash_ in zip(headers, hashes, strict=True)
@@ -39,9 +40,9 @@ def read_recent(group: Group, chosen: Catalogue, number: int) -> bool:
         logs = [log for some in node.logs_of(chosen.wanted, hashes) for log in some]
         logs = verified(node, known, logs, chosen.wanted, scheme, by_hash=True)
         look_behind(node, chosen, logs)
-        return logs
+        return chosen.read(logs, read_block_times(node, logs, known).by_hash)
 
-    rows = chosen.read(gateway.attempt(group.network_id, step))
+    rows = gateway.attempt(group.network_id, step)
     commit_recent(group, Part(last, make_ready(rows)), chosen.version, blocks)
     return True
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 import msgspec
 
 from chain import gateway, monitor, verifying
+from chain.block_times import read_block_times
 from chain.core import links
 from chain.core.failures import (
     EmptyPromise,
@@ -42,11 +43,13 @@ class Look:
 @dataclass(frozen=True, slots=True)
 class Stretch:
     """Blocks that were read: their headers (of final ones the last alone; none if other providers
-    don't have them), the logs in them, and what the monitor wants to know of them."""
+    don't have them), the logs in them, what the monitor wants to know of them, and the times of
+    the logs' blocks by their hashes."""
 
     headers: list[Header]
     logs: list[Log]
     seen: monitor.Seen | None = None
+    times: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def last(self) -> Header:
@@ -102,7 +105,8 @@ def next_blocks(node: Node, at: Position, latest: Header, last: int, wanted: Log
     if height < last:
         chained = [one for one in chained if one.height <= height]
         logs = [one for one in logs if one.height <= height]
-    return Stretch(chained, logs, monitor.receipts_for(at.network_id, chained, node))
+    times = read_block_times(node, logs, chained).by_hash
+    return Stretch(chained, logs, monitor.receipts_for(at.network_id, chained, node), times)
 
 
 def final_blocks(node: Node, at: Position, last: int, wanted: LogFilter) -> Stretch:
@@ -123,8 +127,9 @@ def final_blocks(node: Node, at: Position, last: int, wanted: LogFilter) -> Stre
     logs, reached = verifying.verified_range(node, first, header.height, logs, wanted, scheme)
     if reached < header.height:
         [header] = verifying.headers(node, [reached])
+    times = read_block_times(node, logs, [header]).by_hash
     is_agreed = gateway.agreed(node, [header]) >= header.height
-    return Stretch([header], logs) if is_agreed else Stretch([], [])
+    return Stretch([header], logs, times=times) if is_agreed else Stretch([], [])
 
 
 class _Along:
@@ -165,7 +170,9 @@ def _newest(node: Node, at: Position, latest: Header, wanted: LogFilter) -> Stre
     scheme = verifying.Scheme.of(at.verify)
     logs = verifying.verified(node, headers, logs, wanted, scheme, by_hash=True)
     is_agreed = gateway.agreed(node, headers, wanted, logs) >= latest.height
-    return Stretch(headers, logs, seen) if is_agreed else Stretch([], [])
+    if not is_agreed:
+        return Stretch([], [])
+    return Stretch(headers, logs, seen, read_block_times(node, logs, headers).by_hash)
 
 
 def _in_range(

@@ -171,7 +171,7 @@ def _read_on(
             return Outcome.DONE
         if contracts.refresh(at.network_id, node, stretch.logs):
             return Outcome.MORE
-        at = writing.advance(at, stretch, catalogue.read(stretch.logs))
+        at = writing.advance(at, stretch, catalogue.read(stretch.logs, stretch.times))
         if monotonic() >= until:
             return Outcome.MORE
     return Outcome.DONE

@@ -71,6 +71,11 @@ def describe(found: Findings) -> str:
         lines += [f"  {kind}: block {one[0]:,}, log {one[1]}, {one[2]}" for one in places[:_SHOWN]]
         if found.counts[kind] > _SHOWN:
             lines.append(f"  {kind}: … {found.counts[kind] - _SHOWN:,} more")
+    if found.undated or found.dated:
+        lines.append(
+            f"  {found.undated:,} without the time of their block;"
+            f" {found.dated:,} have been given it"
+        )
     lines += [f"  unclear: block {height:,}" for height in found.unclear[:_SHOWN]]
     return "\n".join(lines)
 

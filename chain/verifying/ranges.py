@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from chain.core import links
+from chain.core.block_times import times_of
 from chain.core.failures import Contradiction, EmptyPromise
 from chain.core.node import Header, Log, LogFilter, Node
 from chain.reading_models import Recheck
@@ -78,6 +79,7 @@ def _is_sound(
     sampled = headers(node, sorted(drawn))
     claimed = [one for one in logs if one.height in drawn]
     hashes = {one.height: one.hash for one in sampled}
+    times_of(claimed, sampled)  # or ``TryAgain``
     for one in claimed:
         if one.block_hash != hashes[one.height]:
             note_contradiction(

@@ -25,6 +25,10 @@ _TOKEN: Final = frozenset({"tokenid", "id", "nftid", "token", "assetid"})
 _VALUE: Final = frozenset({"value", "amount", "wad", "tokens", "quantity", "qty", "2"})
 
 
+class Date(msgspec.Struct, frozen=True, gc=False):
+    iso: str
+
+
 class Details(msgspec.Struct, frozen=True, gc=False):
     """The payload of a row of the outbox: an event as REST shows it."""
 
@@ -37,6 +41,7 @@ class Details(msgspec.Struct, frozen=True, gc=False):
     transactionHash: str = ""
     blockNumber: int = 0
     blockHash: str = ""
+    blockTimestamp: Date | None = None
     logIndex: int = 0
 
 
@@ -125,6 +130,8 @@ class Event:
             "transactionHash": details.transactionHash,
             "logIndex": details.logIndex,
         }
+        if details.blockTimestamp is not None:
+            message["blockTimestamp"] = details.blockTimestamp.iso
         if self.op == REMOVED:
             message["removed"] = True
         return _encode(message)[:-1] + b","

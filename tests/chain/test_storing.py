@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.db import transaction
+from msgspec.structs import replace
 
 from chain.core.events import EventRow
 from chain.models import ContractEvent, OutboxEntry
@@ -180,3 +181,15 @@ def test_those_who_store_the_same_at_once_store_it_once() -> None:
     counts = at_once([partial(store, number) for number in range(6)])
     assert sorted(counts) == [0, 0, 0, 0, 0, 400]
     assert ContractEvent.objects.count() == OutboxEntry.objects.count() == 400
+
+
+@pytest.mark.parametrize("count", [3, 300])
+def test_the_time_of_a_block_is_stored_and_shown_as_a_date(client: Api, count: int) -> None:
+    time = "2026-01-31T12:00:00.123Z"
+    rows = [replace(one, block_timestamp=time) for one in MANY[: count - 1]]
+    store_events(NETWORK, [*rows, row(99)], after_seq=0)
+    date = {"__type": "Date", "iso": time}
+    shown = client.results("ContractEvent", limit=count, order="blockNumber,logIndex")
+    expected = [None, *[date] * (count - 1)]
+    assert [one.get("blockTimestamp") for one in shown] == expected
+    assert [payload.get("blockTimestamp") for _, _, payload in outbox()] == expected

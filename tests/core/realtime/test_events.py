@@ -153,3 +153,10 @@ def test_who_is_told_what_was_told_before(
     one = event(op, before)
     assert one.is_told(start, reorg=False) is plain
     assert one.is_told(start, reorg=True) is reorg
+
+
+def test_a_detailed_message_has_the_time_of_its_block_and_a_plain_one_has_not() -> None:
+    time = "2026-11-21T12:40:30.000Z"
+    dated = event(blockTimestamp={"__type": "Date", "iso": time})
+    assert json.loads(dated.detailed("x"))["blockTimestamp"] == time
+    assert dated.plain == event().plain

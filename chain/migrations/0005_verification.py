@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('chain', '0003_network_settings'),
+        ('chain', '0004_block_timestamp'),
     ]
 
     operations = [
