@@ -8,6 +8,7 @@ from typing import Final
 from chain import contracts, gateway
 from chain.block_times import read_block_times
 from chain.contracts import Catalogue
+from chain.core.events import EventRow
 from chain.core.failures import Moved
 from chain.core.node import Log, Node
 from chain.filling.progress import Group, Lost, Part, canonical_blocks, commit_recent
