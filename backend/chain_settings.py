@@ -81,6 +81,6 @@ def beat_schedule() -> dict[str, Any]:
         "follow-chains": every(1.0, "chain.dispatch"),
         "finalize-chains": every(10.0, "chain.finalize_all"),
         "resend-transactions": every(15.0, "chain.resend_all"),
-        "audit-chains": every(7200.0, "chain.audit_all"),
+        "audit-chains": every(300.0, "chain.audit_all"),
         "prune-chains": every(3600.0, "chain.prune"),
     }

@@ -49,6 +49,7 @@ _BLOCKCHAIN_SETTINGS = {
     "confirmations": _NUMBER,
     "pollInterval": _NUMBER,
     "finalityDepth": _NUMBER,
+    "verify": _STRING,
 }
 _CONTRACT = {
     "name": _STRING,

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from datetime import timedelta
+from typing import Any, Final
 from urllib.parse import urlsplit
+
+from django.utils import timezone
 
 from backend.conf import service_settings
 from backend.doctor.registry import DATABASE, Finding, check, fail, ok, warn
@@ -73,11 +76,30 @@ def followed_chains() -> Iterator[Finding]:
             "End maintenance mode: manage.py maintenance off.",
         )
         return
+    yield from _contradictions(there)
     skipped = {cursor.network_id for cursor in halted}
     lag_by_network = lags()
     for network in Blockchain.objects.filter(active=True, network_id__isnull=False)[:_MOST]:
         if network.network_id not in skipped:
             yield _lag(network, lag_by_network.get(network.network_id or 0, UNKNOWN))
+
+
+def _contradictions(networks: Any) -> Iterator[Finding]:
+    """Providers that were caught, and audits that found something they can't settle."""
+    lately = timezone.now() - timedelta(days=1)
+    for cursor in Cursor.objects.filter(pk__in=networks, contradicted_at__gte=lately)[:_MOST]:
+        yield warn(
+            f"network {cursor.network_id}: a provider contradicted itself in the last day:"
+            f" {cursor.contradiction}",
+            "What it gave is compared with the chain again. If it happens often, remove the"
+            " provider, or set verify to all: manage.py chain_network set ID --verify all.",
+        )
+    for cursor in Cursor.objects.filter(pk__in=networks, audit__unclear__gt=0)[:_MOST]:
+        yield warn(
+            f"network {cursor.network_id}: the last audit couldn't settle"
+            f" {(cursor.audit or {}).get('unclear')} blocks.",
+            "Add another provider, then manage.py chain_verify --mend for these blocks.",
+        )
 
 
 def _lag(network: Blockchain, lag: Lag) -> Finding:

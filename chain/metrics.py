@@ -27,6 +27,14 @@ SELECT b.network_id, b.active, c.head, c.number, c.safe, c.finalized,
   FROM chain_blockchain b LEFT JOIN chain_cursor c USING (network_id)
  WHERE b.network_id IS NOT NULL ORDER BY b.network_id LIMIT {MOST_NETWORKS}
 """
+_VERIFICATION = f"""
+SELECT c.network_id, c.contradictions, c.mended,
+       extract(epoch FROM statement_timestamp() - c.audited_at), c.audit->>'unclear',
+       (SELECT sum(r.last_block - r.next_block + 1) FROM chain_recheck r
+         WHERE r.network_id = c.network_id)
+  FROM chain_cursor c JOIN chain_blockchain b USING (network_id)
+ WHERE b.active ORDER BY c.network_id LIMIT {MOST_NETWORKS}
+"""
 _LOOKED_AT = f"""
 SELECT network_id, status,
        {", ".join(f"count(*) FILTER (WHERE since > now - interval '{age} s')" for age in AGES)},
@@ -58,6 +66,7 @@ class ChainCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         networks = _rows(_NETWORKS)
         yield from _networks(networks, lags())
+        yield from _verification(_rows(_VERIFICATION))
         yield from _transactions(_rows(_LOOKED_AT))
         yield _by_place(
             "svc_chain_transactions_unfinal",
@@ -110,6 +119,29 @@ def _networks(rows: list[Row], lag_by_network: dict[int, Lag]) -> Iterator[Metri
         ("network",),
         [(network, lag.blocks) for network, lag in known],
     )
+
+
+def _verification(rows: list[Row]) -> Iterator[Metric]:
+    contradictions = CounterMetricFamily(
+        "svc_chain_contradictions",
+        "Blocks about which a provider has contradicted itself.",
+        labels=("network",),
+    )
+    mended = CounterMetricFamily(
+        "svc_chain_audit_mended_events", "Events that audits have corrected.", labels=("network",)
+    )
+    for network_id, contradicted, corrected, *_ in rows:
+        contradictions.add_metric([str(network_id)], float(contradicted or 0))
+        mended.add_metric([str(network_id)], float(corrected or 0))
+    yield contradictions
+    yield mended
+    for place, name, text in (
+        (3, "audit_age_seconds", "Seconds since an audit last came to its end."),
+        (4, "audit_unclear_blocks", "Blocks that were not clear to the last audit."),
+        (5, "recheck_blocks", "Blocks that are still to be compared by their receipts."),
+    ):
+        values = [(row[0], row[place]) for row in rows]
+        yield _by_place(f"svc_chain_{name}", text, ("network",), values)
 
 
 def _flag(value: str | None) -> str | None:

@@ -53,6 +53,7 @@ class Blockchain(ModelBackedObject):
         max_length=10,
         default=VERIFY_SAMPLE,
         db_default=VERIFY_SAMPLE,
+        db_collation="C",
         choices=((VERIFY_SAMPLE, "a sample of blocks"), (VERIFY_ALL, "every block")),
     )
 

@@ -22,6 +22,7 @@ from chain.models import (
     Coverage,
     Cursor,
     Provider,
+    Recheck,
     Reorganisation,
     SmartContract,
     Transaction,
@@ -150,7 +151,7 @@ def remove(network_id: int, *, keep_data: bool = False, delete_data: bool = Fals
         if not keep_data:
             Provider.objects.filter(network_id=network_id).delete()
         if delete_data:
-            for model in (Block, Coverage, Backfill, Reorganisation):
+            for model in (Block, Coverage, Backfill, Recheck, Reorganisation):
                 model._default_manager.filter(network_id=network_id).delete()
         fetch(_LEAVE_INDEX if delete_data else _NEW_VERSION, (network_id,), prepare=True)
         [(now,)] = fetch("SELECT statement_timestamp()::text", (), prepare=True)
@@ -167,6 +168,7 @@ _NEW_VERSION: Final = f"UPDATE chain_cursor SET contracts = {NEXT_VERSION} WHERE
 _LEAVE_INDEX: Final = f"""
 UPDATE chain_cursor SET contracts = {NEXT_VERSION}, planned = 0, number = NULL, hash = NULL,
        began_at = NULL, head = NULL, safe = NULL, finalized = NULL, audited = NULL, audit = NULL,
+       audited_before = NULL, audited_at = NULL, proves_hashes = false, proves_receipts = false,
        next_poll_at = NULL, looked_at = NULL, moved_at = NULL, trouble = NULL, halted = NULL
  WHERE network_id = %s
 """

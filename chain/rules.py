@@ -69,17 +69,18 @@ def _setting(column: str) -> tuple[Any, Callable[[Any], Any]]:
     """The default of a network's setting, and what reads a client's value: the same values as in
     the admin. Removing the setting, or null, restores the default."""
     model_field = Blockchain._meta.get_field(column)
-    assert isinstance(model_field, models.BooleanField | models.IntegerField)
-    is_flag = isinstance(model_field, models.BooleanField)
+    assert isinstance(model_field, models.BooleanField | models.IntegerField | models.CharField)
     default = None if model_field.null else model_field.default
 
     def read(value: Any) -> Any:
         if value is None or value == _DELETED:
             return default
-        if not is_flag:
+        if isinstance(model_field, models.IntegerField):
             value = names.whole_number(value)
-        elif not isinstance(value, bool):
+        elif isinstance(model_field, models.BooleanField) and not isinstance(value, bool):
             raise ValueError("expected true or false")
+        elif model_field.choices and value not in [*dict(model_field.flatchoices)]:
+            raise ValueError(f"expected {' or '.join(dict(model_field.flatchoices))}")
         try:
             return model_field.clean(value, None)
         except ValidationError as error:
@@ -93,6 +94,7 @@ _SETTINGS: Final = {
     "confirmations": _setting("confirmations"),
     "pollInterval": _setting("poll_interval"),
     "finalityDepth": _setting("finality_depth"),
+    "verify": _setting("verify"),
 }
 
 

@@ -18,6 +18,7 @@ from chain.models import (
     Blockchain,
     Cursor,
     OutboxEntry,
+    Recheck,
     Reorganisation,
     SmartContract,
     Transaction,
@@ -67,6 +68,20 @@ def _network(network: Blockchain) -> dict[str, Any]:
         "lastReorganisation": _reorganisation(network_id),
         "audited": cursor.audited,
         "audit": cursor.audit,
+        "verification": {
+            "verify": network.verify,
+            "provesHashes": cursor.proves_hashes,
+            "provesReceipts": cursor.proves_receipts,
+            "contradictions": cursor.contradictions,
+            "lastContradiction": cursor.contradiction,
+            "contradictedAt": _moment(cursor.contradicted_at),
+            "auditedAt": _moment(cursor.audited_at),
+            "mended": cursor.mended,
+            "recheck": [
+                {"kind": row.kind, "next": row.next_block, "to": row.last_block}
+                for row in Recheck.objects.filter(network_id=network_id).order_by("kind")
+            ],
+        },
     }
 
 

@@ -75,11 +75,11 @@ def resend(network_id: int) -> None:
 
 @shared_task(name="chain.audit_all", ignore_result=True)
 def audit_all() -> None:
-    """Scheduled by beat: compare the last hours with the chain again."""
+    """Scheduled by beat: compare what was read lately with the chain again."""
     from chain import dispatching
 
-    # They take minutes where there is much to compare, and wait for backfills and each other.
-    dispatching.for_each_network(audit, expires=3600.0)
+    # They may take minutes, and wait for backfills and each other.
+    dispatching.for_each_network(audit, expires=300.0)
 
 
 @shared_task(name="chain.audit", ignore_result=True)

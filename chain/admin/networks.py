@@ -25,7 +25,7 @@ from objects import maintenance
 
 _VIEW = "chain.view_blockchain"
 _MOST = 200
-_KNOBS = ("active", "poll_interval", "confirmations", "finality_depth")
+_KNOBS = ("active", "poll_interval", "confirmations", "finality_depth", "verify")
 
 
 @page(

@@ -20,7 +20,7 @@ from chain.core.node import Header
 from chain.following import position
 from chain.following.fetching import Stretch
 from chain.following.position import Position
-from chain.models import Backfill, Coverage
+from chain.models import Backfill, Coverage, Recheck
 from chain.outbox import CHANNEL
 from objects import maintenance
 from objects.database import fetch
@@ -130,9 +130,11 @@ def begin_anew(at: Position) -> None:
         removed, _ = _take_out(at, outbox, -1, "")
         Coverage.objects.filter(network_id=at.network_id).delete()
         Backfill.objects.filter(network_id=at.network_id, done_at=None).delete()
+        Recheck.objects.filter(network_id=at.network_id).delete()
         fetch(
             "UPDATE chain_cursor SET number = NULL, hash = NULL, began_at = NULL, head = NULL,"
             " safe = NULL, finalized = NULL, audited = NULL, halted = NULL, trouble = NULL,"
+            " audited_before = NULL, proves_hashes = false, proves_receipts = false,"
             " next_poll_at = NULL WHERE network_id = %s",
             (at.network_id,),
             prepare=True,

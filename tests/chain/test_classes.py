@@ -85,8 +85,14 @@ def test_an_endpoint_is_an_address(client: Api, master: Api, field: str) -> None
         assert master.put(f"/classes/Blockchain/{made}", {field: none}).status == 200
 
 
-SETTINGS = {"active": True, "confirmations": 3, "pollInterval": 5000, "finalityDepth": 12}
-DEFAULTS = {"active": True, "confirmations": 0, "pollInterval": 2000}
+SETTINGS = {
+    "active": True,
+    "confirmations": 3,
+    "pollInterval": 5000,
+    "finalityDepth": 12,
+    "verify": "all",
+}
+DEFAULTS = {"active": True, "confirmations": 0, "pollInterval": 2000, "verify": "sample"}
 
 
 def settings_of(master: Api, object_id: str) -> dict[str, Any]:
@@ -99,12 +105,12 @@ def test_the_master_key_sets_how_a_network_is_synced(master: Api) -> None:
     own = f"/classes/Blockchain/{made}"
     assert settings_of(master, made) == DEFAULTS
     assert master.put(own, {"confirmations": 3, "pollInterval": 5000}).status == 200
-    assert master.put(own, {"finalityDepth": 12.0}).status == 200
+    assert master.put(own, {"finalityDepth": 12.0, "verify": "all"}).status == 200
     assert settings_of(master, made) == SETTINGS
     position.make(5)
     at = position.read(5)
     assert at is not None
-    assert (at.confirmations, at.finality_depth) == (3, 12)
+    assert (at.confirmations, at.finality_depth, at.verify) == (3, 12, "all")
     assert Blockchain.objects.get().poll_interval == 5000
     assert master.put(own, {"active": False}).status == 200
     assert networks() == []
@@ -136,6 +142,7 @@ def test_a_setting_that_is_removed_has_its_default_again(master: Api, nothing: A
         *(("active", value) for value in (1, "true", {"__op": "Increment", "amount": 1})),
         *(("confirmations", value) for value in (-1, 1.5, "3", True, 2**31, 2**60, [3])),
         *(("pollInterval", value) for value in (0, -1, "2s", 2**31)),
+        *(("verify", value) for value in ("", "none", "ALL", 5, ["all"], True)),
         *(("finalityDepth", value) for value in (-1, 2**31, {"blocks": 3})),
     ],
 )

@@ -83,6 +83,7 @@ def test_a_network_is_added_with_every_field(node: Node) -> None:
         "confirmations": 3,
         "pollInterval": 5000,
         "finalityDepth": 0,
+        "verify": "all",
     }
     assert [*values] == [field.name for field in FIELDS]
     options = [text for field in FIELDS for text in (field.option, values[field.name])]
@@ -153,6 +154,7 @@ def test_addresses_are_never_printed(node: Node) -> None:
         (("add", 5, "--confirmations", "-1"), "confirmations: expected a whole number"),
         (("add", 5, "--poll-interval", "0"), "pollInterval: Ensure this value is greater"),
         (("add", 5, "--finality-depth", "-1"), "finalityDepth: "),
+        (("add", 5, "--verify", "some"), "verify: expected sample or all"),
         (("add", 5, "--confirmations", 2**40), "confirmations: "),
         (("add", 5, "--confirmations", "two"), "invalid int value"),
         (("add", 5, "--rpc-endpoint", "node"), "rpcEndpoint: expected an address"),

@@ -57,6 +57,12 @@ FIELDS: Final = (
         "BLOCKS",
         "blocks on top of a block that make it final, in place of the node's finalized tag",
     ),
+    _Field(
+        "verify",
+        str,
+        "MODE",
+        "how much of what providers say is checked: sample, or all for every block with events",
+    ),
 )
 _BY_NAME: Final = {field.name: field for field in FIELDS}
 

@@ -71,6 +71,7 @@ def _described(one: dict[str, Any]) -> list[str]:
             f" {reorganised['above']:,} at {reorganised['seenAt']}"
         )
     lines.append(f"  audit       {_audit(one)}")
+    lines += [f"  verify      {line}" for line in _verification(one["verification"])]
     lines += [f"  provider    {_provider(provider)}" for provider in one["providers"]]
     if one["alone"]:
         lines.append(f"  alone       {one['alone']} is believed, but nothing becomes final")
@@ -109,6 +110,28 @@ def _audit(one: dict[str, Any]) -> str:
     found = ", ".join(f"{audit[kind]:,} {kind}" for kind in kinds if audit[kind])
     what = f"{found}; {audit['mended']:,} mended" if found else "nothing differed"
     return f"up to {_number(one['audited'])} at {audit['at']}: {what}"
+
+
+def _verification(one: dict[str, Any]) -> list[str]:
+    proved = [
+        name
+        for name, is_proved in (
+            ("hashes of blocks", one["provesHashes"]),
+            ("receipts", one["provesReceipts"]),
+        )
+        if is_proved
+    ]
+    what = "every block" if one["verify"] == "all" else "a sample"
+    lines = [f"{what}; headers prove {' and '.join(proved) or 'nothing that was seen yet'}"]
+    if one["contradictions"]:
+        lines.append(
+            f"{_many(one['contradictions'], 'contradiction')}, the last at"
+            f" {one['contradictedAt']}: {one['lastContradiction']}"
+        )
+    if one["mended"]:
+        lines.append(f"{_many(one['mended'], 'event')} corrected by audits")
+    lines += [f"comparing {row['next']:,} to {row['to']:,} again" for row in one["recheck"]]
+    return lines
 
 
 def _provider(one: dict[str, Any]) -> str:
