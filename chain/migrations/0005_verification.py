@@ -1,6 +1,7 @@
 """Checking what providers say: what was learned and found, and what is compared again."""
 
 from django.db import migrations, models
+from django.db.models.functions import Now
 
 
 class Migration(migrations.Migration):
@@ -63,7 +64,7 @@ class Migration(migrations.Migration):
                 ('kind', models.CharField(max_length=10)),
                 ('next_block', models.BigIntegerField()),
                 ('last_block', models.BigIntegerField()),
-                ('made_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('made_at', models.DateTimeField(db_default=Now())),
             ],
             options={
                 'db_table': 'chain_recheck',
