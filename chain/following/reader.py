@@ -32,6 +32,7 @@ class Outcome(Enum):
 
     DONE = "nothing is left to be read at the moment"
     MORE = "there may be more"
+    HALTED = "the network is halted"
 
 
 class Contradiction(TryAgain):
@@ -46,8 +47,10 @@ def look(network_id: int, node: Node, until: float) -> Outcome:
     if at is None:
         position.make(network_id)
         at = position.read(network_id)
-    if at is None or at.halted is not None:
+    if at is None:
         return Outcome.DONE
+    if at.halted is not None:
+        return Outcome.HALTED
     if at.number is not None and at.planned != at.contracts:
         writing.plan(at)
         return Outcome.MORE
@@ -84,6 +87,7 @@ def _begin(at: Position, node: Node, seen: Look) -> Outcome:
         raise Moved("a block is not there any more")
     if gateway.agreed(node, [header]) < number:
         raise Moved("another provider has not got as far")
+    node.confirm_network()
     writing.begin(at, header, head, final)
     return Outcome.MORE
 
@@ -99,7 +103,9 @@ def _lower(at: Position, node: Node, latest: Header, until: float) -> Outcome:
 
 
 def _fork(at: Position, node: Node, theirs: Header, until: float, latest: Header) -> Outcome:
-    """The node has another block than ours, ``theirs``: go back to the last one that both have."""
+    """The node has another block than ours, ``theirs``: go back to the last one that both have.
+    Not before its chain id was requested again: another network is no reorganisation."""
+    node.confirm_network()
     floor = position.floor(at)
     known = {theirs.height: theirs}
 
@@ -112,7 +118,8 @@ def _fork(at: Position, node: Node, theirs: Header, until: float, latest: Header
         ours = partial(position.hashes, at.network_id)
         found = forks.fork_point(ours, hashes, floor=floor, top=theirs.height - 1)
     if found is None:
-        raise Contradiction(f"it has another chain at block {floor}, which is final")
+        text = f"{node.provider} has another chain at block {floor}, which is final"
+        raise Contradiction(text)
     first = known.get(found + 1) or fetching.blocks(node, [found + 1])[found + 1]
     if gateway.agreed(node, [first]) <= found:
         raise Moved("another provider has not got as far")
