@@ -66,7 +66,7 @@ def followed_chains() -> Iterator[Finding]:
     for cursor in halted:
         yield fail(
             f"network {cursor.network_id} is halted: {cursor.halted}",
-            "Compare its providers, then manage.py chain_resume.",
+            "Compare its providers. If none of them is wrong, decide with manage.py chain_resume.",
         )
     if not halted:
         yield ok("none is halted")

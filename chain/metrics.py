@@ -100,7 +100,7 @@ def _networks(rows: list[Row], lag_by_network: dict[int, Lag]) -> Iterator[Metri
         ("safe_block", "The last block that is safe."),
         ("finalized_block", "The last block that is final."),
         ("move_age_seconds", "Seconds since the last block was read."),
-        ("halted", "Whether reading has stopped until somebody looks."),
+        ("halted", "Whether reading has stopped because the providers have another chain."),
         ("outbox_seq", "The number of the last message to subscribers."),
     )
     for place, (name, text) in enumerate(texts, 1):

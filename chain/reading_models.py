@@ -43,7 +43,8 @@ class Cursor(models.Model):
     the network's contracts, and ``planned`` is its value for which backfills were planned.
     ``audited`` is the height up to which everything has been compared with the chain again, and
     ``audit`` says what the last comparison has found.
-    ``halted`` says why nothing is read any more, until somebody looks.
+    ``halted`` says why nothing is read any more, and ``halt_checked_at`` is when the providers
+    were last compared with the stored chain because of that, to resume automatically.
     """
 
     network_id = models.BigIntegerField(primary_key=True)
@@ -64,6 +65,7 @@ class Cursor(models.Model):
     moved_at = moment_column()  # when the cursor last moved
     trouble = models.TextField(null=True, blank=True)
     halted = models.TextField(null=True, blank=True)
+    halt_checked_at = moment_column()
     # What ``chain.verifying`` has learned and found.
     proves_hashes = models.BooleanField(default=False, db_default=False)
     proves_receipts = models.BooleanField(default=False, db_default=False)

@@ -56,6 +56,7 @@ def _network(network: Blockchain) -> dict[str, Any]:
         "secondsSinceLook": _seconds(lag.seconds),
         "trouble": cursor.trouble,
         "halted": cursor.halted,
+        "haltCheckedAt": _moment(cursor.halt_checked_at) if cursor.halted else None,
         "contracts": {
             "registered": contracts.count(),
             "listening": contracts.filter(listening=True).count(),

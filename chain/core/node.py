@@ -170,6 +170,10 @@ class Node(Protocol):
         ``is_raw`` leaves them undecoded (``msgspec.Raw``): some are large, and little of them is
         wanted."""
 
+    def confirm_network(self) -> None:
+        """Request the chain id again: for responses that contradict what is stored. Raises
+        ``TryAgain`` unless it is the network's."""
+
     def header(self, block: int | str) -> Header | None:
         """A block by its height, its hash or a tag; None if the node doesn't have it."""
 

@@ -21,7 +21,7 @@ from chain.core.node import Node
 from chain.following import halting, position, reader, writing
 from chain.following.halting import begin_anew, resume
 from chain.following.position import Elsewhere
-from chain.following.reader import Contradiction, Outcome
+from chain.following.reader import AnotherChain, Outcome
 from chain.outbox import CHANNEL
 from objects import maintenance
 
@@ -37,8 +37,9 @@ log = get_logger("chain")
 def follow(network_id: int) -> None:
     """Read what a network has got since, until nothing is left or ``LONGEST`` is over.
 
-    Does nothing while another process is at it, while the network is halted, or while the chain is
-    paused. What a node does wrong is noted with the cursor, and never raised.
+    Does nothing while another process is at it, or while the chain is paused. Of a halted network
+    it only compares the providers with what is stored, once a minute, and resumes it when they
+    agree. What a node does wrong is noted with the cursor, and never raised.
     """
     if maintenance.is_chain_paused():
         return
@@ -58,7 +59,9 @@ def _follow(network_id: int, until: float) -> None:
             except (Elsewhere, Moved, TransactionConflict, Timeout) as error:
                 vain += 1
                 if vain == _RETRIES:
-                    raise
+                    if not isinstance(error, Moved) or not halting.review(network_id):
+                        raise
+                    vain = 0
                 log.debug("read in vain", network=network_id, reason=str(error))
     except (Elsewhere, UnderMaintenance):
         pass  # whoever has moved the cursor reads on
@@ -74,19 +77,23 @@ def step(network_id: int, *, until: float | None = None) -> Outcome:
     stays.
     """
     end = monotonic() + LONGEST if until is None else until
-    contradicted: set[str] = set()
+    others: list[AnotherChain] = []
 
     def looked(node: Node) -> Outcome:
         try:
             return reader.look(network_id, node, end)
-        except Contradiction:
-            contradicted.add(node.provider)
+        except AnotherChain as other:
+            others.append(other)
             raise
 
     try:
-        return gateway.attempt(network_id, looked, seconds=max(1.0, end - monotonic()))
+        outcome = gateway.attempt(network_id, looked, seconds=max(1.0, end - monotonic()))
     except Unavailable:
-        if not contradicted:
+        if not others:
             raise
-        halting.contradicted(network_id, contradicted)
-        return Outcome.DONE
+        if not halting.review(network_id):
+            raise others[0] from None
+        return Outcome.MORE
+    if outcome is Outcome.HALTED:
+        return Outcome.MORE if halting.review_halted(network_id) else Outcome.DONE
+    return outcome

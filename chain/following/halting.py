@@ -1,21 +1,28 @@
 """When the chain that was read turns out to be another one, below what is final.
 
-That's no reorganisation: a provider is wrong, or the network has been made anew, or it has lost
-its finality. What is stored stays as it is, and nothing more is read until an operator has looked.
+That's no reorganisation: a provider is wrong, or the network was started from scratch, or it has
+lost its finality. What is stored stays as it is, and nothing more is read. If a provider was wrong,
+reading resumes automatically (``review_halted``); the rest is decided by an operator.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from typing import Final
 
 from backend.logs import get_logger
 from chain import gateway
-from chain.core.failures import NodeFailure
+from chain.core import forks
+from chain.core.failures import Moved, NodeFailure, TryAgain
 from chain.core.node import Header, Node
-from chain.following import position, writing
+from chain.following import fetching, position, writing
 from chain.following.position import Elsewhere, Position
 from chain.gateway.endpoints import given_for
 from objects.database import fetch
+
+CHECK_EVERY: Final = 60.0
+"""Seconds between comparisons of the providers of a halted network with what is stored."""
 
 log = get_logger("chain")
 
@@ -24,29 +31,112 @@ class CannotResume(Exception):
     """Why a network isn't resumed as it was asked for: a sentence for the operator."""
 
 
-def contradicted(network_id: int, providers: Collection[str]) -> None:
-    """These providers have another chain, and no other has answered. Halt if there is no other:
-    as long as one may answer, it's only noted."""
+def review(network_id: int) -> bool:
+    """Compare all providers of a network with the highest stored block that is final; whether that
+    has changed something, so that reading may go on.
+
+    If one of them has it, those with another are left alone for a minute (compared with theirs, no
+    block would be stored), and a halted network resumes. If all of them have another, the network
+    is halted. The block at the cursor is not compared: a reorganisation above the final block is
+    unwound by the reader.
+    """
     at = position.read(network_id)
-    if at is None or at.halted is not None:
-        return
-    reason = (
-        f"The chain at {', '.join(sorted(providers))} is another one at block"
-        f" {position.floor(at)}, which is final. Nothing is read any more, and nothing was changed."
+    if at is None or at.number is None:
+        return False
+    floor = position.floor(at)
+    given = {one.name for one in given_for(network_id) if one.url is not None}
+    common = _common_blocks(at, floor, most=len(given))
+    wrong = {name for name, block in common.items() if block != floor}
+    if len(wrong) < len(common):
+        for name in wrong:
+            gateway.leave_out(network_id, name, f"has another final block {floor} than is stored")
+        return bool(wrong) if at.halted is None else _go_on(at)
+    if wrong and wrong == given and at.halted is None:
+        _halt(at, floor, common)
+    return False
+
+
+def review_halted(network_id: int) -> bool:
+    """As ``review``, at most once in ``CHECK_EVERY`` seconds over all processes."""
+    claimed = fetch(
+        "UPDATE chain_cursor SET halt_checked_at = statement_timestamp()"
+        " WHERE network_id = %s AND halted IS NOT NULL AND (halt_checked_at IS NULL"
+        " OR halt_checked_at <= statement_timestamp() - make_interval(secs => %s)) RETURNING 1",
+        (network_id, CHECK_EVERY),
+        prepare=True,
     )
-    given = [one.name for one in given_for(network_id) if one.url is not None]
-    others = [one for one in given if one not in providers]
-    if others:
-        writing.note_trouble(network_id, reason)
-        return
+    return bool(claimed) and review(network_id)
+
+
+def _halt(at: Position, floor: int, common: Mapping[str, int | None]) -> None:
+    reason = (
+        f"The chain at {', '.join(sorted(common))} is another one at block {floor}, which is final."
+        f" {_advice(at.network_id, floor, {*common.values()})}"
+    )
     halted = fetch(
-        "UPDATE chain_cursor SET halted = %s, trouble = NULL"
+        "UPDATE chain_cursor SET halted = %s, trouble = NULL,"
+        " halt_checked_at = statement_timestamp()"
         " WHERE network_id = %s AND number = %s AND hash = %s AND halted IS NULL RETURNING 1",
-        (reason, network_id, at.number, at.hash),
+        (reason, at.network_id, at.number, at.hash),
         prepare=True,
     )
     if halted:
-        log.error("a network is halted", network=network_id, reason=reason)
+        log.error("a network is halted", network=at.network_id, reason=reason)
+
+
+def _common_blocks(at: Position, floor: int, *, most: int) -> dict[str, int | None]:
+    """The result of ``_common_block`` for each provider that answers, by name."""
+
+    def compare(node: Node) -> tuple[str, int | None]:
+        try:
+            return node.provider, _common_block(at, floor, node)
+        except TryAgain:
+            raise
+        except NodeFailure as failure:
+            raise TryAgain(str(failure)) from None
+
+    return dict(gateway.ask_several(at.network_id, compare, most=most))
+
+
+def _common_block(at: Position, floor: int, node: Node) -> int | None:
+    """The highest stored block up to ``floor`` that the node has; None if it has none of them.
+    Raises ``NodeFailure``, also for a node of another network or that has not got as far."""
+
+    def theirs(heights: Sequence[int]) -> dict[int, str]:
+        return {number: one.hash for number, one in fetching.blocks(node, heights).items()}
+
+    node.confirm_network()
+    seen = fetching.look(node, floor, with_tags=False)
+    ours = partial(position.hashes, at.network_id)
+    if seen.ours is not None and seen.ours.hash == ours(floor, floor).get(floor, at.hash):
+        return floor
+    if seen.ours is None and seen.latest.height >= floor:
+        raise Moved("a block is not there any more")
+    lowest = position.lowest(at.network_id)
+    top = min(floor - 1, seen.latest.height)
+    common = None if lowest is None else forks.fork_point(ours, theirs, floor=lowest, top=top)
+    if seen.ours is None and common == seen.latest.height:
+        raise TryAgain("the node is behind")
+    return common
+
+
+def _advice(network_id: int, floor: int, common: Collection[int | None]) -> str:
+    """What ends the halt, by the last blocks that the providers share with the stored chain."""
+    command = f"manage.py chain_resume {network_id}"
+    advice = [
+        "Nothing is read any more, and nothing was changed. If the providers are wrong, nothing has"
+        f" to be done: reading resumes within a minute after one of them has block {floor} again."
+    ]
+    advice += [
+        f"If the network was reorganised below its final block, run {command} --unwind-to {block}."
+        for block in sorted(block for block in common if block is not None)
+    ]
+    if None in common:
+        advice.append(
+            f"No stored header is of that chain: if it was started from scratch, run {command}"
+            " --anew."
+        )
+    return " ".join(advice)
 
 
 def resume(network_id: int, *, unwind_to: int | None = None) -> None:
@@ -61,7 +151,8 @@ def resume(network_id: int, *, unwind_to: int | None = None) -> None:
     if unwind_to is None:
         if at.halted is None:
             raise CannotResume(f"Network {network_id} is not halted.")
-        _go_on(network_id)
+        if not _go_on(at):
+            raise CannotResume("The network has moved on meanwhile; look again.")
         return
     if not 0 <= unwind_to < at.number:
         raise CannotResume(f"The network has been read up to block {at.number}.")
@@ -86,13 +177,17 @@ def begin_anew(network_id: int) -> None:
         raise CannotResume("The network has moved on meanwhile; look again.") from None
 
 
-def _go_on(network_id: int) -> None:
-    fetch(
+def _go_on(at: Position) -> bool:
+    """End the halt, unless the cursor or the reason has changed since they were read."""
+    resumed = fetch(
         "UPDATE chain_cursor SET halted = NULL, trouble = NULL, next_poll_at = NULL"
-        " WHERE network_id = %s",
-        (network_id,),
+        " WHERE network_id = %s AND number = %s AND hash = %s AND halted = %s RETURNING 1",
+        (at.network_id, at.number, at.hash, at.halted),
         prepare=True,
     )
+    if resumed:
+        log.warning("a halted network resumes", network=at.network_id, block=at.number)
+    return bool(resumed)
 
 
 def _shared(node: Node, at: Position, number: int) -> Header:

@@ -141,6 +141,16 @@ def floor(at: Position) -> int:
     return (at.number or 0) if rows[0][0] is None else int(rows[0][0])
 
 
+def lowest(network_id: int) -> int | None:
+    """The height of the lowest block whose hash is stored."""
+    rows = fetch(
+        "SELECT min(number) FROM chain_block WHERE network_id = %s AND canonical",
+        (network_id,),
+        prepare=True,
+    )
+    return _whole(rows[0][0])
+
+
 _PATIENCE: Final = 0.2  # seconds
 # Of a session: PostgreSQL releases it when the connection ends, however the process died.
 _TAKE = "SELECT pg_try_advisory_lock(hashtextextended('chain.follow', %s))"

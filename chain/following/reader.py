@@ -33,9 +33,10 @@ class Outcome(Enum):
 
     DONE = "nothing is left to be read at the moment"
     MORE = "there may be more"
+    HALTED = "the network is halted"
 
 
-class Contradiction(TryAgain):
+class AnotherChain(TryAgain):
     """The node has another chain than the one that was read, in blocks that are final. One of both
     is wrong; another provider may say which."""
 
@@ -47,8 +48,10 @@ def look(network_id: int, node: Node, until: float) -> Outcome:
     if at is None:
         position.make(network_id)
         at = position.read(network_id)
-    if at is None or at.halted is not None:
+    if at is None:
         return Outcome.DONE
+    if at.halted is not None:
+        return Outcome.HALTED
     if at.number is not None and at.planned != at.contracts:
         writing.plan(at)
         return Outcome.MORE
@@ -86,6 +89,7 @@ def _begin(at: Position, node: Node, seen: Look) -> Outcome:
         raise Moved("a block is not there any more")
     if gateway.agreed(node, [header]) < number:
         raise Moved("another provider has not got as far")
+    node.confirm_network()
     writing.begin(at, header, head, final)
     return Outcome.MORE
 
@@ -101,7 +105,9 @@ def _lower(at: Position, node: Node, latest: Header, until: float) -> Outcome:
 
 
 def _fork(at: Position, node: Node, theirs: Header, until: float, latest: Header) -> Outcome:
-    """The node has another block than ours, ``theirs``: go back to the last one that both have."""
+    """The node has another block than ours, ``theirs``: go back to the last one that both have.
+    Not before its chain id was requested again: another network is no reorganisation."""
+    node.confirm_network()
     floor = position.floor(at)
     known = {theirs.height: theirs}
 
@@ -114,7 +120,8 @@ def _fork(at: Position, node: Node, theirs: Header, until: float, latest: Header
         ours = partial(position.hashes, at.network_id)
         found = forks.fork_point(ours, hashes, floor=floor, top=theirs.height - 1)
     if found is None:
-        raise Contradiction(f"it has another chain at block {floor}, which is final")
+        text = f"{node.provider} has another chain at block {floor}, which is final"
+        raise AnotherChain(text)
     first = known.get(found + 1) or fetching.blocks(node, [found + 1])[found + 1]
     if gateway.agreed(node, [first]) <= found:
         raise Moved("another provider has not got as far")

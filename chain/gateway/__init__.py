@@ -3,11 +3,11 @@
 ``attempt(network_id, step)`` runs ``step`` with a ``Node`` of one provider, and with another one if
 that fails. ``agreed`` compares what one provider has said with the others, and ``witnessed`` is
 how far two have said the same; ``ask_several`` asks more than one, ``witnesses`` insists on it.
-``health`` says how all of them are.
+``health`` says how all of them are, and ``leave_out`` leaves one alone that is known to be wrong.
 """
 
 from chain.core.node import Node
-from chain.gateway.agreement import agreed, witnessed
+from chain.gateway.agreement import agreed, leave_out, witnessed
 from chain.gateway.asking import ask_several, attempt, witnesses
 from chain.gateway.health import ProviderHealth
 from chain.gateway.reports import health
@@ -19,6 +19,7 @@ __all__ = [
     "ask_several",
     "attempt",
     "health",
+    "leave_out",
     "witnessed",
     "witnesses",
 ]

@@ -128,6 +128,14 @@ def _undecided(pinned: Member | None, headers: Sequence[Header], different: Sequ
     raise Moved(f"two providers differ at block {height + 1}")
 
 
+def leave_out(network_id: int, provider: str, text: str) -> None:
+    """Leave a provider alone for a minute that the caller has found to be wrong."""
+    for member in pool_of(network_id).known():
+        if member.name == provider:
+            _leave_out(member, text)
+            report(member)
+
+
 def _leave_out(member: Member, text: str) -> None:
     member.health.leave_out(text, "differs", _LEFT_OUT)
     log.error("a provider is left out", network=member.network_id, provider=member.name, said=text)

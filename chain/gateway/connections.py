@@ -13,7 +13,7 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any
 
-from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager
+from urllib3 import BaseHTTPResponse, HTTPConnectionPool, HTTPSConnectionPool, PoolManager
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
 
@@ -51,11 +51,29 @@ class _Answer(http.client.HTTPResponse):
         self.fp = io.BufferedReader(_Punctual(self.fp.detach(), sock))
 
 
-class _Connection(HTTPConnection):
+class _Reopening:
+    """A connection that records when it had to be opened again although the last response kept it
+    open: the server was restarted or exchanged, or it closes idle connections."""
+
+    sock: Any
+    is_reopened = False
+    _is_kept_open = False
+
+    def connect(self) -> None:
+        self.is_reopened = self._is_kept_open
+        super().connect()  # type: ignore[misc]
+
+    def getresponse(self) -> Any:
+        response = super().getresponse()  # type: ignore[misc]
+        self._is_kept_open = self.sock is not None
+        return response
+
+
+class _Connection(_Reopening, HTTPConnection):
     response_class = _Answer
 
 
-class _TlsConnection(HTTPSConnection):
+class _TlsConnection(_Reopening, HTTPSConnection):
     response_class = _Answer
 
 
@@ -65,6 +83,16 @@ class _Pool(HTTPConnectionPool):
 
 class _TlsPool(HTTPSConnectionPool):
     ConnectionCls = _TlsConnection
+
+
+def was_reopened(response: BaseHTTPResponse) -> bool:
+    """Whether the connection of this response, whose body wasn't read yet, had to be opened again.
+    True for the first response of such a connection only."""
+    connection = response.connection
+    if not isinstance(connection, _Reopening):
+        return False
+    is_reopened, connection.is_reopened = connection.is_reopened, False
+    return is_reopened
 
 
 def connections(**options: Any) -> PoolManager:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from time import monotonic
-from typing import Any
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -16,13 +17,21 @@ from chain.gateway.refusals import is_unknown_block
 
 _HIGHEST = 2**52
 _MOST_RECEIPTS = 1000  # requested one by one
+_SHORTEST_CONFIRMATION: Final = 1.0  # seconds, even if none are left for the request itself
 _TAGS = frozenset({"latest", "safe", "finalized", "earliest", "pending"})
+
+
+class Confirm(Protocol):
+    """Confirm a chain id within so many seconds. Raises ``TryAgain``."""
+
+    def __call__(self, seconds: float, *, only_if_due: bool = False) -> None: ...
 
 
 class HttpNode:
     """One provider, until ``deadline`` (of ``time.monotonic``). See ``Node`` for the methods.
 
     ``on_head`` is called with each height that the node says is its latest, and may raise.
+    ``confirm`` confirms the provider's chain id: if that is due, before a response is returned.
     """
 
     def __init__(
@@ -33,18 +42,24 @@ class HttpNode:
         *,
         deadline: float | None = None,
         on_head: Callable[[int], None] | None = None,
+        confirm: Confirm | None = None,
     ) -> None:
         self.network_id = network_id
         self.provider = provider
         self._endpoint = endpoint
         self._deadline = deadline
         self._on_head = on_head
+        self._confirm = confirm
 
     def call(self, method: str, *params: Any) -> Any:
         return self._call(method, params, Any)
 
     def batch(self, calls: Sequence[Call], *, is_raw: bool = False) -> list[Any]:
         return self._batch(calls, [msgspec.Raw if is_raw else Any] * len(calls))
+
+    def confirm_network(self) -> None:
+        if self._confirm is not None:
+            self._confirm(self._left() or self._endpoint.timeout)
 
     def header(self, block: int | str) -> Header | None:
         return self._call(*_header_call(block), Header | None)
@@ -122,16 +137,36 @@ class HttpNode:
         return found
 
     def _call(self, method: str, params: Sequence[Any], type_: Any) -> Any:
-        found = self._endpoint.call((method, params), type_, seconds=self._left())
+        with self._confirmed():
+            found = self._endpoint.call((method, params), type_, seconds=self._left())
         self._note_heads([(method, params)], [found])
         return found
 
     def _batch(self, calls: Sequence[Call], types: Sequence[Any]) -> list[Any]:
         if not calls:
             return []
-        found = self._endpoint.batch(calls, types, seconds=self._left())
+        with self._confirmed():
+            found = self._endpoint.batch(calls, types, seconds=self._left())
         self._note_heads(calls, found)
         return found
+
+    @contextmanager
+    def _confirmed(self) -> Iterator[None]:
+        """For one request: nothing that comes over a new connection is believed, not even an error,
+        before the chain id is confirmed."""
+        try:
+            yield
+        except TryAgain:
+            raise
+        except NodeFailure:
+            self._confirm_if_due()
+            raise
+        self._confirm_if_due()
+
+    def _confirm_if_due(self) -> None:
+        if self._confirm is not None:
+            left = 0.0 if self._deadline is None else self._deadline - monotonic()
+            self._confirm(max(left, _SHORTEST_CONFIRMATION), only_if_due=True)
 
     def _note_heads(self, calls: Sequence[Call], found: Sequence[Any]) -> None:
         if self._on_head is None:

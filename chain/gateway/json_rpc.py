@@ -20,7 +20,7 @@ from urllib3.exceptions import HTTPError, ReadTimeoutError
 from chain.core.failures import NodeFailure, RangeTooLarge, Refused, SlowDown, TryAgain
 from chain.gateway.answers import largest, read_up_to
 from chain.gateway.budget import Budget
-from chain.gateway.connections import connections
+from chain.gateway.connections import connections, was_reopened
 from chain.gateway.health import Health
 from chain.gateway.refusals import LOGS, Barred, BatchRefused, meaning_of
 from chain.gateway.secrecy import Address
@@ -70,7 +70,8 @@ class Endpoint:
     """One address of a node. Safe to be used by several threads; its text is never shown.
 
     ``health`` is told how each request went, ``budget`` is asked before each. ``batch_size`` is how
-    many calls go into one request: halved when the node finds a batch too large.
+    many calls go into one request: halved when the node finds a batch too large. ``reconnections``
+    counts how often a connection was lost: since then another node may answer at the address.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class Endpoint:
         self.timeout = timeout
         self.batch_size = batch_size or _BATCH_SIZE
         self.health = health or Health()
+        self.reconnections = 0
         self._budget = budget
         self._address = Address(url)
         self._pool = connections(
@@ -205,8 +207,10 @@ class Endpoint:
                 redirect=False,
                 preload_content=False,
             )
+            self.reconnections += was_reopened(response)
             content = read_up_to(response, largest(calls), until)
         except (HTTPError, OSError) as error:
+            self.reconnections += 1
             if isinstance(error, ReadTimeoutError | TimeoutError) and patience < _SHORT:
                 raise _OutOfTime("no answer in the time that was left") from None
             raise TryAgain(f"no answer: {type(error).__name__}") from None

@@ -25,6 +25,8 @@ from chain.gateway.json_rpc import Endpoint
 KEPT: Final = 30.0  # seconds
 _LAG_PAUSE = 10.0
 _WRONG_PAUSE = 60.0
+CONFIRMED_FOR: Final = 60.0
+"""Seconds until the chain id of a provider is requested again."""
 _PROBE_PATIENCE = 3.0
 
 log = get_logger("chain")
@@ -55,19 +57,45 @@ class Member:
             health=self.health,
             budget=budget,
         )
-        self._is_verified = False
+        self._confirmed_at: float | None = None
+        self._confirmed_connection = 0
 
     def node(self, seconds: float, *, on_head: Callable[[int], None] | None = None) -> HttpNode:
-        """The provider for so many seconds. It has said that it answers for the right network; the
-        first time in a process, and after each long pause, it is asked. Raises ``TryAgain``."""
+        """The provider for so many seconds, with its chain id confirmed (see ``confirm``) before
+        and after each request. Raises ``TryAgain``."""
         note = on_head or self.health.saw_head
         deadline = monotonic() + seconds
-        node = HttpNode(self.network_id, self.name, self.endpoint, deadline=deadline, on_head=note)
-        if self.health.cause == "failure":
-            self._is_verified = False
-        if not self._is_verified:
-            self._verify(min(seconds, service_settings.RPC_TIMEOUT))
-        return node
+        self.confirm(seconds, only_if_due=True)
+        return HttpNode(
+            self.network_id,
+            self.name,
+            self.endpoint,
+            deadline=deadline,
+            on_head=note,
+            confirm=self.confirm,
+        )
+
+    def confirm(self, seconds: float, *, only_if_due: bool = False) -> None:
+        """Request the provider's chain id. Raises ``TryAgain``: its subclass ``WrongNetwork`` if
+        the provider is of another network, which leaves it alone for a minute.
+
+        It is due a minute after the last time, and after a connection was lost: another node may
+        answer at the address since.
+        """
+        if only_if_due and self._is_confirmed():
+            return
+        self._confirmed_at = None
+        reconnections = self.endpoint.reconnections
+        self._verify(min(seconds, service_settings.RPC_TIMEOUT))
+        self._confirmed_at, self._confirmed_connection = monotonic(), reconnections
+
+    def _is_confirmed(self) -> bool:
+        return (
+            self._confirmed_at is not None
+            and monotonic() - self._confirmed_at < CONFIRMED_FOR
+            and self._confirmed_connection == self.endpoint.reconnections
+            and self.health.cause != "failure"
+        )
 
     def differs_for(self) -> float:
         """Seconds since this provider began to differ from another; it does so now."""
@@ -97,7 +125,6 @@ class Member:
                 found=found,
             )
             raise WrongNetwork(text)
-        self._is_verified = True
 
 
 class Pool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +13,16 @@ from django.utils import timezone
 
 from chain import following
 from chain.following import reader
-from chain.models import Block, Blockchain, ContractEvent, Cursor, OutboxEntry, SmartContract
+from chain.gateway import pool
+from chain.models import (
+    Block,
+    Blockchain,
+    ContractEvent,
+    Cursor,
+    OutboxEntry,
+    Provider,
+    SmartContract,
+)
 from chain.rules import contracts_changed
 from objects.core.names import new_object_id
 from tests.evm.artefacts import Contract
@@ -100,6 +110,13 @@ class Network:
         for (number, hash_, _), (after, _, parent) in pairwise(chain):
             assert after > number
             assert after != number + 1 or parent == hash_
+
+
+def let_a_minute_pass() -> None:
+    """Until halted networks are compared again, and providers that are left alone are used."""
+    Cursor.objects.update(halt_checked_at=timezone.now() - timedelta(seconds=60))
+    Provider.objects.update(paused_until=None)
+    pool.forget()
 
 
 @contextmanager

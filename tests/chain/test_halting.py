@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 from chain import backfilling, following
 from chain.models import Block, Blockchain, ContractEvent, OutboxEntry, Reorganisation
 from tests.chain.gateway.networks import provider
-from tests.chain.network_read import Network, listen, network
+from tests.chain.network_read import Network, let_a_minute_pass, listen, network
 from tests.evm.node import Node, running_node
 from tests.evm.proxy import proxied
 
@@ -156,10 +156,12 @@ def test_a_provider_of_another_chain_is_outvoted_by_one_that_is_right(world: Net
         world.mint(1)
         world.follow()
         assert world.cursor.halted is None
+        world.check()
+        let_a_minute_pass()
         world.proxy.refuse()
         world.follow()
         assert world.cursor.halted is None
-        assert "another one at block" in str(world.cursor.trouble)
+        assert "wrong has another chain at block" in str(world.cursor.trouble)
         world.proxy.accept()
         right.delete()
         world.follow()

@@ -87,6 +87,8 @@ class Proxy:
         self.requests = 0
         self.calls: Counter[str] = Counter()
         self.bytes_answered = 0
+        self.closes_connections = False
+        """Whether each response announces the end of its connection, and ends it."""
         self.log: list[str] = []
         self._told: dict[str, list[_Told]] = {}
         self._lock = threading.Lock()
@@ -286,6 +288,8 @@ def _handler(proxy: Proxy) -> type[BaseHTTPRequestHandler]:
             for name, value in headers.items():
                 self.send_header(name, value)
             self.send_header("Content-Length", str(len(body)))
+            if proxy.closes_connections:
+                self.send_header("Connection", "close")
             self.end_headers()
             self.wfile.write(body)
 

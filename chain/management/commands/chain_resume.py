@@ -14,9 +14,10 @@ from chain.following.halting import CannotResume
 
 class Command(BaseCommand):
     help = (
-        "Read a halted network again. Without --unwind-to from where it was: for when a provider"
-        " was wrong and has been changed. A network whose chain really is another one is read"
-        " again from the last block that both have."
+        "Decide how a halted network is read again, for when its chain really is another one: from"
+        " the last block that both have, or from scratch. When a provider was wrong, reading"
+        " resumes automatically within a minute after it is right or was changed; without options"
+        " it resumes at once."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -42,6 +42,8 @@ def _described(one: dict[str, Any]) -> list[str]:
     lines = [f"Network {one['networkId']} ({one['name'] or 'without a name'}{off})"]
     if one["halted"]:
         lines.append(f"  HALTED      {one['halted']}")
+        if one["haltCheckedAt"]:
+            lines.append(f"  providers last compared at {one['haltCheckedAt']}")
     if one["trouble"]:
         lines.append(f"  trouble     {one['trouble']}")
     lines.append(f"  last poll   {_last_poll(one)}")

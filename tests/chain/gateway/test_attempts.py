@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from time import monotonic
 
 import pytest
@@ -274,6 +274,67 @@ def test_a_provider_of_another_network_is_refused(pair: list[Proxy], caplog) -> 
     assert pair[0].log == ["eth_chainId"]
     first = gateway.health(ID)[0]
     assert first.trouble == "answers for network 1, not for 31337"
+
+
+def test_the_chain_id_is_requested_again_after_a_minute(
+    pair: list[Proxy], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(3):
+        assert gateway.attempt(ID, head) == "first"
+    assert pair[0].calls["eth_chainId"] == 1
+    pair[0].on("eth_chainId", faults.other_chain(1))
+    assert gateway.attempt(ID, head) == "first"
+    monkeypatch.setattr(pool, "CONFIRMED_FOR", 0.0)
+    assert gateway.attempt(ID, head) == "second"
+
+
+@pytest.mark.parametrize("method", ["eth_blockNumber", "eth_unknown"])
+def test_no_response_over_a_new_connection_is_believed_before_the_chain_id_is_confirmed(
+    pair: list[Proxy], method: str
+) -> None:
+    """Neither a result nor an error: another node may answer at the address since."""
+
+    def call(node: gateway.Node) -> str:
+        with suppress(Refused):
+            node.call(method)
+        return node.provider
+
+    assert gateway.attempt(ID, call) == "first"
+    pair[0].refuse()  # ends the connections, too
+    pair[0].accept()
+    pair[0].on("eth_chainId", faults.other_chain(1))
+    assert gateway.attempt(ID, call) == "second"
+
+
+def test_the_chain_id_is_requested_once_for_a_new_connection(pair: list[Proxy]) -> None:
+    assert gateway.attempt(ID, head) == "first"
+    pair[0].refuse()
+    pair[0].accept()
+    for _ in range(3):
+        assert gateway.attempt(ID, head) == "first"
+    assert pair[0].calls["eth_chainId"] == 2
+
+
+def test_the_chain_id_is_requested_again_after_a_request_without_a_response(
+    pair: list[Proxy],
+) -> None:
+    assert gateway.attempt(ID, head) == "first"
+    pair[0].on_request(faults.dropped(), times=1)
+    assert gateway.attempt(ID, head) == "second"
+    pool_of(ID)._kept_until = 0.0
+    pair[0].on("eth_chainId", faults.other_chain(1))
+    assert gateway.attempt(ID, head) == "second"
+    assert gateway.health(ID)[0].trouble == "answers for network 1, not for 31337"
+
+
+def test_servers_that_close_each_connection_are_not_asked_each_time(node: Node) -> None:
+    network()
+    with proxied(node) as closing:
+        provider(closing.url)
+        closing.closes_connections = True
+        for _ in range(5):
+            gateway.attempt(ID, head)
+        assert closing.calls["eth_chainId"] == 1
 
 
 def test_only_providers_of_another_network_are_none(node: Node) -> None:

@@ -4,10 +4,14 @@ from django.db import migrations, models
 from django.db.models.functions import Now
 
 
+# What was sent for the setting over REST was stored beside the column, without effect.
+CLEAR = "UPDATE chain_blockchain SET data = data - 'verify' WHERE data ? 'verify'"
+
+
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('chain', '0004_block_timestamp'),
+        ('chain', '0005_halt_checked_at'),
     ]
 
     operations = [
@@ -71,4 +75,5 @@ class Migration(migrations.Migration):
                 'constraints': [models.UniqueConstraint(fields=('network_id', 'kind'), name='chain_recheck_kind')],
             },
         ),
+        migrations.RunSQL(CLEAR, migrations.RunSQL.noop),
     ]
