@@ -168,7 +168,8 @@ _NEW_VERSION: Final = f"UPDATE chain_cursor SET contracts = {NEXT_VERSION} WHERE
 _LEAVE_INDEX: Final = f"""
 UPDATE chain_cursor SET contracts = {NEXT_VERSION}, planned = 0, number = NULL, hash = NULL,
        began_at = NULL, head = NULL, safe = NULL, finalized = NULL, audited = NULL, audit = NULL,
-       audited_before = NULL, audited_at = NULL, proves_hashes = false, proves_receipts = false,
+       audited_before = NULL, audited_at = NULL, proves_hashes = false, hashes_until = NULL,
+       proves_receipts = false,
        next_poll_at = NULL, looked_at = NULL, moved_at = NULL, trouble = NULL, halted = NULL
  WHERE network_id = %s
 """

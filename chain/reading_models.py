@@ -68,6 +68,7 @@ class Cursor(models.Model):
     halt_checked_at = moment_column()
     # What ``chain.verifying`` has learned and found.
     proves_hashes = models.BooleanField(default=False, db_default=False)
+    hashes_until = number_column()  # no header above has a hash that can be computed
     proves_receipts = models.BooleanField(default=False, db_default=False)
     contradictions = models.BigIntegerField(default=0, db_default=0)
     contradiction = models.TextField(null=True, blank=True)  # the last one

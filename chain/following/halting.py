@@ -12,13 +12,14 @@ from functools import partial
 from typing import Final
 
 from backend.logs import get_logger
-from chain import gateway
+from chain import gateway, verifying
 from chain.core import forks
 from chain.core.failures import Moved, NodeFailure, TryAgain
 from chain.core.node import Header, Node
 from chain.following import fetching, position, writing
 from chain.following.position import Elsewhere, Position
 from chain.gateway.endpoints import given_for
+from chain.verifying import Scheme
 from objects.database import fetch
 
 CHECK_EVERY: Final = 60.0
@@ -107,6 +108,8 @@ def _common_block(at: Position, floor: int, node: Node) -> int | None:
 
     node.confirm_network()
     seen = fetching.look(node, floor, with_tags=False)
+    if seen.ours is not None:
+        verifying.check_hashes(node, [seen.ours], Scheme.of(at.verify))
     ours = partial(position.hashes, at.network_id)
     if seen.ours is not None and seen.ours.hash == ours(floor, floor).get(floor, at.hash):
         return floor

@@ -19,6 +19,7 @@ from chain.following import fetching, position, writing
 from chain.following.fetching import STEP, Look
 from chain.following.position import Elsewhere, Position
 from chain.models import VERIFY_ALL
+from chain.verifying import Scheme
 
 FAR: Final = 4 * STEP
 """So many final blocks ahead of the cursor are read as history is: without their headers."""
@@ -87,6 +88,7 @@ def _begin(at: Position, node: Node, seen: Look) -> Outcome:
     header = seen.latest if number == head else node.header(number)
     if header is None:
         raise Moved("a block is not there any more")
+    verifying.check_hashes(node, [header], Scheme.of(at.verify))
     if gateway.agreed(node, [header]) < number:
         raise Moved("another provider has not got as far")
     node.confirm_network()
@@ -108,6 +110,8 @@ def _fork(at: Position, node: Node, theirs: Header, until: float, latest: Header
     """The node has another block than ours, ``theirs``: go back to the last one that both have.
     Not before its chain id was requested again: another network is no reorganisation."""
     node.confirm_network()
+    scheme = Scheme.of(at.verify)
+    verifying.check_hashes(node, [theirs], scheme)
     floor = position.floor(at)
     known = {theirs.height: theirs}
 
@@ -123,9 +127,12 @@ def _fork(at: Position, node: Node, theirs: Header, until: float, latest: Header
         text = f"{node.provider} has another chain at block {floor}, which is final"
         raise AnotherChain(text)
     first = known.get(found + 1) or fetching.blocks(node, [found + 1])[found + 1]
+    verifying.check_hashes(node, [first], scheme)
     if gateway.agreed(node, [first]) <= found:
         raise Moved("another provider has not got as far")
     hash_ = position.hashes(at.network_id, found, found)[found]
+    if first.parent_hash != hash_:
+        raise Moved("a block doesn't follow the one before it")
     at = writing.unwind(at, found, hash_)
     return _read_on(at, node, latest, until, written=at)
 

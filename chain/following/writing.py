@@ -134,7 +134,8 @@ def begin_anew(at: Position) -> None:
         fetch(
             "UPDATE chain_cursor SET number = NULL, hash = NULL, began_at = NULL, head = NULL,"
             " safe = NULL, finalized = NULL, audited = NULL, halted = NULL, trouble = NULL,"
-            " audited_before = NULL, proves_hashes = false, proves_receipts = false,"
+            " audited_before = NULL, proves_hashes = false, hashes_until = NULL,"
+            " proves_receipts = false,"
             " next_poll_at = NULL WHERE network_id = %s",
             (at.network_id,),
             prepare=True,

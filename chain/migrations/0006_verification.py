@@ -47,6 +47,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddField(
             model_name='cursor',
+            name='hashes_until',
+            field=models.BigIntegerField(blank=True, null=True),
+        ),
+        migrations.AddField(
+            model_name='cursor',
             name='mended',
             field=models.BigIntegerField(db_default=0, default=0),
         ),

@@ -9,16 +9,25 @@ receipts of its block, which the header commits to by their root. Whether a netw
 used for that is learned from blocks in which everything agrees (``capabilities``).
 """
 
-from chain.verifying import blocks, capabilities, ranges
+from chain.verifying import blocks, capabilities, hashes, ranges
 from chain.verifying.blocks import is_doubtful, verified
+from chain.verifying.hashes import check_hashes
 from chain.verifying.ranges import headers, verified_range
 from chain.verifying.schemes import Scheme
 
 
 def forget() -> None:
     """Begin as a new process does: nothing is known of networks and providers."""
-    for part in (blocks, capabilities, ranges):
+    for part in (blocks, capabilities, hashes, ranges):
         part.forget()
 
 
-__all__ = ["Scheme", "forget", "headers", "is_doubtful", "verified", "verified_range"]
+__all__ = [
+    "Scheme",
+    "check_hashes",
+    "forget",
+    "headers",
+    "is_doubtful",
+    "verified",
+    "verified_range",
+]

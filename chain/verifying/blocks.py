@@ -10,19 +10,20 @@ commits to.
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from time import monotonic
 from typing import Final
 
 from backend.logs import get_logger
 from chain.core import links
-from chain.core.block_hashes import has_own_hash, hash_of
+from chain.core.block_hashes import hash_of
 from chain.core.bloom import Watch, is_complete, names, value_of
 from chain.core.failures import Contradiction, TryAgain
 from chain.core.node import Header, Log, LogFilter, LoggedReceipt, Node
 from chain.core.receipts import have_bloom, have_root, logs_in
 from chain.verifying import capabilities
+from chain.verifying.hashes import check_hashes
 from chain.verifying.noting import note_contradiction
 from chain.verifying.schemes import Scheme
 
@@ -49,11 +50,11 @@ def verified(
     """The wanted logs of these blocks, given those that the node answered at first (``by_hash``:
     to questions for the hashes of the blocks).
 
-    Raises ``Contradiction`` for what can't be true and can't be repaired with this node, so another
-    provider may be asked; ``Moved`` if the chain has changed meanwhile.
+    The headers' hashes are computed as well. Raises ``Contradiction`` for what can't be true and
+    can't be repaired with this node, so another provider may be asked; ``Moved`` if the chain has
+    changed meanwhile.
     """
-    if scheme.every_block:
-        _check_hashes(node, headers, scheme)
+    check_hashes(node, headers, scheme)
     found = links.belonging(logs, headers)
     invented = _unnamed(node.network_id, headers, found)
     silent = _silent(headers, found, wanted)
@@ -167,8 +168,6 @@ def _from_receipts(
     repaired = []
     for header, receipts in zip(headers, node.block_receipts(headers), strict=True):
         given = [one for one in logs if one.block_hash == header.hash]
-        if not scheme.every_block:
-            _check_hashes(node, [header], scheme)
         if receipts is None:
             if scheme.every_block or header.hash in doubted:
                 raise TryAgain(f"the provider doesn't have the receipts of block {header.height}")
@@ -231,17 +230,6 @@ def _doubt(node: Node, header: Header, fault: str, scheme: Scheme) -> None:
     ):
         raise Contradiction(f"block {header.height}: {fault}")
     log.error("a block is stored that is in doubt", network=node.network_id, block=header.height)
-
-
-def _check_hashes(node: Node, headers: Iterable[Header], scheme: Scheme) -> None:
-    """``Contradiction`` if a header hasn't the hash that it states, on networks where one had."""
-    for header in headers:
-        if has_own_hash(header):
-            capabilities.learn(node.network_id, "proves_hashes")
-        elif capabilities.has(node.network_id, "proves_hashes"):
-            text = "its header has another hash than it states"
-            note_contradiction(node, [header.height], text, scheme)
-            raise Contradiction(f"block {header.height}: {text}")
 
 
 # -- Lists ----------------------------------------------------------------------------------------

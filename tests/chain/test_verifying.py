@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from chain.auditing import audit
-from chain.models import Blockchain, Recheck
+from chain.following import reader
+from chain.models import Blockchain, Cursor, Recheck
+from chain.verifying import hashes
 from tests.chain.lied_to import contents, lied_to, truth
 from tests.chain.network_read import Network
-from tests.evm.faults import fails, gives
+from tests.evm.faults import altered, fails, gives
 from tests.evm.liar import Kind, Lie
 from tests.evm.node import Node
 
@@ -76,16 +78,81 @@ def test_where_every_block_is_checked_nothing_is_stored_of_what_receipts_lie_abo
         assert contents(world) == truth(world)
 
 
-def test_a_header_with_a_false_hash_is_refused_where_every_block_is_checked(node: Node) -> None:
-    with lied_to(node, verify="all") as (world, liar):
+# -- Hashes of headers ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("verify", ["sample", "all"])
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"hash": "0x" + "77" * 32},
+        {"timestamp": "0x77"},
+        {"receiptsRoot": "0x" + "77" * 32},
+        {"logsBloom": "0x" + "00" * 256},
+    ],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_a_header_without_the_hash_that_it_states_is_refused(
+    node: Node, verify: str, changed: dict[str, str]
+) -> None:
+    with lied_to(node, verify=verify) as (world, _):
         was = world.cursor.number
-        grow(world)
-        liar.lie(Lie("wrong hash", first=node.head))
+        world.proxy.be_good()
+        world.proxy.on(
+            "eth_getBlockByNumber", altered(lambda block: block and {**block, **changed})
+        )
+        grow(world, 1)
         world.follow()
         assert world.cursor.number == was
-        liar.be_honest()
+        world.proxy.be_good()
         world.follow()
         assert contents(world) == truth(world)
+        world.check()
+
+
+@pytest.mark.parametrize("verify", ["sample", "all"])
+def test_a_true_block_on_top_of_a_false_one_is_refused(node: Node, verify: str) -> None:
+    with lied_to(node, verify=verify) as (world, liar):
+        was = world.cursor
+        node.mine(1)
+        liar.lie(Lie("wrong hash", first=node.head, last=node.head))
+        grow(world, 1)
+        world.follow()
+        assert world.cursor.number == was.number
+        liar.be_honest()
+        world.follow()
+        world.check()
+
+
+def test_headers_of_an_unknown_make_are_accepted_in_the_end_unless_every_block_is_checked(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a hard fork that has added a field."""
+    with lied_to(node) as (world, _):
+        was = world.cursor.number
+        world.proxy.on("eth_getBlockByNumber", _after_a_hard_fork)
+        grow(world, 2)
+        world.follow()
+        assert world.cursor.number == was
+        monkeypatch.setattr(hashes, "PATIENCE", 0)  # as if that had been long ago
+        world.follow()
+        assert world.cursor.number == node.head
+        assert world.cursor.hashes_until == was
+        assert contents(world) == truth(world)
+        monkeypatch.undo()
+        reader.forget()
+        grow(world, 1)
+        world.follow()
+        assert world.cursor.number == node.head
+        Blockchain.objects.update(verify="all")
+        grow(world, 1)
+        world.follow()
+        assert world.cursor.number == node.head, "these are known not to prove anything"
+
+
+def _after_a_hard_fork(call: Any) -> Any:
+    block = call.forward()
+    return block and {**block, "requestsHash": "0x" + "11" * 32}
 
 
 @pytest.mark.parametrize("kind", ["drop", "invent", "retopic"])
@@ -242,6 +309,8 @@ def test_headers_without_filters_whose_hashes_cannot_be_computed_prove_nothing(
     """There are networks of that make, and they are read."""
     with lied_to(node) as (world, _):
         Blockchain.objects.update(verify=verify)
+        Cursor.objects.update(proves_hashes=False, proves_receipts=False)
+        reader.forget()
         world.proxy.on("eth_getBlockByNumber", _of_another_make)
         world.proxy.on("eth_getBlockByHash", _of_another_make)
         grow(world)

@@ -60,7 +60,7 @@ def in_another_process(function: Callable[[int], Any], network_id: int) -> Any:
 def test_a_node_with_another_chain_halts_until_it_is_right_again(
     world: Network, liar: Liar
 ) -> None:
-    liar.lie(Lie("wrong hash"))
+    liar.lie(Lie("forge"))
     halted = world.follow()
     assert halted.halted is not None
     liar.be_honest()
@@ -73,7 +73,7 @@ def test_a_node_with_another_chain_halts_until_it_is_right_again(
 
 
 def test_as_long_as_it_is_wrong_the_network_stays_halted(world: Network, liar: Liar) -> None:
-    liar.lie(Lie("wrong hash"))
+    liar.lie(Lie("forge"))
     world.follow()
     for _ in range(3):
         let_a_minute_pass()
@@ -85,7 +85,7 @@ def test_as_long_as_it_is_wrong_the_network_stays_halted(world: Network, liar: L
 
 
 def test_one_of_several_providers_suffices(world: Network) -> None:
-    with lying(world.node, Lie("wrong hash", first=5)) as liar:
+    with lying(world.node, Lie("forge", first=5)) as liar:
         provider(liar.proxy.url, "wrong", world.network_id)
         assert world.follow().halted is not None
         provider(world.proxy.url, "right", world.network_id)
@@ -99,7 +99,7 @@ def test_one_of_several_providers_suffices(world: Network) -> None:
 def test_a_wrong_provider_does_not_hold_up_the_right_one(world: Network, first: str) -> None:
     """Whichever of them is used first."""
     weights = {"right": 1, "wrong": 1} | {first: 30_000}
-    with lying(world.node, Lie("wrong hash", first=5)) as liar:
+    with lying(world.node, Lie("forge", first=5)) as liar:
         provider(liar.proxy.url, "wrong", world.network_id, weight=weights["wrong"])
         provider(world.proxy.url, "right", world.network_id, weight=weights["right"])
         for _ in range(3):
@@ -115,9 +115,7 @@ def test_a_response_that_is_wrong_once_halts_nothing(world: Network, liar: Liar)
     """The provider is compared again before."""
     world.mint(1)
     wrong = iter([True])
-    liar.proxy.on_request(
-        lambda calls: liar.lie(*[Lie("wrong hash")] if next(wrong, False) else [])
-    )
+    liar.proxy.on_request(lambda calls: liar.lie(*[Lie("forge")] if next(wrong, False) else []))
     assert world.follow().halted is None
     assert liar.lies_about()
     world.follow()
@@ -126,7 +124,7 @@ def test_a_response_that_is_wrong_once_halts_nothing(world: Network, liar: Liar)
 
 @pytest.mark.django_db(transaction=True)
 def test_processes_compare_once_a_minute_together(world: Network, liar: Liar) -> None:
-    liar.lie(Lie("wrong hash"))
+    liar.lie(Lie("forge"))
     world.follow()
     liar.be_honest()
     let_a_minute_pass()
@@ -140,7 +138,7 @@ def test_processes_compare_once_a_minute_together(world: Network, liar: Liar) ->
 @pytest.mark.django_db(transaction=True)
 def test_a_decision_of_an_operator_in_between_stands(world: Network, liar: Liar) -> None:
     """The network was unwound while its provider was compared with what was stored before."""
-    liar.lie(Lie("wrong hash"))
+    liar.lie(Lie("forge"))
     world.follow()
     liar.be_honest()
     let_a_minute_pass()
@@ -156,7 +154,7 @@ def test_nothing_begins_with_a_node_of_another_network(node: Node) -> None:
     with network(node) as world:
         liar = Liar(world.proxy)
         gateway.attempt(world.network_id, lambda node: node.header("latest"))
-        liar.lie(Lie("wrong hash"), Lie("other chain", chain_id=5))
+        liar.lie(Lie("forge"), Lie("other chain", chain_id=5))
         assert world.follow().number is None
         assert world.cursor.trouble == "answers for network 5, not for 31337"
         liar.be_honest()
@@ -165,7 +163,7 @@ def test_nothing_begins_with_a_node_of_another_network(node: Node) -> None:
 
 
 def test_a_reorganisation_above_the_final_block_is_no_obstacle(world: Network, liar: Liar) -> None:
-    liar.lie(Lie("wrong hash"))
+    liar.lie(Lie("forge"))
     world.follow()
     liar.be_honest()
     world.node.reorg(5, [(world.gem.request("spam", 2), 1)])
@@ -196,7 +194,7 @@ def test_a_node_of_another_network_at_the_address_neither_halts_nor_is_read(
 
 def test_another_chain_id_makes_no_reorganisation_either(world: Network, liar: Liar) -> None:
     before = world.shown()
-    liar.lie(Lie("wrong hash", first=world.node.head - 3), Lie("other chain", chain_id=5))
+    liar.lie(Lie("forge", first=world.node.head - 3), Lie("other chain", chain_id=5))
     assert world.follow().halted is None
     assert world.shown() == before
     assert not Reorganisation.objects.exists()
@@ -233,7 +231,7 @@ def test_a_chain_that_was_started_from_scratch_is_left_to_the_command_that_it_na
 
 
 def test_the_status_shows_the_command_and_the_last_comparison(world: Network, liar: Liar) -> None:
-    liar.lie(Lie("wrong hash", first=1))
+    liar.lie(Lie("forge", first=1))
     world.follow()
     [shown] = status.networks(world.network_id)
     assert shown["haltCheckedAt"] is not None
@@ -285,7 +283,16 @@ def lie_at_random(liar: Liar, random: Random, head: int) -> None:
     """Lie about the chain: about its id, all of its blocks, or the latest ones; in all responses,
     or in some, as a load balancer does of which one machine is of another chain."""
     first = random.choice([0, 1, head // 2, head - 5, head])
-    lies = [Lie("wrong hash", first=first)]
+    lies = [
+        random.choice(
+            [
+                Lie("forge", first=first),
+                Lie("wrong hash", first=first),
+                Lie("wrong hash", rate=0.5, first=first),
+                Lie("wrong hash", rate=0.5, first=first, is_consistent=False),
+            ]
+        )
+    ]
     if random.random() < 0.4:
         lies.append(Lie("other chain", chain_id=random.choice([1, 5])))
     share = random.choice([1.0, 0.8, 0.3])

@@ -27,7 +27,11 @@ from hashlib import sha256
 from random import Random
 from typing import Any, Literal, get_args
 
+import msgspec
+
+from chain.core.block_hashes import hash_of
 from chain.core.bloom import bits_of
+from chain.core.node import Header
 from tests.evm.node import Node
 from tests.evm.proxy import Call, Proxy, proxied
 
@@ -42,6 +46,7 @@ Kind = Literal[
     "truncate",  # only the first ``most`` logs of a query over several blocks, without an error
     "no bloom",  # the bloom filter of a header is empty, as on networks that have none
     "wrong hash",  # a block has another hash, also in its logs and as the parent of the next
+    "forge",  # all blocks from ``first`` on are another chain, with hashes that fit their headers
     "other chain",  # eth_chainId and net_version are ``chain_id``
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -49,6 +54,7 @@ _OF_LOGS: tuple[Kind, ...] = ("drop", "change", "retopic")
 _OF_BLOCKS: tuple[Kind, ...] = ("delay", "reorder", "invent")
 
 Json = dict[str, Any]
+_FORGED: Json = {"extraData": "0xf0"}
 Place = Literal["logs", "receipts", "bloom"]
 
 
@@ -83,6 +89,9 @@ class Lie:
     def concerns(self, height: int) -> bool:
         return self.first <= height and (self.last is None or height <= self.last)
 
+    def forges(self, height: int) -> bool:
+        return self.kind == "forge" and self.rate > 0 and self.concerns(height)
+
     def is_in(self, place: Place) -> bool:
         return place == "logs" or (self.in_receipts if place == "receipts" else self.in_bloom)
 
@@ -98,6 +107,7 @@ class Liar:
         self._lies: tuple[Lie, ...] = ()
         self._told: defaultdict[str, set[str]] = defaultdict(set)
         self._true_hashes: dict[str, str] = {}
+        self._forgeries: dict[tuple[str, int], str] = {}
         self._invented: dict[str, Json] = {}
         self._sizes: dict[str, int] = {}
         self._template: Json | None = None
@@ -151,6 +161,10 @@ class Liar:
 
     def _false_hash(self, block_hash: str, height: int) -> str:
         """The hash under which a block is known to clients."""
+        for lie in self._lies:
+            if lie.forges(height):
+                self._note("forge", block_hash)
+                return self._forged(block_hash, lie.first)
         for lie in self._lies_of("wrong hash", height, block_hash):
             false = self._digest("hash", block_hash)
             if not lie.is_consistent:
@@ -161,9 +175,30 @@ class Liar:
             return f"0x{false}"
         return block_hash
 
+    def _forged(self, block_hash: str, first: int) -> str:
+        """The hash of a block in a chain whose blocks have other extra data from ``first`` on."""
+        below: list[Json] = []
+        found = block_hash
+        while (found, first) not in self._forgeries:
+            block = self.proxy.ask("eth_getBlockByHash", [found, False])
+            if int(block["number"], 16) < first:
+                self._forgeries[found, first] = found
+                break
+            below.append(block)
+            found = block["parentHash"]
+            if int(block["number"], 16) == 0:
+                self._forgeries[found, first] = found
+        for block in reversed(below):
+            parent = self._forgeries[block["parentHash"], first]
+            header = msgspec.convert({**block, **_FORGED, "parentHash": parent}, Header)
+            false = str(hash_of(header))
+            self._forgeries[block["hash"], first] = false
+            self._true_hashes[false] = block["hash"]
+        return self._forgeries[block_hash, first]
+
     def _true_hash(self, block_hash: str) -> str:
         """The node's hash of a block that a client names; a false one is known while it is told."""
-        if not any(lie.kind == "wrong hash" for lie in self._lies):
+        if not any(lie.kind in ("wrong hash", "forge") for lie in self._lies):
             return block_hash
         return self._true_hashes.get(block_hash, block_hash)
 
@@ -178,8 +213,10 @@ class Liar:
         parent = block["parentHash"]
         if height > 0:
             parent = self._false_hash(parent, height - 1)
+        forged = any(lie.forges(height) for lie in self._lies)
         return {
             **block,
+            **(_FORGED if forged else {}),
             "hash": self._false_hash(block["hash"], height),
             "parentHash": parent,
             "logsBloom": self._false_bloom(call, block),

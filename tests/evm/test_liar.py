@@ -7,9 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
+from chain.core.block_hashes import has_own_hash
 from chain.core.bloom import bits_of
+from chain.core.node import Header
 from tests.evm import faults
 from tests.evm.liar import KINDS, Liar, Lie, lying
 from tests.evm.node import Node, running_node
@@ -189,6 +192,19 @@ def test_wrong_hashes_make_up_a_chain_that_is_consistent(liar: Liar, chain: Node
     [receipt, *_] = ask(liar, "eth_getBlockReceipts", fifth["hash"])
     assert receipt["blockHash"] == fifth["hash"]
     assert chain.block(5)["hash"] in liar.lies_about("wrong hash")
+
+
+def test_a_forged_chain_has_other_blocks_whose_hashes_fit(liar: Liar, chain: Node) -> None:
+    liar.lie(Lie("forge", first=3))
+    assert block(liar, 2) == chain.block(2)
+    before = block(liar, 2)
+    for height in range(3, chain.head + 1):
+        forged = block(liar, height)
+        assert forged["hash"] != chain.block(height)["hash"]
+        assert has_own_hash(msgspec.convert(forged, Header))
+        assert forged["parentHash"] == before["hash"]
+        assert {log["blockHash"] for log in logs(liar, height, height)} <= {forged["hash"]}
+        before = forged
 
 
 def test_wrong_hashes_of_single_blocks_break_the_chain(liar: Liar) -> None:
