@@ -20,13 +20,23 @@ from chain.models import Provider
 from objects import maintenance
 
 LONGEST: Final = 2000  # characters of an address
-_LONGEST_NAME: Final = 64
+LONGEST_NAME: Final = 64
 _SEALED: Final = ("url", "socket_url")
 
 
+class WrongField(ValidationFailed):
+    """A field has a value that it can't have; ``reason`` says what is expected."""
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(f"{field}: {reason}")
+        self.field = field
+        self.reason = reason
+
+
 def _name(value: Any) -> str:
-    if not isinstance(value, str) or not 0 < len(value) <= _LONGEST_NAME or "\0" in value:
-        raise ValueError(f"expected 1 to {_LONGEST_NAME} characters")
+    is_name = isinstance(value, str) and 0 < len(value) <= LONGEST_NAME
+    if not is_name or not value.isprintable():
+        raise ValueError(f"expected 1 to {LONGEST_NAME} printable characters")
     return value
 
 
@@ -149,7 +159,7 @@ def _checked(fields: Mapping[str, Any]) -> dict[str, Any]:
         try:
             values[key] = FIELDS[key](value)
         except ValueError as error:
-            raise ValidationFailed(f"{key}: {error}") from None
+            raise WrongField(key, str(error)) from None
     return {
         key: seal(value) if key in _SEALED and value is not None else value
         for key, value in values.items()

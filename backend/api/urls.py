@@ -8,6 +8,8 @@ from backend.api.health import health
 from backend.api.openapi.service_routes import contribute_service
 from backend.api.openapi.views import DocsPage, DocumentView
 from backend.api.server_info import ServerInfoView
+from chain.views.networks import ProvidersView, ProviderView, ResumeView
+from chain.views.openapi import contribute_networks
 from functions.views.functions import FunctionView
 from functions.views.hooks import (
     FunctionHooksView,
@@ -105,6 +107,9 @@ urlpatterns = [
     path("hooks/functions", FunctionHooksView.as_view()),
     path("hooks/triggers/<str:class_name>/<str:trigger_name>", TriggerHookView.as_view()),
     path("hooks/triggers", TriggerHooksView.as_view()),
+    path("networks/<str:network_id>/providers", ProvidersView.as_view()),
+    path("networks/<str:network_id>/providers/<str:name>", ProviderView.as_view()),
+    path("networks/<str:network_id>/resume", ResumeView.as_view()),
     path("schemas", SchemasView.as_view()),
     path("schemas/<str:class_name>", SchemaView.as_view()),
     path("purge/<str:class_name>", PurgeView.as_view()),
@@ -116,4 +121,5 @@ contribute_objects()
 contribute_functions()
 contribute_jobs()
 contribute_hooks()
+contribute_networks()
 contribute_service()

@@ -61,6 +61,8 @@ class World:
         }
         sent_file = master.call("POST", "/files/a.txt", raw=b"hello", content_type="text/plain")
         self.file: str = sent_file.json["name"]
+        provider = {"name": "main", "url": "https://node.example/"}
+        assert master.post("/networks/5/providers", provider).status == 201
         hook = {"className": "Game", "triggerName": "beforeLogin"}
         assert master.post("/hooks/triggers", hook).status == 400
         for body in (
@@ -79,6 +81,7 @@ class World:
             "trigger_name": "afterSave",
             "app_id": "test-app",
             "notice": "password_changed",
+            "network_id": "5",
             "name": {
                 "functions": "loadAllBlockchains",
                 "files": self.file,
@@ -86,6 +89,7 @@ class World:
                 "hooks": "remote",
                 "jobs": "nightly",
                 "cloud_code": "nightly",
+                "networks": "main",
             }.get(first, ""),
         }
         values = {name: known[name] for name in NAME.findall(route)}

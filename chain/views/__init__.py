@@ -1,0 +1,1 @@
+"""REST routes of the chain app, for the master key."""

@@ -1,0 +1,175 @@
+"""``/networks``: what isn't an object of a network, for the master key.
+
+Its providers, whose addresses are written and never shown, and the end of a halt. The network is
+an object of the class ``Blockchain``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from backend.api.permissions import Requires
+from backend.api.renderers import Answer
+from backend.api.views import Call, ServiceView
+from backend.errors import InvalidValue, ObjectNotFound, OperationForbidden, ValidationFailed
+from chain import following, gateway, providers
+from chain.core.names import network_of
+from chain.following.halting import CannotResume
+from chain.gateway import ProviderHealth
+from chain.models import Provider
+from objects import maintenance
+from objects.core.values import wire_time
+
+_FIELDS: Final = {
+    "name": "name",
+    "url": "url",
+    "socketUrl": "socket_url",
+    "weight": "weight",
+    "active": "active",
+    "requestsPerSecond": "requests_per_second",
+    "batchSize": "batch_size",
+    "largestRange": "largest_range",
+}
+_WIRE: Final = {key: name for name, key in _FIELDS.items()}
+
+
+class _NetworkView(ServiceView):
+    """A route below a network."""
+
+    requires = Requires.MASTER_KEY
+
+    def parse_names(self, names: Mapping[str, str]) -> dict[str, Any]:
+        try:
+            return {**names, "network_id": network_of(names["network_id"])}
+        except ValueError as error:
+            raise InvalidValue(f"networkId: {error}") from None
+
+
+class ProvidersView(_NetworkView):
+    """The providers of a network: list them, add one."""
+
+    def get(self, call: Call, network_id: int) -> Answer:
+        return Answer({"results": _described(network_id)})
+
+    def post(self, call: Call, network_id: int) -> Answer:
+        _check_may_write(call)
+        fields = _fields(call.body)
+        for name in ("name", "url"):
+            if name not in fields:
+                raise ValidationFailed(f"{name} is required")
+        try:
+            row = providers.add(network_id, **fields)
+        except providers.WrongField as wrong:
+            raise _wire_error(wrong) from None
+        return Answer(_one(network_id, row.name), status=201)
+
+
+class ProviderView(_NetworkView):
+    """One provider: show, change, remove it."""
+
+    def get(self, call: Call, network_id: int, name: str) -> Answer:
+        return Answer(_one(network_id, name))
+
+    def put(self, call: Call, network_id: int, name: str) -> Answer:
+        _check_may_write(call)
+        fields = _fields(call.body)
+        try:
+            providers.change(network_id, _name(name), fields)
+        except providers.WrongField as wrong:
+            raise _wire_error(wrong) from None
+        return Answer(_one(network_id, fields.get("name", name)))
+
+    def delete(self, call: Call, network_id: int, name: str) -> Answer:
+        _check_may_write(call)
+        providers.remove(network_id, _name(name))
+        return Answer({})
+
+
+class ResumeView(_NetworkView):
+    """The end of a halt, as ``chain_resume`` ends it."""
+
+    in_transaction = False
+
+    def post(self, call: Call, network_id: int) -> Answer:
+        _check_may_write(call)
+        unknown = call.body.keys() - {"unwindTo", "fromScratch"}
+        if unknown:
+            raise ValidationFailed(f"{min(unknown)}: unknown field")
+        block, is_from_scratch = call.body.get("unwindTo"), call.body.get("fromScratch", False)
+        if block is not None and (type(block) is not int or block < 0):
+            raise ValidationFailed("unwindTo: expected the number of a block")
+        if type(is_from_scratch) is not bool:
+            raise ValidationFailed("fromScratch: expected true or false")
+        if is_from_scratch and block is not None:
+            raise ValidationFailed("unwindTo: not together with fromScratch")
+        maintenance.check()
+        try:
+            if is_from_scratch:
+                following.begin_anew(network_id)
+            else:
+                following.resume(network_id, unwind_to=block)
+        except CannotResume as reason:
+            raise ValidationFailed(str(reason)) from None
+        return Answer({})
+
+
+def _check_may_write(call: Call) -> None:
+    if not call.principal.may_write_as_master:
+        raise OperationForbidden("read-only masterKey isn't allowed to change a network.")
+
+
+def _fields(body: Mapping[str, Any]) -> dict[str, Any]:
+    for name in body:
+        if name not in _FIELDS:
+            raise ValidationFailed(f"{name}: unknown field")
+    return {_FIELDS[name]: value for name, value in body.items()}
+
+
+def _wire_error(wrong: providers.WrongField) -> ValidationFailed:
+    return ValidationFailed(f"{_WIRE[wrong.field]}: {wrong.reason}")
+
+
+def _name(name: str) -> str:
+    """A name of the path, which PostgreSQL may be asked for."""
+    try:
+        providers.FIELDS["name"](name)
+    except ValueError:
+        raise ObjectNotFound("The network has no such provider.") from None
+    return name
+
+
+def _one(network_id: int, name: str) -> dict[str, Any]:
+    found = _described(network_id, _name(name))
+    if not found:
+        raise ObjectNotFound(f"The network has no provider {name}.")
+    return found[0]
+
+
+def _described(network_id: int, name: str | None = None) -> list[dict[str, Any]]:
+    """The providers without their addresses, and how they have been lately."""
+    rows = Provider.objects.filter(network_id=network_id)
+    if name is not None:
+        rows = rows.filter(name=name)
+    health = {one.name: one for one in gateway.health(network_id) if one.source == "provider"}
+    return [_wire(row, health.get(row.name)) for row in rows]
+
+
+def _wire(row: Provider, health: ProviderHealth | None) -> dict[str, Any]:
+    settings = {
+        name: getattr(row, key) for name, key in _FIELDS.items() if name not in ("url", "socketUrl")
+    }
+    known = {} if health is None else _known(health)
+    return {**settings, "hasSocketUrl": row.socket_url is not None, **known}
+
+
+def _known(health: ProviderHealth) -> dict[str, Any]:
+    return {
+        "head": health.head,
+        "lag": health.lag,
+        "latency": health.latency,
+        "failures": health.failures,
+        "pausedUntil": health.paused_until and wire_time(health.paused_until),
+        "trouble": health.trouble,
+        "checkedAt": health.checked_at and wire_time(health.checked_at),
+    }
