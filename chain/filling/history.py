@@ -66,6 +66,11 @@ def read_history(group: Group, chosen: Catalogue, final: int, end: float) -> Non
             if not ahead:
                 store()
                 break
+            if held and group.is_empty:
+                # Somebody may be waiting for the first events.
+                group.is_empty = False
+                store()
+                held, since = 0, monotonic()
             to, future = ahead.popleft()
             try:
                 part, weight = future.result()

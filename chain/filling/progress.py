@@ -34,6 +34,8 @@ class Group:
         self.first: int = rows[0].next_block
         self.seeking: bool = rows[0].seeking
         self.step: int = max(row.step for row in rows)
+        self.is_empty = not any(row.events for row in rows)
+        """Whether no event of theirs has been stored yet."""
         last = min(row.last_block for row in rows)
         self.last: int = last if stop is None else min(last, stop - 1)
 

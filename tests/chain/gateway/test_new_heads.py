@@ -31,11 +31,20 @@ class Heads:
 
     def __init__(self) -> None:
         self.count = 0
+        self.ended = 0
         self.networks: set[int] = set()
+        self.heights: list[int | None] = []
 
-    def hear(self, network_id: int) -> None:
+    def opened(self, network_id: int) -> None:
         self.count += 1
         self.networks.add(network_id)
+
+    def announced(self, network_id: int, height: int | None) -> None:
+        self.count += 1
+        self.heights.append(height)
+
+    def closed(self, network_id: int) -> None:
+        self.ended += 1
 
 
 @pytest.fixture
@@ -55,7 +64,7 @@ def listen(heads: Heads) -> Iterator[Callable[..., Subscriptions]]:
 
     def listening(urls: dict[int, str], **options: float) -> Subscriptions:
         options = {"look_every": 0.02, **options}
-        subscriptions = Subscriptions(lambda: dict(urls), heads.hear, **options)
+        subscriptions = Subscriptions(lambda: dict(urls), heads, **options)
         subscriptions.start()
         started.append(subscriptions)
         return subscriptions
@@ -142,7 +151,7 @@ def test_what_runs_goes_on_while_the_database_is_away(
             return found
         raise OSError("the database is away")
 
-    subscriptions = Subscriptions(urls, heads.hear, look_every=0.01)
+    subscriptions = Subscriptions(urls, heads, look_every=0.01)
     subscriptions.start()
     try:
         until(lambda: heads.count == 1)
