@@ -18,7 +18,7 @@ from chain.core.failures import TryAgain
 from chain.core.node import Log, Node
 from chain.filling.progress import Group, Part, canonical_blocks, commit
 from chain.filling.recent import look_behind
-from chain.reading import Limits, read_logs, weight_of
+from chain.reading import Limits, first_blocks, read_logs, weight_of
 from chain.storing import make_ready
 
 _READERS: Final = 2
@@ -28,6 +28,7 @@ _HEAVIEST: Final = 40_000  # logs that are held at once, of usual size
 _COMMIT: Final = 10_000  # events that are committed at once, as soon as there are so many
 _SOME: Final = 2_000  # events that are committed while the next ones aren't read yet
 _PATIENCE: Final = 1.0  # seconds after which fewer are
+_AT_FIRST: Final = 500  # events that are committed at once while none is stored
 
 
 class _Read(NamedTuple):
@@ -66,11 +67,6 @@ def read_history(group: Group, chosen: Catalogue, final: int, end: float) -> Non
             if not ahead:
                 store()
                 break
-            if held and group.is_empty:
-                # Somebody may be waiting for the first events.
-                group.is_empty = False
-                store()
-                held, since = 0, monotonic()
             to, future = ahead.popleft()
             try:
                 part, weight = future.result()
@@ -83,6 +79,12 @@ def read_history(group: Group, chosen: Catalogue, final: int, end: float) -> Non
             ready.append(part)
             held += weight
             waiting = weight * len(ahead)  # as far as anybody can tell
+            if weight and group.is_empty:
+                # An operator may be waiting for the first events: nothing is read before them.
+                group.is_empty = False
+                store()
+                held, since = 0, monotonic()
+                continue
             # The last ones are committed above; after the first one, reading goes on at first.
             is_next_read = ahead and ahead[0][1].done()
             if held >= (_COMMIT if is_next_read else _SOME) or monotonic() - since > _PATIENCE:
@@ -100,6 +102,7 @@ class _Reader:
         self._final = final
         self.anchor = next(iter(canonical_blocks(group.network_id, final, final)), None)
         self._known: set[str] = set()
+        self._may_be_first = group.is_empty
 
     def read(self, first: int, last: int) -> _Read:
         """The events from ``first`` on, of as many blocks as the provider gives."""
@@ -111,6 +114,9 @@ class _Reader:
             return logs, reached
 
         logs, reached = gateway.attempt(self._network_id, step)
+        if logs and self._may_be_first:
+            self._may_be_first = False
+            logs, reached = first_blocks(logs, reached, _AT_FIRST)
         return _Read(Part(reached, make_ready(self._chosen.read(logs))), weight_of(logs))
 
     def _check(self, node: Node) -> None:

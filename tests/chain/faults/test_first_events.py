@@ -1,0 +1,28 @@
+"""What is registered is read at once, and the schedule isn't needed for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.chain.faults.installation import Installation, until
+from tests.evm.node import running_node
+
+pytestmark = [pytest.mark.process, pytest.mark.slow]
+
+
+def test_the_history_of_a_contract_is_read_without_a_tick_of_beat(
+    installation: Installation,
+) -> None:
+    with running_node(7301) as node:
+        gems = [node.deployed("Gem") for _ in range(2)]
+        for gem in gems:
+            node.mined(gem.transact("spam", 10))
+        node.mine(100)
+        installation.with_processes("chain", "backfill")
+        assert "beat" not in installation.running
+        installation.follow(node)
+        # The first one has the network polled for the first time, the second one finds it polled.
+        for number, gem in enumerate(gems, 1):
+            installation.listen(gem, f"Gem{number}")
+            until(lambda number=number: installation.events(node.chain_id) == 10 * number)
+        until(lambda: installation.is_done(node))
