@@ -18,6 +18,7 @@ from django.db.models.functions import Now
 
 from chain.core.names import checksummed
 from chain.core.spans import Span, Spans, union, up_to, without
+from chain.dispatching import start_backfills
 from chain.models import Backfill, Coverage, Cursor, SmartContract
 
 
@@ -130,6 +131,7 @@ def _go_on(cursor: Cursor, coverage: Coverage, wish: _Wish, rows: list[Backfill]
     if union((row.next_block, row.last_block) for row in planned) == missing:
         return
     _close(coverage, planned)
+    start_backfills(coverage.network_id)
     Backfill.objects.bulk_create(
         Backfill(
             network_id=coverage.network_id,

@@ -6,21 +6,39 @@ answer keeps one thread, and no queue grows.
 
 from __future__ import annotations
 
-from celery import Task
+from functools import partial
+from typing import Final
 
-from chain.models import Backfill, Blockchain
+from celery import Task
+from django.db import transaction
+from kombu.exceptions import OperationalError
+
+from backend.logs import get_logger
+from chain.models import Blockchain
 from objects import maintenance
 from objects.database import fetch
+
+_SECONDS: Final = 5.0  # until a task that no worker has taken is dropped
+
+log = get_logger("chain")
 
 # Looks are due on a tick of beat, which comes each second: those that would be due before the
 # middle of the next second are due now, so that an interval of two seconds doesn't become three.
 _DUE = """
-UPDATE chain_cursor c SET next_poll_at = statement_timestamp()
+UPDATE chain_cursor c SET polled_at = statement_timestamp(), next_poll_at = statement_timestamp()
        + make_interval(secs => b.poll_interval / 1000.0)
   FROM chain_blockchain b
  WHERE b.network_id = c.network_id AND b.active
    AND (c.next_poll_at IS NULL OR c.next_poll_at <= statement_timestamp() + interval '0.5 s')
 RETURNING c.network_id, b.poll_interval
+"""
+# Contracts that have changed are planned by the backfill, too.
+_WITH_BACKFILLS = """
+SELECT b.network_id FROM chain_blockchain b JOIN chain_cursor c USING (network_id)
+ WHERE b.active AND (
+       EXISTS (SELECT FROM chain_backfill f WHERE f.network_id = b.network_id AND f.done_at IS NULL)
+       OR c.planned <> c.contracts AND c.number IS NOT NULL AND c.halted IS NULL)
+ ORDER BY b.network_id
 """
 _WITH_CHECKS = """
 SELECT DISTINCT t.network_id FROM chain_transaction t
@@ -51,9 +69,34 @@ def dispatch() -> None:
         follow.apply_async((int(network_id),), expires=max(1.0, int(interval) / 1000))
     for (network_id,) in fetch(_WITH_CHECKS, (), prepare=True):
         check_due.apply_async((int(network_id),), expires=1.0)
-    behind = Backfill.objects.filter(done_at=None, network_id__in=networks())
-    for network_id in behind.values_list("network_id", flat=True).distinct().order_by():
-        backfill.apply_async((network_id,), expires=1.0)
+    for (network_id,) in fetch(_WITH_BACKFILLS, (), prepare=True):
+        backfill.apply_async((int(network_id),), expires=1.0)
+
+
+def start_backfills(network_id: int) -> None:
+    """Have a network's history read when the transaction has been committed, without waiting for
+    the next ``dispatch``: what there is to be read has changed. If the task is lost, that sends
+    another."""
+    transaction.on_commit(partial(_start_backfills, network_id), robust=True)
+
+
+def _start_backfills(network_id: int) -> None:
+    from chain.tasks import backfill, follow
+
+    rows = fetch(
+        "SELECT c.number FROM chain_blockchain b JOIN chain_cursor c USING (network_id)"
+        " WHERE b.network_id = %s AND b.active",
+        (network_id,),
+        prepare=True,
+    )
+    if not rows:
+        return
+    # A network's first poll decides what its history is.
+    task = follow if rows[0][0] is None else backfill
+    try:
+        task.apply_async((network_id,), retry=False, expires=_SECONDS)
+    except OperationalError as error:
+        log.warning("no broker; a backfill starts later", exc_info=error)
 
 
 def for_each_network(task: Task, expires: float = 60.0) -> None:

@@ -111,7 +111,7 @@ def read_logs(
             if limits.too_large(node.provider, blocks, refusal):
                 continue
             return _by_contract(node, wanted, first, refusal), first
-        return (logs, end) if weight <= MOST else _first_of(logs, end)
+        return (logs, end) if weight <= MOST else first_blocks(logs, end, MOST)
 
 
 def weight_of(logs: Sequence[Log]) -> int:
@@ -119,14 +119,15 @@ def weight_of(logs: Sequence[Log]) -> int:
     return max(len(logs), sum([len(log.data) for log in logs]) // _USUAL)
 
 
-def _first_of(logs: list[Log], end: int) -> tuple[list[Log], int]:
-    """The logs of the first blocks, and the last of these: as many as one may have, or one."""
+def first_blocks(logs: list[Log], end: int, most: int) -> tuple[list[Log], int]:
+    """The logs of the first blocks, and the last of these blocks: those with up to ``most`` logs of
+    usual size, or the first block that has any. ``end`` is the last block of all ``logs``."""
     weight, kept = 0, 0
     for place, log in enumerate(logs):
         if place and log.block_number != logs[place - 1].block_number:
             kept = place
         weight += max(1, len(log.data) // _USUAL)
-        if kept and weight > MOST:
+        if kept and weight > most:
             return logs[:kept], logs[kept - 1].height
     return logs, end
 

@@ -56,6 +56,7 @@ class Cursor(models.Model):
     planned = models.BigIntegerField(default=0, db_default=0)
     audited = number_column()
     audit = models.JSONField(null=True, blank=True)
+    polled_at = moment_column()  # when the last poll was sent
     next_poll_at = moment_column()
     # Of the last look at the network.
     head = number_column()

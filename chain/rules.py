@@ -18,6 +18,7 @@ from backend.errors import (
 from backend.outgoing import parts_of
 from chain.core import names
 from chain.core.names import address_of, network_of
+from chain.dispatching import start_backfills
 from chain.models import Blockchain
 from objects.database import fetch
 from objects.models import VERSION_SEQUENCE
@@ -122,7 +123,8 @@ class BlockchainRules(Rules):
 
 
 def contracts_changed(*versions: Wire) -> None:
-    """Have the networks of these contracts read with another set of contracts from now on."""
+    """Have the networks of these contracts read with another set of contracts from now on, and
+    their history be read as soon as that is committed."""
     networks = {network_of(one["networkId"]) for one in versions if one.get("networkId")}
     with transaction.atomic():
         for network_id in sorted(networks):
@@ -132,6 +134,7 @@ def contracts_changed(*versions: Wire) -> None:
                 (network_id,),
                 prepare=True,
             )
+            start_backfills(network_id)
 
 
 def every_network_changed() -> None:

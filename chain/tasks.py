@@ -20,9 +20,9 @@ def dispatch() -> None:
 @shared_task(name="chain.follow", ignore_result=True)
 def follow(network_id: int) -> None:
     """Read the blocks that a network has got since."""
-    from chain import following
+    from chain import polls
 
-    following.follow(network_id)
+    polls.poll(network_id)
 
 
 @shared_task(name="chain.check_due", ignore_result=True)

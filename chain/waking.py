@@ -1,7 +1,7 @@
 """A network's next step as soon as its node tells of a new block, instead of at the next poll.
 
 In the process that follows networks, a thread listens for new heads, and a few others take the
-step at once, not through the queue. Nothing depends on it: the polling goes on as it does.
+step at once, not through the queue. Polls are rarer while that works (``chain.polls``).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from celery import signals
 from django.db import close_old_connections, connections
 
 from backend.logs import get_logger
+from chain import polls
 from chain.gateway.endpoints import socket_urls
 from chain.gateway.subscriptions import Subscriptions
 
@@ -79,6 +80,25 @@ class Waker:
                 self._busy.discard(network_id)
 
 
+class _Listener:
+    """Has a network polled when its subscription says something, or ends."""
+
+    def __init__(self, waker: Waker) -> None:
+        self._waker = waker
+
+    def opened(self, network_id: int) -> None:
+        polls.heads_of(network_id).opened()
+        self._waker.wake(network_id)  # there may have been blocks before it
+
+    def announced(self, network_id: int, height: int | None) -> None:
+        if polls.heads_of(network_id).announced(height, monotonic()):
+            self._waker.wake(network_id)
+
+    def closed(self, network_id: int) -> None:
+        if polls.heads_of(network_id).closed():
+            self._waker.wake(network_id)
+
+
 class _Running:
     """What listens in this process, if anything does."""
 
@@ -93,8 +113,8 @@ def install() -> None:
 
 
 def begin(**kwargs: Any) -> None:
-    _Running.waker = Waker(_follow)
-    _Running.subscriptions = Subscriptions(_urls, _Running.waker.wake)
+    _Running.waker = Waker(polls.poll)
+    _Running.subscriptions = Subscriptions(_urls, _Listener(_Running.waker))
     _Running.subscriptions.start()
 
 
@@ -103,12 +123,7 @@ def end(**kwargs: Any) -> None:
         _Running.subscriptions.stop()
         _Running.waker.stop()
     _Running.subscriptions = _Running.waker = None
-
-
-def _follow(network_id: int) -> None:
-    from chain import following
-
-    following.follow(network_id)
+    polls.forget()
 
 
 def _urls() -> dict[int, str]:

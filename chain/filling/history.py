@@ -19,7 +19,7 @@ from chain.core.failures import TryAgain
 from chain.core.node import Log, Node
 from chain.filling.progress import Group, Part, canonical_blocks, commit
 from chain.filling.recent import look_behind
-from chain.reading import Limits, read_logs, weight_of
+from chain.reading import Limits, first_blocks, read_logs, weight_of
 from chain.storing import make_ready
 
 _READERS: Final = 2
@@ -29,6 +29,7 @@ _HEAVIEST: Final = 40_000  # logs that are held at once, of usual size
 _COMMIT: Final = 10_000  # events that are committed at once, as soon as there are so many
 _SOME: Final = 2_000  # events that are committed while the next ones aren't read yet
 _PATIENCE: Final = 1.0  # seconds after which fewer are
+_AT_FIRST: Final = 500  # events that are committed at once while none is stored
 
 
 class _Read(NamedTuple):
@@ -79,6 +80,12 @@ def read_history(group: Group, chosen: Catalogue, final: int, end: float) -> Non
             ready.append(part)
             held += weight
             waiting = weight * len(ahead)  # as far as anybody can tell
+            if weight and group.is_empty:
+                # An operator may be waiting for the first events: nothing is read before them.
+                group.is_empty = False
+                store()
+                held, since = 0, monotonic()
+                continue
             # The last ones are committed above; after the first one, reading goes on at first.
             is_next_read = ahead and ahead[0][1].done()
             if held >= (_COMMIT if is_next_read else _SOME) or monotonic() - since > _PATIENCE:
@@ -98,6 +105,7 @@ class _Reader:
         self._known: set[str] = set()
         self._since = group.begin
         self._scheme = verifying.Scheme.of_network(group.network_id)
+        self._may_be_first = group.is_empty
 
     def read(self, first: int, last: int) -> _Read:
         """The events from ``first`` on, of as many blocks as the provider gives."""
@@ -118,6 +126,9 @@ class _Reader:
             return logs, reached, read_block_times(node, logs).by_hash
 
         logs, reached, times = gateway.attempt(self._network_id, step)
+        if logs and self._may_be_first:
+            self._may_be_first = False
+            logs, reached = first_blocks(logs, reached, _AT_FIRST)
         rows = self._chosen.read(logs, times)
         return _Read(Part(reached, make_ready(rows)), weight_of(logs))
 

@@ -35,6 +35,8 @@ class Group:
         self.seeking: bool = rows[0].seeking
         self.begin: int = min(row.first_block for row in rows)
         self.step: int = max(row.step for row in rows)
+        self.is_empty = not any(row.events for row in rows)
+        """Whether no event of theirs has been stored yet."""
         last = min(row.last_block for row in rows)
         self.last: int = last if stop is None else min(last, stop - 1)
 

@@ -34,27 +34,27 @@ _RETRIES: Final = 3
 log = get_logger("chain")
 
 
-def follow(network_id: int) -> None:
-    """Read what a network has got since, until nothing is left or ``LONGEST`` is over.
+def follow(network_id: int) -> bool:
+    """Read what a network has got since, until nothing is left or ``LONGEST`` is over. Whether
+    nothing is left, as far as a node has returned.
 
     Does nothing while another process is at it, or while the chain is paused. Of a halted network
     it only compares the providers with what is stored, once a minute, and resumes it when they
     agree. What a node does wrong is noted with the cursor, and never raised.
     """
     if maintenance.is_chain_paused():
-        return
+        return False
     with position.alone(network_id) as is_alone:
-        if is_alone:
-            _follow(network_id, monotonic() + LONGEST)
+        return is_alone and _follow(network_id, monotonic() + LONGEST)
 
 
-def _follow(network_id: int, until: float) -> None:
+def _follow(network_id: int, until: float) -> bool:
     vain = 0
     try:
         while monotonic() < until:
             try:
                 if step(network_id, until=until) is Outcome.DONE:
-                    return
+                    return True
                 vain = 0
             except (Elsewhere, Moved, TransactionConflict, Timeout) as error:
                 vain += 1
@@ -67,6 +67,7 @@ def _follow(network_id: int, until: float) -> None:
         pass  # whoever has moved the cursor reads on
     except NodeFailure as failure:
         writing.note_trouble(network_id, str(failure))
+    return False
 
 
 def step(network_id: int, *, until: float | None = None) -> Outcome:

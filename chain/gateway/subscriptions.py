@@ -1,7 +1,7 @@
 """Listening for new heads over WebSockets.
 
 A subscription only says that there may be something: whoever is told looks over HTTP. So it may be
-silent, half open, late or wrong; that costs the network no more than its polling interval. A
+silent, half open, late or wrong: what it says is compared with the nodes (``chain.core.heads``). A
 socket that says nothing for a minute is opened anew.
 """
 
@@ -11,12 +11,13 @@ import asyncio
 import random
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 from websockets.asyncio.client import ClientConnection, connect
 
 from backend.logs import get_logger
+from chain.core.node import Height
 
 LOOK_EVERY: Final = 5.0
 """Seconds until a network that appears, disappears or has another address is noticed."""
@@ -37,6 +38,15 @@ class _Message(msgspec.Struct):
     id: int | None = None
     result: Any = None
     error: Any = None
+    params: Any = None
+
+
+class _Head(msgspec.Struct):
+    number: Height
+
+
+class _Params(msgspec.Struct):
+    result: _Head
 
 
 _message = msgspec.json.Decoder(_Message)
@@ -46,24 +56,37 @@ class Refusal(Exception):
     """The node doesn't subscribe."""
 
 
+class Listener(Protocol):
+    """Receives what happens to the subscriptions, in their thread. Must return at once."""
+
+    def opened(self, network_id: int) -> None:
+        """The node has accepted a subscription."""
+
+    def announced(self, network_id: int, height: int | None) -> None:
+        """There is a new head; None if the message doesn't say at which height."""
+
+    def closed(self, network_id: int) -> None:
+        """The subscription has ended, or was refused; it is tried again if the network still has
+        this address."""
+
+
 class Subscriptions:
     """Subscriptions of all networks, in one thread.
 
     ``urls`` says which address each network has; it is asked every few seconds, in a thread of its
-    own. ``on_head`` is called in the listening thread with the network's id, and must return at
-    once.
+    own.
     """
 
     def __init__(
         self,
         urls: Callable[[], Mapping[int, str]],
-        on_head: Callable[[int], None],
+        listener: Listener,
         *,
         look_every: float = LOOK_EVERY,
         quiet: float = QUIET,
     ) -> None:
         self._urls = urls
-        self._on_head = on_head
+        self._listener = listener
         self._look_every = look_every
         self._quiet = quiet
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -97,6 +120,7 @@ class Subscriptions:
                 wanted = await self._wanted(running)
                 for key in running.keys() - wanted:
                     running.pop(key).cancel()
+                    self._listener.closed(key[0])
                 for key in wanted - running.keys():
                     running[key] = asyncio.create_task(self._listen(*key))
                 await asyncio.sleep(self._look_every)
@@ -126,7 +150,11 @@ class Subscriptions:
                     max_size=_LARGEST,
                     proxy=None,
                 ) as socket:
-                    await self._hear(network_id, socket)
+                    try:
+                        await self._hear(network_id, socket)
+                    except Exception:
+                        self._listener.closed(network_id)
+                        raise
             except Exception as error:
                 # Whatever it is, it isn't the end. Its text may have the address in it.
                 log.debug("no new heads", network=network_id, error=type(error).__name__)
@@ -137,6 +165,7 @@ class Subscriptions:
 
     async def _hear(self, network_id: int, socket: ClientConnection) -> None:
         await socket.send(_SUBSCRIBE)
+        is_accepted = False
         while True:
             async with asyncio.timeout(self._quiet):
                 text = await socket.recv()
@@ -146,6 +175,15 @@ class Subscriptions:
                 continue
             if said.error is not None:
                 raise Refusal
-            if said.method == "eth_subscription" or said.id == 1:
-                # With the subscription as well: there may have been blocks before it.
-                self._on_head(network_id)
+            if said.method == "eth_subscription":
+                self._listener.announced(network_id, _height(said.params))
+            elif said.id == 1 and not is_accepted:
+                is_accepted = True
+                self._listener.opened(network_id)
+
+
+def _height(params: Any) -> int | None:
+    try:
+        return int(msgspec.convert(params, _Params).result.number, 16)
+    except msgspec.ValidationError:
+        return None

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
+from django.db import connections
 
 from chain import providers
 from chain.backfilling import advance, plan
@@ -304,3 +307,40 @@ def test_a_limit_that_was_learned_or_entered_is_kept_to_from_the_beginning(node:
         while advance(network_id):
             pass
         assert max(widths) == 7
+
+
+def test_the_first_events_are_committed_before_the_rest_is_read(node: Node) -> None:
+    gem = node.deployed("Gem")
+    spam(gem, 20)
+    node.mine(100)
+    spam(gem, 20)
+    node.mine(100)
+    is_stored = threading.Event()
+    ranges: list[int] = []
+
+    def held(call: Call) -> Any:
+        ranges.append(int(call.params[0]["fromBlock"], 16))
+        if len(ranges) > 1:
+            assert is_stored.wait(15), "the first events wait for the others"
+        return call.forward()
+
+    def watch() -> None:
+        end = monotonic() + 15
+        while not stored() and monotonic() < end:
+            sleep(0.005)
+        if len(stored()) == 20:
+            is_stored.set()
+        connections.close_all()
+
+    with proxied(node) as proxy:
+        proxy.on("eth_getLogs", held)
+        network_id = network_of(node, proxy.url)
+        listen(gem)
+        watching = threading.Thread(target=watch)
+        watching.start()
+        advance(network_id)
+        watching.join()
+    assert is_stored.is_set()
+    assert ranges[0] == 0
+    assert stored() == on_chain(node)
+    assert Backfill.objects.get().events == 40

@@ -185,7 +185,7 @@ def test_what_was_stored_for_settings_without_effect_is_gone_after_the_upgrade(
     made = master.make("Blockchain", networkId=5, note="own")
     Blockchain.objects.update(data=dict.fromkeys(SETTINGS, "old") | {"note": "own"})
     with connection.cursor() as cursor:
-        for migration in ("0003_network_settings", "0006_verification"):
+        for migration in ("0003_network_settings", "0007_verification"):
             cursor.execute(import_module(f"chain.migrations.{migration}").CLEAR)
     assert settings_of(master, made) == DEFAULTS
     assert Blockchain.objects.get().data == {"note": "own"}

@@ -2,29 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 
 import pytest
 import redis
 from django.conf import settings
+from django.db import transaction
 from django.utils import timezone
 
 from chain import dispatching
 from chain.models import Backfill, Blockchain, Cursor
+from chain.rules import contracts_changed
 from objects.models import Maintenance
 from tests.chain.gateway.networks import network
+from tests.rest import MASTER, Api
 
 pytestmark = pytest.mark.django_db
 
 
+_QUEUES = ("chain", "backfill")
+
+
 def sent() -> dict[str, int]:
     """How many tasks are sent to each queue by one tick."""
+    return sent_by(dispatching.dispatch)
+
+
+def sent_by(action: Callable[[], object]) -> dict[str, int]:
+    """How many tasks an action sends to each queue."""
     with redis.Redis.from_url(settings.REDIS_URL) as broker:
-        names = ("chain", "backfill")
-        for name in names:
-            broker.delete(f"celery:{name}")
-        dispatching.dispatch()
-        return {name: int(broker.llen(f"celery:{name}")) for name in names}
+        broker.delete(*(f"celery:{name}" for name in _QUEUES))
+    action()
+    return waiting()
+
+
+def waiting() -> dict[str, int]:
+    """How many tasks wait in each queue."""
+    with redis.Redis.from_url(settings.REDIS_URL) as broker:
+        return {name: int(broker.llen(f"celery:{name}")) for name in _QUEUES}
 
 
 def test_a_network_is_looked_at_once_in_its_interval() -> None:
@@ -67,3 +84,67 @@ def test_nothing_is_sent_while_the_chain_is_paused() -> None:
     assert sent() == {"chain": 0, "backfill": 0}
     assert Blockchain.objects.count() == 1
     assert not Cursor.objects.exists()
+
+
+def test_contracts_that_have_changed_are_planned_by_a_backfill() -> None:
+    network(5)
+    network(6)
+    network(7)
+    network(8, active=False)
+    for network_id in (5, 6, 7, 8):
+        Cursor.objects.create(network_id=network_id, number=9, contracts=2, planned=1)
+    Cursor.objects.filter(pk=6).update(number=None)  # nothing is history yet
+    Cursor.objects.filter(pk=7).update(halted="for a test")
+    assert sent()["backfill"] == 1
+    Cursor.objects.update(planned=2)
+    assert sent()["backfill"] == 0
+
+
+def registered(network_id: int, **changes: object) -> dict[str, int]:
+    """How many tasks are sent when a contract of this network is registered over REST."""
+    return sent_by(
+        lambda: Api(MASTER).make(
+            "SmartContract", name="Gem", address="0x" + "ab" * 20, networkId=network_id, **changes
+        )
+    )
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_contract_that_is_registered_is_backfilled_without_waiting_for_a_tick() -> None:
+    network(5)
+    Cursor.objects.create(network_id=5, number=9)
+    assert registered(5) == {"chain": 0, "backfill": 1}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_network_that_was_never_polled_is_polled_when_it_has_a_contract() -> None:
+    network(5)
+    assert registered(5) == {"chain": 1, "backfill": 0}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nothing_is_started_on_networks_that_are_not_followed() -> None:
+    network(5, active=False)
+    Cursor.objects.create(network_id=5, number=9)
+    assert registered(5) == {"chain": 0, "backfill": 0}
+    Blockchain.objects.all().delete()
+    assert sent_by(lambda: contracts_changed({"networkId": 5})) == {"chain": 0, "backfill": 0}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_backfill_is_started_after_the_commit_alone() -> None:
+    network(5)
+    Cursor.objects.create(network_id=5, number=9)
+
+    def undone() -> None:
+        with suppress(ZeroDivisionError), transaction.atomic():
+            contracts_changed({"networkId": 5})
+            raise ZeroDivisionError
+
+    def done() -> None:
+        with transaction.atomic():
+            contracts_changed({"networkId": 5})
+            assert waiting() == {"chain": 0, "backfill": 0}
+
+    assert sent_by(undone) == {"chain": 0, "backfill": 0}
+    assert sent_by(done) == {"chain": 0, "backfill": 1}

@@ -31,11 +31,20 @@ class Heads:
 
     def __init__(self) -> None:
         self.count = 0
+        self.ended = 0
         self.networks: set[int] = set()
+        self.heights: list[int | None] = []
 
-    def hear(self, network_id: int) -> None:
+    def opened(self, network_id: int) -> None:
         self.count += 1
         self.networks.add(network_id)
+
+    def announced(self, network_id: int, height: int | None) -> None:
+        self.count += 1
+        self.heights.append(height)
+
+    def closed(self, network_id: int) -> None:
+        self.ended += 1
 
 
 @pytest.fixture
@@ -55,7 +64,7 @@ def listen(heads: Heads) -> Iterator[Callable[..., Subscriptions]]:
 
     def listening(urls: dict[int, str], **options: float) -> Subscriptions:
         options = {"look_every": 0.02, **options}
-        subscriptions = Subscriptions(lambda: dict(urls), heads.hear, **options)
+        subscriptions = Subscriptions(lambda: dict(urls), heads, **options)
         subscriptions.start()
         started.append(subscriptions)
         return subscriptions
@@ -106,6 +115,57 @@ def test_a_node_without_subscriptions_is_asked_now_and_then(
     assert heads.count == 0
 
 
+def test_a_head_comes_with_its_height(proxy: Proxy, node: Node, heads: Heads, listen) -> None:
+    listen({31337: proxy.socket_url})
+    until(lambda: heads.count == 1)
+    head = node.mine()
+    until(lambda: heads.heights == [head])
+    proxy.socket.close_all()
+    until(lambda: heads.ended == 1)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        None,
+        5,
+        [],
+        {"result": None},
+        {"result": {}},
+        {"result": {"number": 7}},
+        {"result": {"number": "7"}},
+        {"result": {"number": "0x" + "f" * 100}},
+        {"result": {"number": "-0x1"}},
+    ],
+)
+def test_a_head_without_a_height_is_heard_as_one(
+    proxy: Proxy, heads: Heads, listen, params: object
+) -> None:
+    listen({31337: proxy.socket_url})
+    until(lambda: heads.count == 1)
+    proxy.socket.tell({"jsonrpc": "2.0", "method": "eth_subscription", "params": params})
+    until(lambda: heads.heights == [None])
+    assert heads.ended == 0
+
+
+def test_a_subscription_begins_once(proxy: Proxy, heads: Heads, listen) -> None:
+    listen({31337: proxy.socket_url})
+    until(lambda: heads.count == 1)
+    for _ in range(5):
+        proxy.socket.tell({"jsonrpc": "2.0", "id": 1, "result": "0x1"})
+    proxy.socket.tell({"jsonrpc": "2.0", "method": "eth_subscription"})
+    until(lambda: heads.heights == [None])
+    assert heads.count == 2
+
+
+def test_a_network_that_is_gone_has_no_subscription(proxy: Proxy, heads: Heads, listen) -> None:
+    urls = {31337: proxy.socket_url}
+    listen(urls)
+    until(lambda: heads.count == 1)
+    urls.clear()
+    until(lambda: heads.ended == 1)
+
+
 @pytest.mark.parametrize("said", ["no JSON", "[]", '{"method": 5}', '"text"', "null"])
 def test_nonsense_ends_nothing(proxy: Proxy, node: Node, heads: Heads, listen, said: str) -> None:
     listen({31337: proxy.socket_url})
@@ -142,7 +202,7 @@ def test_what_runs_goes_on_while_the_database_is_away(
             return found
         raise OSError("the database is away")
 
-    subscriptions = Subscriptions(urls, heads.hear, look_every=0.01)
+    subscriptions = Subscriptions(urls, heads, look_every=0.01)
     subscriptions.start()
     try:
         until(lambda: heads.count == 1)

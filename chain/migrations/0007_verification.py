@@ -11,7 +11,7 @@ CLEAR = "UPDATE chain_blockchain SET data = data - 'verify' WHERE data ? 'verify
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('chain', '0005_halt_checked_at'),
+        ('chain', '0006_polled_at'),
     ]
 
     operations = [

@@ -1,0 +1,11 @@
+"""When a network was last polled, beside when it is polled next."""
+
+from django.db import migrations
+
+from objects.columns import moment_column
+
+
+class Migration(migrations.Migration):
+    dependencies = [("chain", "0005_halt_checked_at")]
+
+    operations = [migrations.AddField("cursor", "polled_at", moment_column())]
