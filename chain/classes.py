@@ -5,6 +5,7 @@ Everybody with a client key may read them; only the master key and the service w
 
 from __future__ import annotations
 
+from chain import finality_sql
 from chain.contract_rules import ContractRules, EventRules
 from chain.models import (
     SHOWN_EVENTS,
@@ -97,6 +98,10 @@ _EVENT = {
     "blockTimestamp": _DATE,
     "timestamp": _DATE,
 }
+_COMPUTED = {
+    "Blockchain": {"finality": (_OBJECT, finality_sql.OF_NETWORK)},
+    "ContractEvent": {"finality": (_STRING, finality_sql.OF_EVENT)},
+}
 _IDENTITY = {"walletAddress": _STRING, "user": FieldType("Pointer", USER)}
 
 _EVENTS_WITHOUT_TRIGGERS = (
@@ -154,6 +159,7 @@ def offer_classes() -> None:
             shown_by=SHOWN_EVENTS if model is ContractEvent else None,
             shown_if="canonical" if model is ContractEvent else None,
             hidden=_BLOCKCHAIN_SETTINGS if model is Blockchain else (),
+            computed=_COMPUTED.get(name, {}),
         )
         set_rules(class_name, rules)
         if model is ContractEvent:

@@ -72,6 +72,7 @@ def change(principal: Principal, class_name: ClassName, body: Json) -> Wire:
     with maintenance.writing():
         table = _existing(registry.lock(class_name), class_name)
         changed = change_schema(table.schema, body)
+        _check_not_computed(table, changed)
         if changed.removed_fields:
             _remove_fields(table, changed)
         table = registry.save(table, changed.after)
@@ -87,6 +88,16 @@ def change(principal: Principal, class_name: ClassName, body: Json) -> Wire:
     if failures:
         raise failures[0]
     return table.schema.to_wire()
+
+
+def _check_not_computed(table: ClassTable, changed: SchemaChange) -> None:
+    for index in changed.added_indexes:
+        for name, _ in index.fields:
+            if name in table.computed:
+                raise InvalidSchemaOperation(
+                    f"indexes.{index.name}.{name}: the field is computed when it is read, and can't"
+                    " be indexed."
+                )
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,7 +139,7 @@ def _read(table: ClassTable, path: Path, alias: str) -> Reading:
         target_class = field_type.target_class if field_type else None
         column = table.columns.get(name)
     if column is not None:
-        sql_name = f"{dot}{column.name}"
+        sql_name = column.sql(alias)
         wire = wire_form(sql_name, column, kind, target_class)
         return Reading(
             base=wire,

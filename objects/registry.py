@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import msgspec
 from django.core.exceptions import ImproperlyConfigured
@@ -43,6 +44,9 @@ _COLUMN_TYPES: dict[type[models.Field], ColumnType] = {
     models.TextField: "text",
 }
 
+_COMPUTED_TYPES: dict[str, ColumnType] = {"String": "text", "Object": "jsonb"}
+_NOTHING_COMPUTED: Mapping[str, tuple[FieldType, str]] = MappingProxyType({})
+
 _tables: dict[ClassName, ClassTable] = {}
 
 
@@ -73,6 +77,7 @@ def model_class(
     shown_by: str | None = None,
     shown_if: str | None = None,
     hidden: Collection[str] = (),
+    computed: Mapping[str, tuple[FieldType, str]] = _NOTHING_COMPUTED,
 ) -> None:
     """Offer a Django model as a class. Call it in ``AppConfig.ready``.
 
@@ -81,7 +86,10 @@ def model_class(
     ``data``. ``permissions`` hold until somebody sets others through ``/schemas``. ``shown_by`` is
     a view of the model's table, one that PostgreSQL can update, if not all rows are objects, and
     ``shown_if`` the boolean column that the view shows a row by. Only the master key sees the
-    fields in ``hidden``, whatever permissions say. Raises ``ImproperlyConfigured`` for a class that
+    fields in ``hidden``, whatever permissions say. ``computed`` are fields that nobody writes:
+    their types (a String, or an Object) and the SQL of their values, in which ``{row}.`` stands
+    before a column of the table. Live queries see their values as of the moment of sending, and
+    send nothing when they change. Raises ``ImproperlyConfigured`` for a class that
     is registered already, for a view without its column, and for a model field that can't hold a
     promoted field, by its type or its collation, and ``InvalidKeyName`` for a name that no field
     may have.
@@ -98,11 +106,13 @@ def model_class(
         )
     checked = {check_field_name(name): type_ for name, type_ in fields.items()}
     names = {name: (columns or {}).get(name, name) for name in checked}
+    of_reading = {check_field_name(name): one for name, one in computed.items()}
     _model_classes[class_name] = ModelClass(
         class_name,
         model,
-        checked,
-        {name: _column(model, attribute) for name, attribute in names.items()},
+        checked | {name: type_ for name, (type_, _) in of_reading.items()},
+        {name: _column(model, attribute) for name, attribute in names.items()}
+        | {name: _computed(name, *one) for name, one in of_reading.items()},
         permissions,
         shown_by,
         shown_if,
@@ -149,6 +159,10 @@ def _column(model: type[ModelBackedObject], attribute: str) -> Column:
     raise ImproperlyConfigured(
         f"{model.__name__}.{attribute} can't hold a promoted field: it is a {type(field).__name__}."
     )
+
+
+def _computed(name: FieldName, type_: FieldType, expression: str) -> Column:
+    return Column(_quoted(name), _COMPUTED_TYPES[type_.kind], expression)
 
 
 def _quoted(name: str) -> str:

@@ -55,8 +55,12 @@ def data_expression(table: ClassTable, alias: str) -> str:
     parts = [f"{alias}.data"]
     for name, column in table.columns.items():
         type_ = table.schema.fields[name]
-        expression = f"{alias}.{column.name}"
+        expression = column.sql(alias)
         value = wire_form(expression, column, type_.kind, type_.target_class)
+        if column.computed is not None:
+            # Named once, so that it is computed once.
+            parts.append(f"jsonb_strip_nulls(jsonb_build_object({literal(name)}, {expression}))")
+            continue
         parts.append(
             f"CASE WHEN {expression} IS NULL THEN '{{}}'::jsonb"
             f" ELSE jsonb_build_object({literal(name)}, {value}) END"
@@ -68,13 +72,13 @@ def split(table: ClassTable, obj: Mapping[str, Json]) -> tuple[dict[str, Any], s
     """Divide an object's fields: parameters for the promoted columns, JSON text for ``data``.
 
     Every promoted column gets a parameter; a field that the object hasn't, or has as null, is
-    NULL there.
+    NULL there. Computed fields are left out.
     """
     if not table.columns:
         return {}, _encode(obj).decode()
     columns = {
         column.name: column_parameter(column, obj.get(name), name)
-        for name, column in table.columns.items()
+        for name, column in table.stored_columns.items()
     }
     rest = {name: value for name, value in obj.items() if name not in table.columns}
     return columns, _encode(rest).decode()

@@ -28,10 +28,20 @@ class Column:
 
     A ``text`` column of a Pointer field holds the object id, ``timestamptz`` a Date, ``bigint``
     and ``numeric`` a Number, ``jsonb`` the wire form of anything else.
+
+    A field that is computed when it is read has no column in the table: ``computed`` is the SQL of
+    its value, in which ``{row}`` stands for the row.
     """
 
     name: str
     type: ColumnType
+    computed: str | None = None
+
+    def sql(self, row: str) -> str:
+        """The value in the row of this name; of the only table of the statement if it is empty."""
+        if self.computed is not None:
+            return f"({self.computed.replace('{row}.', f'{row}.' if row else '')})"
+        return f"{row}.{self.name}" if row else self.name
 
 
 _HOLD_FILES = frozenset({"File", "Object", "Array"})
@@ -68,6 +78,16 @@ class ClassTable:
     def storage(self) -> str:
         """The table that has the rows, and the indexes."""
         return self.stored_in or self.relation
+
+    @cached_property
+    def stored_columns(self) -> Mapping[FieldName, Column]:
+        """The columns that the table has: all but those that are computed."""
+        return {name: one for name, one in self.columns.items() if one.computed is None}
+
+    @cached_property
+    def computed(self) -> frozenset[FieldName]:
+        """The fields that are computed when they are read, and never written."""
+        return frozenset(self.columns.keys() - self.stored_columns.keys())
 
     @cached_property
     def relation_values(self) -> dict[str, Json]:

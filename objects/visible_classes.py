@@ -30,6 +30,7 @@ class VisibleClass:
     fields: Mapping[FieldName, FieldType]
     actions: frozenset[Action]
     hidden: frozenset[FieldName]
+    computed: frozenset[FieldName] = frozenset()  # and never written
 
 
 def visible_classes(principal: Principal) -> list[VisibleClass]:
@@ -42,7 +43,11 @@ def visible_classes(principal: Principal) -> list[VisibleClass]:
             fields = table.schema.fields
             if hidden:
                 fields = {name: one for name, one in fields.items() if name not in hidden}
-            found.append(VisibleClass(table.class_name, table.version, fields, actions, hidden))
+            found.append(
+                VisibleClass(
+                    table.class_name, table.version, fields, actions, hidden, table.computed
+                )
+            )
     return found
 
 

@@ -114,7 +114,8 @@ def create_many(
     """
     rows_of_values = [_values(table, *new) for new in objects]
     types = {"object_id": "text", "data": "jsonb", "read_acl": "text[]", "write_acl": "text[]"}
-    types |= {"class_id": "bigint"} | {one.name: one.type for one in table.columns.values()}
+    types |= {"class_id": "bigint"}
+    types |= {one.name: one.type for one in table.stored_columns.values()}
     names = list(rows_of_values[0])
     columns = ", ".join(f"v.c{n}::{types[name]}" for n, name in enumerate(names))
     return _insert(

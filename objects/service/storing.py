@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 
 from django.db import transaction
 
-from backend.errors import ObjectNotFound
+from backend.errors import InvalidKeyName, ObjectNotFound
 from backend.principal import Principal
 from objects import registry, writes
 from objects.core.access import Acl, default_acl
 from objects.core.names import ClassName, FieldName, ObjectId, is_object_id, new_object_id
 from objects.core.operations import Write, apply, echo, fit
 from objects.core.query import Query, all_of
-from objects.core.schema import check_not_emptied, check_required, with_defaults
+from objects.core.schema import FieldType, check_not_emptied, check_required, with_defaults
 from objects.core.values import Json
 from objects.policy import (
     Scope,
@@ -83,7 +83,7 @@ def create(
             create_class(class_name)
             return create(principal, class_name, write, object_id, trusted)
     check_class(principal, table, "create")
-    fitted, new_fields = fit(write, table.schema)
+    fitted, new_fields = _fitted(table, write)
     if new_fields or _adopts(principal, table, fitted, trusted):
         if new_fields.keys() - trusted:
             check_class(principal, table, "addField", creating=True)
@@ -91,6 +91,14 @@ def create(
             table, fitted = add_fields(principal, class_name, write, trusted)
             return _insert(principal, table, fitted, object_id)
     return _insert(principal, table, fitted, object_id)
+
+
+def _fitted(table: ClassTable, write: Write) -> tuple[Write, dict[FieldName, FieldType]]:
+    """As ``fit``. Raises ``InvalidKeyName`` for a field that is computed."""
+    for name in table.computed:
+        if any(key.partition(".")[0] == name for key in write.operations):
+            raise InvalidKeyName(f"{name} is computed when it is read, and can't be set.")
+    return fit(write, table.schema)
 
 
 def _adopts(
@@ -146,7 +154,7 @@ def create_together(
     check_class(principal, table, "create")
     new = []
     for write in together:
-        fitted, new_fields = fit(write, table.schema)
+        fitted, new_fields = _fitted(table, write)
         if new_fields or fitted.relations or _adopts(principal, table, fitted, _NO_FIELDS):
             raise NotTogether
         new.append(_new_object(principal, table, fitted, new_object_id()))
@@ -164,7 +172,7 @@ def update(
     """Change an object. Fields in ``trusted`` may be new to the class whoever the caller is."""
     table = table_for_writing(principal, class_name, object_id)
     condition = writable(principal, table, "update", object_id)
-    fitted, new_fields = fit(write, table.schema)
+    fitted, new_fields = _fitted(table, write)
     if new_fields or _adopts(principal, table, fitted, trusted):
         if new_fields.keys() - trusted:
             condition = all_of(condition, check_class(principal, table, "addField"))

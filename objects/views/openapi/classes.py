@@ -70,12 +70,13 @@ class ClassSchemas:
             "properties": {**OBJECT_FIELDS, **self.fields(one), "ACL": _ACL, **_INCLUDED},
             "required": [*OBJECT_FIELDS],
         }
-        required = [n for n, f in one.fields.items() if f.required and f.default is None]
-        created = {name: self._create(field) for name, field in one.fields.items()}
+        written = {n: field for n, field in one.fields.items() if n not in one.computed}
+        required = [n for n, f in written.items() if f.required and f.default is None]
+        created = {name: self._create(field) for name, field in written.items()}
         add[forms.create] = {"type": "object", "properties": {**created, "ACL": ACL_CHANGE}}
         if required:
             add[forms.create]["required"] = required
-        changes = {name: self._update(field) for name, field in one.fields.items()}
+        changes = {name: self._update(field) for name, field in written.items()}
         add[forms.update] = {"type": "object", "properties": {**changes, "ACL": ACL_CHANGE}}
         add[forms.results] = results_of(ref(forms.read))
         add[forms.pointer] = values.pointer_schema(one.name)

@@ -199,6 +199,37 @@ def test_an_event_that_leaves_the_chain_is_told_and_told_again_when_it_comes_bac
     assert {one["objectId"] for one in back} == {one["objectId"] for one in came}
 
 
+def test_an_event_is_sent_as_final_as_it_is_at_that_moment(desk: Desk, chained):
+    from django.db import transaction
+
+    from chain import storing
+    from chain.models import Cursor
+    from tests.chain.test_storing import NETWORK, row
+
+    def store(block: int) -> None:
+        with transaction.atomic():
+            storing.store_events(NETWORK, [row(block), row(block + 1)], after_seq=block)
+
+    def synced(**heights: int) -> None:
+        Cursor.objects.update_or_create(network_id=NETWORK, defaults=heights)
+
+    ann, bob = desk.connect(), desk.connect()
+    ann.subscribe(1, "ContractEvent", {"contractName": "Gem"})
+    bob.subscribe(2, "ContractEvent", {"finality": "final"})
+    try:
+        chained(lambda: synced(number=6, safe=6, finalized=5))
+        chained(lambda: store(5))
+        shown = [ann.next("create", 1)["object"] for _ in range(2)]
+        assert [one["finality"] for one in shown] == ["final", "safe"]
+        assert bob.next("create", 2)["object"]["blockNumber"] == 5
+        chained(lambda: synced(number=8, safe=8, finalized=8))
+        chained(lambda: store(7))
+        # Nothing was sent when the event of block 6 became final.
+        assert [bob.next("create", 2)["object"]["blockNumber"] for _ in range(2)] == [7, 8]
+    finally:
+        chained(lambda: Cursor.objects.filter(network_id=NETWORK).delete())
+
+
 def test_a_transaction_is_told_when_it_is_mined(desk: Desk, chained, node):
     from tests.chain.followed import follow, network, paid
 

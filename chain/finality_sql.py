@@ -1,0 +1,42 @@
+"""How final a block is, as SQL: computed when it is read, since it changes with every new block.
+
+A height counts as far as the network has been read: the cursor's ``safe`` and ``finalized`` are the
+network's (``chain.core.finality``), and may be above it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+LATEST, SAFE, FINAL = "latest", "safe", "final"
+
+
+def _up_to(height: str) -> str:
+    """This height of the row's network. All networks' are read once for a statement, which takes
+    less than a look at one network for each row."""
+    return (
+        f"((SELECT jsonb_object_agg(f.network_id, {height}) FROM chain_cursor f"
+        f" WHERE f.number IS NOT NULL AND {height} IS NOT NULL) ->> {{row}}.network_id)::bigint"
+    )
+
+
+def _read(height: str) -> str:
+    """A column of heights, as far as the network has been read; null stays null."""
+    return f"(CASE WHEN f.{height} IS NOT NULL THEN LEAST(f.{height}, f.number) END)"
+
+
+OF_EVENT: Final = (
+    f"CASE WHEN {{row}}.block_number <= {_up_to(_read('finalized'))} THEN '{FINAL}'"
+    f" WHEN {{row}}.block_number <= {_up_to(_read('safe'))} THEN '{SAFE}'"
+    f" WHEN {{row}}.block_number IS NOT NULL AND {_up_to('f.number')} IS NOT NULL"
+    f" THEN '{LATEST}' END"
+)
+"""The finality of an event; null where its network isn't synced or the event has no block."""
+
+OF_NETWORK: Final = (
+    "SELECT jsonb_strip_nulls(jsonb_build_object('head', f.head, 'readUpTo', f.number,"
+    f" 'safe', {_read('safe')}, 'final', {_read('finalized')}))"
+    " FROM chain_cursor f WHERE f.network_id = {row}.network_id AND f.number IS NOT NULL"
+)
+"""The heights of a network: its newest block, up to which one it is read, and which are safe and
+final of these; null before the first block is read."""

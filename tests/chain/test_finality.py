@@ -1,0 +1,199 @@
+"""How final events are, computed when they are read."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from chain.following import reader
+from chain.models import ContractEvent, Cursor
+from chain.storing import store_events
+from tests.chain.network_read import listen, network
+from tests.chain.test_storing import NETWORK, row
+from tests.evm.node import Node
+from tests.rest import Api
+
+pytestmark = pytest.mark.django_db
+
+BLOCKS = range(1, 11)
+
+
+@pytest.fixture
+def events(db: None) -> None:
+    """Events in the blocks 1 to 10 of a network: 4 are final, 7 are safe, 9 are read."""
+    store_events(NETWORK, [row(block) for block in BLOCKS], after_seq=0)
+    Cursor.objects.create(network_id=NETWORK, number=9, head=12, safe=7, finalized=4)
+
+
+def found(api: Api, **where: Any) -> list[int]:
+    rows = api.results("ContractEvent", where=json.dumps(where), order="blockNumber")
+    return [one["blockNumber"] for one in rows]
+
+
+def of_blocks(api: Api) -> dict[int, str | None]:
+    rows = api.results("ContractEvent", order="blockNumber")
+    return {one["blockNumber"]: one.get("finality") for one in rows}
+
+
+@pytest.mark.usefixtures("events")
+def test_events_say_how_final_they_are(client: Api) -> None:
+    assert of_blocks(client) == {
+        **dict.fromkeys(range(1, 5), "final"),
+        **dict.fromkeys(range(5, 8), "safe"),
+        **dict.fromkeys(range(8, 11), "latest"),
+    }
+    [one] = ContractEvent.objects.filter(block_number=4)
+    assert client.get(f"/classes/ContractEvent/{one.pk}").json["finality"] == "final"
+    Cursor.objects.update(number=10, finalized=9, safe=10)
+    assert of_blocks(client)[9] == "final"
+    assert of_blocks(client)[10] == "safe"
+
+
+@pytest.mark.usefixtures("events")
+def test_events_are_found_counted_and_summed_up_by_it(client: Api, master: Api) -> None:
+    assert found(client, finality="final") == [1, 2, 3, 4]
+    assert found(client, finality={"$in": ["safe", "latest"]}) == [5, 6, 7, 8, 9, 10]
+    assert found(client, finality={"$ne": "final"}, blockNumber={"$lt": 8}) == [5, 6, 7]
+    assert found(client, finality={"$exists": False}) == []
+    where = json.dumps({"finality": "safe"})
+    assert client.get("/classes/ContractEvent", where=where, count=1, limit=0).json["count"] == 3
+    [first] = client.results(
+        "ContractEvent", order="finality,blockNumber", limit=1, keys="finality"
+    )
+    assert first["finality"] == "final"
+    pipeline = json.dumps([{"$group": {"_id": "$finality", "count": {"$sum": 1}}}])
+    groups = master.get("/aggregate/ContractEvent", pipeline=pipeline).json["results"]
+    counts = {one["objectId"]: one["count"] for one in groups}
+    assert counts == {"final": 4, "safe": 3, "latest": 3}
+
+
+@pytest.mark.usefixtures("events")
+def test_heights_above_what_is_read_make_nothing_final(client: Api) -> None:
+    Cursor.objects.update(number=3, safe=100, finalized=100)
+    assert found(client, finality="final") == [1, 2, 3]
+    assert found(client, finality="latest") == [4, 5, 6, 7, 8, 9, 10]
+
+
+@pytest.mark.usefixtures("events")
+def test_unknown_heights_make_nothing_final(client: Api) -> None:
+    Cursor.objects.update(safe=None, finalized=None)
+    assert set(of_blocks(client).values()) == {"latest"}
+    Cursor.objects.update(number=None)
+    assert set(of_blocks(client).values()) == {None}
+    Cursor.objects.all().delete()
+    assert set(of_blocks(client).values()) == {None}
+
+
+@pytest.mark.usefixtures("events")
+def test_each_network_has_heights_of_its_own(client: Api) -> None:
+    store_events(5, [row(1), row(2)], after_seq=0)
+    Cursor.objects.create(network_id=5, number=2, safe=1, finalized=0)
+    assert found(client, networkId="5", finality="final") == []
+    assert found(client, networkId="5", finality="safe") == [1]
+    assert found(client, finality="final") == [1, 2, 3, 4]
+
+
+@pytest.mark.usefixtures("events")
+@pytest.mark.parametrize("network", ["no number", "9" * 30, "", None, "31337 "])
+def test_an_event_without_a_network_or_a_block_has_none(master: Api, network: str | None) -> None:
+    made = master.make("ContractEvent", networkId=network, blockNumber=1)
+    assert "finality" not in master.get(f"/classes/ContractEvent/{made}").json
+    made = master.make("ContractEvent", networkId=str(NETWORK))
+    assert "finality" not in master.get(f"/classes/ContractEvent/{made}").json
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"finality": "final"},
+        {"finality": None},
+        {"finality": {"__op": "Delete"}},
+        {"finality": {"__op": "Increment", "amount": 1}},
+        {"finality.x": 1},
+    ],
+)
+@pytest.mark.parametrize("class_name", ["ContractEvent", "Blockchain"])
+def test_nobody_sets_it(master: Api, client: Api, class_name: str, fields: dict[str, Any]) -> None:
+    made = master.make(class_name, networkId=5 if class_name == "Blockchain" else "5")
+    path = f"/classes/{class_name}"
+    assert master.put(f"{path}/{made}", fields).error == (400, 105)
+    assert "finality" in master.put(f"{path}/{made}", fields).json["error"]
+    assert master.post(path, {"networkId": 6} | fields).error[0] == 400
+    assert client.put(f"{path}/{made}", fields).error == (400, 119)
+    requests = [{"method": "PUT", "path": f"/api{path}/{made}", "body": fields}]
+    [answer] = master.post("/batch", {"requests": requests}).json
+    assert answer["error"]["code"] == 105
+    assert master.put(f"{path}/{made}", {"note": "own"}).status == 200
+    assert master.put(f"{path}/{made}", {"note": {"__op": "Delete"}, "n.a": 1}).status == 200
+    assert "finality" not in master.get(f"{path}/{made}").json
+
+
+@pytest.mark.parametrize("kind", [1, -1, "text"])
+def test_no_index_is_made_on_it(master: Api, kind: Any) -> None:
+    change = {"className": "ContractEvent", "indexes": {"wrong": {"finality": kind}}}
+    refused = master.put("/schemas/ContractEvent", change)
+    assert refused.error == (400, 255)
+    assert "indexes.wrong.finality" in refused.json["error"]
+    assert "wrong" not in master.get("/schemas/ContractEvent").json.get("indexes", {})
+
+
+def test_the_description_of_the_interface_offers_it_for_reading_alone(master: Api) -> None:
+    schemas = master.get("/openapi.json").json["components"]["schemas"]
+    named = {name for name, one in schemas.items() if "finality" in one.get("properties", {})}
+    assert {"ContractEvent", "Blockchain"} <= named
+    assert not {one for one in named if one.startswith(("ContractEvent", "Blockchain"))} - {
+        "ContractEvent",
+        "Blockchain",
+    }
+
+
+@pytest.mark.usefixtures("events")
+def test_networks_say_which_heights_are_safe_and_final(client: Api, master: Api) -> None:
+    made = master.make("Blockchain", networkId=NETWORK)
+    other = master.make("Blockchain", networkId=5)
+    path = "/classes/Blockchain"
+    heights = {"head": 12, "readUpTo": 9, "safe": 7, "final": 4}
+    assert client.get(f"{path}/{made}").json["finality"] == heights
+    assert "finality" not in client.get(f"{path}/{other}").json
+    assert [one["objectId"] for one in client.results("Blockchain", order="createdAt")] == [
+        made,
+        other,
+    ]
+    where = json.dumps({"finality.final": {"$gte": 4}})
+    assert [one["objectId"] for one in client.results("Blockchain", where=where)] == [made]
+    Cursor.objects.update(safe=100, finalized=None, head=None)
+    assert client.get(f"{path}/{made}").json["finality"] == {"readUpTo": 9, "safe": 9}
+    Cursor.objects.update(number=None)
+    assert "finality" not in client.get(f"{path}/{made}").json
+
+
+@pytest.mark.django_db(transaction=True)
+def test_events_become_final_as_their_network_grows(node: Node, client: Api) -> None:
+    with network(node, finality_depth=4) as world:
+        listen(world)
+        world.follow()
+        world.mint()
+        block = node.head
+
+        def finality() -> str:
+            world.follow()
+            [event] = client.results("ContractEvent", where=json.dumps({"blockNumber": block}))
+            shown: str = event["finality"]
+            return shown
+
+        assert finality() == "latest"
+        node.mine(2)
+        reader.forget()
+        assert finality() == "safe"
+        node.mine(2)
+        reader.forget()
+        assert finality() == "final"
+        [shown] = client.results("Blockchain")
+        assert shown["finality"] == {
+            "head": node.head,
+            "readUpTo": node.head,
+            "safe": node.head - 2,
+            "final": node.head - 4,
+        }
