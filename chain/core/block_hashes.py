@@ -3,7 +3,7 @@
 A header whose hash is right can't have been changed: its filter, its time and the root of its
 receipts are those of the block with this hash. The order of the fields is that of the Yellow Paper
 (section 4.4), and those that hard forks have appended follow in the order of their EIPs (1559,
-4895, 4844, 4788, 7685). Networks of another make hash something else.
+4895, 4844, 4788, 7685, 7928, 7843). Networks of another make hash something else.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ _APPENDED: Final = (
     ("excess_blob_gas", _WHOLE),
     ("parent_beacon_block_root", _TEXTS),
     ("requests_hash", _TEXTS),
+    ("block_access_list_hash", _TEXTS),
+    ("slot_number", _WHOLE),
 )
 
 

@@ -63,6 +63,8 @@ class Header(msgspec.Struct, frozen=True, gc=False, rename=_on_the_wire):
     excess_blob_gas: Any = None
     parent_beacon_block_root: Any = None
     requests_hash: Any = None
+    block_access_list_hash: Any = None
+    slot_number: Any = None
 
     @property
     def height(self) -> int:

@@ -267,25 +267,29 @@ def test_what_the_gateway_has_written_meanwhile_stays(network: int) -> None:
     assert (row.weight, row.head) == (9, 17)
 
 
+SETTINGS = {"active": "on", "finality_depth": "", "verify": "sample"}
+
+
 def test_the_settings_of_a_network_leave_its_public_fields_alone(network: int) -> None:
     row = Blockchain.objects.get()
     client = logged_in(ADMINISTRATORS)
-    given = {"active": "on", "poll_interval": "500", "confirmations": "2", "finality_depth": ""}
+    given = SETTINGS | {"poll_interval": "500", "confirmations": "2", "verify": "all"}
     reply = client.post(f"/admin/chain/blockchain/{row.pk}/change/", given)
     assert reply.status_code == 302
     row.refresh_from_db()
-    assert (row.poll_interval, row.confirmations, row.rpc_endpoint) == (
-        *(500, 2),
+    assert (row.poll_interval, row.confirmations, row.verify, row.rpc_endpoint) == (
+        *(500, 2, "all"),
         "https://public.example",
     )
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"poll_interval": "0"}, {"confirmations": "-1"}, {"finality_depth": "-1"}]
+    "wrong",
+    [{"poll_interval": "0"}, {"confirmations": "-1"}, {"finality_depth": "-1"}, {"verify": "no"}],
 )
 def test_settings_that_can_not_be_are_refused(network: int, wrong: dict[str, str]) -> None:
     row = Blockchain.objects.get()
-    given = {"active": "on", "poll_interval": "500", "confirmations": "2", "finality_depth": ""}
+    given = SETTINGS | {"poll_interval": "500", "confirmations": "2"}
     reply = logged_in(ADMINISTRATORS).post(
         f"/admin/chain/blockchain/{row.pk}/change/", given | wrong
     )

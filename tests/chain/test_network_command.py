@@ -98,7 +98,7 @@ def test_a_network_is_added_with_every_field(node: Node) -> None:
 def test_every_field_of_the_class_and_of_the_admin_is_an_option() -> None:
     schema = Api(MASTER).get("/schemas/Blockchain").json
     names = {field.name for field in FIELDS} | {"networkId", "active"}
-    assert {*schema["fields"]} - {"objectId", "createdAt", "updatedAt", "ACL"} == names
+    assert {*schema["fields"]} - {"objectId", "createdAt", "updatedAt", "ACL", "finality"} == names
     columns = {re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", name) for name in names}
     assert {*BlockchainAdmin.fields} <= columns
 

@@ -200,7 +200,7 @@ def test_another_process_polls_at_the_interval_when_the_one_with_the_subscriptio
 
 
 def test_a_halted_network_defers_no_poll(network: Network) -> None:
-    Cursor.objects.update(halted="for a test")
+    Cursor.objects.update(halted="for a test", halt_checked_at=timezone.now())
     due = be_due(network)
     polls.poll(network.network_id)
     assert not is_deferred(network, due)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -36,8 +38,29 @@ def header(**changed: Any) -> Header:
     return msgspec.convert({**GENESIS, **changed}, Header)
 
 
+REAL: dict[str, dict[str, Any]] = json.loads((Path(__file__).parent / "headers.json").read_bytes())
+"""Blocks of real networks: of Ethereum of March 2026, Sepolia of January 2025, OP Mainnet of
+October 2026."""
+
+
 def test_the_first_block_of_ethereum_has_its_hash() -> None:
     assert has_own_hash(header())
+
+
+@pytest.mark.parametrize("network", REAL)
+def test_blocks_of_real_networks_have_their_hashes(network: str) -> None:
+    assert has_own_hash(msgspec.convert(REAL[network], Header))
+
+
+def test_fields_of_later_forks_follow_in_their_order() -> None:
+    """EIP-7928 and EIP-7843. No block with them is at hand: what is tested is that they count."""
+    before = REAL["ethereum"]
+    with_list = {**before, "blockAccessListHash": "0x" + "11" * 32}
+    with_slot = {**with_list, "slotNumber": "0xb1a2c3"}
+    hashes = [hash_of(msgspec.convert(one, Header)) for one in (before, with_list, with_slot)]
+    assert None not in hashes
+    assert len({*hashes}) == 3
+    assert hash_of(msgspec.convert({**before, "slotNumber": "0x1"}, Header)) is None
 
 
 @pytest.mark.parametrize(
