@@ -229,7 +229,8 @@ class _Examiner:
         def step(node: Node) -> tuple[list[EventRow], int]:
             if node.header(last) is None:
                 raise TryAgain("the provider doesn't have the final blocks yet")
-            logs, reached = read_logs(node, self._limits, self._chosen.wanted, first, last)
+            end = min(last, first + verifying.WIDTH - 1) if self._by_receipts else last
+            logs, reached = read_logs(node, self._limits, self._chosen.wanted, first, end)
             if self._by_receipts:
                 wanted = self._chosen.wanted
                 logs, reached = verifying.verified_range(

@@ -19,7 +19,7 @@ from bench.failure import BenchFailure
 from bench.measure import say
 from bench.servers import ROOT, Engines
 
-PARTS = ("rates", "stages", "decoding", "pending", "catching_up", "latency", "memory")
+PARTS = ("rates", "stages", "decoding", "pending", "catching_up", "verifying", "latency", "memory")
 _SMALL = 10_000
 _LARGE = 5
 """How many times as many events the second chain of the part ``memory`` has."""
@@ -99,6 +99,25 @@ def _catching_up(engines: Engines, options: argparse.Namespace) -> list[dict[str
         return _rounds("catching_up", engines, chain, options.rounds)
 
 
+def _verifying(engines: Engines, options: argparse.Namespace) -> dict[str, Any]:
+    """A backfill and blocks at the head, by how much is checked."""
+    found: dict[str, Any] = {}
+    schemes = {
+        "sample of 0 %": {"percent": 0},
+        "sample of 5 %": {},
+        "sample of 100 %": {"percent": 100},
+        "all": {"verify": "all"},
+    }
+    for way, events in (("ours", options.events), ("heads", EVENTS_A_BLOCK)):
+        with filled(events) as chain:
+            for number in range(options.rounds):
+                for name in [*schemes][:: 1 if number % 2 else -1]:
+                    say(f"round {number + 1}: {way}, {name}")
+                    figures = _within(engines, chain, way, **schemes[name])
+                    found.setdefault(name, {}).setdefault(way, []).append(figures)
+    return {name: found[name] for name in schemes}
+
+
 def _latency(engines: Engines, options: argparse.Namespace) -> dict[str, Any]:
     found = {}
     with filled(EVENTS_A_BLOCK) as chain:
@@ -127,6 +146,7 @@ _PART: dict[str, Callable[[Engines, argparse.Namespace], Any]] = {
     "decoding": _decoding,
     "pending": _pending,
     "catching_up": _catching_up,
+    "verifying": _verifying,
     "latency": _latency,
     "memory": _memory,
 }

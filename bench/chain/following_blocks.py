@@ -10,10 +10,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from bench.chain.stage import Job, empty, listen, measured, register
+from bench.chain.stage import Cost, Job, empty, listen, measured, register
 
 PENDING = 10_000
 _WEB3_CHECKS = 300
+_HEADS = 200
 
 
 def pending(job: Job) -> dict[str, Any]:
@@ -143,4 +144,39 @@ def prepare(job: Job) -> dict[str, Any]:
     return {}
 
 
-WAYS: Sequence[Callable[[Job], dict[str, Any]]] = (pending, catching_up, prepare)
+def heads(job: Job) -> dict[str, Any]:
+    """Blocks read one by one at the head: of two transactions with five events each, or none."""
+    from chain import following
+    from chain.verifying import forget
+    from tests.evm.artefacts import Contract
+    from tests.evm.node import Node
+
+    empty()
+    node = Node(int(job.url.rpartition(":")[2]), job.chain_id, ())
+    gem = Contract(node, job.address, job.abi)
+    node.automine(False)
+    try:
+        register(job)
+        forget()
+        listen(job)
+        following.follow(job.chain_id)
+        figures = {}
+        for name, sent in (("with_events", 2), ("empty", 0)):
+            cost = Cost()
+            for _ in range(_HEADS):
+                for _ in range(sent):
+                    gem.transact("spam", 5, gas=5_000_000)
+                node.mine()
+                with measured(job, cost):
+                    following.follow(job.chain_id)
+            figures[name] = {
+                "requests": cost.requests / _HEADS,
+                "ms": cost.seconds / _HEADS * 1000,
+                "cpu_ms": cost.own_cpu / _HEADS * 1000,
+            }
+        return figures
+    finally:
+        node.automine(True)
+
+
+WAYS: Sequence[Callable[[Job], dict[str, Any]]] = (pending, catching_up, heads, prepare)

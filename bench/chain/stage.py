@@ -20,6 +20,7 @@ TABLES = (
     "chain_outbox",
     "chain_block",
     "chain_backfill",
+    "chain_recheck",
     "chain_coverage",
     "chain_cursor",
     "chain_transaction",
@@ -45,6 +46,9 @@ class Job:
     socket_url: str | None = None
     poll: int = 2_000
     """Milliseconds between two looks at the chain."""
+    verify: str = "sample"
+    percent: int = 5
+    """How much of what the node says is checked (``chain.verifying``)."""
 
 
 @dataclass
@@ -128,6 +132,10 @@ def empty() -> None:
 
 def register(job: Job) -> None:
     """Make the network, as an operator would."""
+    from django.conf import settings
+    from django.test.utils import override_settings
+
+    override_settings(SERVICE={**settings.SERVICE, "VERIFY_PERCENT": job.percent}).enable()
     from backend.principal import MASTER
     from objects import service
 
@@ -137,7 +145,7 @@ def register(job: Job) -> None:
     service.create(MASTER, "Blockchain", network)
     from chain.models import Blockchain
 
-    Blockchain.objects.update(poll_interval=job.poll)
+    Blockchain.objects.update(poll_interval=job.poll, verify=job.verify)
 
 
 def listen(job: Job) -> None:

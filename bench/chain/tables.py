@@ -138,6 +138,29 @@ def _catching_up(runs: Runs) -> str:
     )
 
 
+def _verifying(found: dict[str, dict[str, Runs]]) -> str:
+    lines = [
+        line("verify", "backfill: events/s", "requests", "of the rate of a sample of 0 %"),
+        ruler(4),
+    ]
+    least = middle(next(iter(found.values()))["ours"], "rate")
+    for name, ways in found.items():
+        rate = middle(ways["ours"], "rate")
+        requests = middle(ways["ours"], "requests")
+        lines.append(line(name, f"{rate:,.0f}", f"{requests:,.0f}", f"{rate / least:.2f}"))
+    lines += ["", line("verify", "a block with events", "an empty block"), ruler(3)]
+    for name, ways in found.items():
+        cells = []
+        for kind in ("with_events", "empty"):
+            runs = [run[kind] for run in ways["heads"]]
+            cells.append(
+                f"{middle(runs, 'requests'):.2f} requests, {middle(runs, 'ms'):.1f} ms,"
+                f" {middle(runs, 'cpu_ms'):.1f} ms CPU"
+            )
+        lines.append(line(name, *cells))
+    return "\n".join(lines)
+
+
 def _latency(found: dict[str, dict[str, Any]]) -> str:
     lines = [
         line("transaction to stored event", "blocks", "poll ms", "p50 ms", "p99 ms", "most ms"),
@@ -162,6 +185,7 @@ _TABLES: dict[str, Any] = {
     "decoding": _decoding,
     "pending": _pending,
     "catching_up": _catching_up,
+    "verifying": _verifying,
     "latency": _latency,
     "memory": _memory,
 }

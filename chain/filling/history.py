@@ -62,7 +62,7 @@ def read_history(group: Group, chosen: Catalogue, final: int, end: float) -> Non
                 and held + waiting < _HEAVIEST
                 and (monotonic() < end or not (ahead or ready))
             ):
-                to = min(last, following + reader.limits.width - 1)
+                to = min(last, following + reader.width - 1)
                 ahead.append((to, submit(reader.read, following, to)))
                 following = to + 1
             if not ahead:
@@ -106,6 +106,12 @@ class _Reader:
         self._since = group.begin
         self._scheme = verifying.Scheme.of_network(group.network_id)
         self._may_be_first = group.is_empty
+
+    @property
+    def width(self) -> int:
+        """How many blocks are read at once."""
+        width = self.limits.width
+        return min(width, verifying.WIDTH) if self._scheme.share >= 1 else width
 
     def read(self, first: int, last: int) -> _Read:
         """The events from ``first`` on, of as many blocks as the provider gives."""

@@ -12,7 +12,7 @@ used for that is learned from blocks in which everything agrees (``capabilities`
 from chain.verifying import blocks, capabilities, hashes, ranges
 from chain.verifying.blocks import is_doubtful, verified
 from chain.verifying.hashes import check_hashes
-from chain.verifying.ranges import headers, verified_range
+from chain.verifying.ranges import WIDTH, headers, verified_range
 from chain.verifying.schemes import Scheme
 
 
@@ -23,6 +23,7 @@ def forget() -> None:
 
 
 __all__ = [
+    "WIDTH",
     "Scheme",
     "check_hashes",
     "forget",
