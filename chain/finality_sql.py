@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 LATEST, SAFE, FINAL = "latest", "safe", "final"
+_COLUMNS: Final = {SAFE: "safe", FINAL: "finalized"}
 
 
 def _up_to(height: str) -> str:
@@ -20,14 +21,17 @@ def _up_to(height: str) -> str:
     )
 
 
-def _read(height: str) -> str:
-    """A column of heights, as far as the network has been read; null stays null."""
-    return f"(CASE WHEN f.{height} IS NOT NULL THEN LEAST(f.{height}, f.number) END)"
+def height_of(level: str) -> str:
+    """The height of the cursor ``f`` up to which its network is ``safe`` or ``final``, as far as it
+    has been read; null if that isn't known."""
+    return (
+        f"(CASE WHEN f.{_COLUMNS[level]} IS NOT NULL THEN LEAST(f.{_COLUMNS[level]}, f.number) END)"
+    )
 
 
 OF_EVENT: Final = (
-    f"CASE WHEN {{row}}.block_number <= {_up_to(_read('finalized'))} THEN '{FINAL}'"
-    f" WHEN {{row}}.block_number <= {_up_to(_read('safe'))} THEN '{SAFE}'"
+    f"CASE WHEN {{row}}.block_number <= {_up_to(height_of(FINAL))} THEN '{FINAL}'"
+    f" WHEN {{row}}.block_number <= {_up_to(height_of(SAFE))} THEN '{SAFE}'"
     f" WHEN {{row}}.block_number IS NOT NULL AND {_up_to('f.number')} IS NOT NULL"
     f" THEN '{LATEST}' END"
 )
@@ -35,7 +39,7 @@ OF_EVENT: Final = (
 
 OF_NETWORK: Final = (
     "SELECT jsonb_strip_nulls(jsonb_build_object('head', f.head, 'readUpTo', f.number,"
-    f" 'safe', {_read('safe')}, 'final', {_read('finalized')}))"
+    f" 'safe', {height_of(SAFE)}, 'final', {height_of(FINAL)}))"
     " FROM chain_cursor f WHERE f.network_id = {row}.network_id AND f.number IS NOT NULL"
 )
 """The heights of a network: its newest block, up to which one it is read, and which are safe and

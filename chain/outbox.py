@@ -8,10 +8,14 @@ removed (``chain.pruning``), the newest of each network never.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
+from chain.finality_sql import FINAL, LATEST, OF_EVENT, SAFE, height_of
+from chain.storing import PLACE
 from objects.database import Row, fetch
 
+Level = Literal["safe", "final"]
+_LEVELS: Final = (LATEST, SAFE, FINAL)
 CHANNEL: Final = "chain_outbox"
 """Notifications of new rows: the network and the number of its newest, with a blank between."""
 
@@ -23,11 +27,20 @@ class Reach(NamedTuple):
     newest: int
 
 
+class Heights(NamedTuple):
+    """Up to which block a network is safe, and up to which it is final, as far as it is read."""
+
+    safe: int
+    final: int
+
+
 class State(NamedTuple):
-    """What there is. Numbers of another ``epoch`` mean other rows: a backup was restored."""
+    """What there is. Numbers of another ``epoch`` mean other rows: a backup was restored.
+    ``heights`` are the safe and the final one of each network, -1 if there is none."""
 
     epoch: str
     networks: dict[int, Reach]
+    heights: dict[int, Heights] = {}
 
 
 class Told(NamedTuple):
@@ -48,11 +61,21 @@ class Told(NamedTuple):
     gone: int | None
 
 
-_STATE = """
+class Settled(NamedTuple):
+    """Rows, each with whether it counts, and the block that the next row of a network waits for,
+    where there is one."""
+
+    rows: list[tuple[Told, bool]]
+    waiting: dict[int, int]
+
+
+_STATE = f"""
 SELECT (SELECT md5(value::text) FROM chain_outbox_epoch LIMIT 1), c.network_id, c.outbox,
        COALESCE((SELECT min(o.seq) FROM chain_outbox o WHERE o.network_id = c.network_id),
-                c.outbox + 1)
+                c.outbox + 1),
+       COALESCE({height_of(SAFE)}, -1), COALESCE({height_of(FINAL)}, -1)
   FROM (SELECT 1) one LEFT JOIN chain_cursor c ON true
+       LEFT JOIN chain_cursor f ON f.network_id = c.network_id
 """
 # The arguments in the text of jsonb, which has one order of keys.
 _ROWS = """
@@ -78,15 +101,74 @@ SELECT o.network_id, o.seq, o.op, o.payload, p.again_of, p.announced, p.gone
 """
 
 
+# ``x`` is the event of the row as ``finality_sql`` expects it, ``p`` what there is of the same log.
+_SETTLED = f"""
+SELECT o.network_id, o.seq, o.op, o.payload, p.again_of, p.announced, p.gone,
+       CASE WHEN o.op = 'removed' THEN o.finality
+            WHEN p.is_gone THEN p.gone_as
+            ELSE {OF_EVENT.replace("{row}", "x")} END,
+       o.op = 'removed' OR COALESCE(p.is_gone, false), x.block_number
+  FROM (SELECT %s::text[] AS added, %s::text[] AS removed) reached
+ CROSS JOIN unnest(%s::bigint[], %s::bigint[]) AS wanted(network_id, after_seq)
+ CROSS JOIN LATERAL (
+       SELECT * FROM chain_outbox t
+        WHERE t.network_id = wanted.network_id AND t.seq > wanted.after_seq
+        ORDER BY t.seq LIMIT %s) o
+ CROSS JOIN LATERAL (
+       SELECT (o.payload::jsonb ->> 'blockNumber')::bigint AS block_number,
+              o.network_id::text AS network_id) x
+  LEFT JOIN LATERAL (
+       SELECT max(b.seq) FILTER (
+                  WHERE b.seq < o.seq AND b.op = 'added' AND b.next_finality = ANY(reached.added)
+                    AND b.payload::jsonb -> 'eventName'
+                        IS NOT DISTINCT FROM o.payload::jsonb -> 'eventName'
+                    AND b.payload::jsonb -> 'args'
+                        IS NOT DISTINCT FROM o.payload::jsonb -> 'args') AS again_of,
+              max(b.seq) FILTER (
+                  WHERE b.seq < o.seq AND b.op = 'added' AND b.event_id = o.event_id) AS announced,
+              max(b.seq) FILTER (
+                  WHERE b.seq < o.seq AND b.op = 'removed'
+                    AND b.finality = ANY(reached.removed)) AS gone,
+              bool_or(b.next_op = 'removed') FILTER (WHERE b.seq = o.seq) AS is_gone,
+              max(b.next_finality) FILTER (WHERE b.seq = o.seq) AS gone_as
+         FROM (SELECT t.*, lead(t.op) OVER w AS next_op, lead(t.finality) OVER w AS next_finality
+                 FROM chain_outbox t
+                WHERE t.place = o.place AND t.network_id = o.network_id
+               WINDOW w AS (PARTITION BY t.event_id ORDER BY t.seq)) b) p ON true
+ ORDER BY o.network_id, o.seq
+"""
+# What isn't decided is in the chain and above the height: few events, found by their blocks.
+_MARKS = {
+    level: f"""
+SELECT f.network_id, LEAST(f.outbox, COALESCE(min(u.seq) - 1, f.outbox))
+  FROM chain_cursor f
+  LEFT JOIN LATERAL (
+       SELECT (SELECT max(o.seq) FROM chain_outbox o
+                WHERE o.place = {PLACE} AND o.network_id = f.network_id
+                  AND o.event_id = e.object_id AND o.op = 'added') AS seq
+         FROM chain_contract_event e
+        WHERE e.network_id = f.network_id::text AND e.canonical
+          AND e.block_number > COALESCE({height_of(level)}, -1)) u ON true
+ GROUP BY f.network_id, f.outbox
+"""
+    for level in (SAFE, FINAL)
+}
+
+
 def state() -> State:
     """The epoch, and each network's rows. One statement, whatever the number of rows."""
     rows = fetch(_STATE, (), prepare=True)
     networks = {
         int(network): Reach(int(oldest), int(newest))
-        for _, network, newest, oldest in rows
+        for _, network, newest, oldest, *_ in rows
         if network is not None
     }
-    return State((rows[0][0] or "none")[:12], networks)
+    heights = {
+        int(network): Heights(int(safe), int(final))
+        for _, network, *_, safe, final in rows
+        if network is not None
+    }
+    return State((rows[0][0] or "none")[:12], networks, heights)
 
 
 def rows_after(positions: Mapping[int, int], limit: int) -> list[Told]:
@@ -95,6 +177,38 @@ def rows_after(positions: Mapping[int, int], limit: int) -> list[Told]:
         return []
     params = ([*positions], [*positions.values()], limit)
     return [_told(row) for row in fetch(_ROWS, params, prepare=True)]
+
+
+def settled_after(positions: Mapping[int, int], limit: int, level: Level) -> Settled:
+    """The rows after these numbers whose finality is decided, at most ``limit`` of each network.
+
+    A row is decided when its event has reached the level, or is removed. Those of a network end
+    before the first one that isn't, so each one's successor comes later, whenever it's read. A row
+    counts if its event reached the level before it was removed, if it was: ``removed`` rows as
+    well. Whether it does never changes, and what it says of earlier rows is about those that count.
+    """
+    if not positions:
+        return Settled([], {})
+    reached = [one for one in _LEVELS if _LEVELS.index(one) >= _LEVELS.index(level)]
+    params = (reached, reached, [*positions], [*positions.values()], limit)
+    rows: list[tuple[Told, bool]] = []
+    waiting: dict[int, int] = {}
+    for row in fetch(_SETTLED, params, prepare=True):
+        *told, finality, is_gone, block = row
+        network = int(row[0])
+        if network in waiting:
+            continue
+        if finality in reached or is_gone == "t":
+            rows.append((_told(tuple(told)), finality in reached))
+        else:
+            waiting[network] = int(block or 0)
+    return Settled(rows, waiting)
+
+
+def settled_marks(level: Level) -> dict[int, int]:
+    """Of each network the number of the last row before the first that isn't decided."""
+    rows = fetch(_MARKS[level], (), prepare=True)
+    return {int(network): int(seq) for network, seq in rows}
 
 
 def _told(row: Row) -> Told:

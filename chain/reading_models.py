@@ -150,7 +150,8 @@ class OutboxEntry(models.Model):
     """What is told to subscribers, numbered per network without gaps in the order of commits.
 
     ``place`` is of the log in its transaction (hash, address, ordinal), whatever the block: by it
-    is found what was told of the same log before.
+    is found what was told of the same log before. ``finality`` is that of a ``removed`` event when
+    it was removed; null in rows of releases before it was noted.
     """
 
     pk = models.CompositePrimaryKey("network_id", "seq")
@@ -159,6 +160,7 @@ class OutboxEntry(models.Model):
     op = models.CharField(max_length=8)  # added, removed
     event_id = models.TextField(db_collation="C")
     place = models.UUIDField(null=True)
+    finality = models.CharField(max_length=8, null=True)  # latest, safe, final
     payload = models.TextField()  # JSON of the event, as clients read it
     created_at = models.DateTimeField()
 

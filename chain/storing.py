@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 from django.db import connection
 
 from chain.core.events import EventRow
+from chain.finality_sql import OF_EVENT
 from objects.core.names import new_object_ids
 from objects.database import fetch
 
@@ -76,17 +77,23 @@ json_strip_nulls(json_build_object(
 """
 
 # Of a log in its transaction, whatever the block.
-_PLACE = "md5(concat_ws(' ', e.transaction_hash, e.address, e.ordinal))::uuid"
+PLACE: Final = "md5(concat_ws(' ', e.transaction_hash, e.address, e.ordinal))::uuid"
 
 
 def outbox_insert(op: str, direction: str) -> str:
     """The statement that tells subscribers of the events ``changed e`` in the order of the chain,
-    or against it. Its parameters are the network and the number to go on from."""
+    or against it. Its parameters are the network and the number to go on from.
+
+    Under the lock of the network's cursor, whose heights are still those of before: they say how
+    final an event is that is removed.
+    """
+    finality = OF_EVENT.replace("{row}", "e") if op == "removed" else "NULL"
     return (
-        "INSERT INTO chain_outbox (network_id, seq, op, event_id, place, payload, created_at)"
+        "INSERT INTO chain_outbox"
+        " (network_id, seq, op, event_id, place, finality, payload, created_at)"
         " SELECT %s, %s + row_number() OVER"
         f" (ORDER BY e.block_number {direction}, e.log_index {direction}), '{op}', e.object_id,"
-        f" {_PLACE}, {_PAYLOAD}, {NOW} FROM changed e ORDER BY 2"
+        f" {PLACE}, {finality}, {_PAYLOAD}, {NOW} FROM changed e ORDER BY 2"
     )
 
 

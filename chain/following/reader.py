@@ -153,7 +153,8 @@ def _with_finality(at: Position, node: Node, seen: Look) -> Position:
     if limit is not None:
         final = Heights(*(min(one, limit) for one in final))
     finalized = max(final.finalized, at.finalized or 0)
-    return replace(at, finalized=finalized, safe=max(final.safe, finalized))
+    # A block that was safe stays so while it is in the chain, whichever node is asked next.
+    return replace(at, finalized=finalized, safe=max(final.safe, finalized, at.safe or 0))
 
 
 def _heights(at: Position, seen: Look) -> Heights:

@@ -70,7 +70,7 @@ def advance(at: Position, stretch: Stretch, rows: Sequence[EventRow]) -> Positio
         stored = storing.store_events(at.network_id, rows, after_seq=outbox)
         fetch(
             "UPDATE chain_cursor SET number = %s, hash = %s, outbox = outbox + %s, head = %s,"
-            " safe = %s, finalized = GREATEST(finalized, %s), trouble = NULL,"
+            " safe = GREATEST(safe, %s), finalized = GREATEST(finalized, %s), trouble = NULL,"
             " moved_at = statement_timestamp(), looked_at = statement_timestamp()"
             " WHERE network_id = %s",
             (last.height, last.hash, stored, at.head, at.safe, at.finalized, at.network_id),
@@ -180,8 +180,8 @@ def note_look(before: Position, now: Position) -> None:
     if known == (now.head, now.safe, now.finalized, None) and before.age < _NOTED_EVERY:
         return
     fetch(
-        "UPDATE chain_cursor SET head = %s, safe = %s, finalized = GREATEST(finalized, %s),"
-        " trouble = NULL, looked_at = statement_timestamp()"
+        "UPDATE chain_cursor SET head = %s, safe = GREATEST(safe, %s),"
+        " finalized = GREATEST(finalized, %s), trouble = NULL, looked_at = statement_timestamp()"
         " WHERE network_id = %s AND number = %s AND hash = %s AND halted IS NULL",
         (now.head, now.safe, now.finalized, now.network_id, now.number, now.hash),
         prepare=True,

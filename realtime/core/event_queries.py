@@ -7,6 +7,7 @@
 | ``event`` | names, or ``*`` for every kind; ``Transfer`` unless it's given |
 | ``since`` | a cursor, ``0`` or ``now``: detailed messages, from there on |
 | ``reorg`` | ``1``: detailed messages, and what a reorganisation has removed |
+| ``finality`` | ``safe`` or ``final``: events once their block is; ``latest`` unless it's given |
 
 ``contract``, ``network`` and ``event`` may be repeated, and list several with commas. Any other
 parameter is refused: a misspelled filter would be no filter.
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from realtime.core.cursors import BadCursor, Cursor, decode
 from realtime.core.events import TRANSFER, Event, is_transfer
@@ -28,7 +29,12 @@ NOW: Final = "now"
 BEGINNING: Final = "0"
 ALL: Final = "*"
 
-PARAMETERS: Final = ("contract", "network", "event", "since", "reorg")
+PARAMETERS: Final = ("contract", "network", "event", "since", "reorg", "finality")
+
+Finality = Literal["latest", "safe", "final"]
+LATEST: Final = "latest"
+SAFE: Final = "safe"
+FINAL: Final = "final"
 
 _LONGEST_NAME_SHOWN: Final = 40
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
@@ -69,6 +75,7 @@ class Wish(NamedTuple):
     filter: Filter = Filter()
     since: Cursor | str | None = None
     reorg: bool = False
+    finality: Finality = LATEST
 
     @property
     def is_detailed(self) -> bool:
@@ -93,7 +100,7 @@ def parse(query: Mapping[str, Sequence[str]], *, others: Collection[str] = ()) -
     )
     if ALL in events:
         wanted = wanted._replace(events=None)
-    return Wish(wanted, _since(query), _flag(query, "reorg"))
+    return Wish(wanted, _since(query), _flag(query, "reorg"), _finality(query))
 
 
 def _values(query: Mapping[str, Sequence[str]], name: str) -> list[str]:
@@ -133,6 +140,19 @@ def _since(query: Mapping[str, Sequence[str]]) -> Cursor | str | None:
         return decode(text)
     except BadCursor:
         raise BadQuery("since: neither the id of a message, nor 0, nor now.") from None
+
+
+def _finality(query: Mapping[str, Sequence[str]]) -> Finality:
+    values = query.get("finality")
+    if not values:
+        return LATEST
+    if len(values) > 1:
+        raise BadQuery("finality: may be given once.")
+    value = values[0].strip()
+    for finality in (LATEST, SAFE, FINAL):
+        if value == finality:
+            return finality
+    raise BadQuery("finality: latest, safe or final.")
 
 
 def _flag(query: Mapping[str, Sequence[str]], name: str) -> bool:

@@ -57,7 +57,10 @@ NOTHING: Final = Before()
 
 
 class Event:
-    """A row of the outbox. What it says is encoded when somebody first wants it, and kept."""
+    """A row of the outbox. What it says is encoded when somebody first wants it, and kept.
+
+    A row that doesn't count is sent to no connection: its event was removed before it was final.
+    """
 
     __slots__ = (
         "_detailed",
@@ -72,7 +75,14 @@ class Event:
     )
 
     def __init__(
-        self, network_id: int, seq: int, op: str, payload: str | bytes, before: Before = NOTHING
+        self,
+        network_id: int,
+        seq: int,
+        op: str,
+        payload: str | bytes,
+        before: Before = NOTHING,
+        *,
+        counts: bool = True,
     ) -> None:
         self.network_id = network_id
         self.seq = seq
@@ -80,7 +90,7 @@ class Event:
         self.size = len(payload)
         self.before = before
         self.details = _decode(payload)
-        self.data = data_of(self.details)
+        self.data = data_of(self.details) if counts else None
         self._plain: bytes | None = None
         self._detailed: bytes | None = None
 

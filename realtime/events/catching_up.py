@@ -13,8 +13,8 @@ from typing import Final, Protocol
 from realtime.core.cursors import Cursor, Marks
 from realtime.core.event_channel import Member, message
 from realtime.core.events import Event
+from realtime.events.feeds import Feed
 from realtime.events.pages import UNREADABLE
-from realtime.events.pump import Pump
 
 AT_ONCE: Final = 200
 """Events until other connections have their turn."""
@@ -33,17 +33,17 @@ class Reading(Member, Protocol):
         """Returns when little waits for the client. ``TimeoutError`` if it doesn't read."""
 
 
-async def catch_up(pump: Pump, member: Reading, cursor: Cursor) -> None:
+async def catch_up(feed: Feed, member: Reading, cursor: Cursor) -> None:
     """Tell a connection what there is after its cursor, then have it join the channel.
 
     Where that is impossible, since rows are gone or were never there, it is told a ``reset``.
     Raises ``TimeoutError`` if the client doesn't read.
     """
-    pump.catching_up += 1
+    feed.catching_up += 1
     try:
-        await _CatchUp(pump, member, cursor).run()
+        await _CatchUp(feed, member, cursor).run()
     finally:
-        pump.catching_up -= 1
+        feed.catching_up -= 1
 
 
 class _Impossible(Exception):
@@ -51,9 +51,9 @@ class _Impossible(Exception):
 
 
 class _CatchUp:
-    def __init__(self, pump: Pump, member: Reading, cursor: Cursor) -> None:
-        self._pump = pump
-        self._channel = pump.channel
+    def __init__(self, feed: Feed, member: Reading, cursor: Cursor) -> None:
+        self._feed = feed
+        self._channel = feed.channel
         self._member = member
         self._networks = member.wish.filter.networks
         self._epoch = cursor.epoch
@@ -69,7 +69,7 @@ class _CatchUp:
                 await self._tell_some()
                 self._same_epoch()
         except _Impossible as impossible:
-            self._pump.reset(self._member, str(impossible))
+            self._feed.reset(self._member, str(impossible))
         else:
             self._channel.join(self._member)
 
@@ -77,7 +77,7 @@ class _CatchUp:
         self._same_epoch()
         if self._is_ahead(self._channel.marks):
             # Another process has told more than this one has read.
-            await self._pump.look()
+            await self._feed.look()
             self._same_epoch()
             if self._is_ahead(self._channel.marks):
                 raise _Impossible(AHEAD)
@@ -124,6 +124,6 @@ class _CatchUp:
     async def _page(self, network: int, seq: int) -> list[Event]:
         while True:
             try:
-                return await self._pump.pages.after(network, seq)
+                return await self._feed.pages.after(network, seq)
             except UNREADABLE:
                 await asyncio.sleep(RETRY)

@@ -14,6 +14,7 @@ from realtime.core.event_channel import tail_of
 from realtime.core.event_queries import BEGINNING, NOW, BadQuery, Wish, parse
 from realtime.core.events import control
 from realtime.events.catching_up import catch_up
+from realtime.events.feeds import Feed
 from realtime.events.pump import Pump
 from realtime.process import Process
 
@@ -37,7 +38,7 @@ class EventSocket(Socket):
     starts: Marks = {}
     tail = ""
 
-    _pump: Pump
+    _feed: Feed
     _catching_up: asyncio.Task[None] | None = None
 
     async def admitted(self) -> None:
@@ -45,10 +46,10 @@ class EventSocket(Socket):
             self.wish = parse(self.query, others=QUERY_KEYS)
         except BadQuery as error:
             raise Refusal(400, InvalidQuery.code, str(error)) from None
-        self._pump = Process.current().part(Pump)
+        pump = Process.current().part(Pump)
         try:
             async with asyncio.timeout(BEGIN_WITHIN):
-                await self._pump.begun()
+                self._feed = await pump.feed(self.wish.finality)
         except TimeoutError:
             raise Refusal(503, ServiceUnavailable.code, "Events can't be read now.") from None
 
@@ -66,18 +67,18 @@ class EventSocket(Socket):
     async def gone(self) -> None:
         if self._catching_up is not None:
             self._catching_up.cancel()
-        self._pump.channel.leave(self)
+        self._feed.channel.leave(self)
 
     def fell_behind(self, positions: Marks) -> None:
         """Too many events at once: what follows is told as the client reads."""
-        self._catch_up(Cursor(self._pump.channel.epoch, positions, self.starts))
+        self._catch_up(Cursor(self._feed.channel.epoch, positions, self.starts))
 
     # -- Beginning --------------------------------------------------------------------------------
 
     def _begin(self) -> None:
         since = self.wish.since
         if since is None or since == NOW:
-            cursor = self._pump.begin(self)
+            cursor = self._feed.begin(self)
             if since is not None:
                 self._hello(cursor)
             return
@@ -85,24 +86,24 @@ class EventSocket(Socket):
         assert isinstance(begin, Cursor)
         self.starts = begin.starts
         self.tail = tail_of(self.wish, begin.starts)
-        known = begin if begin.epoch == self._pump.channel.epoch else self._pump.now()
+        known = begin if begin.epoch == self._feed.channel.epoch else self._feed.now()
         self._hello(encode(known, self.wish.filter.networks))
         self._catch_up(begin)
 
     def _beginning(self) -> Cursor:
         """Before everything that is kept."""
-        marks = {network: reach.oldest - 1 for network, reach in self._pump.networks.items()}
-        return Cursor(self._pump.channel.epoch, marks, marks)
+        marks = {network: reach.oldest - 1 for network, reach in self._feed.networks.items()}
+        return Cursor(self._feed.channel.epoch, marks, marks)
 
     def _hello(self, cursor: str) -> None:
-        self.enqueue(control("hello", {"networks": self._pump.reach()}, cursor))
+        self.enqueue(control("hello", {"networks": self._feed.reach()}, cursor))
 
     def _catch_up(self, cursor: Cursor) -> None:
         self._catching_up = asyncio.create_task(self._told_what_was_missed(cursor))
 
     async def _told_what_was_missed(self, cursor: Cursor) -> None:
         try:
-            await catch_up(self._pump, self, cursor)
+            await catch_up(self._feed, self, cursor)
         except TimeoutError:
             self.close_with(TRY_AGAIN, "Too slow.")
         except Exception as error:

@@ -35,10 +35,10 @@ log = get_logger("events")
 _Key = tuple[int, int]
 
 
-def event_of(row: outbox.Told) -> Event:
+def event_of(row: outbox.Told, *, counts: bool = True) -> Event:
     before = Before(row.again_of, row.announced, row.gone)
     try:
-        return Event(row.network_id, row.seq, row.op, row.payload, before)
+        return Event(row.network_id, row.seq, row.op, row.payload, before, counts=counts)
     except msgspec.MsgspecError as error:
         # One row that nobody understands must not end the channel.
         log.error("a row of the outbox isn't an event", seq=row.seq, reason=str(error))
@@ -50,10 +50,19 @@ def read_rows(positions: dict[int, int], limit: int) -> list[Event]:
     return [event_of(row) for row in outbox.rows_after(positions, limit)]
 
 
-class Pages:
-    """The pages of one epoch that were read lately."""
+def read_settled(
+    positions: dict[int, int], limit: int, level: outbox.Level
+) -> tuple[list[Event], dict[int, int]]:
+    """The same of rows whose finality is decided, and the blocks that the next ones wait for."""
+    rows, waiting = outbox.settled_after(positions, limit, level)
+    return [event_of(row, counts=counts) for row, counts in rows], waiting
 
-    def __init__(self) -> None:
+
+class Pages:
+    """The pages of one epoch that were read lately, by ``read``."""
+
+    def __init__(self, read: Callable[[dict[int, int], int], list[Event]] = read_rows) -> None:
+        self._read = read
         self._threads = Threads("events-pages", _THREADS)
         self._kept: OrderedDict[_Key, list[Event]] = OrderedDict()
         self._bytes = 0
@@ -92,7 +101,7 @@ class Pages:
     async def _ask(self, key: _Key) -> list[Event]:
         network_id, number = key
         ask: Callable[[], list[Event]] = partial(
-            read_rows, {network_id: number * ROWS - 1}, ROWS + 1
+            self._read, {network_id: number * ROWS - 1}, ROWS + 1
         )
         try:
             page = await self._threads.do(ask)

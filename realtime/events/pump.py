@@ -8,6 +8,7 @@ where it stands is in memory, and only moves with what was told.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from contextlib import suppress
 from functools import partial
 from time import monotonic
@@ -15,18 +16,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from backend.logs import get_logger
 from chain import outbox
-from realtime.core import event_channel
-from realtime.core.cursors import Cursor, encode
-from realtime.core.event_channel import Channel, Member
-from realtime.core.events import Event, control
-from realtime.events.pages import UNREADABLE, Pages, read_rows
+from chain.outbox import Level
+from realtime.core.event_channel import Channel
+from realtime.core.event_queries import LATEST, Finality
+from realtime.core.events import REMOVED, Event
+from realtime.events.feeds import LATER, ROWS, Feed, Gates
+from realtime.events.pages import UNREADABLE, read_rows, read_settled
 from realtime.threads import Threads
 
 if TYPE_CHECKING:
     from realtime.process import Process
 
 POLL: Final = 1.0  # seconds
-ROWS: Final = 500  # of a network, read at once
 _MESSAGES_BETWEEN: Final = 100_000  # until others have their turn in the event loop
 
 log = get_logger("events")
@@ -38,10 +39,12 @@ class Pump:
     name = "events"
 
     def __init__(self, process: Process) -> None:
-        self.channel = Channel()
-        self.pages = Pages()
-        self.networks: dict[int, outbox.Reach] = {}  # as of the last look
-        self.catching_up = 0  # connections that are told what they have missed
+        self._feeds: dict[Finality, Feed] = {
+            finality: Feed(finality, self.look) for finality in (LATEST, *LATER)
+        }
+        self._gates = {finality: Gates(finality) for finality in LATER}
+        self._removed: dict[int, int] = {}  # the last row of each network that was a removal
+        self._wanted: set[Finality] = {LATEST}
         self._process = process
         self._wake = asyncio.Event()
         self._began = asyncio.Event()
@@ -51,11 +54,26 @@ class Pump:
         self._last_event: dict[str, Any] | None = None
         self._is_unreadable = False
 
+    @property
+    def channel(self) -> Channel:
+        """Of those who are told at once."""
+        return self._feeds[LATEST].channel
+
     # -- For connections --------------------------------------------------------------------------
 
     async def begun(self) -> None:
         """Returns when it knows where it stands: at once but for the first moments."""
         await self._began.wait()
+
+    async def feed(self, finality: Finality) -> Feed:
+        """The feed of this finality, when it knows where it stands. Those that wait begin when
+        somebody first asks for them."""
+        await self.begun()
+        feed = self._feeds[finality]
+        self._wanted.add(finality)
+        while not feed.is_begun:
+            await self.look()
+        return feed
 
     async def look(self) -> None:
         """Returns when everything has been told that is committed by now."""
@@ -63,31 +81,6 @@ class Pump:
         self._waiting.append(looked)
         self._wake.set()
         await looked
-
-    def now(self) -> Cursor:
-        """Where a connection stands that begins now."""
-        marks = self.channel.marks
-        return Cursor(self.channel.epoch, marks, marks)
-
-    def reach(self) -> dict[str, Any]:
-        """What ``hello`` and ``reset`` say of each network."""
-        return event_channel.reach(self.networks)
-
-    def begin(self, member: Member) -> str:
-        """Have a connection begin now; its cursor."""
-        member.starts = self.channel.marks
-        member.tail = event_channel.tail_of(member.wish, member.starts)
-        self.channel.leave(member)
-        self.channel.join(member)
-        return encode(self.now(), member.wish.filter.networks)
-
-    def reset(self, member: Member, reason: str) -> None:
-        """Tell a connection that it has missed what can't be told any more, and have it begin
-        now. A plain one just goes on."""
-        cursor = self.begin(member)
-        if member.wish.is_detailed:
-            data = {"reason": reason, "networks": self.reach()}
-            member.enqueue(control("reset", data, cursor))
 
     # -- For the process --------------------------------------------------------------------------
 
@@ -103,23 +96,26 @@ class Pump:
         finally:
             unsubscribe()
             await self._thread.close()
-            await self.pages.close()
+            for feed in self._feeds.values():
+                await feed.pages.close()
 
     def status(self) -> dict[str, Any]:
-        marks = self.channel.marks
+        feeds = self._feeds.values()
+        latest = self._feeds[LATEST]
+        marks = latest.channel.marks
         return {
-            "epoch": self.channel.epoch,
+            "epoch": latest.channel.epoch,
             "networks": {
                 str(network): {
                     "newest": newest,
                     "told": marks.get(network, 0),
                     "lag": max(0, newest - marks.get(network, 0)),
                 }
-                for network, (_, newest) in self.networks.items()
+                for network, (_, newest) in latest.networks.items()
             },
-            "messages": self.channel.told,
-            "catching_up": self.catching_up,
-            "pages_read": self.pages.read,
+            "messages": sum(feed.channel.told for feed in feeds),
+            "catching_up": sum(feed.catching_up for feed in feeds),
+            "pages_read": sum(feed.pages.read for feed in feeds),
             "seconds_since_look": (
                 None if self._looked_at is None else round(monotonic() - self._looked_at, 3)
             ),
@@ -137,7 +133,11 @@ class Pump:
         self._wake.clear()
         waiting, self._waiting = self._waiting, []
         try:
-            await self._tell_new(await self._thread.do(outbox.state))
+            state = await self._thread.do(outbox.state)
+            await self._tell_new(state)
+            for finality in LATER:
+                if finality in self._wanted:
+                    await self._tell_decided(finality, state)
         except UNREADABLE as error:
             self._waiting += waiting
             if not self._is_unreadable:
@@ -157,67 +157,102 @@ class Pump:
                 looked.set_result(None)
 
     async def _tell_new(self, state: outbox.State) -> None:
-        self.networks = state.networks
+        feed = self._feeds[LATEST]
+        feed.networks = state.networks
         newest = {network: reach.newest for network, reach in state.networks.items()}
-        marks = self.channel.marks
-        if not self._began.is_set():
-            self.channel.begin(state.epoch, newest)
+        if not feed.is_begun:
+            feed.begin_at(state.epoch, newest)
             return
-        if state.epoch != self.channel.epoch or any(
-            marks.get(network, 0) > last for network, last in newest.items()
-        ):
-            self._begin_anew(state.epoch, newest)
+        if _is_another(feed, state):
+            log.warning("the outbox is another one", epoch=state.epoch)
+            feed.begin_anew(state.epoch, newest)
             return
-        behind = {
-            network: marks.get(network, 0)
-            for network, last in newest.items()
-            if last > marks.get(network, 0)
-        }
+        behind = _behind(feed, state)
         while behind:
             events = await self._thread.do(partial(read_rows, behind, ROWS))
-            await self._tell_all(events)
-            read = [event.network_id for event in events]
-            behind = {
-                network: self.channel.marks[network]
-                for network in behind
-                if read.count(network) >= ROWS
-            }
+            await self._tell_all(feed, events)
+            behind = _read_on(feed, behind, events)
 
-    async def _tell_all(self, events: list[Event]) -> None:
+    async def _tell_decided(self, finality: Level, state: outbox.State) -> None:
+        """Tell what has become final, or safe."""
+        feed, gates = self._feeds[finality], self._gates[finality]
+        feed.networks = state.networks
+        is_another = feed.is_begun and _is_another(feed, state)
+        if is_another or not feed.is_begun:
+            marks = await self._thread.do(partial(outbox.settled_marks, finality))
+            gates.open_all()
+            begin = feed.begin_anew if is_another else feed.begin_at
+            begin(state.epoch, marks)
+            return
+        behind = {
+            network: seq
+            for network, seq in _behind(feed, state).items()
+            if gates.may_pass(network, state, self._removed.get(network, 0))
+        }
+        while behind:
+            removed = {network: self._removed.get(network, 0) for network in behind}
+            events, waiting = await self._thread.do(partial(read_settled, behind, ROWS, finality))
+            await self._tell_all(feed, events)
+            for network in behind:
+                gates.open(network)
+                if network in waiting:
+                    gates.close(network, waiting[network], removed[network])
+            behind = _read_on(feed, behind, events)
+
+    async def _tell_all(self, feed: Feed, events: list[Event]) -> None:
         since_pause = 0
         for event in events:
-            seq = self.channel.marks.get(event.network_id, 0)
+            seq = feed.channel.marks.get(event.network_id, 0)
             if event.seq > seq + 1:
-                self._missing(event.network_id, event.seq - 1)
+                self._missing(feed, event.network_id, event.seq - 1)
             elif event.seq <= seq:
                 continue
-            since_pause += self.channel.tell(event) + 1
-            self._last_event = {
-                "network": str(event.network_id),
-                "seq": event.seq,
-                "op": event.op,
-                "event": event.details.eventName,
-                "contract": event.details.contractName,
-                "block": event.details.blockNumber,
-            }
+            since_pause += feed.channel.tell(event) + 1
+            if feed.finality == LATEST:
+                self._note(event)
             if since_pause >= _MESSAGES_BETWEEN:
                 since_pause = 0
                 await asyncio.sleep(0)
 
-    def _missing(self, network_id: int, seq: int) -> None:
-        """Rows up to this one are gone before they were read: this process stood still for days."""
-        log.error("rows of the outbox are gone that weren't told", network=network_id, up_to=seq)
-        self.channel.skip(network_id, seq)
-        for member in self.channel.members():
-            networks = member.wish.filter.networks
-            if networks is None or network_id in networks:
-                self.reset(member, "expired")
+    def _note(self, event: Event) -> None:
+        if event.op == REMOVED:
+            self._removed[event.network_id] = event.seq
+        self._last_event = {
+            "network": str(event.network_id),
+            "seq": event.seq,
+            "op": event.op,
+            "event": event.details.eventName,
+            "contract": event.details.contractName,
+            "block": event.details.blockNumber,
+        }
 
-    def _begin_anew(self, epoch: str, newest: dict[int, int]) -> None:
-        """The database is another one, or has lost rows: numbers mean other rows now."""
-        log.warning("the outbox is another one", epoch=epoch)
-        members = [*self.channel.members()]
-        self.pages.forget()
-        self.channel.begin(epoch, newest)
-        for member in members:
-            self.reset(member, "epoch")
+    def _missing(self, feed: Feed, network_id: int, seq: int) -> None:
+        """Rows up to this one are gone before they were read: this process stood still for days,
+        or the network wasn't final for as long."""
+        log.error("rows of the outbox are gone that weren't told", network=network_id, up_to=seq)
+        self._removed[network_id] = seq
+        feed.skip(network_id, seq)
+
+
+def _is_another(feed: Feed, state: outbox.State) -> bool:
+    """Whether the database is another one, or has lost rows: numbers mean other rows then."""
+    marks = feed.channel.marks
+    return state.epoch != feed.channel.epoch or any(
+        marks.get(network, 0) > reach.newest for network, reach in state.networks.items()
+    )
+
+
+def _behind(feed: Feed, state: outbox.State) -> dict[int, int]:
+    """Where the networks stand that have more rows."""
+    marks = feed.channel.marks
+    return {
+        network: marks.get(network, 0)
+        for network, reach in state.networks.items()
+        if reach.newest > marks.get(network, 0)
+    }
+
+
+def _read_on(feed: Feed, behind: dict[int, int], events: list[Event]) -> dict[int, int]:
+    """The same of networks of which as many rows came as were asked for."""
+    read = Counter(event.network_id for event in events)
+    return {network: feed.channel.marks[network] for network in behind if read[network] >= ROWS}

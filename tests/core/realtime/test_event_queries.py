@@ -124,3 +124,19 @@ def test_a_transfer_of_something_else_is_told_where_every_kind_is() -> None:
     assert not parse({}).filter.matches(other)
     assert not parse({"event": ["Transfer"]}).filter.matches(other)
     assert parse({"event": ["*"]}).filter.matches(other)
+
+
+@pytest.mark.parametrize("value", ["latest", "safe", "final"])
+def test_the_finality_of_events_may_be_chosen(value: str) -> None:
+    wish = parse({"finality": [value]})
+    assert wish.finality == value
+    assert not wish.is_detailed
+    assert parse({}).finality == "latest"
+
+
+@pytest.mark.parametrize("values", [[""], ["finalized"], ["Final"], ["1"], ["safe,final"]])
+def test_another_finality_is_refused(values: list[str]) -> None:
+    with pytest.raises(BadQuery, match=r"^finality: latest, safe or final"):
+        parse({"finality": values})
+    with pytest.raises(BadQuery, match=r"^finality: may be given once"):
+        parse({"finality": ["final", "final"]})

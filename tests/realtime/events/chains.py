@@ -57,6 +57,14 @@ class Chain:
         """Take the blocks above this one out of the chain."""
         self.write(lambda seq: remove_events(self.network_id, above, after_seq=seq))
 
+    def reach(self, number: int, safe: int, finalized: int) -> None:
+        """The network is read up to ``number``; nobody is woken up by that."""
+        self._do(
+            "UPDATE chain_cursor SET number = %s, safe = %s, finalized = %s WHERE network_id = %s"
+            " RETURNING 1",
+            *(number, safe, finalized, self.network_id),
+        )
+
     def prune(self, up_to: int) -> None:
         """Rows of the outbox that are too old go."""
         self._do(

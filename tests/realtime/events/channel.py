@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 from channels.testing import WebsocketCommunicator
 
+from realtime.core.event_queries import LATEST, Finality
+from realtime.events.feeds import Feed
 from realtime.events.pump import Pump
 from realtime.process import Process
 from tests.realtime.events.oracle import token_of
@@ -57,6 +59,9 @@ class House:
     @property
     def pump(self) -> Pump:
         return self.run(self._pump())
+
+    def feed(self, finality: Finality = LATEST) -> Feed:
+        return self.run(self.pump.feed(finality))
 
     def look(self) -> None:
         """Have everything told that is committed."""

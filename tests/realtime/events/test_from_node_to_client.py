@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from chain.following import reader
+from chain.models import Blockchain, OutboxEntry
 from tests.chain.network_read import Network, listen, network
 from tests.evm.node import Node, running_node
 from tests.realtime.events.channel import House
@@ -64,3 +66,36 @@ def test_what_a_reorganisation_brings_back_is_told_once(world: Network, house: H
     world.check()
     plain.is_told_nothing()
     assert asking.tokens(4) == [-tokens[1], -tokens[0], *tokens]
+
+
+def test_final_events_come_when_the_chain_says_so(world: Network, house: House) -> None:
+    Blockchain.objects.update(finality_depth=4)
+    plain, safe = house.connect(), house.connect("finality=safe&reorg=1")
+    final = house.connect("finality=final&reorg=1&since=now")
+    final.next()
+    world.mint(2)
+    world.follow()
+    tokens = plain.tokens(2)
+    final.is_told_nothing()
+    world.node.mine(2)
+    reader.forget()  # heights are requested every ten seconds
+    world.follow()
+    assert safe.tokens(2) == tokens
+    # Safe, and not final: another chain may come.
+    world.node.rollback(3)
+    world.mint(1)
+    world.node.mine(3)
+    world.follow()
+    assert safe.next()["removed"]
+    assert safe.next()["removed"]
+    rows = OutboxEntry.objects.filter(network_id=world.network_id, op="removed")
+    assert {*rows.values_list("finality", flat=True)} == {"safe"}
+    reader.forget()
+    world.follow()
+    [token] = safe.tokens(1)
+    final.is_told_nothing()
+    world.node.mine(1)
+    reader.forget()
+    world.follow()
+    assert final.tokens(1) == [token]
+    world.check()

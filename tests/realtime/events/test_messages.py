@@ -126,7 +126,7 @@ def test_a_client_that_has_gone_leaves_nothing_behind(house: House, chain: Chain
     for client in clients:
         client.leave()
     assert [*house.pump.channel.members()] == []
-    assert house.pump.catching_up == 0
+    assert house.feed().catching_up == 0
     chain.add(1, block=1)
     house.look()
 

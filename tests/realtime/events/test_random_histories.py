@@ -49,11 +49,11 @@ def test_clients_that_come_and_go_miss_nothing(
 class Guest:
     """A client that comes back with what it was told last."""
 
-    def __init__(self, chain: Chain, *, reorg: bool) -> None:
+    def __init__(self, chain: Chain, *, reorg: bool, more: str = "") -> None:
         self.reorg = reorg
         self.tokens: list[int] = []
         self.client: Client | None = None
-        self._query = f"network={chain.network_id}&reorg={int(reorg)}"
+        self._query = f"network={chain.network_id}&reorg={int(reorg)}{more}"
         self._cursor = "0"
 
     def come(self, house: House) -> None:

@@ -98,7 +98,7 @@ def test_many_pages_are_told_in_order_and_then_what_happens(house: House, chain:
     assert early.tokens(count + 1) == [*range(1, count + 2)]
     assert late.tokens(count + 1) == [*range(1, count + 2)]
     # Pages are read once for both.
-    assert house.pump.pages.read <= 8
+    assert house.feed().pages.read <= 8
 
 
 def test_filters_hold_for_what_was_missed(house: House, chain: Chain) -> None:
@@ -194,13 +194,13 @@ class Reader:
 
 def test_a_restored_backup_is_a_reset_for_who_is_catching_up(house: House, chain: Chain) -> None:
     chain.add(1, 2, 3, block=1)
-    pump = house.pump
+    feed = house.feed()
     house.look()
 
     async def begun() -> tuple[Reader, asyncio.Task[None]]:
         reader = Reader(of(chain, "&since=0"))
-        cursor = Cursor(pump.channel.epoch, {}, {})
-        catching_up = asyncio.create_task(catch_up(pump, reader, cursor))
+        cursor = Cursor(feed.channel.epoch, {}, {})
+        catching_up = asyncio.create_task(catch_up(feed, reader, cursor))
         while not reader.frames:
             await asyncio.sleep(0.005)
         return reader, catching_up
