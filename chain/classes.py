@@ -110,6 +110,12 @@ _EVENTS_WITHOUT_TRIGGERS = (
     " see docs/chain-events.md, What subscribers are told."
 )
 
+_TRANSACTIONS_WITHOUT_TRIGGERS = (
+    "Transaction has no triggers after saving, since its status changes without calling them. Use"
+    ' a live query such as {"status": "confirmed"} instead, and before_save for what clients'
+    " create: see docs/functions.md, Classes of the chain."
+)
+
 _COLUMNS = {
     "networkId": "network_id",
     "rpcEndpoint": "rpc_endpoint",
@@ -164,3 +170,5 @@ def offer_classes() -> None:
         set_rules(class_name, rules)
         if model is ContractEvent:
             refuse_on_writes(class_name, _EVENTS_WITHOUT_TRIGGERS)
+        if model is Transaction:
+            refuse_on_writes(class_name, _TRANSACTIONS_WITHOUT_TRIGGERS, ("saved", "after_save"))

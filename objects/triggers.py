@@ -9,7 +9,7 @@ the other events after one run when it is committed, and nothing that they do ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, Literal, TypeAlias
@@ -57,7 +57,7 @@ _WITHOUT_TRIGGERS: Final = frozenset(
         *("_GraphQLConfig", "_JobSchedule", "_Audience", "_Idempotency"),
     }
 )
-_OF_WRITES: Final = frozenset(
+_OF_WRITES: Final[frozenset[Event]] = frozenset(
     {"before_save", "saved", "after_save", "before_delete", "deleted", "after_delete"}
 )
 _OF_USERS: Final = frozenset({"before_login", "after_login", "before_password_reset"})
@@ -120,7 +120,7 @@ class NeverCalled(ValueError):
 
 
 _handlers: dict[tuple[Event, Subject], list[Handler]] = {}
-_written_elsewhere: dict[Subject, str] = {}
+_written_elsewhere: dict[Subject, tuple[frozenset[Event], str]] = {}
 _sources: list[Source] = []
 
 
@@ -145,20 +145,24 @@ def add_source(source: Source) -> None:
     _sources.append(source)
 
 
-def refuse_on_writes(class_name: Subject, reason: str) -> None:
+def refuse_on_writes(
+    class_name: Subject, reason: str, events: Collection[Event] = _OF_WRITES
+) -> None:
     """Refuse triggers around saving and deleting objects of a class that the service writes without
-    calling them. ``reason`` is for developers and says what works instead.
+    calling them, or those of ``events`` alone. ``reason`` is for developers and says what works
+    instead.
 
     Call it in ``AppConfig.ready``, of an application that is loaded before ``functions``.
     """
-    _written_elsewhere[class_name] = reason
+    _written_elsewhere[class_name] = (frozenset(events), reason)
 
 
 def check_event(event: Event, class_name: Subject) -> None:
     """Raise ``ValueError`` if a class can't have triggers of this kind, ``NeverCalled`` if nothing
     would call them."""
-    if event in _OF_WRITES and class_name in _written_elsewhere:
-        raise NeverCalled(_written_elsewhere[class_name])
+    refused, reason = _written_elsewhere.get(class_name, (frozenset(), ""))
+    if event in refused:
+        raise NeverCalled(reason)
     if event in _OF_SESSIONS:
         fits = class_name == "_Session"
     elif event in _OF_USERS:
