@@ -25,16 +25,23 @@ from objects.core.values import wire_time
 
 SLICE: Final = 60.0  # seconds for each part of an audit; the next one goes on
 NEWEST: Final = 300  # blocks above the final ones that are compared
-PROBES: Final = 20  # blocks with events that are compared by their receipts without a reason
+PROBES: Final = 20
+"""Blocks with events, of the final and of the newest ones, that are compared by their receipts
+without a reason."""
 
 UNCLEAR_FOR: Final = 3600.0
+"""Seconds that blocks which aren't clear are compared again."""
 
 log = get_logger("chain")
 
 
 def audit(network_id: int) -> Findings | None:
-    """Compare what was read since the last audit, then what is to be compared by receipts, and mend
-    it. None if there is nothing to compare. What was found is kept with the cursor."""
+    """Compare what was read since the last audit, and the blocks to be compared by receipts, and
+    correct what differs.
+
+    What was found, or None if there was nothing to compare, the network is halted or paused, or the
+    comparison failed; the cursor's ``audit`` has the result or the trouble.
+    """
     cursor = Cursor.objects.filter(pk=network_id).first()
     if cursor is None or cursor.number is None or cursor.halted is not None:
         return None
@@ -42,15 +49,15 @@ def audit(network_id: int) -> Findings | None:
         cursor.audited if cursor.audited is not None else cursor.began_at or 0,
         final_height(cursor),
     )
-    again = [*Recheck.objects.filter(network_id=network_id).order_by("-kind")]
-    if (audited >= cursor.number and not again) or maintenance.is_chain_paused():
+    rechecks = [*Recheck.objects.filter(network_id=network_id).order_by("-kind")]
+    if (audited >= cursor.number and not rechecks) or maintenance.is_chain_paused():
         return None
     findings = Findings(audited + 1, cursor.number, audited)
     changes: dict[str, Any] = {}
     try:
         changes = _since(cursor, audited, findings)
-        for one in again:
-            _by_receipts(one, findings)
+        for recheck in rechecks:
+            _by_receipts(recheck, findings)
         report = findings.as_json()
         changes["audited_at"] = timezone.now()
     except (NodeFailure, Lost, Timeout, TransactionConflict) as failure:

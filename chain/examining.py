@@ -127,9 +127,10 @@ def examine(
     for ``addresses`` among them), and mend them if ``mending``.
 
     Of the blocks with events, ``probes`` are compared by their receipts as well, drawn by chance;
-    with ``by_receipts`` every block that may have events is.
-    ``progress`` is told the last block that was compared, now and then. Raises ``NodeFailure``, and
-    ``Lost`` when the contracts change meanwhile.
+    with ``by_receipts`` every block that may have events is. ``tell_changes`` says whether
+    subscribers are notified of corrected events. ``progress`` is called after each step with the
+    last compared block; after ``seconds`` the comparison ends where it is. Raises ``NodeFailure``,
+    and ``Lost`` when the contracts change meanwhile.
     """
     cursor = Cursor.objects.filter(pk=network_id).first()
     if cursor is None or cursor.number is None:
@@ -143,23 +144,34 @@ def examine(
         if addresses is None or address in addresses
     }
     end = None if seconds is None else monotonic() + seconds
+    examiners = []
     for piece, names in segments(covered, (first, last)):
         examiner = _Examiner(
-            network_id,
-            known.only(names),
-            names,
-            final_height(cursor),
-            findings,
-            by_receipts,
+            network_id, known.only(names), names, final_height(cursor), findings, by_receipts
         )
+        examiners.append(examiner)
         for reached in examiner.run(piece, mending, tell_changes):
             findings.reached = reached
             progress(reached)
             if end is not None and monotonic() > end:
-                return findings
-        examiner.probe(probes, mending, tell_changes)
-    findings.reached = last
+                break
+        else:
+            continue
+        break
+    else:
+        findings.reached = last
+    _probe(examiners, probes, mending, tell_changes)
     return findings
+
+
+def _probe(examiners: Sequence[_Examiner], count: int, mending: bool, tell_changes: bool) -> None:
+    """Look closely at so many of the blocks with events that were compared, drawn by chance."""
+    heights = [(height, one) for one in examiners for height in sorted(one.with_events)]
+    drawn = random.sample(heights, min(count, len(heights)))
+    for examiner in examiners:
+        chosen = sorted(height for height, one in drawn if one is examiner)
+        for at in range(0, len(chosen), _AT_ONCE):
+            examiner.look_closely(chosen[at : at + _AT_ONCE], mending, tell_changes)
 
 
 def final_height(cursor: Cursor) -> int:
@@ -188,10 +200,10 @@ class _Examiner:
         self._limits = Limits(network_id)
         self._by_receipts = by_receipts
         self._scheme = Scheme.of_network(network_id).thorough
-        self._with_events: set[int] = set()
+        self.with_events: set[int] = set()
 
     def run(self, piece: Span, mending: bool, tell_changes: bool) -> Iterator[int]:
-        """Compare the blocks; the last one that was, again and again."""
+        """Compare the blocks, yielding the last compared one after each step."""
         position, last = piece
         if not self._chosen.wanted.addresses:
             raise Lost
@@ -207,23 +219,17 @@ class _Examiner:
                 rows = [row for row in rows if row.block_number <= reached]
             self._findings.events += len(rows)
             stored = stored_events(self._network_id, position, reached, self._addresses)
-            self._with_events.update(row.block_number for row in rows)
-            self._with_events.update(one.block_number for one in stored)
+            self.with_events.update(row.block_number for row in rows)
+            self.with_events.update(one.block_number for one in stored)
             found = difference(stored, rows)
             dated = date(self._network_id, found.undated) if mending and found.undated else 0
             self._findings.dated += dated
             self._findings.undated += max(0, len(found.undated) - dated)
             heights = found.blocks()
             for at in range(0, len(heights), _AT_ONCE):
-                self._look_closely(heights[at : at + _AT_ONCE], mending, tell_changes)
+                self.look_closely(heights[at : at + _AT_ONCE], mending, tell_changes)
             yield reached
             position = reached + 1
-
-    def probe(self, count: int, mending: bool, tell_changes: bool) -> None:
-        """Look closely at so many of the blocks with events, drawn by chance."""
-        drawn = random.sample(sorted(self._with_events), min(count, len(self._with_events)))
-        for at in range(0, len(drawn), _AT_ONCE):
-            self._look_closely(sorted(drawn[at : at + _AT_ONCE]), mending, tell_changes)
 
     def _read(self, first: int, last: int) -> tuple[list[EventRow], int]:
         def step(node: Node) -> tuple[list[EventRow], int]:
@@ -258,7 +264,7 @@ class _Examiner:
 
         return gateway.attempt(self._network_id, step), last
 
-    def _look_closely(self, heights: list[int], mending: bool, tell_changes: bool) -> None:
+    def look_closely(self, heights: list[int], mending: bool, tell_changes: bool) -> None:
         """Read these blocks by their hashes and receipts, and mend what then still differs."""
         seen: dict[Identity, Stored] = {}
 

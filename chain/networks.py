@@ -27,6 +27,7 @@ from chain.models import (
     SmartContract,
     Transaction,
 )
+from chain.reading_models import RESET_CURSOR
 from chain.rules import NEXT_VERSION
 from objects import maintenance, service
 from objects.core.names import ObjectId, check_class_name
@@ -153,7 +154,7 @@ def remove(network_id: int, *, keep_data: bool = False, delete_data: bool = Fals
         if delete_data:
             for model in (Block, Coverage, Backfill, Recheck, Reorganisation):
                 model._default_manager.filter(network_id=network_id).delete()
-        fetch(_LEAVE_INDEX if delete_data else _NEW_VERSION, (network_id,), prepare=True)
+        fetch(_RESET if delete_data else _NEW_VERSION, (network_id,), prepare=True)
         [(now,)] = fetch("SELECT statement_timestamp()::text", (), prepare=True)
     if delete_data:
         _delete_in_batches("chain_contract_event", _EVENTS, (str(network_id), now))
@@ -165,12 +166,9 @@ def remove(network_id: int, *, keep_data: bool = False, delete_data: bool = Fals
 # Another version of the contracts makes every worker drop what it was about to store. The number of
 # the last message stays, since subscribers may come back with it.
 _NEW_VERSION: Final = f"UPDATE chain_cursor SET contracts = {NEXT_VERSION} WHERE network_id = %s"
-_LEAVE_INDEX: Final = f"""
-UPDATE chain_cursor SET contracts = {NEXT_VERSION}, planned = 0, number = NULL, hash = NULL,
-       began_at = NULL, head = NULL, safe = NULL, finalized = NULL, audited = NULL, audit = NULL,
-       audited_before = NULL, audited_at = NULL, proves_hashes = false, hashes_until = NULL,
-       proves_receipts = false,
-       next_poll_at = NULL, looked_at = NULL, moved_at = NULL, trouble = NULL, halted = NULL
+_RESET: Final = f"""
+UPDATE chain_cursor SET contracts = {NEXT_VERSION}, planned = 0, looked_at = NULL, moved_at = NULL,
+       {RESET_CURSOR}
  WHERE network_id = %s
 """
 # Not what is stored after the removal: the network may have been added again.

@@ -35,6 +35,16 @@ class Block(models.Model):
         return f"{self.network_id}: {self.number}"
 
 
+RESET_CURSOR = (
+    "number = NULL, hash = NULL, began_at = NULL, head = NULL, safe = NULL, finalized = NULL,"
+    " audited = NULL, audited_before = NULL, audited_at = NULL, audit = NULL, halted = NULL,"
+    " halt_checked_at = NULL, trouble = NULL, next_poll_at = NULL, proves_hashes = false,"
+    " hashes_until = NULL, proves_receipts = false, contradictions = 0, contradiction = NULL,"
+    " contradicted_at = NULL, mended = 0"
+)
+"""Assignments of SQL that make a cursor that of a network of which nothing was read."""
+
+
 class Cursor(models.Model):
     """How far a network's chain has been read. Whoever stores what it has read moves it from
     where it was, under its lock; whoever finds it elsewhere drops what it has.

@@ -73,6 +73,7 @@ def _network(network: Blockchain) -> dict[str, Any]:
             "verify": network.verify,
             "provesHashes": cursor.proves_hashes,
             "provesReceipts": cursor.proves_receipts,
+            "hashesUntil": cursor.hashes_until,
             "contradictions": cursor.contradictions,
             "lastContradiction": cursor.contradiction,
             "contradictedAt": _moment(cursor.contradicted_at),

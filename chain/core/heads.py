@@ -46,7 +46,7 @@ class Heads:
         """A subscription starts. Earlier blocks aren't expected of it."""
         with self._lock:
             self._is_open = self._needs_base = True
-            self._vain = 0
+            self._vain = self._proven = 0
 
     def closed(self) -> bool:
         """The subscription has ended. Whether there was one."""

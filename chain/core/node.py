@@ -9,7 +9,7 @@ Every method may raise the ``failures`` of this package and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal, Protocol
 
 import msgspec
@@ -152,6 +152,17 @@ class LogFilter(msgspec.Struct, frozen=True):
 
     addresses: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
+
+    def matching(self, logs: Iterable[Log]) -> list[Log]:
+        """Those of the logs that are wanted."""
+        addresses = {address.lower() for address in self.addresses}
+        topics = {topic.lower() for topic in self.topics}
+        return [
+            log
+            for log in logs
+            if (not addresses or log.address.lower() in addresses)
+            and (not topics or (log.topics and log.topics[0].lower() in topics))
+        ]
 
 
 class Node(Protocol):

@@ -22,31 +22,25 @@ _SHORT: Final = 32  # bytes: nodes below are part of the node above them
 
 
 def logs_in(header: Header, receipts: Sequence[LoggedReceipt], wanted: LogFilter) -> list[Log]:
-    """The wanted logs of a block as its receipts have them, in order. Where a log is in the block
-    follows from its place in the receipts, whatever a node says of it."""
-    addresses = {address.lower() for address in wanted.addresses}
-    topics = {topic.lower() for topic in wanted.topics}
-    found = []
-    index = 0
+    """The wanted logs of a block as its receipts have them, in order. Index, transaction, block and
+    time of each log are computed from its place in the receipts; what the node states is ignored.
+    """
+    found: list[Log] = []
     for place, receipt in enumerate(receipts):
         for log in receipt.logs:
-            if (not addresses or log.address.lower() in addresses) and (
-                not topics or (log.topics and log.topics[0].lower() in topics)
-            ):
-                found.append(
-                    msgspec.structs.replace(
-                        log,
-                        block_hash=header.hash,
-                        block_number=header.number,
-                        transaction_hash=receipt.transaction_hash,
-                        transaction_index=hex(place),
-                        log_index=hex(index),
-                        removed=False,
-                        block_timestamp=header.timestamp,
-                    )
+            found.append(
+                msgspec.structs.replace(
+                    log,
+                    block_hash=header.hash,
+                    block_number=header.number,
+                    transaction_hash=receipt.transaction_hash,
+                    transaction_index=hex(place),
+                    log_index=hex(len(found)),
+                    removed=False,
+                    block_timestamp=header.timestamp,
                 )
-            index += 1
-    return found
+            )
+    return wanted.matching(found)
 
 
 def have_root(header: Header, receipts: Sequence[LoggedReceipt]) -> bool:
@@ -82,7 +76,7 @@ def _encoded(receipt: LoggedReceipt) -> bytes:
     fields = [outcome, _number(receipt.cumulative_gas_used), bloom, logs]
     kind = int(receipt.type or "0x0", 16)
     if receipt.deposit_nonce is not None and receipt.deposit_receipt_version is not None:
-        # Optimism's deposits; before its Canyon fork the root left the nonce out.
+        # Deposits of Optimism since its Canyon fork; before, the root left the nonce out.
         fields += [_number(receipt.deposit_nonce), _number(receipt.deposit_receipt_version)]
     encoded: bytes = rlp.encode(fields)
     return (bytes([kind]) if kind else b"") + encoded

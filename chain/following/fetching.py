@@ -110,8 +110,9 @@ def next_blocks(node: Node, at: Position, latest: Header, last: int, wanted: Log
 
 
 def final_blocks(node: Node, at: Position, last: int, wanted: LogFilter) -> Stretch:
-    """Blocks from the cursor to ``last`` at most, all of them final: no other block can be at their
-    heights, so only the header of the last one is asked for."""
+    """Blocks after the cursor up to ``last`` at most, all of them final. Of their headers only the
+    last one is returned; ``verified_range`` requests more to check the logs. Fewer blocks are
+    returned if the provider answers for fewer."""
     first = at.height + 1
     if wanted.addresses:
         headers, logs = _in_range(node, (last,), wanted, first)

@@ -22,7 +22,7 @@ from chain.models import VERIFY_ALL
 from chain.verifying import Scheme
 
 FAR: Final = 4 * STEP
-"""So many final blocks ahead of the cursor are read as history is: without their headers."""
+"""So many final blocks ahead of the cursor are read by ranges, unless every block is checked."""
 TAGS_EVERY: Final = 10.0
 """Seconds between questions for what is safe and final."""
 

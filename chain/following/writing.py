@@ -22,6 +22,7 @@ from chain.following.fetching import Stretch
 from chain.following.position import Position
 from chain.models import Backfill, Coverage, Recheck
 from chain.outbox import CHANNEL
+from chain.reading_models import RESET_CURSOR
 from objects import maintenance
 from objects.database import fetch
 
@@ -132,11 +133,7 @@ def begin_anew(at: Position) -> None:
         Backfill.objects.filter(network_id=at.network_id, done_at=None).delete()
         Recheck.objects.filter(network_id=at.network_id).delete()
         fetch(
-            "UPDATE chain_cursor SET number = NULL, hash = NULL, began_at = NULL, head = NULL,"
-            " safe = NULL, finalized = NULL, audited = NULL, halted = NULL, trouble = NULL,"
-            " audited_before = NULL, proves_hashes = false, hashes_until = NULL,"
-            " proves_receipts = false,"
-            " next_poll_at = NULL WHERE network_id = %s",
+            f"UPDATE chain_cursor SET {RESET_CURSOR} WHERE network_id = %s",
             (at.network_id,),
             prepare=True,
         )

@@ -4,12 +4,13 @@
 read without headers. ``Scheme`` is how much is checked, by the network's setting ``verify``.
 
 A header's filter names every contract and topic that has logged in its block, so it tells which
-logs are invented, and, unless it is full, which are missing. What a log says beyond that is in the
-receipts of its block, which the header commits to by their root. Whether a network's headers can be
-used for that is learned from blocks in which everything agrees (``capabilities``).
+logs are invented, and, unless nearly all of its bits are set, which are missing. What a log says
+beyond that is in the receipts of its block, which the header commits to by their root. Whether a
+network's headers can be used for that is learned from blocks in which everything agrees
+(``capabilities``).
 """
 
-from chain.verifying import blocks, capabilities, hashes, ranges
+from chain.verifying import blocks, capabilities, hashes, noting, ranges
 from chain.verifying.blocks import is_doubtful, verified
 from chain.verifying.hashes import check_hashes
 from chain.verifying.ranges import WIDTH, headers, verified_range
@@ -17,8 +18,8 @@ from chain.verifying.schemes import Scheme
 
 
 def forget() -> None:
-    """Begin as a new process does: nothing is known of networks and providers."""
-    for part in (blocks, capabilities, hashes, ranges):
+    """Clear what this process has learned of networks and providers, for tests."""
+    for part in (blocks, capabilities, hashes, noting, ranges):
         part.forget()
 
 

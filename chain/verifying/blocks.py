@@ -28,7 +28,8 @@ from chain.verifying.noting import note_contradiction
 from chain.verifying.schemes import Scheme
 
 PATIENCE: Final = 600.0
-"""Seconds that a network waits for logs that a header speaks of whose hash can't be checked."""
+"""Seconds after which a block in doubt is stored: of a network whose hashes can't be computed, so
+that its header may be what is wrong, and unless every block is checked."""
 _DOUBTED: Final = 0.05  # the share of blocks looked at more closely because their filters are full
 _MOST_REMEMBERED: Final = 1000
 _AT_ONCE: Final = 8  # blocks whose receipts are requested together: they may be large
@@ -47,43 +48,48 @@ def verified(
     *,
     by_hash: bool,
 ) -> list[Log]:
-    """The wanted logs of these blocks, given those that the node answered at first (``by_hash``:
-    to questions for the hashes of the blocks).
+    """The wanted logs of these blocks, checked against their headers. ``logs`` is what the node
+    returned at first; ``by_hash`` says that it was requested by the hashes of the blocks.
 
-    The headers' hashes are computed as well. Raises ``Contradiction`` for what can't be true and
-    can't be repaired with this node, so another provider may be asked; ``Moved`` if the chain has
+    Raises ``Contradiction`` if the node's data contradict each other and can't be repaired,
+    ``TryAgain`` if receipts are missing that are needed to decide, and ``Moved`` if the chain has
     changed meanwhile.
     """
     check_hashes(node, headers, scheme)
     found = links.belonging(logs, headers)
-    invented = _unnamed(node.network_id, headers, found)
-    silent = _silent(headers, found, wanted)
-    if (invented or silent) and not by_hash:
-        again = [one for one in headers if one.hash in invented | silent]
+    if not wanted.addresses:
+        return found  # which means none here, and any in a request
+    invented = _with_unnamed_logs(node.network_id, headers, found)
+    lacking = _drawn_lacking(headers, found, wanted)
+    if (invented or lacking) and not by_hash:
+        again = [one for one in headers if one.hash in invented | lacking]
         answers = node.logs_of(wanted, [one.hash for one in again])
-        found = links.belonging(_exchanged(found, again, answers), headers)
-        invented = _unnamed(node.network_id, again, found)
-        silent &= _silent(again, found, wanted)
+        found = links.belonging(_replaced(found, again, answers), headers)
+        invented = _with_unnamed_logs(node.network_id, again, found)
+        lacking &= _lacking(again, found, wanted)
     if scheme.every_block:
-        examined = _having(headers, found, wanted)
+        doubted = invented | lacking
+        examined = doubted | _with_possible_logs(node.network_id, headers, found, wanted)
     else:
-        examined = invented | {
-            one for one in _having(headers, found, wanted) if _is_drawn(scheme.share)
-        }
-        incomplete = [one for one in headers if one.hash in silent - examined]
-        found, silent = _with_all_logs(node, incomplete, found, wanted)
-        examined |= silent
+        suspects = [one for one in headers if one.hash in lacking]
+        found, incomplete = _with_all_logs(node, suspects, found, wanted)
+        doubted = invented | incomplete
+        possible = _with_possible_logs(node.network_id, headers, found, wanted)
+        examined = doubted | {one for one in possible if _is_drawn(scheme.share)}
     closely = [one for one in headers if one.hash in examined]
     for at in range(0, len(closely), _AT_ONCE):
         part = closely[at : at + _AT_ONCE]
-        truth = _from_receipts(node, part, found, wanted, scheme, doubted=invented | silent)
-        found = _exchanged(found, part, truth)
+        truth = _from_receipts(node, part, found, wanted, scheme, doubted=doubted)
+        found = _replaced(found, part, truth)
     return links.belonging(found, headers)
 
 
 def is_doubtful(network_id: int, header: Header, logs: Sequence[Log], wanted: LogFilter) -> bool:
-    """Whether the header's filter contradicts these logs of its block, one way or the other."""
-    return bool(_unnamed(network_id, [header], logs) or _silent([header], logs, wanted))
+    """Whether the header's filter contradicts these logs of its block. Of nearly full filters,
+    which name contracts by coincidence, only a share drawn by chance does."""
+    return bool(
+        _with_unnamed_logs(network_id, [header], logs) or _drawn_lacking([header], logs, wanted)
+    )
 
 
 def forget() -> None:
@@ -94,43 +100,59 @@ def forget() -> None:
 # -- Which blocks are looked at more closely, by their hashes --------------------------------------
 
 
-def _unnamed(network_id: int, headers: Sequence[Header], logs: Sequence[Log]) -> set[str]:
+def _with_unnamed_logs(network_id: int, headers: Sequence[Header], logs: Sequence[Log]) -> set[str]:
     """Blocks with a log that their filters don't name."""
     if capabilities.has_unnamed_logs(network_id):
         return set()
-    by_hash = {one.hash: one for one in headers if not _has_no_filter(one)}
+    by_hash = {one.hash: one for one in headers if not _has_no_filter(network_id, one)}
     return {
-        one.block_hash
-        for one in logs
-        if one.block_hash in by_hash and not names(by_hash[one.block_hash], one)
+        log_.block_hash
+        for log_ in logs
+        if log_.block_hash in by_hash and not names(by_hash[log_.block_hash], log_)
     }
 
 
-def _silent(headers: Sequence[Header], logs: Sequence[Log], wanted: LogFilter) -> set[str]:
-    """Blocks whose filters name a contract that has no log. Of full filters, which name contracts
-    by coincidence, so many that one block in twenty is looked at in vain."""
+def _lacking(headers: Sequence[Header], logs: Sequence[Log], wanted: LogFilter) -> set[str]:
+    """Blocks whose filters name a wanted contract that has no log."""
     watch = _watch(wanted)
-    heard: dict[str, set[str]] = {}
+    present: dict[str, set[str]] = {}
     for log_ in logs:
-        heard.setdefault(log_.block_hash, set()).add(log_.address.lower())
+        present.setdefault(log_.block_hash, set()).add(log_.address.lower())
     return {
         one.hash
         for one in headers
-        if any(name not in heard.get(one.hash, ()) for name in watch.named(one))
-        and _is_drawn(_DOUBTED / max(_DOUBTED, watch.chance(one)))
+        if any(name not in present.get(one.hash, ()) for name in watch.named(one))
     }
 
 
-def _having(headers: Sequence[Header], logs: Sequence[Log], wanted: LogFilter) -> set[str]:
+def _drawn_lacking(headers: Sequence[Header], logs: Sequence[Log], wanted: LogFilter) -> set[str]:
+    """As ``_lacking``; of blocks whose filters name contracts by coincidence, since they are nearly
+    full, so many that about one block in twenty is among them without a reason."""
+    lacking = _lacking(headers, logs, wanted)
+    watch = _watch(wanted)
+    return {
+        one.hash
+        for one in headers
+        if one.hash in lacking and _is_drawn(_DOUBTED / max(_DOUBTED, watch.chance(one)))
+    }
+
+
+def _with_possible_logs(
+    network_id: int, headers: Sequence[Header], logs: Sequence[Log], wanted: LogFilter
+) -> set[str]:
     """Blocks with wanted logs, and those whose filters don't exclude any."""
     watch = _watch(wanted)
-    named = {one.hash for one in headers if watch.named(one) or _has_no_filter(one)}
+    named = {one.hash for one in headers if watch.named(one) or _has_no_filter(network_id, one)}
     return named | {one.block_hash for one in logs}
 
 
-def _has_no_filter(header: Header) -> bool:
+def _has_no_filter(network_id: int, header: Header) -> bool:
     """Some networks leave the filter empty; they don't have Ethereum's hashes either."""
-    return not value_of(header) and hash_of(header) is None
+    return (
+        not value_of(header)
+        and hash_of(header) is None
+        and not capabilities.has(network_id, "proves_hashes")
+    )
 
 
 def _is_drawn(share: float) -> bool:
@@ -146,11 +168,9 @@ def _with_all_logs(
     """The logs, with those of these blocks taken from the answers for all contracts, and the blocks
     for which not even these make up the filter."""
     whole = node.logs_of(LogFilter(), [one.hash for one in headers]) if headers else []
-    addresses = {address.lower() for address in wanted.addresses}
-    ours = [[one for one in its if one.address.lower() in addresses] for its in whole]
     pairs = zip(headers, whole, strict=True)
-    incomplete = {one.hash for one, its in pairs if not is_complete(one, its)}
-    return _exchanged(logs, headers, ours), incomplete
+    incomplete = {header.hash for header, block in pairs if not is_complete(header, block)}
+    return _replaced(logs, headers, [wanted.matching(block) for block in whole]), incomplete
 
 
 def _from_receipts(
@@ -162,8 +182,9 @@ def _from_receipts(
     *,
     doubted: Collection[str],
 ) -> list[list[Log]]:
-    """The wanted logs of each of these blocks, by its receipts; the given ones where the receipts
-    prove nothing and nothing else is doubtful."""
+    """The wanted logs of each of these blocks as its receipts have them. ``logs`` are kept where
+    the receipts are missing and neither ``doubted`` nor the scheme requires them, and where a
+    contradiction has outlasted ``PATIENCE``. Notes repairs and contradictions."""
     found = []
     repaired = []
     for header, receipts in zip(headers, node.block_receipts(headers), strict=True):
@@ -176,16 +197,18 @@ def _from_receipts(
         truth = logs_in(header, receipts, wanted)
         differs = {*map(links.facts, truth)} != {*map(links.facts, given)}
         is_proven = have_root(header, receipts)
+        if is_proven and receipts:
+            capabilities.learn(node.network_id, "proves_receipts")
         fault = _fault(node.network_id, header, receipts, scheme, is_proven=is_proven)
         if fault is None and differs and not is_proven:
             fault = "its logs and its receipts differ"
-        if is_proven and receipts:
-            capabilities.learn(node.network_id, "proves_receipts")
-        if fault is None and differs:
-            repaired.append(header.height)
         if fault is not None:
             _doubt(node, header, fault, scheme)
-        found.append(given if fault is not None else truth)
+            found.append(given)
+            continue
+        if differs:
+            repaired.append(header.height)
+        found.append(truth)
     note_contradiction(node, repaired, _REPAIRED, scheme, is_settled=True)
     return found
 
@@ -210,22 +233,22 @@ def _fault(
         return None
     if scheme.every_block and capabilities.has(network_id, "proves_receipts"):
         return "its receipts have another root"
-    if _has_no_filter(header) or have_bloom(header, receipts):
+    if _has_no_filter(network_id, header) or have_bloom(header, receipts):
         return None
     return "its receipts have other logs"
 
 
 def _doubt(node: Node, header: Header, fault: str, scheme: Scheme) -> None:
-    """Raise ``Contradiction``; unless it has lasted, and the header itself may be what is wrong."""
+    """Raise ``Contradiction``; or log that the block is stored, after ``PATIENCE``."""
     now = monotonic()
-    if header.hash not in _doubted:
-        _doubted[header.hash] = now
+    since = _doubted.setdefault(header.hash, now)
+    if since == now:
         while len(_doubted) > _MOST_REMEMBERED:
-            _doubted.pop(next(iter(_doubted)))
+            _doubted.pop(next(iter(_doubted)), None)
         note_contradiction(node, [header.height], fault, scheme)
     if (
         scheme.every_block
-        or now - _doubted[header.hash] < PATIENCE
+        or now - since < PATIENCE
         or capabilities.has(node.network_id, "proves_hashes")
     ):
         raise Contradiction(f"block {header.height}: {fault}")
@@ -235,12 +258,13 @@ def _doubt(node: Node, header: Header, fault: str, scheme: Scheme) -> None:
 # -- Lists ----------------------------------------------------------------------------------------
 
 
-def _exchanged(
+def _replaced(
     logs: Sequence[Log], blocks: Sequence[Header], answers: Sequence[Sequence[Log]]
 ) -> list[Log]:
+    """The logs, with those of these blocks replaced by the answers for each."""
     again = {one.hash for one in blocks}
     kept = [one for one in logs if one.block_hash not in again]
-    return kept + [one for its in answers for one in its]
+    return kept + [one for answer in answers for one in answer]
 
 
 @lru_cache(maxsize=64)

@@ -1,26 +1,23 @@
 """What the headers of a network prove, as far as that has been seen.
 
-Not every network makes hashes and roots as Ethereum does. Where one block had a hash that was
-computed from its header, or receipts with the root in it, all blocks must: the next one without is
-a contradiction. That is kept with the cursor of the network.
+Not every network makes hashes and roots as Ethereum does. Once a block had a hash that was computed
+from its header, later headers must have theirs (``chain.verifying.hashes``). Once receipts had the
+root of their header, all receipts must, where every block is checked. Both facts are columns of the
+network's cursor.
 """
 
 from __future__ import annotations
 
 from time import monotonic
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from objects.database import fetch
 
 Capability = Literal["proves_hashes", "proves_receipts"]
 
-_KEPT: Final = 30.0  # seconds: another process may learn one, or a network begin from scratch
-_learned: dict[tuple[int, Capability], float] = {}
+_KEPT: Final = 30.0  # seconds: another process may learn one, or the network be reset
+_known: dict[int, _Known] = {}
 
-_READ: Final = {
-    "proves_hashes": "SELECT proves_hashes FROM chain_cursor WHERE network_id = %s",
-    "proves_receipts": "SELECT proves_receipts FROM chain_cursor WHERE network_id = %s",
-}
 _LEARN: Final = {
     "proves_hashes": (
         "UPDATE chain_cursor SET proves_hashes = true WHERE network_id = %s AND NOT proves_hashes"
@@ -36,6 +33,12 @@ _LEARN: Final = {
 _WITH_UNNAMED_LOGS: Final = frozenset({137, 80002})
 
 
+class _Known(NamedTuple):
+    read_at: float
+    proved: frozenset[str]
+    hashes_until: int | None
+
+
 def has_unnamed_logs(network_id: int) -> bool:
     """Whether blocks of the network may have logs that their headers don't commit to."""
     return network_id in _WITH_UNNAMED_LOGS
@@ -43,21 +46,41 @@ def has_unnamed_logs(network_id: int) -> bool:
 
 def has(network_id: int, capability: Capability) -> bool:
     """Whether a block of the network has been seen of which its header proved this."""
-    if monotonic() - _learned.get((network_id, capability), -_KEPT) < _KEPT:
-        return True
-    rows = fetch(_READ[capability], (network_id,), prepare=True)
-    if not rows or rows[0][0] != "t":
-        return False
-    _learned[network_id, capability] = monotonic()
-    return True
+    return capability in _read(network_id).proved
+
+
+def is_unhashed_above(network_id: int, height: int) -> bool:
+    """Whether headers above this height were accepted although their hashes can't be computed."""
+    until = _read(network_id).hashes_until
+    return until is not None and until <= height
 
 
 def learn(network_id: int, capability: Capability) -> None:
     """Note that a header of the network proved this."""
     if not has(network_id, capability):
         fetch(_LEARN[capability], (network_id,), prepare=True)
+        _known.pop(network_id, None)
 
 
 def forget() -> None:
-    """Begin as a new process does."""
-    _learned.clear()
+    """Clear what this process has learned, for tests."""
+    _known.clear()
+
+
+def _read(network_id: int) -> _Known:
+    known = _known.get(network_id)
+    if known is not None and monotonic() - known.read_at < _KEPT:
+        return known
+    rows = fetch(
+        "SELECT proves_hashes, proves_receipts, hashes_until FROM chain_cursor"
+        " WHERE network_id = %s",
+        (network_id,),
+        prepare=True,
+    )
+    hashes, receipts, until = rows[0] if rows else ("f", "f", None)
+    flags = {"proves_hashes": hashes, "proves_receipts": receipts}
+    proved = frozenset(name for name, flag in flags.items() if flag == "t")
+    known = _Known(monotonic(), proved, None if until is None else int(until))
+    if rows:
+        _known[network_id] = known
+    return known

@@ -3,7 +3,8 @@
 A header with another parent, time, filter or root than the block with its hash is refused, on
 networks whose hashes can be computed. A hard fork may add a field to headers that isn't known here;
 no provider has a header with the right hash then. Where only a sample is checked, such headers are
-accepted after ``PATIENCE``, and from their height on.
+accepted after ``PATIENCE``, and from their height on until one has its hash again. History may
+have headers of an older make: there, one whose hash can't be computed at all is accepted at once.
 """
 
 from __future__ import annotations
@@ -22,66 +23,85 @@ from chain.verifying.schemes import Scheme
 from objects.database import fetch
 
 PATIENCE: Final = 600.0
-"""Seconds after which headers of unknown make are accepted."""
+"""Seconds after which headers of an unknown make are accepted."""
+_TEXT: Final = "its header has another hash than it states"
 
-_lasting: dict[int, tuple[int, float]] = {}
-"""Per network: the lowest height at which a header had another hash, and since when."""
+_mismatches: dict[int, tuple[int, float]] = {}
+"""Per network: the lowest height at which a header mismatched, and when that was first seen."""
 
 log = get_logger("chain")
 
 
 def check_hashes(node: Node, headers: Iterable[Header], scheme: Scheme) -> None:
-    """``Contradiction`` if a header hasn't the hash that it states, on networks where one had.
+    """Raise ``Contradiction`` if a header doesn't hash to the hash that it states, on networks
+    where one did.
 
-    A header whose hash can't be computed, since it lacks a field, is one if every block is checked.
+    A header whose hash can't be computed, since a field is missing or malformed, is one as well;
+    but not in history unless every block is checked.
     """
     network_id = node.network_id
     for header in headers:
         own = hash_of(header)
         if own == header.hash.lower():
             capabilities.learn(network_id, "proves_hashes")
-            if header.height >= _lasting.get(network_id, (header.height + 1, 0.0))[0]:
-                del _lasting[network_id]
-        elif (own is not None or scheme.every_block) and _must_have(network_id, header):
-            text = "its header has another hash than it states"
-            if _is_new(network_id, header.height):
-                note_contradiction(node, [header.height], text, scheme)
-            if scheme.every_block or not _has_lasted(network_id, header.height):
-                raise Contradiction(f"block {header.height}: {text}")
+            _end_mismatches(network_id, header.height)
+        elif capabilities.has(network_id, "proves_hashes"):
+            began_at, until = _bounds(network_id)
+            is_history = began_at is not None and header.height <= began_at
+            if scheme.every_block or (is_history and own is not None):
+                note_contradiction(node, [header.height], _TEXT, scheme)
+                raise Contradiction(f"block {header.height}: {_TEXT}")
+            if not is_history and (until is None or header.height <= until):
+                _wait_or_accept(node, header.height, scheme)
 
 
 def forget() -> None:
-    """Begin as a new process does."""
-    _lasting.clear()
+    """Clear what this process has learned, for tests."""
+    _mismatches.clear()
 
 
-def _must_have(network_id: int, header: Header) -> bool:
-    if not capabilities.has(network_id, "proves_hashes"):
-        return False
-    rows = fetch(
-        "SELECT hashes_until FROM chain_cursor WHERE network_id = %s", (network_id,), prepare=True
-    )
-    return not rows or rows[0][0] is None or header.height <= int(rows[0][0])
-
-
-def _is_new(network_id: int, height: int) -> bool:
-    lowest, since = _lasting.get(network_id, (height, monotonic()))
-    _lasting[network_id] = (min(lowest, height), since)
-    return height <= lowest
-
-
-def _has_lasted(network_id: int, height: int) -> bool:
-    """Whether headers from this height on are to be accepted; that is kept with the cursor."""
-    lowest, since = _lasting[network_id]
+def _wait_or_accept(node: Node, height: int, scheme: Scheme) -> None:
+    """Raise ``Contradiction`` until mismatches have lasted, then accept headers from here on."""
+    known = _mismatches.get(node.network_id)
+    lowest, since = known or (height, monotonic())
+    _mismatches[node.network_id] = (min(lowest, height), since)
+    if known is None:
+        note_contradiction(node, [height], _TEXT, scheme)
     if monotonic() - since < PATIENCE:
-        return False
-    del _lasting[network_id]
+        raise Contradiction(f"block {height}: {_TEXT}")
+    _mismatches.pop(node.network_id, None)
+    first = min(lowest, height)
     fetch(
         "UPDATE chain_cursor SET hashes_until = %s WHERE network_id = %s",
-        (min(lowest, height) - 1, network_id),
+        (first - 1, node.network_id),
         prepare=True,
     )
     log.error(
-        "headers are accepted whose hashes can't be checked", network=network_id, from_=height
+        "headers are accepted whose hashes can't be checked",
+        network=node.network_id,
+        block=first,
     )
-    return True
+
+
+def _end_mismatches(network_id: int, height: int) -> None:
+    lowest, _ = _mismatches.get(network_id, (height + 1, 0.0))
+    if height >= lowest:
+        _mismatches.pop(network_id, None)
+    if capabilities.is_unhashed_above(network_id, height - 1):
+        fetch(
+            "UPDATE chain_cursor SET hashes_until = NULL"
+            " WHERE network_id = %s AND hashes_until < %s",
+            (network_id, height),
+            prepare=True,
+        )
+
+
+def _bounds(network_id: int) -> tuple[int | None, int | None]:
+    """The first block that was read as a head, and the last one with a hash; None if unknown."""
+    rows = fetch(
+        "SELECT began_at, hashes_until FROM chain_cursor WHERE network_id = %s",
+        (network_id,),
+        prepare=True,
+    )
+    began_at, until = rows[0] if rows else (None, None)
+    return (None if began_at is None else int(began_at)), (None if until is None else int(until))

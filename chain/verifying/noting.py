@@ -30,14 +30,16 @@ INSERT INTO chain_recheck AS r (network_id, kind, next_block, last_block)
 VALUES (%s, %s, %s, %s)
     ON CONFLICT (network_id, kind) DO UPDATE
    SET next_block = LEAST(r.next_block, EXCLUDED.next_block),
-       last_block = GREATEST(r.last_block, EXCLUDED.last_block)
+       last_block = GREATEST(r.last_block, EXCLUDED.last_block),
+       made_at = statement_timestamp()
 """
 
 
 def note_contradiction(
     node: Node, heights: Sequence[int], text: str, scheme: Scheme, *, is_settled: bool = False
 ) -> None:
-    """Count these blocks and log the first; ``is_settled`` means that the truth was found.
+    """Count these blocks, and log them every ten seconds at most by provider and text.
+    ``is_settled`` means that the correct logs were found.
 
     Unless all receipts are compared anyway, what was read since the audit before the last one is
     compared with the chain: the provider may have said other wrong things before.
@@ -63,6 +65,11 @@ def note_contradiction(
 
 
 def recheck(network_id: int, kind: str, first: int, last: int) -> None:
-    """Have these blocks compared with the chain by their receipts, beside others of the kind."""
+    """Queue these blocks for an audit by receipts, together with those already queued."""
     if first <= last:
         fetch(_RECHECK, (network_id, kind, first, last), prepare=True)
+
+
+def forget() -> None:
+    """Clear what this process has logged, for tests."""
+    _logged.clear()

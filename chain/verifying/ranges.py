@@ -8,7 +8,7 @@ from typing import Final
 
 from chain.core import links
 from chain.core.block_times import times_of
-from chain.core.failures import Contradiction, EmptyPromise
+from chain.core.failures import Contradiction, EmptyPromise, TryAgain
 from chain.core.node import Header, Log, LogFilter, Node
 from chain.reading_models import Recheck
 from chain.verifying.blocks import verified
@@ -17,8 +17,8 @@ from chain.verifying.schemes import Scheme
 
 WIDTH: Final = 64
 """Blocks whose headers are read together where each block is checked."""
-_WITH_LOGS: Final = 4
-_WITHOUT: Final = 4
+_FROM_LOGGED: Final = 4
+_FROM_ALL: Final = 4
 
 _wrong: dict[int, range] = {}
 """The last range of each network in which a provider contradicted itself."""
@@ -34,15 +34,16 @@ def verified_range(
     *,
     since: int | None = None,
 ) -> tuple[list[Log], int]:
-    """The wanted logs of the blocks from ``first`` on, given those that the node answered up to
-    ``last``; and the last block that they are of now, which may be one before it where each block
-    is checked.
+    """The wanted logs of final blocks from ``first`` on, and the last block that they are of:
+    ``last``, or one before it where every block is checked. ``logs`` is what the node returned.
 
-    Of a sample some blocks' headers are read, and the receipts of some of these. If anything is
-    wrong with one of them, the whole range counts as wrong and each block is checked, as is what
-    was read from ``since`` on before, in a later audit. Raises as ``verified`` does, and
-    ``EmptyPromise`` if a block isn't there.
+    Of a sample, up to eight headers of the range are compared with the logs, and the receipts of
+    some of these blocks. If one contradicts the logs, every block of the range is checked, and the
+    blocks from ``since`` to ``first - 1`` are queued for the next audit. Raises as ``verified``
+    does, and ``EmptyPromise`` if a block isn't there.
     """
+    if not wanted.addresses:
+        return list(logs), last
     if not (scheme.share >= 1 or _is_wrong(node.network_id, first)):
         try:
             if _is_sound(node, first, last, logs, wanted, scheme):
@@ -73,13 +74,13 @@ def _is_sound(
     """Whether some blocks, drawn by chance, have just these logs."""
     having = sorted({one.height for one in logs})
     drawn = {
-        *random.sample(having, min(_WITH_LOGS, len(having))),
-        *(random.randint(first, last) for _ in range(_WITHOUT)),
+        *random.sample(having, min(_FROM_LOGGED, len(having))),
+        *(random.randint(first, last) for _ in range(_FROM_ALL)),
     }
     sampled = headers(node, sorted(drawn))
     claimed = [one for one in logs if one.height in drawn]
     hashes = {one.height: one.hash for one in sampled}
-    times_of(claimed, sampled)  # or ``TryAgain``
+    times_of(claimed, sampled)  # raises ``TryAgain`` if one names another time
     for one in claimed:
         if one.block_hash != hashes[one.height]:
             note_contradiction(
@@ -91,12 +92,13 @@ def _is_sound(
 
 
 def headers(node: Node, heights: Sequence[int]) -> list[Header]:
-    """The blocks at these heights. ``EmptyPromise`` if one isn't there."""
+    """The blocks at these heights. Raises ``EmptyPromise`` if one isn't there, ``TryAgain`` if the
+    node returns another one."""
     found = []
     for height, header in zip(heights, node.headers(heights), strict=True):
         if header is None:
             raise EmptyPromise("a block that the provider has named isn't there")
         if links.height_of(header) != height:
-            raise Contradiction("another block than the one that was requested")
+            raise TryAgain("another block than the one that was requested")
         found.append(header)
     return found

@@ -11,7 +11,7 @@ from chain.following import reader
 from chain.models import Blockchain, Cursor, Recheck
 from chain.verifying import hashes
 from tests.chain.lied_to import contents, lied_to, truth
-from tests.chain.network_read import Network
+from tests.chain.network_read import Network, network
 from tests.evm.faults import altered, fails, gives
 from tests.evm.liar import Kind, Lie
 from tests.evm.node import Node
@@ -37,7 +37,7 @@ def grow_in_data(world: Network, blocks: int = 4) -> None:
 
 
 def check_all_of(settings: Any, percent: int = 100) -> None:
-    """Compare the receipts of this share of the blocks."""
+    """Compare the receipts of so many percent of the blocks."""
     settings.SERVICE = {**settings.SERVICE, "VERIFY_PERCENT": percent}
 
 
@@ -147,7 +147,12 @@ def test_headers_of_an_unknown_make_are_accepted_in_the_end_unless_every_block_i
         Blockchain.objects.update(verify="all")
         grow(world, 1)
         world.follow()
-        assert world.cursor.number == node.head, "these are known not to prove anything"
+        assert world.cursor.number == node.head - 1, "nothing unproved"
+        Blockchain.objects.update(verify="sample")
+        world.proxy.be_good()  # as after an update
+        world.follow()
+        assert world.cursor.number == node.head
+        assert world.cursor.hashes_until is None
 
 
 def _after_a_hard_fork(call: Any) -> Any:
@@ -234,6 +239,57 @@ def test_what_is_not_clear_stays_to_be_compared(node: Node, settings: Any) -> No
         liar.be_honest()
         audit(world.network_id)
         assert not Recheck.objects.exists()
+
+
+@pytest.mark.parametrize("verify", ["sample", "all"])
+@pytest.mark.parametrize("field", ["mixHash", "sha3Uncles", "nonce"])
+def test_a_header_without_a_field_does_not_hide_that_logs_are_missing(
+    node: Node, verify: str, field: str
+) -> None:
+    with lied_to(node, verify=verify) as (world, liar):
+        was = world.cursor.number
+
+        def without(call: Any) -> Any:
+            block = call.forward()
+            return block and {**block, field: None, "logsBloom": "0x" + "00" * 256}
+
+        liar.lie(Lie("drop"))
+        world.proxy.on("eth_getBlockByNumber", without)
+        world.proxy.on("eth_getBlockByHash", without)
+        grow(world)
+        world.follow()
+        assert world.cursor.number == was
+        assert "hash" in str(world.cursor.trouble)
+
+
+@pytest.mark.parametrize("percent", [0, 5, 100])
+def test_missing_receipts_do_not_end_the_doubt_about_missing_logs(
+    node: Node, settings: Any, percent: int
+) -> None:
+    check_all_of(settings, percent)
+    with lied_to(node) as (world, liar):
+        was = world.cursor.number
+        liar.lie(Lie("drop"))
+        for method in ("eth_getBlockReceipts", "eth_getTransactionReceipt"):
+            world.proxy.on(method, gives(None))
+        world.mint(1)
+        world.follow()
+        assert world.cursor.number == was
+
+
+@pytest.mark.parametrize("verify", ["sample", "all"])
+def test_a_network_without_contracts_is_read_also_if_its_headers_prove_nothing(
+    node: Node, settings: Any, verify: str
+) -> None:
+    check_all_of(settings)
+    with network(node, verify=verify) as world:
+        world.proxy.on("eth_getBlockByNumber", _of_another_make)
+        world.proxy.on("eth_getBlockByHash", _of_another_make)
+        grow(world, 1)
+        world.follow()
+        grow(world)
+        world.follow()
+        assert world.cursor.number == node.head
 
 
 # -- Filters that name every contract -------------------------------------------------------------
