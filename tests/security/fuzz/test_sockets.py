@@ -8,7 +8,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from realtime.admission import Admission, Refusal, address_of, headers_of
+from realtime.admission import QUERY_KEYS, Admission, Refusal, address_of, headers_of
 from realtime.core.cursors import BadCursor, Cursor, decode, encode
 from realtime.core.event_queries import BadQuery, parse
 from tests.security.fuzz.fuzzing import (
@@ -28,6 +28,7 @@ QUERIES = [
     "since=0&reorg=false",
     f"since={CURSOR}&network=31337",
     "since=2.whatever",
+    "finality=final&since=0",
     "applicationId=test-app&javascriptKey=test-javascript-key",
 ]
 HEADERS = [
@@ -59,7 +60,7 @@ def use(handshake: tuple[str, dict[str, str]]) -> None:
     headers = headers_of({"headers": raw})
     address = address_of({"client": None}, headers)
     query = parse_qs(text, keep_blank_values=True, errors="replace")
-    parse(query)
+    parse(query, others=QUERY_KEYS)
     admission = Admission()
     try:
         admission.admit(address, headers, query, asks_for_key=True)
@@ -121,7 +122,7 @@ def test_work_is_proportional_to_size(name):
 
 
 def test_nothing_long_is_remembered():
-    for name in ("contract", "network", "event", "since", "reorg", "applicationId"):
+    for name in ("contract", "network", "event", "since", "reorg", "finality", "applicationId"):
         check_nothing_long_is_remembered(
             use, lambda text, name=name: handshake(**{name: text}), BadQuery, Refusal
         )
