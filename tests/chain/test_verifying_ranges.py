@@ -115,7 +115,7 @@ def test_a_sample_that_shows_a_lie_has_the_range_and_what_was_read_before_it_che
     assert not Recheck.objects.exists()
 
 
-def test_history_of_an_honest_node_costs_two_requests_for_each_range_more(
+def test_history_of_an_honest_node_costs_three_requests_for_each_range_more(
     node: Node, gem: Contract, liar: Liar
 ) -> None:
     backfilled(node, gem, liar, "sample")
