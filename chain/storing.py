@@ -48,9 +48,15 @@ SELECT object_id, {NOW}, {NOW}, jsonb_build_object(), %s, contract_name, event_n
   FROM {{source}} ORDER BY block_number, log_index, block_hash
     ON CONFLICT (network_id, block_number, log_index, block_hash)
     DO UPDATE SET canonical = true, updated_at = GREATEST(e.updated_at, {NOW}),
+        contract_name = EXCLUDED.contract_name, event_name = EXCLUDED.event_name,
+        address = EXCLUDED.address, transaction_hash = EXCLUDED.transaction_hash,
+        transaction_index = EXCLUDED.transaction_index, ordinal = EXCLUDED.ordinal,
+        args = EXCLUDED.args,
         block_timestamp = COALESCE(EXCLUDED.block_timestamp, e.block_timestamp)
     WHERE NOT e.canonical
 """
+# A row may have been removed because it was wrong, or have been decoded by another ABI: one that
+# comes back is as it is read now.
 
 
 def moment_text(column: str) -> str:
@@ -147,7 +153,8 @@ def store_events(network_id: int, rows: Sequence[EventRow], *, after_seq: int | 
     """Store these events; how many were not there, or were there as removed ones.
 
     For those, rows ``added`` are put into the outbox, numbered from ``after_seq`` + 1 on in the
-    order of the chain, unless it is None. An event that is there stays as it is.
+    order of the chain, unless it is None. An event that is there stays as it is; one that was
+    removed comes back under its object id, with the contents that it is read with now.
     """
     new = _unique(rows)
     if not new:

@@ -13,6 +13,7 @@ from typing import Any, Final
 import rlp
 from eth_utils import keccak
 
+from chain.core.hexadecimal import bytes_of
 from chain.core.node import Header
 
 _TEXTS: Final = 1  # bytes as they are
@@ -64,9 +65,9 @@ def hash_of(header: Header) -> str | None:
 
 
 def _field(value: Any, kind: int) -> bytes:
+    if kind == _TEXTS:
+        return bytes_of(value)
     if not isinstance(value, str) or not value.startswith("0x"):
         raise ValueError("not a hexadecimal text")
-    if kind == _TEXTS:
-        return bytes.fromhex(value[2:])
     number = int(value, 16)
     return number.to_bytes((number.bit_length() + 7) // 8, "big")

@@ -15,7 +15,7 @@ from chain.core.failures import EmptyPromise, Moved, TryAgain
 from chain.core.node import Header, Log
 
 _NUMBER = re.compile(r"0x0{0,64}[0-9a-fA-F]{1,13}")  # that tables hold
-_HASH = re.compile(r"0x[0-9a-fA-F]{64}")
+_HASH = re.compile(r"0x[0-9a-f]{64}")
 
 Facts = tuple[int, int, str, str, int, str, tuple[str, ...], str]
 Place = tuple[int, int]

@@ -23,7 +23,8 @@ Height = Annotated[str, msgspec.Meta(pattern=r"^0x0{0,64}[0-9a-fA-F]{1,13}\Z")]
 """A number of a block, which JavaScript has to hold as well."""
 Moment = Annotated[str, msgspec.Meta(pattern=r"^0x0{0,64}[0-7]?[0-9a-fA-F]{1,15}\Z")]
 """A time as tables hold it: there are networks that don't count seconds."""
-Hash = Annotated[str, msgspec.Meta(pattern=r"^0x[0-9a-fA-F]{64}\Z")]
+Hash = Annotated[str, msgspec.Meta(pattern=r"^0x[0-9a-f]{64}\Z")]
+"""In small letters only, as nodes write them: a block would be another one by other letters."""
 Address = Annotated[str, msgspec.Meta(pattern=r"^0x[0-9a-fA-F]{40}\Z")]
 
 

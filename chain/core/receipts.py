@@ -15,6 +15,7 @@ import rlp
 from eth_utils import keccak
 
 from chain.core.bloom import bloom_of
+from chain.core.hexadecimal import bytes_of
 from chain.core.node import Header, Log, LogFilter, LoggedReceipt
 
 _BLOOM_BYTES: Final = 256
@@ -68,10 +69,10 @@ def root_of(receipts: Sequence[LoggedReceipt]) -> str | None:
 
 def _encoded(receipt: LoggedReceipt) -> bytes:
     logs = [
-        [_bytes(one.address), [_bytes(topic) for topic in one.topics], _bytes(one.data)]
+        [bytes_of(one.address), [bytes_of(topic) for topic in one.topics], bytes_of(one.data)]
         for one in receipt.logs
     ]
-    outcome = _bytes(receipt.root) if receipt.status is None else _number(receipt.status)
+    outcome = bytes_of(receipt.root) if receipt.status is None else _number(receipt.status)
     bloom = bloom_of(receipt.logs).to_bytes(_BLOOM_BYTES, "big")
     fields = [outcome, _number(receipt.cumulative_gas_used), bloom, logs]
     kind = int(receipt.type or "0x0", 16)
@@ -80,12 +81,6 @@ def _encoded(receipt: LoggedReceipt) -> bytes:
         fields += [_number(receipt.deposit_nonce), _number(receipt.deposit_receipt_version)]
     encoded: bytes = rlp.encode(fields)
     return (bytes([kind]) if kind else b"") + encoded
-
-
-def _bytes(text: str | None) -> bytes:
-    if text is None or not text.startswith("0x"):
-        raise ValueError("not a hexadecimal text")
-    return bytes.fromhex(text[2:])
 
 
 def _number(text: str) -> bytes:

@@ -123,8 +123,9 @@ def final_blocks(node: Node, at: Position, last: int, wanted: LogFilter) -> Stre
         raise EmptyPromise("a block that the provider has named isn't there")
     if not first <= links.height_of(header) <= last:
         raise TryAgain("another block than was asked for")
-    logs = links.within(logs, first, header)
     scheme = verifying.Scheme.of(at.verify)
+    verifying.check_hashes(node, [header], scheme)
+    logs = links.within(logs, first, header)
     logs, reached = verifying.verified_range(node, first, header.height, logs, wanted, scheme)
     if reached < header.height:
         [header] = verifying.headers(node, [reached])

@@ -58,6 +58,8 @@ def look(network_id: int, node: Node, until: float) -> Outcome:
         return Outcome.MORE
     with_tags = at.number is None or monotonic() - _tags_asked.get(network_id, -1e9) > TAGS_EVERY
     seen = fetching.look(node, at.number, with_tags=with_tags)
+    # What is final follows from its height, and stays.
+    verifying.check_hashes(node, [seen.latest], Scheme.of(at.verify))
     if at.number is None:
         return _begin(at, node, seen)
     if seen.latest.height < at.number:

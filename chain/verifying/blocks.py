@@ -76,12 +76,12 @@ def verified(
         doubted = invented | incomplete
         possible = _with_possible_logs(node.network_id, headers, found, wanted)
         examined = doubted | {one for one in possible if _is_drawn(scheme.share)}
-    closely = [one for one in headers if one.hash in examined]
-    for at in range(0, len(closely), _AT_ONCE):
-        part = closely[at : at + _AT_ONCE]
-        truth = _from_receipts(node, part, found, wanted, scheme, doubted=doubted)
-        found = _replaced(found, part, truth)
-    return links.belonging(found, headers)
+    checked = _examined(node, headers, examined, found, wanted, scheme, doubted=doubted)
+    if not _same(checked, found):
+        # The provider was wrong about one of these blocks: the sample doesn't suffice for the rest.
+        rest = _with_possible_logs(node.network_id, headers, checked, wanted) - examined
+        checked = _examined(node, headers, rest, checked, wanted, scheme, doubted=())
+    return links.belonging(checked, headers)
 
 
 def is_doubtful(network_id: int, header: Header, logs: Sequence[Log], wanted: LogFilter) -> bool:
@@ -173,6 +173,25 @@ def _with_all_logs(
     return _replaced(logs, headers, [wanted.matching(block) for block in whole]), incomplete
 
 
+def _examined(
+    node: Node,
+    headers: Sequence[Header],
+    hashes: Collection[str],
+    logs: list[Log],
+    wanted: LogFilter,
+    scheme: Scheme,
+    *,
+    doubted: Collection[str],
+) -> list[Log]:
+    """The logs, with those of the blocks with these hashes taken from the blocks' receipts."""
+    closely = [header for header in headers if header.hash in hashes]
+    for at in range(0, len(closely), _AT_ONCE):
+        part = closely[at : at + _AT_ONCE]
+        truth = _from_receipts(node, part, logs, wanted, scheme, doubted=doubted)
+        logs = _replaced(logs, part, truth)
+    return logs
+
+
 def _from_receipts(
     node: Node,
     headers: Sequence[Header],
@@ -195,7 +214,7 @@ def _from_receipts(
             found.append(given)
             continue
         truth = logs_in(header, receipts, wanted)
-        differs = {*map(links.facts, truth)} != {*map(links.facts, given)}
+        differs = not _same(truth, given)
         is_proven = have_root(header, receipts)
         if is_proven and receipts:
             capabilities.learn(node.network_id, "proves_receipts")
@@ -256,6 +275,10 @@ def _doubt(node: Node, header: Header, fault: str, scheme: Scheme) -> None:
 
 
 # -- Lists ----------------------------------------------------------------------------------------
+
+
+def _same(logs: Sequence[Log], others: Sequence[Log]) -> bool:
+    return {*map(links.facts, logs)} == {*map(links.facts, others)}
 
 
 def _replaced(

@@ -66,6 +66,23 @@ def test_what_is_stored_again_is_there_once_and_is_told_once() -> None:
     ]
 
 
+@pytest.mark.parametrize("more", [0, 300])
+def test_an_event_that_comes_back_has_the_contents_that_are_read_then(more: int) -> None:
+    """What was removed may have been wrong."""
+    rest = [row(100, index) for index in range(more)]
+    store_events(
+        NETWORK, [row(1, args='{"tokenId":"7"}', transaction_hash="0xfalse"), *rest], after_seq=0
+    )
+    [before] = ContractEvent.objects.filter(block_number=1)
+    remove_events(NETWORK, 0, after_seq=1 + more)
+    assert store_events(NETWORK, [row(1), *rest], after_seq=2 + 2 * more) == 1 + more
+    [event] = ContractEvent.objects.filter(block_number=1)
+    assert event.object_id == before.object_id
+    assert (event.args, event.transaction_hash) == ({"tokenId": "1"}, row(1).transaction_hash)
+    _, op, payload = outbox()[2 + 2 * more]
+    assert (op, payload["args"]) == ("added", {"tokenId": "1"})
+
+
 def test_a_log_that_stands_twice_in_one_answer_is_stored_once() -> None:
     assert store_events(NETWORK, [row(1), row(1)], after_seq=0) == 1
 

@@ -101,21 +101,22 @@ def test_where_every_block_is_checked_a_backfill_waits_for_receipts_that_are_tru
 def test_a_sample_that_shows_a_lie_has_the_range_and_what_was_read_before_it_checked(
     node: Node, liar: Liar
 ) -> None:
-    """The first ranges pass: what is wrong with them is nothing that a filter shows."""
+    """The first ranges pass: what is wrong with them is in their receipts, and in no filter."""
     gem = _with_past(node, ("spamMinted", 1, 0))
     _mine(gem, 20, ("spam", 2))
-    liar.lie(Lie("change", last=60), Lie("retopic"))
+    liar.lie(Lie("change", last=60, in_receipts=True), Lie("retopic"))
     network_id = backfilled(node, gem, liar, "sample")
     assert Backfill.objects.get().done_at is not None
     assert events_shown(node.chain_id) != on_chain(gem)
     [again] = Recheck.objects.filter(kind=Recheck.HISTORY)
     assert again.next_block == 0
+    liar.lie(Lie("change"), Lie("retopic"))
     audit(network_id)
     assert events_shown(node.chain_id) == on_chain(gem)
     assert not Recheck.objects.exists()
 
 
-def test_history_of_an_honest_node_costs_two_requests_for_each_range_more(
+def test_history_of_an_honest_node_costs_three_requests_for_each_range_more(
     node: Node, gem: Contract, liar: Liar
 ) -> None:
     backfilled(node, gem, liar, "sample")

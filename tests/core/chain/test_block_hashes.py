@@ -95,3 +95,10 @@ def test_a_changed_field_is_noticed(changed: dict[str, Any]) -> None:
 )
 def test_a_header_of_another_make_has_no_hash_that_can_be_computed(changed: dict[str, Any]) -> None:
     assert hash_of(header(**changed)) is None
+
+
+@pytest.mark.parametrize("name", ["logsBloom", "extraData", "receiptsRoot"])
+def test_bytes_with_spaces_between_them_are_malformed(name: str) -> None:
+    """``bytes.fromhex`` skips them, and other readers don't."""
+    text = GENESIS[name]
+    assert hash_of(header(**{name: f"{text[:4]} {text[4:]}"})) is None

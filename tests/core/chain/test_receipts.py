@@ -90,3 +90,7 @@ def test_where_a_log_is_follows_from_the_receipts() -> None:
     ]
     assert [one.transaction_hash for one in found] == [f"0x{0:064x}", f"0x{2:064x}"]
     assert len(logs_in(header(), receipts, LogFilter())) == 4
+
+
+def test_data_with_spaces_between_its_bytes_is_malformed() -> None:
+    assert root_of([receipt(0, log(data="0x00 11"))]) is None
