@@ -39,8 +39,8 @@ def verified_range(
 
     Of a sample, up to eight headers of the range are compared with the logs, and the receipts of
     at least one block with logs. If one contradicts the logs, every block of the range is checked,
-    and the blocks from ``since`` to ``first - 1`` are queued for the next audit. Raises as ``verified``
-    does, and ``EmptyPromise`` if a block isn't there.
+    and the blocks from ``since`` to ``first - 1`` are queued for the next audit. Raises as
+    ``verified`` does, and ``EmptyPromise`` if a block isn't there.
     """
     if not wanted.addresses:
         return list(logs), last
