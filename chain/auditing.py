@@ -17,8 +17,9 @@ from django.utils import timezone
 from backend.errors import Timeout, TransactionConflict, UnderMaintenance
 from backend.logs import get_logger
 from chain.core.failures import NodeFailure
-from chain.examining import Findings, examine, final_height
+from chain.examining import examine, final_height
 from chain.filling.progress import Lost
+from chain.findings import Findings
 from chain.models import Cursor, Recheck
 from objects import maintenance
 from objects.core.values import wire_time
@@ -78,40 +79,28 @@ def audit(network_id: int) -> Findings | None:
     return None if "trouble" in report else findings
 
 
+def _compared(network_id: int, first: int, last: int, **more: Any) -> Findings:
+    return examine(network_id, first, last, mending=True, keeps_blocks=True, seconds=SLICE, **more)
+
+
 def _since(cursor: Cursor, audited: int, findings: Findings) -> dict[str, Any]:
     """Compare what has become final, then the newest blocks; what is to be noted of that."""
     network_id, final = cursor.network_id, final_height(cursor)
     if audited < final:
-        part = examine(network_id, audited + 1, final, mending=True, probes=PROBES, seconds=SLICE)
+        part = _compared(network_id, audited + 1, final, probes=PROBES)
         findings.add(part)
         if part.reached < final:
             return {"audited": part.reached, "audited_before": audited}
     newest = max(final, (cursor.number or 0) - NEWEST)
     if newest < (cursor.number or 0):
-        findings.add(
-            examine(
-                network_id,
-                newest + 1,
-                cursor.number or 0,
-                mending=True,
-                probes=PROBES,
-                seconds=SLICE,
-            )
-        )
+        findings.add(_compared(network_id, newest + 1, cursor.number or 0, probes=PROBES))
     return {"audited": final, "audited_before": audited}
 
 
 def _by_receipts(one: Recheck, findings: Findings) -> None:
     """Compare some of these blocks by their receipts. What isn't clear is compared again by the
     next audits, for ``UNCLEAR_FOR`` seconds, since another provider may answer then."""
-    part = examine(
-        one.network_id,
-        one.next_block,
-        one.last_block,
-        mending=True,
-        by_receipts=True,
-        seconds=SLICE,
-    )
+    part = _compared(one.network_id, one.next_block, one.last_block, by_receipts=True)
     findings.add(part)
     reached = part.reached + 1
     if timezone.now() - one.made_at < timedelta(seconds=UNCLEAR_FOR):

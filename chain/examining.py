@@ -10,104 +10,29 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from chain import contracts, coverage, gateway, verifying
 from chain.block_times import read_block_times
 from chain.contracts import Catalogue
-from chain.core.comparing import Difference, Identity, identity_of
+from chain.core.comparing import Difference, Identity
 from chain.core.events import EventRow
 from chain.core.failures import Contradiction, Moved, NodeFailure, TryAgain, Unavailable
 from chain.core.node import Hash, Header, Log, Node, Number
 from chain.core.spans import Span, segments
 from chain.filling.progress import Lost, canonical_blocks
+from chain.findings import Findings
 from chain.mending import Stored, Truth, date, difference, last_of_some, mend, stored_events
 from chain.models import Cursor
 from chain.reading import Limits, read_logs
 from chain.verifying import Scheme
 
-_SHOWN: Final = 100  # events of each kind that are listed
 _AT_ONCE: Final = 20  # blocks looked at closely
 _MOST: Final = 50_000  # stored events compared at once
-
-
-@dataclass
-class Findings:
-    """What a comparison of the blocks ``first`` to ``last`` has found; it has come to ``reached``.
-
-    The lists hold ``[block, index in the block, transaction]`` of the first hundred events each,
-    ``counts`` all of them. ``unclear`` are blocks that a provider contradicts itself about; nothing
-    is changed in them. ``undated`` events lack the time of their block; ``dated`` have got it now.
-    """
-
-    first: int
-    last: int
-    reached: int
-    events: int = 0
-    mended: int = 0
-    undated: int = 0
-    dated: int = 0
-    missing: list[list[Any]] = field(default_factory=list)
-    superfluous: list[list[Any]] = field(default_factory=list)
-    different: list[list[Any]] = field(default_factory=list)
-    unclear: list[int] = field(default_factory=list)
-    counts: dict[str, int] = field(
-        default_factory=lambda: {"missing": 0, "superfluous": 0, "different": 0}
-    )
-
-    @property
-    def is_clean(self) -> bool:
-        return not self.unclear and not any(self.counts.values())
-
-    def add(self, part: Findings) -> None:
-        """Add what a comparison of other blocks has found; ``reached`` becomes the higher one."""
-        self.reached = max(self.reached, part.reached)
-        self.events += part.events
-        self.mended += part.mended
-        self.undated += part.undated
-        self.dated += part.dated
-        self.unclear = sorted({*self.unclear, *part.unclear})
-        for kind, count in part.counts.items():
-            self.counts[kind] += count
-            listed: list[list[Any]] = getattr(self, kind)
-            listed += getattr(part, kind)[: _SHOWN - len(listed)]
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "from": self.first,
-            "to": self.last,
-            "reached": self.reached,
-            "events": self.events,
-            **self.counts,
-            "mended": self.mended,
-            "undated": self.undated,
-            "dated": self.dated,
-            "unclear": len(self.unclear),
-            "examples": {
-                "missing": self.missing,
-                "superfluous": self.superfluous,
-                "different": self.different,
-                "unclear": self.unclear[:_SHOWN],
-            },
-        }
-
-    def note(self, found: Difference, gone: Collection[Identity], sent: Callable[..., str]) -> None:
-        for kind, places in (
-            ("missing", [(*identity_of(row)[:2], row.transaction_hash) for row in found.missing]),
-            (
-                "different",
-                [(*identity_of(row)[:2], row.transaction_hash) for row in found.different],
-            ),
-            ("superfluous", [(*one[:2], sent(one)) for one in found.superfluous if one in gone]),
-        ):
-            self.counts[kind] += len(places)
-            listed: list[list[Any]] = getattr(self, kind)
-            listed += [[*place] for place in places[: _SHOWN - len(listed)]]
 
 
 def examine(
@@ -119,6 +44,7 @@ def examine(
     mending: bool = False,
     probes: int = 0,
     by_receipts: bool = False,
+    keeps_blocks: bool = False,
     tell_changes: bool = True,
     seconds: float | None = None,
     progress: Callable[[int], object] = lambda reached: None,
@@ -127,7 +53,8 @@ def examine(
     for ``addresses`` among them), and mend them if ``mending``.
 
     Of the blocks with events, ``probes`` are compared by their receipts as well, drawn by chance;
-    with ``by_receipts`` every block that may have events is. ``tell_changes`` says whether
+    with ``by_receipts`` every block that may have events is. With ``keeps_blocks`` a block with
+    another hash than is stored changes nothing, and isn't clear. ``tell_changes`` says whether
     subscribers are notified of corrected events. ``progress`` is called after each step with the
     last compared block; after ``seconds`` the comparison ends where it is. Raises ``NodeFailure``,
     and ``Lost`` when the contracts change meanwhile.
@@ -147,7 +74,13 @@ def examine(
     examiners = []
     for piece, names in segments(covered, (first, last)):
         examiner = _Examiner(
-            network_id, known.only(names), names, final_height(cursor), findings, by_receipts
+            network_id,
+            known.only(names),
+            names,
+            final_height(cursor),
+            findings,
+            by_receipts=by_receipts,
+            keeps_blocks=keeps_blocks,
         )
         examiners.append(examiner)
         for reached in examiner.run(piece, mending, tell_changes):
@@ -190,7 +123,9 @@ class _Examiner:
         addresses: Sequence[str],
         final: int,
         findings: Findings,
+        *,
         by_receipts: bool,
+        keeps_blocks: bool,
     ) -> None:
         self._network_id = network_id
         self._chosen = chosen
@@ -199,6 +134,8 @@ class _Examiner:
         self._findings = findings
         self._limits = Limits(network_id)
         self._by_receipts = by_receipts
+        self._keeps_blocks = keeps_blocks
+        self._width = verifying.WIDTH
         self._scheme = Scheme.of_network(network_id).thorough
         self.with_events: set[int] = set()
 
@@ -208,10 +145,22 @@ class _Examiner:
         if not self._chosen.wanted.addresses:
             raise Lost
         while position <= last:
-            if position <= self._final:
-                rows, reached = self._read(position, min(last, self._final))
-            else:
-                rows, reached = self._read_recent(position, last)
+            try:
+                if position <= self._final:
+                    rows, reached = self._read(position, min(last, self._final))
+                else:
+                    rows, reached = self._read_recent(position, last)
+            except Unavailable:
+                # A block that no provider has right mustn't hide those behind it.
+                if not self._by_receipts:
+                    raise
+                if self._width == 1:
+                    self._findings.unclear.append(position)
+                    yield position
+                    position += 1
+                self._width = max(1, self._width // 2)
+                continue
+            self._width = min(verifying.WIDTH, 2 * self._width)
             most = last_of_some(self._network_id, position, reached, _MOST)
             if most < reached:
                 # A provider that gives no logs mustn't have us load all that is stored.
@@ -235,7 +184,7 @@ class _Examiner:
         def step(node: Node) -> tuple[list[EventRow], int]:
             if node.header(last) is None:
                 raise TryAgain("the provider doesn't have the final blocks yet")
-            end = min(last, first + verifying.WIDTH - 1) if self._by_receipts else last
+            end = min(last, first + self._width - 1) if self._by_receipts else last
             logs, reached = read_logs(node, self._limits, self._chosen.wanted, first, end)
             if self._by_receipts:
                 wanted = self._chosen.wanted
@@ -247,7 +196,7 @@ class _Examiner:
         return gateway.attempt(self._network_id, step)
 
     def _read_recent(self, first: int, last: int) -> tuple[list[EventRow], int]:
-        last = min(last, first + _AT_ONCE - 1)
+        last = min(last, first + min(_AT_ONCE, self._width) - 1)
         hashes = [hash_ for _, hash_ in canonical_blocks(self._network_id, first, last)]
         if len(hashes) != last - first + 1:
             raise Moved("the chain is being read anew")
@@ -271,8 +220,12 @@ class _Examiner:
         def step(node: Node, *, tolerant: bool = False) -> tuple[Truth, list[int]]:
             headers = verifying.headers(node, heights)
             hashes = [header.hash for header in headers]
+            others = self._with_another_hash(headers)
+            if others and not tolerant:
+                raise TryAgain(f"block {others[0]} is another one than is stored")
             each = node.logs_of(self._chosen.wanted, hashes)
             logs, unclear = self._verified(node, headers, each, tolerant=tolerant)
+            unclear += others
             rows = self._chosen.read(logs, read_block_times(node, logs, headers).by_hash)
             stored = stored_events(self._network_id, heights[0], heights[-1])
             seen.clear()
@@ -313,6 +266,17 @@ class _Examiner:
                 one for one in found.superfluous if stored[one].content.address in self._addresses
             ]
         )
+
+    def _with_another_hash(self, headers: Sequence[Header]) -> list[int]:
+        """The heights at which another block is stored, by its header or its events: what is final
+        isn't replaced because one provider says so, nor what the follower reads by itself."""
+        if not self._keeps_blocks:
+            return []
+        first, last = headers[0].height, headers[-1].height
+        stored = dict(canonical_blocks(self._network_id, first, last))
+        for one in stored_events(self._network_id, first, last):
+            stored.setdefault(one.block_number, one.block_hash)
+        return [one.height for one in headers if stored.get(one.height, one.hash) != one.hash]
 
     def _verified(
         self, node: Node, headers: list[Header], each: list[list[Log]], *, tolerant: bool

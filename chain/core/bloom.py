@@ -15,6 +15,7 @@ from eth_utils import keccak
 from chain.core.node import Header, Log, LogFilter
 
 _BITS: Final = 2048
+_LENGTHS: Final = (42, 66)
 
 
 class Watch:
@@ -79,9 +80,15 @@ def bloom_of(logs: Iterable[Log]) -> int:
     return bloom
 
 
-@lru_cache(maxsize=65_536)
 def bits_of(subject: str) -> int:
-    """The bits of an address or a topic (0x… in lower case)."""
+    """The bits of an address or a topic (0x… in lower case). ``ValueError`` for anything else."""
+    if len(subject) not in _LENGTHS:
+        raise ValueError("neither an address nor a topic")
+    return _bits_of(subject)
+
+
+@lru_cache(maxsize=65_536)
+def _bits_of(subject: str) -> int:
     digest = keccak(hexstr=subject)
     bits = 0
     for at in (0, 2, 4):

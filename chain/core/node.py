@@ -25,6 +25,8 @@ Moment = Annotated[str, msgspec.Meta(pattern=r"^0x0{0,64}[0-7]?[0-9a-fA-F]{1,15}
 """A time as tables hold it: there are networks that don't count seconds."""
 Hash = Annotated[str, msgspec.Meta(pattern=r"^0x[0-9a-f]{64}\Z")]
 """In small letters only, as nodes write them: a block would be another one by other letters."""
+Seal = Annotated[str, msgspec.Meta(max_length=4096)] | int | None
+"""A field of a header that only its hash is made of: nothing nested, and nothing long."""
 Address = Annotated[str, msgspec.Meta(pattern=r"^0x[0-9a-fA-F]{40}\Z")]
 
 
@@ -48,24 +50,24 @@ class Header(msgspec.Struct, frozen=True, gc=False, rename=_on_the_wire):
     logs_bloom: str = "0x"
     transactions: list[Hash] = []
     base_fee_per_gas: Number | None = None
-    receipts_root: Any = None
-    sha3_uncles: Any = None
-    miner: Any = None
-    state_root: Any = None
-    transactions_root: Any = None
-    difficulty: Any = None
-    gas_limit: Any = None
-    gas_used: Any = None
-    extra_data: Any = None
-    mix_hash: Any = None
-    nonce: Any = None
-    withdrawals_root: Any = None
-    blob_gas_used: Any = None
-    excess_blob_gas: Any = None
-    parent_beacon_block_root: Any = None
-    requests_hash: Any = None
-    block_access_list_hash: Any = None
-    slot_number: Any = None
+    receipts_root: Seal = None
+    sha3_uncles: Seal = None
+    miner: Seal = None
+    state_root: Seal = None
+    transactions_root: Seal = None
+    difficulty: Seal = None
+    gas_limit: Seal = None
+    gas_used: Seal = None
+    extra_data: Seal = None
+    mix_hash: Seal = None
+    nonce: Seal = None
+    withdrawals_root: Seal = None
+    blob_gas_used: Seal = None
+    excess_blob_gas: Seal = None
+    parent_beacon_block_root: Seal = None
+    requests_hash: Seal = None
+    block_access_list_hash: Seal = None
+    slot_number: Seal = None
 
     @property
     def height(self) -> int:

@@ -16,6 +16,7 @@ from typing import Final
 from backend.conf import service_settings
 from backend.logs import get_logger
 from chain.core.failures import NodeFailure, TryAgain
+from chain.core.node import Number
 from chain.gateway.budget import Budget
 from chain.gateway.endpoints import Given, given_for
 from chain.gateway.health import Health
@@ -107,10 +108,8 @@ class Member:
         if self.health.cause == "failure":
             seconds = min(seconds, _PROBE_PATIENCE)
         try:
-            said = self.endpoint.call(("eth_chainId", ()), str, seconds=seconds)
+            said = self.endpoint.call(("eth_chainId", ()), Number, seconds=seconds)
             found = int(said, 16)
-        except ValueError:
-            raise TryAgain("no chain id") from None
         except TryAgain:
             raise
         except NodeFailure:

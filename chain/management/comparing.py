@@ -13,8 +13,9 @@ from django.core.management.base import BaseCommand, CommandError
 
 from backend.errors import ServiceError
 from chain.core.failures import NodeFailure
-from chain.examining import Findings, examine
+from chain.examining import examine
 from chain.filling.progress import Lost
+from chain.findings import Findings
 from chain.management.contracts import contracts_named, network_read, range_of
 
 _SHOWN = 20

@@ -215,10 +215,13 @@ def _from_receipts(
             continue
         truth = logs_in(header, receipts, wanted)
         differs = not _same(truth, given)
-        is_proven = have_root(header, receipts)
-        if is_proven and receipts:
-            capabilities.learn(node.network_id, "proves_receipts")
-        fault = _fault(node.network_id, header, receipts, scheme, is_proven=is_proven)
+        is_proven = False
+        fault = _other_transactions(node.network_id, header, receipts)
+        if fault is None:
+            is_proven = have_root(header, receipts)
+            if is_proven and receipts:
+                capabilities.learn(node.network_id, "proves_receipts")
+            fault = None if is_proven else _fault(node.network_id, header, receipts, scheme)
         if fault is None and differs and not is_proven:
             fault = "its logs and its receipts differ"
         if fault is not None:
@@ -232,24 +235,24 @@ def _from_receipts(
     return found
 
 
-def _fault(
-    network_id: int,
-    header: Header,
-    receipts: Sequence[LoggedReceipt],
-    scheme: Scheme,
-    *,
-    is_proven: bool,
+def _other_transactions(
+    network_id: int, header: Header, receipts: Sequence[LoggedReceipt]
 ) -> str | None:
-    """Why these can't be the receipts of the block; ``is_proven`` if they have its root, which
-    doesn't commit to hashes of transactions."""
+    """Why these can't be the receipts of the block, by its transactions, which no root of receipts
+    commits to. Before anything is computed of them: there may be very many."""
+    if capabilities.has_unnamed_logs(network_id):
+        return None
+    sent = [one.transaction_hash for one in receipts]
+    return None if sent == header.transactions else "its receipts are of other transactions"
+
+
+def _fault(
+    network_id: int, header: Header, receipts: Sequence[LoggedReceipt], scheme: Scheme
+) -> str | None:
+    """Why these can't be the receipts of the block, whose root they don't have."""
     if capabilities.has_unnamed_logs(network_id):
         logs = [one for receipt in receipts for one in receipt.logs]
         return None if is_complete(header, logs) else "its receipts lack logs"
-    sent = [one.transaction_hash.lower() for one in receipts]
-    if sent != [one.lower() for one in header.transactions]:
-        return "its receipts are of other transactions"
-    if is_proven:
-        return None
     if scheme.every_block and capabilities.has(network_id, "proves_receipts"):
         return "its receipts have another root"
     if _has_no_filter(network_id, header) or have_bloom(header, receipts):

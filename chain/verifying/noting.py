@@ -7,7 +7,9 @@ from time import monotonic
 from typing import Final
 
 from backend.logs import get_logger
+from chain import gateway
 from chain.core.node import Node
+from chain.gateway.endpoints import given_for
 from chain.reading_models import Recheck
 from chain.verifying.schemes import Scheme
 from objects.database import fetch
@@ -19,11 +21,19 @@ _logged: dict[tuple[int, str, str], float] = {}
 log = get_logger("chain")
 
 _NOTE: Final = """
-UPDATE chain_cursor
-   SET contradictions = contradictions + %s, contradicted_at = statement_timestamp(),
-       contradiction = %s
- WHERE network_id = %s
-RETURNING COALESCE(audited_before, audited, began_at) + 1, number
+WITH noted AS (
+    UPDATE chain_cursor
+       SET contradictions = contradictions + %s, contradicted_at = statement_timestamp(),
+           contradiction = %s
+     WHERE network_id = %s
+    RETURNING network_id, COALESCE(audited_before, audited, began_at) + 1 AS first, number
+)
+INSERT INTO chain_recheck AS r (network_id, kind, next_block, last_block)
+SELECT network_id, %s, first, number FROM noted WHERE %s AND first <= number
+    ON CONFLICT (network_id, kind) DO UPDATE
+   SET next_block = LEAST(r.next_block, EXCLUDED.next_block),
+       last_block = GREATEST(r.last_block, EXCLUDED.last_block),
+       made_at = statement_timestamp()
 """
 _RECHECK: Final = """
 INSERT INTO chain_recheck AS r (network_id, kind, next_block, last_block)
@@ -39,7 +49,8 @@ def note_contradiction(
     node: Node, heights: Sequence[int], text: str, scheme: Scheme, *, is_settled: bool = False
 ) -> None:
     """Count these blocks, and log them every ten seconds at most by provider and text.
-    ``is_settled`` means that the correct logs were found.
+    ``is_settled`` means that the correct logs were found; otherwise the provider is left alone for
+    a minute, if it isn't the only one.
 
     Unless all receipts are compared anyway, what was read since the audit before the last one is
     compared with the chain: the provider may have said other wrong things before.
@@ -47,9 +58,14 @@ def note_contradiction(
     if not heights:
         return
     said = f"{node.provider}, block {heights[0]}: {text}"[:_LONGEST]
-    for first, last in fetch(_NOTE, (len(heights), said, node.network_id), prepare=True):
-        if scheme.share < 1 and first is not None and last is not None:
-            recheck(node.network_id, Recheck.RECENT, int(first), int(last))
+    fetch(
+        _NOTE,
+        (len(heights), said, node.network_id, Recheck.RECENT, scheme.share < 1),
+        prepare=True,
+    )
+    if not is_settled and len(given_for(node.network_id)) > 1:
+        # The others may go on: what it says would keep them from agreeing.
+        gateway.leave_out(node.network_id, node.provider, text)
     subject = (node.network_id, node.provider, text)
     if monotonic() - _logged.get(subject, -_LOGGED_EVERY) < _LOGGED_EVERY:
         return

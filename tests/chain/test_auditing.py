@@ -11,7 +11,8 @@ from django.db.models import F
 from chain import examining
 from chain.auditing import audit
 from chain.backfilling import advance
-from chain.examining import Findings, examine
+from chain.examining import examine
+from chain.findings import Findings
 from chain.models import ContractEvent, Coverage, Cursor, OutboxEntry
 from tests.chain.backfills import (
     change,

@@ -8,13 +8,16 @@ import pytest
 
 from chain.auditing import audit
 from chain.following import reader
-from chain.models import Blockchain, Cursor, Recheck
+from chain.gateway import pool
+from chain.models import Blockchain, ContractEvent, Cursor, Recheck
 from chain.verifying import hashes
+from tests.chain.gateway.networks import provider
 from tests.chain.lied_to import contents, lied_to, truth
 from tests.chain.network_read import Network, network
 from tests.evm.faults import altered, fails, gives
 from tests.evm.liar import Kind, Lie
 from tests.evm.node import Node
+from tests.evm.proxy import proxied
 
 pytestmark = pytest.mark.django_db
 
@@ -290,6 +293,43 @@ def test_a_network_without_contracts_is_read_also_if_its_headers_prove_nothing(
         grow(world)
         world.follow()
         assert world.cursor.number == node.head
+
+
+@pytest.mark.parametrize("verify", ["sample", "all"])
+@pytest.mark.parametrize("kind", ["drop", "change"])
+def test_a_provider_that_is_caught_does_not_hold_up_an_honest_one(
+    node: Node, verify: str, kind: Kind
+) -> None:
+    """It is asked first, contradicts itself, and is left alone for a minute."""
+    with lied_to(node, verify=verify) as (world, liar), proxied(node) as honest:
+        provider(world.proxy.url, "liar", world.network_id)
+        provider(honest.url, "honest", world.network_id, weight=0)
+        pool.forget()
+        liar.lie(Lie(kind, in_receipts=True))
+        for _ in range(6):
+            world.mint(2)
+            world.follow()
+        world.follow()
+        assert world.cursor.number == node.head
+        assert contents(world) == truth(world)
+
+
+def test_a_block_that_no_provider_has_right_does_not_hide_those_behind_it(node: Node) -> None:
+    with lied_to(node, verify="all") as (world, liar):
+        grow_in_data(world, 12)
+        world.follow()
+        bad = node.head - 9
+        ContractEvent.objects.filter(block_number__gt=bad).update(args={"tokenId": "1"})
+        liar.lie(Lie("change", first=bad, last=bad, in_receipts=True))
+        Recheck.objects.create(
+            network_id=world.network_id, kind=Recheck.RECENT, next_block=1, last_block=node.head
+        )
+        audit(world.network_id)
+        assert contents(world) == truth(world)
+        assert Recheck.objects.get().next_block == bad
+        liar.be_honest()
+        audit(world.network_id)
+        assert not Recheck.objects.exists()
 
 
 # -- Filters that name every contract -------------------------------------------------------------

@@ -85,7 +85,7 @@ def test_a_changed_field_is_noticed(changed: dict[str, Any]) -> None:
     [
         {"mixHash": None},
         {"nonce": 66},
-        {"miner": {"address": "0x0"}},
+        {"miner": "node"},
         {"extraData": "0x123"},
         {"extraData": "0xzz"},
         {"difficulty": "0x"},
