@@ -25,7 +25,7 @@ from chain.core.events import EventRow
 from chain.core.failures import Contradiction, Moved, NodeFailure, TryAgain, Unavailable
 from chain.core.node import Hash, Header, Log, Node, Number
 from chain.core.spans import Span, segments
-from chain.filling.progress import Lost, canonical_blocks
+from chain.filling.progress import Lost, anchor_of, canonical_blocks
 from chain.mending import Stored, Truth, date, difference, last_of_some, mend, stored_events
 from chain.models import Cursor
 from chain.reading import Limits, read_logs
@@ -201,6 +201,7 @@ class _Examiner:
         self._by_receipts = by_receipts
         self._scheme = Scheme.of_network(network_id).thorough
         self.with_events: set[int] = set()
+        self._anchor = anchor_of(network_id, final)
 
     def run(self, piece: Span, mending: bool, tell_changes: bool) -> Iterator[int]:
         """Compare the blocks, yielding the last compared one after each step."""
@@ -269,7 +270,7 @@ class _Examiner:
         seen: dict[Identity, Stored] = {}
 
         def step(node: Node, *, tolerant: bool = False) -> tuple[Truth, list[int]]:
-            headers = verifying.headers(node, heights)
+            headers = self._headers(node, heights)
             hashes = [header.hash for header in headers]
             each = node.logs_of(self._chosen.wanted, hashes)
             logs, unclear = self._verified(node, headers, each, tolerant=tolerant)
@@ -305,6 +306,17 @@ class _Examiner:
                 self._final,
                 tell_changes=tell_changes,
             )
+
+    def _headers(self, node: Node, heights: Sequence[int]) -> list[Header]:
+        """The node's blocks at these heights. ``TryAgain`` unless it has the final block that is
+        stored: what it says of another chain must not replace anything."""
+        if self._anchor is None:
+            return verifying.headers(node, heights)
+        height, block_hash = self._anchor
+        *headers, anchor = verifying.headers(node, [*heights, height])
+        if anchor.hash != block_hash:
+            raise TryAgain("the provider has another chain")
+        return headers
 
     def _own(self, found: Difference, stored: Mapping[Identity, Stored]) -> Difference:
         """Without what is stored of other contracts in the same blocks."""
