@@ -234,8 +234,7 @@ class _Examiner:
 
     def _read(self, first: int, last: int) -> tuple[list[EventRow], int]:
         def step(node: Node) -> tuple[list[EventRow], int]:
-            if node.header(last) is None:
-                raise TryAgain("the provider doesn't have the final blocks yet")
+            self._headers(node, [last])
             end = min(last, first + verifying.WIDTH - 1) if self._by_receipts else last
             logs, reached = read_logs(node, self._limits, self._chosen.wanted, first, end)
             if self._by_receipts:
