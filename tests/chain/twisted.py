@@ -7,6 +7,9 @@ from random import Random
 from typing import Any
 
 _ELSE = "0x" + "5a" * 32
+# Another one than in blocks: what blocks and receipts say alike of the hashes of transactions isn't
+# checked.
+_OTHER = "0x" + "6b" * 32
 
 
 class Twister:
@@ -76,7 +79,7 @@ _LOGS: list[dict[str, Any]] = [
 _RECEIPTS: list[dict[str, Any]] = [
     {"logs": []},
     {"logs": None},
-    {"transactionHash": _ELSE},
+    {"transactionHash": _OTHER},
     {"blockHash": _ELSE},
     {"cumulativeGasUsed": "0x1"},
     {"status": "0x0"},
