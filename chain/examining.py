@@ -24,7 +24,7 @@ from chain.core.events import EventRow
 from chain.core.failures import Contradiction, Moved, NodeFailure, TryAgain, Unavailable
 from chain.core.node import Hash, Header, Log, Node, Number
 from chain.core.spans import Span, segments
-from chain.filling.progress import Lost, canonical_blocks
+from chain.filling.progress import Lost, anchor_of, canonical_blocks
 from chain.findings import Findings
 from chain.mending import Stored, Truth, date, difference, last_of_some, mend, stored_events
 from chain.models import Cursor
@@ -138,6 +138,7 @@ class _Examiner:
         self._width = verifying.WIDTH
         self._scheme = Scheme.of_network(network_id).thorough
         self.with_events: set[int] = set()
+        self._anchor = anchor_of(network_id, final)
 
     def run(self, piece: Span, mending: bool, tell_changes: bool) -> Iterator[int]:
         """Compare the blocks, yielding the last compared one after each step."""
@@ -182,8 +183,7 @@ class _Examiner:
 
     def _read(self, first: int, last: int) -> tuple[list[EventRow], int]:
         def step(node: Node) -> tuple[list[EventRow], int]:
-            if node.header(last) is None:
-                raise TryAgain("the provider doesn't have the final blocks yet")
+            self._headers(node, [last])
             end = min(last, first + self._width - 1) if self._by_receipts else last
             logs, reached = read_logs(node, self._limits, self._chosen.wanted, first, end)
             if self._by_receipts:
@@ -218,7 +218,7 @@ class _Examiner:
         seen: dict[Identity, Stored] = {}
 
         def step(node: Node, *, tolerant: bool = False) -> tuple[Truth, list[int]]:
-            headers = verifying.headers(node, heights)
+            headers = self._headers(node, heights)
             hashes = [header.hash for header in headers]
             others = self._with_another_hash(headers)
             if others and not tolerant:
@@ -258,6 +258,17 @@ class _Examiner:
                 self._final,
                 tell_changes=tell_changes,
             )
+
+    def _headers(self, node: Node, heights: Sequence[int]) -> list[Header]:
+        """The node's blocks at these heights. ``TryAgain`` unless it has the final block that is
+        stored: what it says of another chain must not replace anything."""
+        if self._anchor is None:
+            return verifying.headers(node, heights)
+        height, block_hash = self._anchor
+        *headers, anchor = verifying.headers(node, [*heights, height])
+        if anchor.hash != block_hash:
+            raise TryAgain("the provider has another chain")
+        return headers
 
     def _own(self, found: Difference, stored: Mapping[Identity, Stored]) -> Difference:
         """Without what is stored of other contracts in the same blocks."""

@@ -141,7 +141,7 @@ class _Reader:
     def _check(self, node: Node) -> None:
         """Whether the provider has the chain that is read: one that is behind would say that
         there are no logs."""
-        if node.provider in self._known:
+        if node.provider in self._known and not self._scheme.every_block:
             return
         header = node.header(self._final)
         if header is None:

@@ -118,6 +118,18 @@ def canonical_blocks(network_id: int, first: int, last: int) -> list[Block]:
     return [(int(number), hash_) for number, hash_ in found]
 
 
+def anchor_of(network_id: int, final: int) -> Block | None:
+    """The highest block up to ``final`` whose header is stored: a provider without it has another
+    chain."""
+    found = fetch(
+        "SELECT number, hash FROM chain_block WHERE network_id = %s AND canonical"
+        " AND number <= %s ORDER BY number DESC LIMIT 1",
+        (network_id, final),
+        prepare=True,
+    )
+    return (int(found[0][0]), found[0][1]) if found else None
+
+
 def note_trouble(group: Group, failure: NodeFailure) -> None:
     """Note why a group can't go on, and let it wait: longer each time, a minute at most."""
     fetch(

@@ -227,6 +227,28 @@ def test_a_contradiction_has_everything_read_since_the_audit_before_the_last_one
         assert not Recheck.objects.exists()
 
 
+@pytest.mark.parametrize("verify", ["sample", "all"])
+def test_an_audit_replaces_nothing_by_what_a_provider_with_another_chain_has(
+    node: Node, verify: str
+) -> None:
+    """Neither in final blocks, which are compared by their heights, nor above."""
+    with lied_to(node, verify=verify) as (world, liar):
+        grow(world)
+        node.mine(70)
+        grow(world)
+        reader.forget()
+        world.follow()
+        assert (world.cursor.finalized or 0) > (world.cursor.began_at or 0) + 4
+        liar.lie(Lie("forge"))
+        assert audit(world.network_id) is None
+        assert "trouble" in world.cursor.audit
+        assert contents(world) == truth(world)
+        liar.be_honest()
+        audit(world.network_id)
+        assert world.cursor.mended == 0
+        world.check()
+
+
 def test_what_is_not_clear_stays_to_be_compared(node: Node, settings: Any) -> None:
     check_all_of(settings)
     with lied_to(node) as (world, liar):

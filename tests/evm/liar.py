@@ -124,6 +124,11 @@ class Liar:
         """Lie in these ways from now on, and in no other."""
         self._lies = lies
 
+    @property
+    def lies(self) -> tuple[Lie, ...]:
+        """The lies that are told now."""
+        return self._lies
+
     def be_honest(self) -> None:
         self._lies = ()
 
