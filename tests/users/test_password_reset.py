@@ -58,7 +58,7 @@ def test_a_link_goes_to_the_address_of_the_account(client, ann, postbox, setting
     assert f"http://localhost:8000/api{RESET}?token=" in letter.body
     assert postbox.last_token() in letter.alternatives[0][0]
     assert letter.extra_headers["Auto-Submitted"] == "auto-generated"
-    assert "ann" not in letter.body.replace("http://localhost:8000/api", "")
+    assert "ann" not in letter.body.replace(postbox.last_token(), "")
 
 
 def test_a_host_header_has_no_part_in_the_link(client, ann, postbox):
