@@ -79,6 +79,11 @@ def facts(log: Log) -> Facts:
     )
 
 
+def contents(logs: Sequence[Log]) -> list[tuple[int, str, tuple[str, ...], str]]:
+    """What the receipts of a block commit to of its logs: all but hashes of transactions."""
+    return sorted((one.index, *facts(one)[-3:]) for one in logs)
+
+
 def in_order(logs: Sequence[Log]) -> list[Log]:
     """A node's answer: the logs by height and index, each once, if no place has two different
     ones. ``TryAgain`` if something of them is no number or no hash."""

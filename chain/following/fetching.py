@@ -101,7 +101,7 @@ def next_blocks(node: Node, at: Position, latest: Header, last: int, wanted: Log
     chained = links.chained(at.height, at.hash, headers)
     scheme = verifying.Scheme.of(at.verify)
     logs = verifying.verified(node, chained, logs, wanted, scheme, by_hash=False)
-    height = gateway.agreed(node, chained, wanted, logs)
+    height = gateway.agreed(node, chained, wanted, logs, proof=verifying.proved)
     if height < last:
         chained = [one for one in chained if one.height <= height]
         logs = [one for one in logs if one.height <= height]
@@ -171,8 +171,8 @@ def _newest(node: Node, at: Position, latest: Header, wanted: LogFilter) -> Stre
         logs, _ = read_logs(node, _limits_of(node), wanted, latest.height, latest.height)
     scheme = verifying.Scheme.of(at.verify)
     logs = verifying.verified(node, headers, logs, wanted, scheme, by_hash=True)
-    is_agreed = gateway.agreed(node, headers, wanted, logs) >= latest.height
-    if not is_agreed:
+    height = gateway.agreed(node, headers, wanted, logs, proof=verifying.proved)
+    if height < latest.height:
         return Stretch([], [])
     return Stretch(headers, logs, seen, read_block_times(node, logs, headers).by_hash)
 

@@ -1,14 +1,14 @@
 """Whether the providers of a network say the same.
 
 What one provider says of the newest blocks is compared with the others before it is stored: the
-lower head wins, and of what differs nothing is stored. With three or more the majority is
-believed, and who differs is left out. A provider that doesn't answer, or lags too far behind, has
-no say.
+lower head wins, and of what differs nothing is stored, unless a header proves one of the two right.
+Otherwise, with three or more, the majority is believed. The provider that is wrong is left out for
+a minute. A provider that doesn't answer, or lags too far behind, has no say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -16,6 +16,7 @@ from typing import Final
 from backend.conf import service_settings
 from backend.logs import get_logger
 from chain.core import links
+from chain.core.block_hashes import has_own_hash
 from chain.core.failures import Moved, NodeFailure, TryAgain
 from chain.core.node import Header, Log, LogFilter, Node
 from chain.gateway.http_node import HttpNode
@@ -32,17 +33,38 @@ _DIFFERS = "differs from the other providers at block {}"
 
 log = get_logger("chain")
 
+Proof = Callable[[Node, Header, Sequence[Log], LogFilter], bool]
+"""Whether this header, and the receipts of its block that the node has, prove these to be all the
+wanted logs of the block."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What is compared: blocks without a gap, and the wanted logs in them, as ``node`` has given
+    them. ``member`` is its provider, None if that was removed meanwhile."""
+
+    node: Node
+    member: Member | None
+    headers: Sequence[Header]
+    wanted: LogFilter
+    logs: Sequence[Log]
+
+    def logs_at(self, height: int) -> list[Log]:
+        return [one for one in self.logs if one.height == height]
+
 
 @dataclass(frozen=True, slots=True)
 class _View:
     """What another provider has of the same blocks: all the same up to ``height``; from the block
-    ``differs`` on something else, ``said``; or neither, if it isn't that far yet."""
+    ``differs`` on something else, ``said``; or neither, if it isn't that far yet. If it is the same
+    block but has other logs, these are ``logs``."""
 
     member: Member
     tip: int
     height: int
     differs: int | None = None
     said: object = None
+    logs: Sequence[Log] | None = None
 
 
 def witnessed(network_id: int) -> int | None:
@@ -58,16 +80,18 @@ def agreed(
     wanted: LogFilter | None = None,
     logs: Sequence[Log] = (),
     *,
+    proof: Proof | None = None,
     seconds: float = 5.0,
 ) -> int:
     """The height up to which the other providers have the same as this one, below the first of the
     blocks if none of them yet; the last one's if there is nobody else to ask.
 
     ``headers`` are blocks without a gap as ``node`` has answered them, ``logs`` what it has
-    answered for ``wanted`` in them. To be called inside the step that ``attempt`` runs. Raises
-    ``Moved`` if another provider has another first block, or other logs in it: nothing is known
-    then, and the caller looks again later. Raises ``TryAgain`` if the majority differs from
-    ``node``: ``attempt`` goes on with another provider.
+    answered for ``wanted`` in them; ``proof`` decides between two answers for the same block. To be
+    called inside the step that ``attempt`` runs. Raises ``Moved`` if another provider has another
+    first block, or other logs in it, and neither is proved: nothing is known then, and the caller
+    looks again later. Raises ``TryAgain`` if ``node`` is disproved, or the majority differs from
+    it: ``attempt`` goes on with another provider.
     """
     pool = pool_of(node.network_id)
     members = pool.known()
@@ -75,21 +99,53 @@ def agreed(
     last = headers[-1].height
     if pinned is not None and (pinned.health.fresh_head or 0) < last:
         pinned.health.saw_head(last)
+    answer = _Answer(node, pinned, headers, wanted or LogFilter(), logs)
     others = [one for one in members if one is not pinned and not one.health.is_paused]
     views: list[_View] = []
     for other in sorted(others, key=lambda one: -one.given.weight):
         if len(views) == _ASKED:
             break
         try:
-            views.append(_view(pool, members, other, headers, wanted, logs, seconds))
+            views.append(_view(pool, members, other, answer, seconds))
         except (NodeFailure, ValueError):
             continue  # it has no say; its health knows
         finally:
             report(other)
-    height = _decided(pinned, headers, views)
+    believed = [
+        view for view in views if proof is None or not _is_disproved(view, answer, proof, seconds)
+    ]
+    height = _decided(pinned, headers, believed)
     shared = [view.height for view in views if view.height >= headers[0].height]
     pool.witnessed = max(shared) if shared else min(pool.witnessed, headers[0].height - 1)
     return height
+
+
+def _is_disproved(view: _View, answer: _Answer, proof: Proof, seconds: float) -> bool:
+    """Whether a view is wrong about logs. Raises ``TryAgain`` if the answer is wrong instead."""
+    if view.logs is None or view.differs is None:
+        return False
+    ours = answer.logs_at(view.differs)
+    if links.contents(ours) == links.contents(view.logs):
+        return False  # only the hashes of transactions differ, which no receipt has
+    header = next(one for one in answer.headers if one.height == view.differs)
+    text = f"has other logs in block {header.height} than its receipts prove"
+    if _is_proved(partial(proof, answer.node, header, ours, answer.wanted)):
+        _leave_out(view.member, text)
+        return True
+    other = view.member.node(seconds)
+    if answer.member is not None and _is_proved(
+        partial(proof, other, header, view.logs, answer.wanted)
+    ):
+        _leave_out(answer.member, text)
+        raise TryAgain(text)
+    return False
+
+
+def _is_proved(proof: Callable[[], bool]) -> bool:
+    try:
+        return proof()
+    except (NodeFailure, ValueError):
+        return False  # it doesn't have the receipts
 
 
 def _decided(pinned: Member | None, headers: Sequence[Header], views: Sequence[_View]) -> int:
@@ -142,15 +198,10 @@ def _leave_out(member: Member, text: str) -> None:
 
 
 def _view(
-    pool: Pool,
-    members: Sequence[Member],
-    other: Member,
-    headers: Sequence[Header],
-    wanted: LogFilter | None,
-    logs: Sequence[Log],
-    seconds: float,
+    pool: Pool, members: Sequence[Member], other: Member, answer: _Answer, seconds: float
 ) -> _View:
     node = other.node(seconds, on_head=partial(pool.note_head, other, members))
+    headers = answer.headers
     chosen = _spread(headers)
     tip, *theirs = node.headers(["latest", *(header.height for header in chosen)])
     if tip is None:
@@ -162,32 +213,39 @@ def _view(
         if found is None or ours.height > tip.height:
             break
         if found.hash != ours.hash:
+            if has_own_hash(ours) and not has_own_hash(found):
+                text = f"block {ours.height} has another hash than it states"
+                _leave_out(other, text)
+                raise TryAgain(text)
             differs, said = ours.height, found.hash
             break
         common = ours.height
-    if wanted is not None and wanted.addresses and common >= headers[0].height:
-        known = [header for header in headers if header.height <= common]
-        odd = _odd_height(node, known, wanted, logs)
+    if answer.wanted.addresses:
+        odd = _first_odd(node, answer, common)
         if odd is not None:
-            height, found_logs = odd
-            return _View(other, tip.height, height - 1, height, found_logs)
+            height, logs = odd
+            said = (height, frozenset(map(links.facts, logs)))
+            return _View(other, tip.height, height - 1, height, said, logs)
     return _View(other, tip.height, common, differs, said)
 
 
-def _odd_height(
-    node: HttpNode, headers: Sequence[Header], wanted: LogFilter, logs: Sequence[Log]
-) -> tuple[int, object] | None:
-    """The first block in which the node has other logs than these, and those; None if none."""
-    if len(headers) <= COMPARED:
-        each = node.logs_of(wanted, [header.hash for header in headers])
-        theirs = [one for found in each for one in found]
-    else:
-        theirs = node.logs(wanted, headers[0].height, headers[-1].height)
-    last = headers[-1].height
-    mine = {links.facts(one) for one in logs if one.height <= last}
-    found = {links.facts(one) for one in theirs}
-    odd = mine ^ found
-    return (min(one[0] for one in odd), frozenset(found)) if odd else None
+def _first_odd(node: HttpNode, answer: _Answer, last: int) -> tuple[int, list[Log]] | None:
+    """The first block up to ``last`` in which the node has other logs, and its logs of that block;
+    None if none. Blocks in which its answer for a range differs are requested again by hash."""
+    suspects = [header for header in answer.headers if header.height <= last]
+    if len(suspects) > COMPARED:
+        theirs = node.logs(answer.wanted, suspects[0].height, last)
+        ours = [one for one in answer.logs if one.height <= last]
+        odd = {*map(links.facts, ours)} ^ {*map(links.facts, theirs)}
+        heights = {fact[0] for fact in odd}
+        suspects = [header for header in suspects if header.height in heights]
+    for at in range(0, len(suspects), COMPARED):
+        part = suspects[at : at + COMPARED]
+        answers = node.logs_of(answer.wanted, [header.hash for header in part])
+        for header, logs in zip(part, answers, strict=True):
+            if {*map(links.facts, answer.logs_at(header.height))} != {*map(links.facts, logs)}:
+                return header.height, logs
+    return None
 
 
 def _spread(headers: Sequence[Header]) -> Sequence[Header]:

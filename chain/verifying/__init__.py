@@ -11,7 +11,7 @@ network's headers can be used for that is learned from blocks in which everythin
 """
 
 from chain.verifying import blocks, capabilities, hashes, noting, ranges
-from chain.verifying.blocks import is_doubtful, verified
+from chain.verifying.blocks import is_doubtful, proved, verified
 from chain.verifying.hashes import check_hashes
 from chain.verifying.ranges import WIDTH, headers, verified_range
 from chain.verifying.schemes import Scheme
@@ -30,6 +30,7 @@ __all__ = [
     "forget",
     "headers",
     "is_doubtful",
+    "proved",
     "verified",
     "verified_range",
 ]

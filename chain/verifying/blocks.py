@@ -17,7 +17,7 @@ from typing import Final
 
 from backend.logs import get_logger
 from chain.core import links
-from chain.core.block_hashes import hash_of
+from chain.core.block_hashes import has_own_hash, hash_of
 from chain.core.bloom import Watch, is_complete, names, value_of
 from chain.core.failures import Contradiction, TryAgain
 from chain.core.node import Header, Log, LogFilter, LoggedReceipt, Node
@@ -82,6 +82,20 @@ def verified(
         rest = _with_possible_logs(node.network_id, headers, checked, wanted) - examined
         checked = _examined(node, headers, rest, checked, wanted, scheme, doubted=())
     return links.belonging(checked, headers)
+
+
+def proved(node: Node, header: Header, logs: Sequence[Log], wanted: LogFilter) -> bool:
+    """Whether these are all the wanted logs of the block, apart from the hashes of transactions:
+    the header has its own hash, and the node has the receipts with its root. Raises
+    ``NodeFailure``."""
+    if not has_own_hash(header):
+        return False
+    [receipts] = node.block_receipts([header])
+    return (
+        receipts is not None
+        and have_root(header, receipts)
+        and links.contents(logs_in(header, receipts, wanted)) == links.contents(logs)
+    )
 
 
 def is_doubtful(network_id: int, header: Header, logs: Sequence[Log], wanted: LogFilter) -> bool:

@@ -7,9 +7,11 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
+import msgspec
 import pytest
 
-from chain import gateway
+from chain import gateway, verifying
+from chain.core.block_hashes import hash_of
 from chain.core.failures import Moved
 from chain.core.node import Header, LogFilter
 from chain.gateway.pool import pool_of
@@ -49,21 +51,21 @@ def compared(first: int, last: int, wanted: LogFilter = NOTHING) -> tuple[str, i
     return gateway.attempt(ID, step)
 
 
-def another_hash(height: int, digit: str = "f") -> Any:
-    """For ``eth_getBlockByNumber``: other blocks from this height on."""
+def other_blocks(height: int, data: str = "0xf0") -> Any:
+    """For ``eth_getBlockByNumber``: blocks with other extra data from this height on."""
 
     def hook(call: Call) -> Any:
         found = call.forward()
         if found and int(found["number"], 16) >= height:
-            number = found["number"].removeprefix("0x")
-            found = {**found, "hash": "0x" + number.rjust(64, digit)}
+            found = {**found, "extraData": data}
+            found["hash"] = hash_of(msgspec.convert(found, Header))
         return found
 
     return hook
 
 
-def lie(proxy: Proxy, height: int, digit: str = "f") -> None:
-    proxy.on("eth_getBlockByNumber", another_hash(height, digit))
+def lie(proxy: Proxy, height: int, data: str = "0xf0") -> None:
+    proxy.on("eth_getBlockByNumber", other_blocks(height, data))
 
 
 def test_one_provider_alone_is_believed(node: Node) -> None:
@@ -149,8 +151,8 @@ def test_a_provider_against_the_majority_is_not_asked_on(three: list[Proxy], nod
 
 def test_three_that_all_differ_are_not_believed(three: list[Proxy], node: Node) -> None:
     node.mine(3)
-    lie(three[1], 1, "a")
-    lie(three[2], 1, "b")
+    lie(three[1], 1, "0xaa")
+    lie(three[2], 1, "0xbb")
     with pytest.raises(Moved):
         compared(1, 3)
 
@@ -195,6 +197,98 @@ def test_a_reorganisation_between_the_questions_is_noticed(pair: list[Proxy], no
     reorganise = faults.before(partial(node.reorg, 3))
     pair[1].on("eth_getBlockByNumber", reorganise, times=1)
     assert compared(1, 5) == ("first", 2)
+
+
+def test_a_block_that_has_not_its_own_hash_decides_nothing(pair: list[Proxy], node: Node) -> None:
+    node.mine(8)
+    wrong = faults.altered(lambda block: block and {**block, "hash": "0x" + "ee" * 32})
+    pair[1].on("eth_getBlockByNumber", wrong)
+    assert compared(4, 8) == ("first", 8)
+    found = {one.name: one for one in gateway.health(ID)}
+    assert found["second"].trouble == "block 4 has another hash than it states"
+    assert found["second"].paused_until is not None
+
+
+# -- What receipts prove ---------------------------------------------------------------------------
+
+
+def minted(node: Node, count: int) -> tuple[int, LogFilter]:
+    """So many blocks with a log each: the first of them, and the filter for their logs."""
+    gem = node.deployed("Gem")
+    for _ in range(count):
+        node.mined(gem.transact("mint", node.accounts[0]))
+    return node.head - count + 1, LogFilter(addresses=(gem.address.lower(),))
+
+
+def proved(first: int, last: int, wanted: LogFilter) -> tuple[str, int]:
+    """As ``compared``, where receipts may decide."""
+
+    def step(node: gateway.Node) -> tuple[str, int]:
+        headers = [one for one in node.headers([*range(first, last + 1)]) if one is not None]
+        logs = node.logs(wanted, first, last)
+        height = gateway.agreed(node, headers, wanted, logs, proof=verifying.proved)
+        return node.provider, height
+
+    return gateway.attempt(ID, step)
+
+
+def changed(logs: Any) -> Any:
+    """Logs with other topics."""
+    return [{**one, "topics": [*one["topics"][:-1], "0x" + "ab" * 32]} for one in logs]
+
+
+def with_other_transactions(logs: Any) -> Any:
+    return [{**one, "transactionHash": "0x" + "ab" * 32} for one in logs]
+
+
+@pytest.mark.parametrize("count", [3, 40])
+@pytest.mark.parametrize("lie", [changed, faults.without_logs], ids=["changed", "dropped"])
+@pytest.mark.parametrize("liar", [0, 1])
+def test_of_two_the_one_is_believed_whose_logs_are_proved(
+    pair: list[Proxy], node: Node, count: int, lie: Any, liar: int
+) -> None:
+    first, wanted = minted(node, count)
+    pair[liar].on("eth_getLogs", faults.altered(lie) if lie is changed else lie())
+    assert proved(first, node.head, wanted) == (("second", "first")[liar], node.head)
+    found = {one.name: one for one in gateway.health(ID)}
+    name = ("first", "second")[liar]
+    assert found[name].trouble == f"has other logs in block {first} than its receipts prove"
+    assert found[name].paused_until is not None
+
+
+def test_two_colluding_providers_are_no_majority_against_a_proof(
+    three: list[Proxy], node: Node
+) -> None:
+    first, wanted = minted(node, 3)
+    for proxy in three[1:]:
+        proxy.on("eth_getLogs", faults.altered(changed))
+    assert proved(first, node.head, wanted) == ("first", node.head)
+
+
+def test_no_receipt_decides_between_two_hashes_of_a_transaction(
+    pair: list[Proxy], node: Node
+) -> None:
+    first, wanted = minted(node, 3)
+    pair[1].on("eth_getLogs", faults.altered(with_other_transactions))
+    with pytest.raises(Moved, match=f"differ at block {first}"):
+        proved(first, node.head, wanted)
+
+
+def test_without_receipts_nothing_is_decided(pair: list[Proxy], node: Node) -> None:
+    first, wanted = minted(node, 3)
+    pair[1].on("eth_getLogs", faults.altered(changed))
+    for proxy in pair:
+        proxy.on("eth_getBlockReceipts", faults.fails(-32601, "no such method"))
+        proxy.on("eth_getTransactionReceipt", faults.gives(None))
+    with pytest.raises(Moved, match=f"differ at block {first}"):
+        proved(first, node.head, wanted)
+
+
+def test_a_wrong_answer_for_a_range_alone_doesn_t_matter(pair: list[Proxy], node: Node) -> None:
+    first, wanted = minted(node, 40)
+    is_range = faults.only_if(lambda call: "fromBlock" in call.params[0], faults.without_logs())
+    pair[1].on("eth_getLogs", is_range)
+    assert proved(first, node.head, wanted) == ("first", node.head)
 
 
 def test_blocks_are_compared_by_hash(pair: list[Proxy], node: Node) -> None:
