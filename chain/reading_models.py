@@ -35,12 +35,14 @@ class Block(models.Model):
         return f"{self.network_id}: {self.number}"
 
 
+RESET_PROOFS = "proves_hashes = false, hashes_until = NULL, proves_receipts = false"
+"""Assignments of SQL that make a cursor that of a network whose headers have proved nothing."""
+
 RESET_CURSOR = (
     "number = NULL, hash = NULL, began_at = NULL, head = NULL, safe = NULL, finalized = NULL,"
     " audited = NULL, audited_before = NULL, audited_at = NULL, audit = NULL, halted = NULL,"
-    " halt_checked_at = NULL, trouble = NULL, next_poll_at = NULL, proves_hashes = false,"
-    " hashes_until = NULL, proves_receipts = false, contradictions = 0, contradiction = NULL,"
-    " contradicted_at = NULL, mended = 0"
+    " halt_checked_at = NULL, trouble = NULL, next_poll_at = NULL, contradictions = 0,"
+    f" contradiction = NULL, contradicted_at = NULL, mended = 0, {RESET_PROOFS}"
 )
 """Assignments of SQL that make a cursor that of a network of which nothing was read."""
 

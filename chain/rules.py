@@ -20,6 +20,7 @@ from chain.core import names
 from chain.core.names import address_of, network_of
 from chain.dispatching import start_backfills
 from chain.models import Blockchain
+from chain.reading_models import RESET_PROOFS
 from objects.database import fetch
 from objects.models import VERSION_SEQUENCE
 from objects.rules import Change, Rules, Wire
@@ -116,10 +117,25 @@ class BlockchainRules(Rules):
         take(change, "rpcEndpoint", _address("http", "https"))
         take(change, "wssEndpoint", _address("ws", "wss"))
 
+    def updated(self, change: Change) -> None:
+        before = change.before or {}
+        if change.fields.get("verify", before.get("verify")) != before.get("verify"):
+            forget_proofs(network_of(before["networkId"]))
+
     def refusal(self, constraint: str) -> ServiceError | None:
         if "network_id" in constraint:
             return DuplicateValue("A blockchain with this networkId exists already.")
         return None
+
+
+def forget_proofs(network_id: int) -> None:
+    """Learn again what the headers of a network prove, after a change of its ``verify``: so an
+    operator ends that a fork of the network, or a provider that lied, has made that wrong."""
+    fetch(
+        f"UPDATE chain_cursor SET {RESET_PROOFS} WHERE network_id = %s",
+        (network_id,),
+        prepare=True,
+    )
 
 
 def contracts_changed(*versions: Wire) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
+from django.db import transaction
 from django.db.models import Count
 from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
@@ -21,6 +22,7 @@ from chain.models import (
     Reorganisation,
     Transaction,
 )
+from chain.rules import forget_proofs
 from objects import maintenance
 
 _VIEW = "chain.view_blockchain"
@@ -99,4 +101,7 @@ class BlockchainAdmin(ModelAdmin):
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         maintenance.check()
         # Clients may change the rest of the row meanwhile.
-        obj.save(update_fields=_KNOBS)
+        with transaction.atomic():
+            obj.save(update_fields=_KNOBS)
+            if "verify" in form.changed_data:
+                forget_proofs(obj.network_id)

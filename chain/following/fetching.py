@@ -101,7 +101,7 @@ def next_blocks(node: Node, at: Position, latest: Header, last: int, wanted: Log
     chained = links.chained(at.height, at.hash, headers)
     scheme = verifying.Scheme.of(at.verify)
     logs = verifying.verified(node, chained, logs, wanted, scheme, by_hash=False)
-    height = gateway.agreed(node, chained, wanted, logs, proof=verifying.proved)
+    height = gateway.agreed(node, chained, wanted, logs, evidence=verifying.evidence)
     if height < last:
         chained = [one for one in chained if one.height <= height]
         logs = [one for one in logs if one.height <= height]
@@ -130,7 +130,7 @@ def final_blocks(node: Node, at: Position, last: int, wanted: LogFilter) -> Stre
     if reached < header.height:
         [header] = verifying.headers(node, [reached])
     times = read_block_times(node, logs, [header]).by_hash
-    is_agreed = gateway.agreed(node, [header]) >= header.height
+    is_agreed = gateway.agreed(node, [header], evidence=verifying.evidence) >= header.height
     return Stretch([header], logs, times=times) if is_agreed else Stretch([], [])
 
 
@@ -171,7 +171,7 @@ def _newest(node: Node, at: Position, latest: Header, wanted: LogFilter) -> Stre
         logs, _ = read_logs(node, _limits_of(node), wanted, latest.height, latest.height)
     scheme = verifying.Scheme.of(at.verify)
     logs = verifying.verified(node, headers, logs, wanted, scheme, by_hash=True)
-    height = gateway.agreed(node, headers, wanted, logs, proof=verifying.proved)
+    height = gateway.agreed(node, headers, wanted, logs, evidence=verifying.evidence)
     if height < latest.height:
         return Stretch([], [])
     return Stretch(headers, logs, seen, read_block_times(node, logs, headers).by_hash)

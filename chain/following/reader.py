@@ -91,7 +91,7 @@ def _begin(at: Position, node: Node, seen: Look) -> Outcome:
     if header is None:
         raise Moved("a block is not there any more")
     verifying.check_hashes(node, [header], Scheme.of(at.verify))
-    if gateway.agreed(node, [header]) < number:
+    if gateway.agreed(node, [header], evidence=verifying.evidence) < number:
         raise Moved("another provider has not got as far")
     node.confirm_network()
     writing.begin(at, header, head, final)
@@ -130,7 +130,7 @@ def _fork(at: Position, node: Node, theirs: Header, until: float, latest: Header
         raise AnotherChain(text)
     first = known.get(found + 1) or fetching.blocks(node, [found + 1])[found + 1]
     verifying.check_hashes(node, [first], scheme)
-    if gateway.agreed(node, [first]) <= found:
+    if gateway.agreed(node, [first], evidence=verifying.evidence) <= found:
         raise Moved("another provider has not got as far")
     hash_ = position.hashes(at.network_id, found, found)[found]
     if first.parent_hash != hash_:
@@ -150,7 +150,7 @@ def _with_finality(at: Position, node: Node, seen: Look) -> Position:
         header = node.header(final.finalized)
         if header is not None:
             with suppress(Moved):
-                gateway.agreed(node, [header])
+                gateway.agreed(node, [header], evidence=verifying.evidence)
         limit = gateway.witnessed(at.network_id)
     if limit is not None:
         final = Heights(*(min(one, limit) for one in final))

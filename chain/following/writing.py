@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Final
 
 from backend.logs import get_logger
-from chain import backfilling, monitor, storing
+from chain import backfilling, monitor, storing, verifying
 from chain.core.events import EventRow
 from chain.core.finality import Heights
 from chain.core.node import Header
@@ -44,6 +44,7 @@ def begin(at: Position, header: Header, head: int, final: Heights) -> None:
     with _writing():
         position.lock(at)
         _put_blocks(at.network_id, [header])
+        verifying.learn(at.network_id, [header])
         fetch(
             "UPDATE chain_cursor SET number = %s, hash = %s, began_at = %s, head = %s, safe = %s,"
             " finalized = %s, moved_at = statement_timestamp(), looked_at = statement_timestamp(),"
@@ -68,6 +69,7 @@ def advance(at: Position, stretch: Stretch, rows: Sequence[EventRow]) -> Positio
     with _writing():
         outbox = position.lock(at)
         _put_blocks(at.network_id, stretch.headers)
+        verifying.learn(at.network_id, stretch.headers)
         stored = storing.store_events(at.network_id, rows, after_seq=outbox)
         fetch(
             "UPDATE chain_cursor SET number = %s, hash = %s, outbox = outbox + %s, head = %s,"

@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 from backend.conf import service_settings
 from backend.logs import get_logger
 from chain.core import links
-from chain.core.block_hashes import has_own_hash
 from chain.core.failures import Moved, NodeFailure, TryAgain
 from chain.core.node import Header, Log, LogFilter, Node
 from chain.gateway.http_node import HttpNode
@@ -33,9 +32,16 @@ _DIFFERS = "differs from the other providers at block {}"
 
 log = get_logger("chain")
 
-Proof = Callable[[Node, Header, Sequence[Log], LogFilter], bool]
-"""Whether this header, and the receipts of its block that the node has, prove these to be all the
-wanted logs of the block."""
+
+class Evidence(Protocol):
+    """What decides between two providers (``chain.verifying.evidence``)."""
+
+    def refuted(self, network_id: int, header: Header, /) -> bool:
+        """Whether this can't be a header of the network."""
+
+    def proved(self, node: Node, header: Header, logs: Sequence[Log], wanted: LogFilter, /) -> bool:
+        """Whether this header, and the receipts of its block that the node has, prove these to be
+        all the wanted logs of the block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +86,14 @@ def agreed(
     wanted: LogFilter | None = None,
     logs: Sequence[Log] = (),
     *,
-    proof: Proof | None = None,
+    evidence: Evidence | None = None,
     seconds: float = 5.0,
 ) -> int:
     """The height up to which the other providers have the same as this one, below the first of the
     blocks if none of them yet; the last one's if there is nobody else to ask.
 
     ``headers`` are blocks without a gap as ``node`` has answered them, ``logs`` what it has
-    answered for ``wanted`` in them; ``proof`` decides between two answers for the same block. To be
+    answered for ``wanted`` in them; ``evidence`` decides between two answers. To be
     called inside the step that ``attempt`` runs. Raises ``Moved`` if another provider has another
     first block, or other logs in it, and neither is proved: nothing is known then, and the caller
     looks again later. Raises ``TryAgain`` if ``node`` is disproved, or the majority differs from
@@ -106,13 +112,15 @@ def agreed(
         if len(views) == _ASKED:
             break
         try:
-            views.append(_view(pool, members, other, answer, seconds))
+            views.append(_view(pool, members, other, answer, evidence, seconds))
         except (NodeFailure, ValueError):
             continue  # it has no say; its health knows
         finally:
             report(other)
     believed = [
-        view for view in views if proof is None or not _is_disproved(view, answer, proof, seconds)
+        view
+        for view in views
+        if evidence is None or not _is_disproved(view, answer, evidence, seconds)
     ]
     height = _decided(pinned, headers, believed)
     shared = [view.height for view in views if view.height >= headers[0].height]
@@ -120,7 +128,7 @@ def agreed(
     return height
 
 
-def _is_disproved(view: _View, answer: _Answer, proof: Proof, seconds: float) -> bool:
+def _is_disproved(view: _View, answer: _Answer, evidence: Evidence, seconds: float) -> bool:
     """Whether a view is wrong about logs. Raises ``TryAgain`` if the answer is wrong instead."""
     if view.logs is None or view.differs is None:
         return False
@@ -129,12 +137,12 @@ def _is_disproved(view: _View, answer: _Answer, proof: Proof, seconds: float) ->
         return False  # only the hashes of transactions differ, which no receipt has
     header = next(one for one in answer.headers if one.height == view.differs)
     text = f"has other logs in block {header.height} than its receipts prove"
-    if _is_proved(partial(proof, answer.node, header, ours, answer.wanted)):
+    if _is_proved(partial(evidence.proved, answer.node, header, ours, answer.wanted)):
         _leave_out(view.member, text)
         return True
     other = view.member.node(seconds)
     if answer.member is not None and _is_proved(
-        partial(proof, other, header, view.logs, answer.wanted)
+        partial(evidence.proved, other, header, view.logs, answer.wanted)
     ):
         _leave_out(answer.member, text)
         raise TryAgain(text)
@@ -189,16 +197,21 @@ def leave_out(network_id: int, provider: str, text: str) -> None:
     for member in pool_of(network_id).known():
         if member.name == provider:
             _leave_out(member, text)
-            report(member)
 
 
 def _leave_out(member: Member, text: str) -> None:
     member.health.leave_out(text, "differs", _LEFT_OUT)
     log.error("a provider is left out", network=member.network_id, provider=member.name, said=text)
+    report(member)
 
 
 def _view(
-    pool: Pool, members: Sequence[Member], other: Member, answer: _Answer, seconds: float
+    pool: Pool,
+    members: Sequence[Member],
+    other: Member,
+    answer: _Answer,
+    evidence: Evidence | None,
+    seconds: float,
 ) -> _View:
     node = other.node(seconds, on_head=partial(pool.note_head, other, members))
     headers = answer.headers
@@ -213,7 +226,7 @@ def _view(
         if found is None or ours.height > tip.height:
             break
         if found.hash != ours.hash:
-            if has_own_hash(ours) and not has_own_hash(found):
+            if evidence is not None and evidence.refuted(pool.network_id, found):
                 text = f"block {ours.height} has another hash than it states"
                 _leave_out(other, text)
                 raise TryAgain(text)

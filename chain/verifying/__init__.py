@@ -10,11 +10,21 @@ network's headers can be used for that is learned from blocks in which everythin
 (``capabilities``).
 """
 
-from chain.verifying import blocks, capabilities, hashes, noting, ranges
-from chain.verifying.blocks import is_doubtful, proved, verified
+from collections.abc import Sequence
+
+from chain.core.node import Header
+from chain.verifying import blocks, capabilities, evidence, hashes, noting, ranges
+from chain.verifying.blocks import is_doubtful, verified
 from chain.verifying.hashes import check_hashes
 from chain.verifying.ranges import WIDTH, headers, verified_range
 from chain.verifying.schemes import Scheme
+
+
+def learn(network_id: int, headers: Sequence[Header]) -> None:
+    """Learn what the network's headers prove from consecutive blocks, in the transaction that
+    stores them."""
+    capabilities.learn(network_id, headers)
+    hashes.end_mismatches(network_id, headers[-1])
 
 
 def forget() -> None:
@@ -27,10 +37,11 @@ __all__ = [
     "WIDTH",
     "Scheme",
     "check_hashes",
+    "evidence",
     "forget",
     "headers",
     "is_doubtful",
-    "proved",
+    "learn",
     "verified",
     "verified_range",
 ]

@@ -17,7 +17,7 @@ from typing import Final
 
 from backend.logs import get_logger
 from chain.core import links
-from chain.core.block_hashes import has_own_hash, hash_of
+from chain.core.block_hashes import hash_of
 from chain.core.bloom import Watch, is_complete, names, value_of
 from chain.core.failures import Contradiction, TryAgain
 from chain.core.node import Header, Log, LogFilter, LoggedReceipt, Node
@@ -70,6 +70,8 @@ def verified(
     if scheme.every_block:
         doubted = invented | lacking
         examined = doubted | _with_possible_logs(node.network_id, headers, found, wanted)
+        if not capabilities.has(node.network_id, "proves_receipts"):
+            examined.add(headers[-1].hash)  # so that it is known soon
     else:
         suspects = [one for one in headers if one.hash in lacking]
         found, incomplete = _with_all_logs(node, suspects, found, wanted)
@@ -82,20 +84,6 @@ def verified(
         rest = _with_possible_logs(node.network_id, headers, checked, wanted) - examined
         checked = _examined(node, headers, rest, checked, wanted, scheme, doubted=())
     return links.belonging(checked, headers)
-
-
-def proved(node: Node, header: Header, logs: Sequence[Log], wanted: LogFilter) -> bool:
-    """Whether these are all the wanted logs of the block, apart from the hashes of transactions:
-    the header has its own hash, and the node has the receipts with its root. Raises
-    ``NodeFailure``."""
-    if not has_own_hash(header):
-        return False
-    [receipts] = node.block_receipts([header])
-    return (
-        receipts is not None
-        and have_root(header, receipts)
-        and links.contents(logs_in(header, receipts, wanted)) == links.contents(logs)
-    )
 
 
 def is_doubtful(network_id: int, header: Header, logs: Sequence[Log], wanted: LogFilter) -> bool:
@@ -234,7 +222,7 @@ def _from_receipts(
         if fault is None:
             is_proven = have_root(header, receipts)
             if is_proven and receipts:
-                capabilities.learn(node.network_id, "proves_receipts")
+                capabilities.note_root(node.network_id, header)
             fault = None if is_proven else _fault(node.network_id, header, receipts, scheme)
         if fault is None and differs and not is_proven:
             fault = "its logs and its receipts differ"

@@ -3,30 +3,26 @@
 Not every network makes hashes and roots as Ethereum does. Once a block had a hash that was computed
 from its header, later headers must have theirs (``chain.verifying.hashes``). Once receipts had the
 root of their header, all receipts must, where every block is checked. Both facts are columns of the
-network's cursor.
+network's cursor, and are learned from blocks that are stored, which all providers agree on: a block
+that one provider makes up teaches nothing. A change of the network's ``verify`` clears them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from time import monotonic
 from typing import Final, Literal, NamedTuple
 
+from chain.core.block_hashes import has_own_hash
+from chain.core.node import Header
 from objects.database import fetch
 
 Capability = Literal["proves_hashes", "proves_receipts"]
 
 _KEPT: Final = 30.0  # seconds: another process may learn one, or the network be reset
 _known: dict[int, _Known] = {}
-
-_LEARN: Final = {
-    "proves_hashes": (
-        "UPDATE chain_cursor SET proves_hashes = true WHERE network_id = %s AND NOT proves_hashes"
-    ),
-    "proves_receipts": (
-        "UPDATE chain_cursor SET proves_receipts = true"
-        " WHERE network_id = %s AND NOT proves_receipts"
-    ),
-}
+_with_root: dict[int, str] = {}
+"""Per network: the hash of the last block whose receipts had the root of its header."""
 
 # Networks whose blocks have logs that the filter and the root of receipts leave out: Polygon's
 # state syncs (PIP-74 ended that for later blocks).
@@ -55,16 +51,39 @@ def is_unhashed_above(network_id: int, height: int) -> bool:
     return until is not None and until <= height
 
 
-def learn(network_id: int, capability: Capability) -> None:
-    """Note that a header of the network proved this."""
-    if not has(network_id, capability):
-        fetch(_LEARN[capability], (network_id,), prepare=True)
+def note_root(network_id: int, header: Header) -> None:
+    """Note that receipts had the root of this header."""
+    _with_root[network_id] = header.hash
+
+
+def learn(network_id: int, headers: Sequence[Header]) -> None:
+    """Learn from consecutive blocks, in the transaction that stores them."""
+    known = _read(network_id)
+    newest = headers[-1]
+    is_own = "proves_hashes" in known.proved and known.hashes_until is None
+    has_hash = is_own or has_own_hash(newest)
+    changes = []
+    if has_hash and "proves_hashes" not in known.proved:
+        changes.append("proves_hashes = true")
+    if has_hash and known.hashes_until is not None and newest.height > known.hashes_until:
+        changes.append("hashes_until = NULL")
+    if "proves_receipts" not in known.proved:
+        with_root = _with_root.get(network_id)
+        if any(header.hash == with_root for header in headers):
+            changes.append("proves_receipts = true")
+    if changes:
+        fetch(
+            f"UPDATE chain_cursor SET {', '.join(changes)} WHERE network_id = %s",
+            (network_id,),
+            prepare=True,
+        )
         _known.pop(network_id, None)
 
 
 def forget() -> None:
     """Clear what this process has learned, for tests."""
     _known.clear()
+    _with_root.clear()
 
 
 def _read(network_id: int) -> _Known:

@@ -14,7 +14,7 @@ from time import monotonic
 from typing import Final
 
 from backend.logs import get_logger
-from chain.core.block_hashes import hash_of
+from chain.core.block_hashes import has_own_hash, hash_of
 from chain.core.failures import Contradiction
 from chain.core.node import Header, Node
 from chain.verifying import capabilities
@@ -43,9 +43,8 @@ def check_hashes(node: Node, headers: Iterable[Header], scheme: Scheme) -> None:
     for header in headers:
         own = hash_of(header)
         if own == header.hash.lower():
-            capabilities.learn(network_id, "proves_hashes")
-            _end_mismatches(network_id, header.height)
-        elif capabilities.has(network_id, "proves_hashes"):
+            continue
+        if capabilities.has(network_id, "proves_hashes"):
             began_at, until = _bounds(network_id)
             is_history = began_at is not None and header.height <= began_at
             if scheme.every_block or (is_history and own is not None):
@@ -53,6 +52,13 @@ def check_hashes(node: Node, headers: Iterable[Header], scheme: Scheme) -> None:
                 raise Contradiction(f"block {header.height}: {_TEXT}")
             if not is_history and (until is None or header.height <= until):
                 _wait_or_accept(node, header.height, scheme)
+
+
+def end_mismatches(network_id: int, newest: Header) -> None:
+    """Note that a block was stored: if it has its own hash, headers below don't mismatch now."""
+    lowest, _ = _mismatches.get(network_id, (newest.height + 1, 0.0))
+    if newest.height >= lowest and has_own_hash(newest):
+        _mismatches.pop(network_id, None)
 
 
 def forget() -> None:
@@ -81,19 +87,6 @@ def _wait_or_accept(node: Node, height: int, scheme: Scheme) -> None:
         network=node.network_id,
         block=first,
     )
-
-
-def _end_mismatches(network_id: int, height: int) -> None:
-    lowest, _ = _mismatches.get(network_id, (height + 1, 0.0))
-    if height >= lowest:
-        _mismatches.pop(network_id, None)
-    if capabilities.is_unhashed_above(network_id, height - 1):
-        fetch(
-            "UPDATE chain_cursor SET hashes_until = NULL"
-            " WHERE network_id = %s AND hashes_until < %s",
-            (network_id, height),
-            prepare=True,
-        )
 
 
 def _bounds(network_id: int) -> tuple[int | None, int | None]:

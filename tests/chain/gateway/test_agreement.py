@@ -199,16 +199,6 @@ def test_a_reorganisation_between_the_questions_is_noticed(pair: list[Proxy], no
     assert compared(1, 5) == ("first", 2)
 
 
-def test_a_block_that_has_not_its_own_hash_decides_nothing(pair: list[Proxy], node: Node) -> None:
-    node.mine(8)
-    wrong = faults.altered(lambda block: block and {**block, "hash": "0x" + "ee" * 32})
-    pair[1].on("eth_getBlockByNumber", wrong)
-    assert compared(4, 8) == ("first", 8)
-    found = {one.name: one for one in gateway.health(ID)}
-    assert found["second"].trouble == "block 4 has another hash than it states"
-    assert found["second"].paused_until is not None
-
-
 # -- What receipts prove ---------------------------------------------------------------------------
 
 
@@ -226,7 +216,7 @@ def proved(first: int, last: int, wanted: LogFilter) -> tuple[str, int]:
     def step(node: gateway.Node) -> tuple[str, int]:
         headers = [one for one in node.headers([*range(first, last + 1)]) if one is not None]
         logs = node.logs(wanted, first, last)
-        height = gateway.agreed(node, headers, wanted, logs, proof=verifying.proved)
+        height = gateway.agreed(node, headers, wanted, logs, evidence=verifying.evidence)
         return node.provider, height
 
     return gateway.attempt(ID, step)

@@ -1,0 +1,174 @@
+"""Two providers, one of which lies: what the network's headers prove decides between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+import pytest
+from django.test import Client
+
+from backend.staff import ADMINISTRATORS
+from chain import networks, verifying
+from chain.core.block_hashes import hash_of
+from chain.core.node import Header
+from chain.following import reader
+from chain.gateway import pool
+from chain.models import Blockchain, Cursor, Provider
+from tests.admin.staff import logged_in
+from tests.chain.gateway.networks import provider
+from tests.chain.lied_to import contents, truth
+from tests.chain.network_read import Network, listen, network
+from tests.evm.faults import gives
+from tests.evm.liar import Kind, Liar, Lie
+from tests.evm.node import Node
+from tests.evm.proxy import Call, Proxy, proxied
+
+pytestmark = pytest.mark.django_db
+
+
+@contextmanager
+def two(node: Node, *, verify: str = "sample", first: str = "honest") -> Iterator[Any]:
+    """A network with two providers, of which ``first`` is asked first; and the hostile one."""
+    node.mine(3)
+    with network(node) as world, proxied(node) as hostile:
+        Blockchain.objects.update(verify=verify)
+        for proxy, name in ((world.proxy, "honest"), (hostile, "hostile")):
+            weight = 10 if name == first else 0
+            provider(proxy.url, name, world.network_id, weight=weight)
+        listen(world)
+        world.follow()
+        world.mint(2)
+        world.follow()
+        assert world.cursor.number == node.head
+        yield world, hostile
+
+
+def check_reads_on(world: Network, *, blocks: int = 1) -> None:
+    for _ in range(blocks):
+        world.mint(2)
+    world.follow()
+    assert world.cursor.number == world.node.head
+    assert contents(world) == truth(world)
+    assert world.cursor.halted is None
+
+
+def trouble_of(name: str) -> str | None:
+    found: str | None = Provider.objects.values_list("trouble", flat=True).get(name=name)
+    return found
+
+
+@pytest.mark.parametrize("verify", ["sample", "all"])
+@pytest.mark.parametrize("first", ["honest", "hostile"])
+@pytest.mark.parametrize("kind", ["drop", "change", "invent"])
+@pytest.mark.parametrize("in_receipts", [False, True])
+def test_lies_about_logs_of_one_do_not_hold_up_the_network(
+    node: Node, verify: str, first: str, kind: Kind, in_receipts: bool
+) -> None:
+    with two(node, verify=verify, first=first) as (world, hostile):
+        Liar(hostile).lie(Lie(kind, in_receipts=in_receipts, in_bloom=in_receipts))
+        for blocks in (1, 3, 20):
+            pool.forget()  # as after a minute: the hostile one is asked again
+            check_reads_on(world, blocks=blocks)
+        assert trouble_of("honest") is None
+        assert trouble_of("hostile") is not None or first == "hostile"  # then receipts repair it
+
+
+@pytest.mark.parametrize("first", ["honest", "hostile"])
+def test_blocks_with_wrong_hashes_of_one_do_not_hold_up_the_network(node: Node, first: str) -> None:
+    with two(node, first=first) as (world, hostile):
+        Liar(hostile).lie(Lie("wrong hash", first=node.head + 1))
+        for _ in range(3):
+            pool.forget()
+            check_reads_on(world)
+        assert "another hash than it states" in str(trouble_of("hostile"))
+        assert trouble_of("honest") is None
+
+
+# -- What the headers prove is learned from blocks that are stored ---------------------------------
+
+
+def of_another_make(call: Call) -> Any:
+    """Blocks whose hashes are computed in another way."""
+    block = call.forward()
+    return block and {**block, "extraData": "0xab"}
+
+
+def with_own_hash(block: Any) -> Any:
+    return {**block, "hash": hash_of(msgspec.convert(block, Header))}
+
+
+def make_of_another_make(*proxies: Proxy) -> None:
+    Cursor.objects.update(proves_hashes=False, proves_receipts=False)
+    verifying.forget()
+    for proxy in proxies:
+        proxy.on("eth_getBlockByNumber", of_another_make)
+        proxy.on("eth_getBlockByHash", of_another_make)
+
+
+@pytest.mark.parametrize("first", ["honest", "hostile"])
+def test_a_block_that_one_provider_makes_up_teaches_nothing(node: Node, first: str) -> None:
+    with two(node, verify="all", first=first) as (world, hostile):
+        make_of_another_make(world.proxy, hostile)
+        check_reads_on(world)
+        assert not world.cursor.proves_hashes
+
+        def made_up(call: Call) -> Any:
+            block = of_another_make(call)
+            is_newest = block and int(block["number"], 16) == node.head
+            return with_own_hash(block) if is_newest else block
+
+        world.mint(2)
+        hostile.on("eth_getBlockByNumber", made_up)
+        hostile.on("eth_getLogs", gives([]))
+        for _ in range(4):
+            pool.forget()
+            world.follow()
+        assert not world.cursor.proves_hashes
+        hostile.be_good()
+        make_of_another_make(hostile)
+        reader.forget()
+        check_reads_on(world)
+
+
+def _set_by_admin(staff: Client, world: Network, verify: str) -> None:
+    row = Blockchain.objects.get()
+    page = f"/admin/chain/blockchain/{row.pk}/change/"
+    fields = {"active": "on", "poll_interval": row.poll_interval, "confirmations": 0}
+    answer = staff.post(page, {**fields, "finality_depth": "", "verify": verify})
+    assert answer.status_code == 302, answer.text
+
+
+def _set_by_service(staff: Client, world: Network, verify: str) -> None:
+    networks.change(world.network_id, {"verify": verify})
+
+
+@pytest.mark.parametrize("change", [_set_by_admin, _set_by_service])
+def test_a_change_of_verify_clears_what_was_learned(node: Node, change: Any) -> None:
+    """As after a fork that headers of another make come with."""
+    staff = logged_in(ADMINISTRATORS)
+    with two(node, verify="all") as (world, hostile):
+        assert world.cursor.proves_hashes
+        assert world.cursor.proves_receipts
+        for proxy in (world.proxy, hostile):
+            proxy.on("eth_getBlockByNumber", of_another_make)
+            proxy.on("eth_getBlockByHash", of_another_make)
+        was = world.cursor.number
+        world.mint(1)
+        world.follow()
+        assert world.cursor.number == was
+        for verify in ("sample", "all"):
+            change(staff, world, verify)
+            assert not world.cursor.proves_hashes
+            assert not world.cursor.proves_receipts
+        verifying.forget()
+        pool.forget()
+        check_reads_on(world)
+
+
+def test_a_change_to_the_same_clears_nothing(node: Node) -> None:
+    with two(node, verify="all") as (world, _):
+        networks.change(world.network_id, {"verify": "all", "name": "Main"})
+        assert world.cursor.proves_hashes
