@@ -274,6 +274,7 @@ from chain.reading_models import (  # noqa: E402, F401
     Cursor,
     OutboxEntry,
     OutboxEpoch,
+    ProvedBlock,
     Recheck,
     Reorganisation,
 )

@@ -21,6 +21,7 @@ from chain.models import (
     ContractEvent,
     Coverage,
     Cursor,
+    ProvedBlock,
     Provider,
     Recheck,
     Reorganisation,
@@ -152,7 +153,7 @@ def remove(network_id: int, *, keep_data: bool = False, delete_data: bool = Fals
         if not keep_data:
             Provider.objects.filter(network_id=network_id).delete()
         if delete_data:
-            for model in (Block, Coverage, Backfill, Recheck, Reorganisation):
+            for model in (Block, ProvedBlock, Coverage, Backfill, Recheck, Reorganisation):
                 model._default_manager.filter(network_id=network_id).delete()
         fetch(_RESET if delete_data else _NEW_VERSION, (network_id,), prepare=True)
         [(now,)] = fetch("SELECT statement_timestamp()::text", (), prepare=True)

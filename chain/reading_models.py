@@ -209,6 +209,22 @@ class Recheck(models.Model):
         return f"{self.network_id} {self.kind}: {self.next_block} to {self.last_block}"
 
 
+class ProvedBlock(models.Model):
+    """A final block that belongs to the chain that is followed, as the headers between it and a
+    stored one prove; see ``chain.filling.proofs``."""
+
+    pk = models.CompositePrimaryKey("network_id", "number")
+    network_id = models.BigIntegerField()
+    number = models.BigIntegerField()
+    hash = models.TextField(db_collation="C")
+
+    class Meta:
+        db_table = "chain_proved_block"
+
+    def __str__(self) -> str:
+        return f"{self.network_id}: {self.number}"
+
+
 class OutboxEpoch(models.Model):
     """What the numbers of the outbox belong to: one row, which a restored backup gives another
     value, since its numbers are given again for other events."""

@@ -39,12 +39,10 @@ def chained(number: int, hash_: str, headers: Sequence[Header | None]) -> list[H
     return found
 
 
-def following(headers: Sequence[Header]) -> list[Header]:
-    """The headers, if each follows the one before; ``Moved`` if one doesn't."""
-    for before, after in pairwise(headers):
-        if after.parent_hash != before.hash:
-            raise Moved("a block doesn't follow the one before it")
-    return [*headers]
+def odd_link(headers: Sequence[Header]) -> int | None:
+    """The height of the last block that isn't the parent of the next one; None if each is."""
+    odd = (a.height for a, b in pairwise(headers) if b.parent_hash != a.hash)
+    return max(odd, default=None)
 
 
 def belonging(logs: Sequence[Log], headers: Sequence[Header]) -> list[Log]:

@@ -18,6 +18,7 @@ from chain.contracts import Catalogue
 from chain.core.failures import TryAgain
 from chain.core.node import Log, Node
 from chain.filling.progress import Group, Part, canonical_blocks, commit
+from chain.filling.proofs import are_proved, block_above
 from chain.filling.recent import look_behind
 from chain.reading import Limits, first_blocks, read_logs, weight_of
 from chain.storing import make_ready
@@ -45,6 +46,10 @@ def read_history(group: Group, chosen: Catalogue, final: int, end: float) -> Non
     so many logs are held as some ranges have, however many there are."""
     last = min(group.last, final)
     reader = _Reader(group, chosen, final)
+    if reader.needs_proof and not are_proved(
+        group.network_id, group.first, last, final, reader.scheme, end
+    ):
+        return
     with _readers() as submit:
         ahead: deque[tuple[int, Future[_Read]]] = deque()
         ready: list[Part] = []
@@ -62,7 +67,7 @@ def read_history(group: Group, chosen: Catalogue, final: int, end: float) -> Non
                 and held + waiting < _HEAVIEST
                 and (monotonic() < end or not (ahead or ready))
             ):
-                to = min(last, following + reader.width - 1)
+                to = reader.end_of(following, last)
                 ahead.append((to, submit(reader.read, following, to)))
                 following = to + 1
             if not ahead:
@@ -104,14 +109,18 @@ class _Reader:
         self.anchor = next(iter(canonical_blocks(group.network_id, final, final)), None)
         self._known: set[str] = set()
         self._since = group.begin
-        self._scheme = verifying.Scheme.of_network(group.network_id)
+        self.scheme = verifying.Scheme.of_network(group.network_id)
+        self.needs_proof = self.scheme.every_block and verifying.prove_their_hashes(
+            group.network_id
+        )
         self._may_be_first = group.is_empty
 
-    @property
-    def width(self) -> int:
-        """How many blocks are read at once."""
-        width = self.limits.width
-        return min(width, verifying.WIDTH) if self._scheme.share >= 1 else width
+    def end_of(self, first: int, last: int) -> int:
+        """The last block of the next range, which begins with ``first``."""
+        end = min(last, first + self.limits.width - 1)
+        if self.scheme.share < 1:
+            return end
+        return min(end, first + -first % verifying.WIDTH)  # a block that may be proved
 
     def read(self, first: int, last: int) -> _Read:
         """The events from ``first`` on, of as many blocks as the provider gives."""
@@ -125,8 +134,9 @@ class _Reader:
                 reached,
                 logs,
                 self._chosen.wanted,
-                self._scheme,
+                self.scheme,
                 since=self._since,
+                above=block_above(self._network_id, reached) if self.needs_proof else None,
             )
             look_behind(node, self._chosen, logs)
             return logs, reached, read_block_times(node, logs).by_hash
@@ -141,7 +151,7 @@ class _Reader:
     def _check(self, node: Node) -> None:
         """Whether the provider has the chain that is read: one that is behind would say that
         there are no logs."""
-        if node.provider in self._known and not self._scheme.every_block:
+        if node.provider in self._known and not self.scheme.every_block:
             return
         header = node.header(self._final)
         if header is None:

@@ -20,7 +20,7 @@ from chain.core.node import Header
 from chain.following import position
 from chain.following.fetching import Stretch
 from chain.following.position import Position
-from chain.models import Backfill, Coverage, Recheck
+from chain.models import Backfill, Coverage, ProvedBlock, Recheck
 from chain.outbox import CHANNEL
 from chain.reading_models import RESET_CURSOR
 from objects import maintenance
@@ -113,6 +113,7 @@ def rewind(at: Position, header: Header) -> None:
     with _writing():
         outbox = position.lock(at, halted=True)
         removed, _ = _take_out(at, outbox, header.height, header.hash)
+        ProvedBlock.objects.filter(network_id=at.network_id, number__gt=header.height).delete()
         _put_blocks(at.network_id, [header])
         fetch(
             "UPDATE chain_cursor SET halted = NULL, trouble = NULL, next_poll_at = NULL,"
@@ -134,6 +135,7 @@ def begin_anew(at: Position) -> None:
         Coverage.objects.filter(network_id=at.network_id).delete()
         Backfill.objects.filter(network_id=at.network_id, done_at=None).delete()
         Recheck.objects.filter(network_id=at.network_id).delete()
+        ProvedBlock.objects.filter(network_id=at.network_id).delete()
         fetch(
             f"UPDATE chain_cursor SET {RESET_CURSOR} WHERE network_id = %s",
             (at.network_id,),

@@ -16,8 +16,13 @@ from chain.core.node import Header
 from chain.verifying import blocks, capabilities, evidence, hashes, noting, ranges
 from chain.verifying.blocks import is_doubtful, verified
 from chain.verifying.hashes import check_hashes
-from chain.verifying.ranges import WIDTH, headers, verified_range
+from chain.verifying.ranges import WIDTH, check_links, headers, verified_range
 from chain.verifying.schemes import Scheme
+
+
+def prove_their_hashes(network_id: int) -> bool:
+    """Whether the headers of a network have hashes that can be computed from them."""
+    return capabilities.has(network_id, "proves_hashes")
 
 
 def learn(network_id: int, headers: Sequence[Header]) -> None:
@@ -37,11 +42,13 @@ __all__ = [
     "WIDTH",
     "Scheme",
     "check_hashes",
+    "check_links",
     "evidence",
     "forget",
     "headers",
     "is_doubtful",
     "learn",
+    "prove_their_hashes",
     "verified",
     "verified_range",
 ]

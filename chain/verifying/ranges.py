@@ -33,14 +33,16 @@ def verified_range(
     scheme: Scheme,
     *,
     since: int | None = None,
+    above: tuple[int, str] | None = None,
 ) -> tuple[list[Log], int]:
     """The wanted logs of final blocks from ``first`` on, and the last block that they are of:
     ``last``, or one before it where every block is checked. ``logs`` is what the node returned.
 
     Of a sample, up to eight headers of the range are compared with the logs, and the receipts of
     at least one block with logs. If one contradicts the logs, every block of the range is checked,
-    and the blocks from ``since`` to ``first - 1`` are queued for the next audit. Raises as
-    ``verified`` does, and ``EmptyPromise`` if a block isn't there.
+    and the blocks from ``since`` to ``first - 1`` are queued for the next audit. Where every block
+    is checked, the last one has to link to ``above``, a block of the chain at that height or above,
+    if one is known. Raises as ``verified`` does, and ``EmptyPromise`` if a block isn't there.
     """
     if not wanted.addresses:
         return list(logs), last
@@ -54,9 +56,26 @@ def verified_range(
         if since is not None:
             recheck(node.network_id, Recheck.HISTORY, since, first - 1)
     last = min(last, first + WIDTH - 1)
-    chained = links.following(headers(node, range(first, last + 1)))
+    chained = headers(node, range(first, max(last, above[0] if above else 0) + 1))
+    check_links(node, chained, above, scheme)
+    chained = [one for one in chained if one.height <= last]
     within = [one for one in logs if one.height <= last]
     return verified(node, chained, within, wanted, scheme.thorough, by_hash=False), last
+
+
+def check_links(
+    node: Node, headers: Sequence[Header], top: tuple[int, str] | None, scheme: Scheme
+) -> None:
+    """Raise ``Contradiction`` unless each of these final blocks is the parent of the next, and the
+    last one is ``top``, by height and hash, if that is known."""
+    odd = links.odd_link(headers)
+    if top is not None and (headers[-1].height, headers[-1].hash) != top:
+        odd = headers[-1].height
+    if odd is None:
+        return
+    text = "a final block isn't the parent of the next one"
+    note_contradiction(node, [odd], text, scheme)
+    raise Contradiction(f"block {odd}: {text}")
 
 
 def forget() -> None:

@@ -1,0 +1,100 @@
+"""Which blocks of the past belong to the chain that is followed, proved by their headers.
+
+A provider can make up a block of the past together with its receipts and its hash. What it can't
+make up is the parent of a block that is known. So, where every block is checked, all headers from a
+stored block down to the first block of a backfill are read once, each the parent of the one before,
+and every 64th is stored (``ProvedBlock``). Each window of blocks that is read later has to link to
+the next of these. Only on networks whose headers prove their own hashes.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from time import monotonic
+from typing import Final
+
+from django.db.models import Exists, F, OuterRef
+
+from backend.logs import get_logger
+from chain import gateway, verifying
+from chain.core.node import Header, Node
+from chain.filling.progress import Block
+from chain.models import Block as StoredBlock
+from chain.models import Cursor, ProvedBlock
+from chain.verifying import Scheme
+
+log = get_logger("chain")
+
+_WIDTH: Final = verifying.WIDTH
+_AT_ONCE: Final = 4 * _WIDTH  # headers
+
+
+def are_proved(
+    network_id: int, first: int, last: int, final: int, scheme: Scheme, end: float
+) -> bool:
+    """Prove the blocks from ``last`` down to ``first``, until ``end`` (of ``time.monotonic``);
+    whether all of them are proved now. The next call goes on. ``final`` is the last final block.
+
+    Raises ``NodeFailure``.
+    """
+    lowest = first + -first % _WIDTH
+    top = block_above(network_id, last)
+    while top is not None:
+        top = _end_of_run(network_id, top)
+        if _next_below(top[0]) < lowest:
+            return True
+        if monotonic() >= end:
+            log.info("headers of the past are read", network=network_id, down_to=top[0])
+            return False
+        down_to = max(lowest, _next_below(top[0]) - _AT_ONCE + _WIDTH)
+        read = partial(_headers_below, top=top, down_to=down_to, scheme=scheme)
+        headers = gateway.attempt(network_id, read)
+        ProvedBlock.objects.bulk_create(
+            [
+                ProvedBlock(network_id=network_id, number=one.height, hash=one.hash)
+                for one in headers
+                if one.height <= final and (one.height % _WIDTH == 0 or one.height == last)
+            ],
+            ignore_conflicts=True,
+        )
+        top = (headers[0].height, headers[0].hash)
+    return False
+
+
+def block_above(network_id: int, height: int) -> Block | None:
+    """The lowest block from this height on that is known to belong to the chain."""
+    tables = (Cursor.objects, StoredBlock.objects.filter(canonical=True), ProvedBlock.objects)
+    known: list[Block] = []
+    for rows in tables:
+        above = rows.filter(network_id=network_id, number__gte=height).order_by("number")
+        known += [
+            (number, hash_)
+            for number, hash_ in above.values_list("number", "hash")[:1]
+            if number is not None and hash_ is not None
+        ]
+    return min(known, default=None)
+
+
+def _end_of_run(network_id: int, top: Block) -> Block:
+    """The lowest block that follows from ``top`` without a gap of more than a window."""
+    height = top[0]
+    rows = ProvedBlock.objects.filter(network_id=network_id).annotate(rest=F("number") % _WIDTH)
+    next_below = _next_below(height)
+    if not rows.filter(number=next_below).exists():
+        return top
+    below = ProvedBlock.objects.filter(network_id=network_id, number=OuterRef("number") - _WIDTH)
+    ends = rows.filter(~Exists(below), rest=0, number__lte=next_below).order_by("-number")
+    found: Block = ends.values_list("number", "hash")[0]
+    return found
+
+
+def _next_below(height: int) -> int:
+    return (height - 1) // _WIDTH * _WIDTH
+
+
+def _headers_below(node: Node, *, top: Block, down_to: int, scheme: Scheme) -> list[Header]:
+    """The headers from ``down_to`` to ``top``, whose hash the last of them has to have."""
+    headers = verifying.headers(node, range(down_to, top[0] + 1))
+    verifying.check_hashes(node, headers, scheme)
+    verifying.check_links(node, headers, top, scheme)
+    return headers
