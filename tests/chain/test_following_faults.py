@@ -326,11 +326,12 @@ def others(world: Network) -> Iterator[Proxy]:
 def test_of_what_two_providers_disagree_on_nothing_is_stored(
     world: Network, others: Proxy, liar: str, new_blocks: int
 ) -> None:
+    """Where nothing proves one of them right: receipts have no hashes of transactions."""
     was = world.cursor
     for _ in range(new_blocks):
         world.mint(2)
     lying = world.proxy if liar == "first" else others
-    lying.on("eth_getLogs", altered(_with_other_data))
+    lying.on("eth_getLogs", altered(_of_other_transactions))
     world.follow()
     assert world.cursor.number == was.number
     assert "differ" in str(world.cursor.trouble)
@@ -340,8 +341,8 @@ def test_of_what_two_providers_disagree_on_nothing_is_stored(
     world.check()
 
 
-def _with_other_data(logs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{**log, "data": "0x" + "77" * 32} for log in logs]
+def _of_other_transactions(logs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{**log, "transactionHash": "0x" + "77" * 32} for log in logs]
 
 
 def test_the_lower_head_counts(world: Network, others: Proxy) -> None:

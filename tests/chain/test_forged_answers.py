@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import psycopg
 import pytest
 from django.db import connection
 
 from chain.auditing import audit
 from chain.backfilling import advance
+from chain.core.block_hashes import hash_of
+from chain.core.node import Header
 from chain.following import reader
-from chain.models import Backfill, Cursor, Recheck
+from chain.models import Backfill, Blockchain, Cursor, Recheck
 from tests.chain.backfills import listen as listen_to
 from tests.chain.backfills import network_of
 from tests.chain.ledger import shown
@@ -279,4 +282,37 @@ def test_times_of_logs_are_those_of_their_headers(node: Node) -> None:
             world.follow()
         moments = {event[8] for event in shown(world.network_id)}
         assert "1970-01-01T00:01:59.000Z" not in moments
+        check_recovers(world)
+
+
+@pytest.mark.parametrize("depth", [None, 2])
+@pytest.mark.parametrize("verify", ["sample", "all"])
+def test_nothing_above_the_blocks_that_were_read_is_made_final(
+    node: Node, verify: str, depth: int | None
+) -> None:
+    """A head or a tag that is far ahead would make all blocks final as soon as they are read, and
+    the first reorganisation halt the network."""
+    with lied_to(node, verify=verify) as (world, _):
+        Blockchain.objects.update(finality_depth=depth)
+
+        def far_ahead(call: Call) -> Any:
+            block = call.forward()
+            if call.params[0] not in ("latest", "safe", "finalized"):
+                return block
+            block = {**block, "number": hex(node.head + 100_000)}
+            return {**block, "hash": hash_of(msgspec.convert(block, Header))}
+
+        world.proxy.on("eth_getBlockByNumber", far_ahead)
+        world.follow()
+        world.mint(1)
+        reader.forget()
+        world.follow()
+        assert (world.cursor.finalized or 0) <= (world.cursor.number or 0)
+        assert (world.cursor.safe or 0) <= (world.cursor.number or 0)
+        world.proxy.be_good()
+        for _ in range(6):
+            world.mint(1)
+            reader.forget()
+            world.follow()
+        node.reorg(1)
         check_recovers(world)
