@@ -56,7 +56,7 @@ def look(network_id: int, node: Node, until: float) -> Outcome:
     if at.number is not None and at.planned != at.contracts:
         writing.plan(at)
         return Outcome.MORE
-    with_tags = at.number is None or monotonic() - _tags_asked.get(network_id, -1e9) > TAGS_EVERY
+    with_tags = _is_far_behind(at) or monotonic() - _tags_asked.get(network_id, -1e9) > TAGS_EVERY
     seen = fetching.look(node, at.number, with_tags=with_tags)
     # What is final follows from its height, and stays.
     verifying.check_hashes(node, [seen.latest], Scheme.of(at.verify))
@@ -73,6 +73,12 @@ def look(network_id: int, node: Node, until: float) -> Outcome:
         now = _with_finality(at, node, seen)
         _tags_asked[network_id] = monotonic()
     return _read_on(now, node, seen.latest, until, written=at)
+
+
+def _is_far_behind(at: Position) -> bool:
+    """Whether what is final says which blocks are read by ranges: nothing is noted of it above the
+    blocks that were read."""
+    return at.number is None or (at.head is not None and at.head - at.number >= FAR)
 
 
 def forget() -> None:

@@ -49,7 +49,11 @@ def begin(at: Position, header: Header, head: int, final: Heights) -> None:
             "UPDATE chain_cursor SET number = %s, hash = %s, began_at = %s, head = %s, safe = %s,"
             " finalized = %s, moved_at = statement_timestamp(), looked_at = statement_timestamp(),"
             " trouble = NULL WHERE network_id = %s",
-            (header.height, header.hash, header.height, head, *final, at.network_id),
+            (
+                *(header.height, header.hash, header.height, head),
+                *(_bounded(one, header.height) for one in final),
+                at.network_id,
+            ),
             prepare=True,
         )
         backfilling.plan(at.network_id)
@@ -64,7 +68,10 @@ def plan(at: Position) -> None:
 
 
 def advance(at: Position, stretch: Stretch, rows: Sequence[EventRow]) -> Position:
-    """Store what was read, and move the cursor to the last of the blocks: the position then."""
+    """Store what was read, and move the cursor to the last of the blocks: the position then.
+
+    Of what the node calls safe and final, that is noted which has been read now: a wrong node must
+    not make blocks final that it doesn't even have."""
     last = stretch.last
     with _writing():
         outbox = position.lock(at)
@@ -76,7 +83,14 @@ def advance(at: Position, stretch: Stretch, rows: Sequence[EventRow]) -> Positio
             " safe = GREATEST(safe, %s), finalized = GREATEST(finalized, %s), trouble = NULL,"
             " moved_at = statement_timestamp(), looked_at = statement_timestamp()"
             " WHERE network_id = %s",
-            (last.height, last.hash, stored, at.head, at.safe, at.finalized, at.network_id),
+            (
+                *(last.height, last.hash, stored, at.head),
+                *(
+                    _bounded(at.safe, last.height),
+                    _bounded(at.finalized, last.height),
+                    at.network_id,
+                ),
+            ),
             prepare=True,
         )
         if stretch.seen is not None:
@@ -177,14 +191,15 @@ def _take_out(at: Position, outbox: int, number: int, hash_: str) -> tuple[int, 
 def note_look(before: Position, now: Position) -> None:
     """Note what a successful poll has found that found no blocks to be read: at once if it's new,
     else every few seconds."""
+    safe, finalized = _bounded(now.safe, now.height), _bounded(now.finalized, now.height)
     known = (before.head, before.safe, before.finalized, before.trouble)
-    if known == (now.head, now.safe, now.finalized, None) and before.age < _NOTED_EVERY:
+    if known == (now.head, safe, finalized, None) and before.age < _NOTED_EVERY:
         return
     fetch(
         "UPDATE chain_cursor SET head = %s, safe = GREATEST(safe, %s),"
         " finalized = GREATEST(finalized, %s), trouble = NULL, looked_at = statement_timestamp()"
         " WHERE network_id = %s AND number = %s AND hash = %s AND halted IS NULL",
-        (now.head, now.safe, now.finalized, now.network_id, now.number, now.hash),
+        (now.head, safe, finalized, now.network_id, now.number, now.hash),
         prepare=True,
     )
 
@@ -211,6 +226,11 @@ def note_trouble(network_id: int, trouble: str) -> None:
     )
     if noted:
         log.warning("a network can't be read", network=network_id, reason=text)
+
+
+def _bounded(height: int | None, number: int) -> int | None:
+    """What is noted of a height up to which blocks are safe or final, when ``number`` was read."""
+    return None if height is None else min(height, number)
 
 
 def _put_blocks(network_id: int, headers: Sequence[Header]) -> None:

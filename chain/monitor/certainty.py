@@ -17,9 +17,11 @@ def certain_heights(node: Node, network_id: int, depth: int | None) -> Heights:
     """What is safe and final. ``depth`` is the network's own, see ``chain.core.finality``. One of
     several providers alone makes nothing so."""
     rows = fetch(
-        "SELECT head, safe, finalized FROM chain_cursor WHERE network_id = %s AND head IS NOT NULL"
-        " AND finalized IS NOT NULL"
-        f" AND looked_at > statement_timestamp() - interval '{_FRESH} seconds'",
+        # A head alone is what one node says; blocks that were read are the chain.
+        "SELECT LEAST(c.head, c.number + b.confirmations), c.safe, c.finalized"
+        " FROM chain_cursor c JOIN chain_blockchain b ON b.network_id = c.network_id"
+        " WHERE c.network_id = %s AND c.head IS NOT NULL AND c.finalized IS NOT NULL"
+        f" AND c.looked_at > statement_timestamp() - interval '{_FRESH} seconds'",
         (network_id,),
         prepare=True,
     )
