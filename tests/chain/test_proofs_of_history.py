@@ -18,7 +18,7 @@ from chain.models import Backfill, Blockchain, ContractEvent, ProvedBlock
 from tests.chain.gateway.networks import provider
 from tests.chain.lied_to import events_on_chain, events_shown
 from tests.chain.network_read import Network, listen, network
-from tests.evm.liar import _hex_bloom
+from tests.evm.liar import hex_bloom
 from tests.evm.node import Node
 from tests.evm.proxy import Call, Proxy, proxied
 
@@ -54,9 +54,9 @@ class Forger:
         for receipt in receipts:
             for log in receipt["logs"]:
                 log["topics"] = [*log["topics"][:-1], log["topics"][-1][:-4] + "beef"]
-            receipt["logsBloom"] = _hex_bloom(receipt["logs"])
+            receipt["logsBloom"] = hex_bloom(receipt["logs"])
         block["receiptsRoot"] = root_of(msgspec.convert(receipts, list[LoggedReceipt]))
-        block["logsBloom"] = _hex_bloom([log for one in receipts for log in one["logs"]])
+        block["logsBloom"] = hex_bloom([log for one in receipts for log in one["logs"]])
         block["parentHash"] = parent or block["parentHash"]
         block["hash"] = hash_of(msgspec.convert(block, Header))
         for receipt in receipts:

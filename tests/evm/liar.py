@@ -231,10 +231,10 @@ class Liar:
         height, block_hash, bloom = int(block["number"], 16), block["hash"], block["logsBloom"]
         if any(self._lies_of("no bloom", height, block_hash)):
             self._note("no bloom", block_hash)
-            return _hex_bloom([])
+            return hex_bloom([])
         if not any(lie.in_bloom and lie.concerns(height) for lie in self._lies):
             return str(bloom)
-        return _hex_bloom(self._false_logs_of(call, height, block_hash, "bloom"))
+        return hex_bloom(self._false_logs_of(call, height, block_hash, "bloom"))
 
     # -- Logs ----------------------------------------------------------------------------------
 
@@ -422,7 +422,7 @@ class Liar:
         block_hash = self._false_hash(true_hash, height)
         bloom = receipt["logsBloom"]
         if any(lie.in_bloom and lie.concerns(height) for lie in self._lies):
-            bloom = _hex_bloom(logs)
+            bloom = hex_bloom(logs)
         logs = [{**log, "blockHash": block_hash} for log in logs]
         return {**receipt, "blockHash": block_hash, "logs": logs, "logsBloom": bloom}
 
@@ -448,7 +448,7 @@ def _height(found: Json) -> int:
     return int(found["blockNumber"], 16)
 
 
-def _hex_bloom(logs: Sequence[Json]) -> str:
+def hex_bloom(logs: Sequence[Json]) -> str:
     """The bloom filter of a block or receipt with these logs."""
     bloom = 0
     for log in logs:
