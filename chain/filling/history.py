@@ -18,7 +18,7 @@ from chain.contracts import Catalogue
 from chain.core.failures import TryAgain
 from chain.core.node import Log, Node
 from chain.filling.progress import Group, Part, canonical_blocks, commit
-from chain.filling.proofs import are_proved, block_above
+from chain.filling.proofs import block_above, prove_blocks
 from chain.filling.recent import look_behind
 from chain.reading import Limits, first_blocks, read_logs, weight_of
 from chain.storing import make_ready
@@ -46,7 +46,7 @@ def read_history(group: Group, chosen: Catalogue, final: int, end: float) -> Non
     so many logs are held as some ranges have, however many there are."""
     last = min(group.last, final)
     reader = _Reader(group, chosen, final)
-    if reader.needs_proof and not are_proved(
+    if reader.needs_proof and not prove_blocks(
         group.network_id, group.first, last, final, reader.scheme, end
     ):
         return
@@ -110,7 +110,7 @@ class _Reader:
         self._known: set[str] = set()
         self._since = group.begin
         self.scheme = verifying.Scheme.of_network(group.network_id)
-        self.needs_proof = self.scheme.every_block and verifying.prove_their_hashes(
+        self.needs_proof = self.scheme.every_block and verifying.have_provable_hashes(
             group.network_id
         )
         self._may_be_first = group.is_empty

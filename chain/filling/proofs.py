@@ -13,15 +13,17 @@ from functools import partial
 from time import monotonic
 from typing import Final
 
+from django.db import transaction
 from django.db.models import Exists, F, OuterRef
 
 from backend.logs import get_logger
 from chain import gateway, verifying
 from chain.core.node import Header, Node
-from chain.filling.progress import Block
+from chain.filling.progress import Block, Lost
 from chain.models import Block as StoredBlock
 from chain.models import Cursor, ProvedBlock
 from chain.verifying import Scheme
+from objects import maintenance
 
 log = get_logger("chain")
 
@@ -29,17 +31,20 @@ _WIDTH: Final = verifying.WIDTH
 _AT_ONCE: Final = 4 * _WIDTH  # headers
 
 
-def are_proved(
+def prove_blocks(
     network_id: int, first: int, last: int, final: int, scheme: Scheme, end: float
 ) -> bool:
     """Prove the blocks from ``last`` down to ``first``, until ``end`` (of ``time.monotonic``);
     whether all of them are proved now. The next call goes on. ``final`` is the last final block.
 
-    Raises ``NodeFailure``.
+    Raises ``NodeFailure``, and ``Lost`` if an operator has reverted the network meanwhile.
     """
     lowest = first + -first % _WIDTH
-    top = block_above(network_id, last)
-    while top is not None:
+    anchor = block_above(network_id, last)
+    if anchor is None:
+        raise Lost("no block above is known")
+    top = anchor
+    while True:
         top = _end_of_run(network_id, top)
         if _next_below(top[0]) < lowest:
             return True
@@ -49,16 +54,18 @@ def are_proved(
         down_to = max(lowest, _next_below(top[0]) - _AT_ONCE + _WIDTH)
         read = partial(_headers_below, top=top, down_to=down_to, scheme=scheme)
         headers = gateway.attempt(network_id, read)
-        ProvedBlock.objects.bulk_create(
-            [
-                ProvedBlock(network_id=network_id, number=one.height, hash=one.hash)
-                for one in headers
-                if one.height <= final and (one.height % _WIDTH == 0 or one.height == last)
-            ],
-            ignore_conflicts=True,
-        )
+        proved = [
+            ProvedBlock(network_id=network_id, number=header.height, hash=header.hash)
+            for header in headers
+            if header.height <= final and (header.height % _WIDTH == 0 or header.height == last)
+        ]
+        with transaction.atomic():
+            maintenance.check()
+            Cursor.objects.select_for_update().filter(pk=network_id).first()
+            if block_above(network_id, anchor[0]) != anchor:
+                raise Lost("the block above is not in the chain any more")
+            ProvedBlock.objects.bulk_create(proved, ignore_conflicts=True)
         top = (headers[0].height, headers[0].hash)
-    return False
 
 
 def block_above(network_id: int, height: int) -> Block | None:

@@ -51,7 +51,7 @@ def begin(at: Position, header: Header, head: int, final: Heights) -> None:
             " trouble = NULL WHERE network_id = %s",
             (
                 *(header.height, header.hash, header.height, head),
-                *(_bounded(one, header.height) for one in final),
+                *(_bounded(height, header.height) for height in final),
                 at.network_id,
             ),
             prepare=True,

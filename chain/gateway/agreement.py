@@ -36,10 +36,12 @@ log = get_logger("chain")
 class Evidence(Protocol):
     """What decides between two providers (``chain.verifying.evidence``)."""
 
-    def refuted(self, network_id: int, header: Header, /) -> bool:
+    def is_refuted(self, network_id: int, header: Header, /) -> bool:
         """Whether this can't be a header of the network."""
 
-    def proved(self, node: Node, header: Header, logs: Sequence[Log], wanted: LogFilter, /) -> bool:
+    def are_proved(
+        self, node: Node, header: Header, logs: Sequence[Log], wanted: LogFilter, /
+    ) -> bool:
         """Whether this header, and the receipts of its block that the node has, prove these to be
         all the wanted logs of the block."""
 
@@ -56,7 +58,7 @@ class _Answer:
     logs: Sequence[Log]
 
     def logs_at(self, height: int) -> list[Log]:
-        return [one for one in self.logs if one.height == height]
+        return [log for log in self.logs if log.height == height]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +95,11 @@ def agreed(
     blocks if none of them yet; the last one's if there is nobody else to ask.
 
     ``headers`` are blocks without a gap as ``node`` has answered them, ``logs`` what it has
-    answered for ``wanted`` in them; ``evidence`` decides between two answers. To be
-    called inside the step that ``attempt`` runs. Raises ``Moved`` if another provider has another
-    first block, or other logs in it, and neither is proved: nothing is known then, and the caller
-    looks again later. Raises ``TryAgain`` if ``node`` is disproved, or the majority differs from
-    it: ``attempt`` goes on with another provider.
+    answered for ``wanted`` in them; ``evidence`` decides between two responses. Call it inside the
+    step that ``attempt`` runs. Raises ``Moved`` if another provider has another first block, or
+    other logs in it, and neither is proved: nothing is known then, and the caller tries again
+    later. Raises ``TryAgain`` if ``node`` is disproved, or the majority differs from it:
+    ``attempt`` goes on with another provider.
     """
     pool = pool_of(node.network_id)
     members = pool.known()
@@ -135,14 +137,14 @@ def _is_disproved(view: _View, answer: _Answer, evidence: Evidence, seconds: flo
     ours = answer.logs_at(view.differs)
     if links.contents(ours) == links.contents(view.logs):
         return False  # only the hashes of transactions differ, which no receipt has
-    header = next(one for one in answer.headers if one.height == view.differs)
+    header = next(each for each in answer.headers if each.height == view.differs)
     text = f"has other logs in block {header.height} than its receipts prove"
-    if _is_proved(partial(evidence.proved, answer.node, header, ours, answer.wanted)):
+    if _is_proved(partial(evidence.are_proved, answer.node, header, ours, answer.wanted)):
         _leave_out(view.member, text)
         return True
     other = view.member.node(seconds)
     if answer.member is not None and _is_proved(
-        partial(evidence.proved, other, header, view.logs, answer.wanted)
+        partial(evidence.are_proved, other, header, view.logs, answer.wanted)
     ):
         _leave_out(answer.member, text)
         raise TryAgain(text)
@@ -226,7 +228,7 @@ def _view(
         if found is None or ours.height > tip.height:
             break
         if found.hash != ours.hash:
-            if evidence is not None and evidence.refuted(pool.network_id, found):
+            if evidence is not None and evidence.is_refuted(pool.network_id, found):
                 text = f"block {ours.height} has another hash than it states"
                 _leave_out(other, text)
                 raise TryAgain(text)

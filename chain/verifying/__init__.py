@@ -20,7 +20,7 @@ from chain.verifying.ranges import WIDTH, check_links, headers, verified_range
 from chain.verifying.schemes import Scheme
 
 
-def prove_their_hashes(network_id: int) -> bool:
+def have_provable_hashes(network_id: int) -> bool:
     """Whether the headers of a network have hashes that can be computed from them."""
     return capabilities.has(network_id, "proves_hashes")
 
@@ -45,10 +45,10 @@ __all__ = [
     "check_links",
     "evidence",
     "forget",
+    "have_provable_hashes",
     "headers",
     "is_doubtful",
     "learn",
-    "prove_their_hashes",
     "verified",
     "verified_range",
 ]

@@ -11,13 +11,13 @@ from chain.core.receipts import have_root, logs_in
 from chain.verifying import capabilities
 
 
-def refuted(network_id: int, header: Header) -> bool:
+def is_refuted(network_id: int, header: Header) -> bool:
     """Whether this can't be a header of the network: those have their own hashes, and this one has
     not."""
     return capabilities.has(network_id, "proves_hashes") and not has_own_hash(header)
 
 
-def proved(node: Node, header: Header, logs: Sequence[Log], wanted: LogFilter) -> bool:
+def are_proved(node: Node, header: Header, logs: Sequence[Log], wanted: LogFilter) -> bool:
     """Whether these are all the wanted logs of the block, apart from the hashes of transactions:
     the header has its own hash, and the node has the receipts with its root. Raises
     ``NodeFailure``."""

@@ -12,9 +12,10 @@ from chain.core.block_hashes import hash_of
 from chain.core.node import Header, LoggedReceipt
 from chain.core.receipts import root_of
 from chain.filling import proofs
+from chain.filling.progress import Lost
 from chain.following import reader
 from chain.gateway import pool
-from chain.models import Backfill, Blockchain, ContractEvent, ProvedBlock
+from chain.models import Backfill, Block, Blockchain, ContractEvent, Cursor, ProvedBlock
 from tests.chain.gateway.networks import provider
 from tests.chain.lied_to import events_on_chain, events_shown
 from tests.chain.network_read import Network, listen, network
@@ -156,13 +157,33 @@ def test_a_forgery_that_begins_when_the_headers_are_proved_is_refused(node: Node
         world.follow()
         final = world.cursor.finalized or 0
         scheme = reader.Scheme.of("all")
-        assert proofs.are_proved(world.network_id, 0, final, final, scheme, float("inf"))
+        assert proofs.prove_blocks(world.network_id, 0, final, final, scheme, float("inf"))
         Forger(node, world.proxy, begin, begin + 150)
         backfill(world)
         assert not ContractEvent.objects.filter(block_number__range=(begin, begin + 150)).exists()
         world.proxy.be_good()
         backfill(world)
         assert events_shown(world.network_id) == expected(world)
+
+
+def test_nothing_is_proved_by_a_block_that_was_reverted_meanwhile(node: Node) -> None:
+    """An operator has unwound the network below it while the headers were read."""
+    with network(node) as world:
+        Blockchain.objects.update(verify="all")
+        fill(world)
+        final = world.cursor.finalized or 0
+
+        def revert(call: Call) -> Any:
+            Block.objects.update(canonical=False)
+            Cursor.objects.update(hash="0x" + "ab" * 32)
+            return call.forward()
+
+        world.proxy.on("eth_getBlockByNumber", revert, times=1)
+        with pytest.raises(Lost):
+            proofs.prove_blocks(
+                world.network_id, 0, final, final, reader.Scheme.of("all"), float("inf")
+            )
+        assert not ProvedBlock.objects.exists()
 
 
 def test_headers_are_proved_in_parts_and_once(node: Node) -> None:
@@ -181,7 +202,7 @@ def test_headers_are_proved_in_parts_and_once(node: Node) -> None:
 
         def prove(first: int, last: int, end: float) -> tuple[bool, int]:
             read.clear()
-            is_done = proofs.are_proved(world.network_id, first, last, final, scheme, end)
+            is_done = proofs.prove_blocks(world.network_id, first, last, final, scheme, end)
             return is_done, len(read)
 
         world.proxy.on("eth_getBlockByNumber", counting)
