@@ -148,16 +148,12 @@ def resume(network_id: int, *, unwind_to: int | None = None) -> None:
 
     Raises ``CannotResume``; nothing has changed then.
     """
-    at = position.read(network_id)
-    if at is None or at.number is None:
-        raise CannotResume(f"Network {network_id} is not followed.")
+    at = _halted_position(network_id)
     if unwind_to is None:
-        if at.halted is None:
-            raise CannotResume(f"Network {network_id} is not halted.")
         if not _go_on(at):
-            raise CannotResume("The network has moved on meanwhile; look again.")
+            raise CannotResume(_CHANGED)
         return
-    if not 0 <= unwind_to < at.number:
+    if not 0 <= unwind_to < at.height:
         raise CannotResume(f"The network has been read up to block {at.number}.")
     try:
         header = gateway.attempt(network_id, lambda node: _shared(node, at, unwind_to))
@@ -165,19 +161,34 @@ def resume(network_id: int, *, unwind_to: int | None = None) -> None:
     except NodeFailure as failure:
         raise CannotResume(f"No provider answers: {failure}.") from failure
     except Elsewhere:
-        raise CannotResume("The network has moved on meanwhile; look again.") from None
+        raise CannotResume(_CHANGED) from None
 
 
 def begin_anew(network_id: int) -> None:
-    """Forget a network's chain: its events are told as removed, and the chain that it has now is
-    read as that of a new network is. Raises ``CannotResume``."""
-    at = position.read(network_id)
-    if at is None or at.number is None:
-        raise CannotResume(f"Network {network_id} is not followed.")
+    """Discard the chain of a halted network: its events are sent as removed, and the chain that it
+    has now is read as that of a new network is.
+
+    Raises ``CannotResume``; nothing has changed then.
+    """
+    at = _halted_position(network_id)
     try:
         writing.begin_anew(at)
     except Elsewhere:
-        raise CannotResume("The network has moved on meanwhile; look again.") from None
+        raise CannotResume(_CHANGED) from None
+
+
+_CHANGED: Final = "The network has moved on meanwhile; look again."
+
+
+def _halted_position(network_id: int) -> Position:
+    """The position of a halted network. Raises ``CannotResume`` for any other network, so that no
+    command for halts can discard a healthy index. ``position.lock`` repeats the check."""
+    at = position.read(network_id)
+    if at is None or at.number is None:
+        raise CannotResume(f"Network {network_id} is not followed.")
+    if at.halted is None:
+        raise CannotResume(f"Network {network_id} is not halted. Nothing was changed.")
+    return at
 
 
 def _go_on(at: Position) -> bool:

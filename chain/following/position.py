@@ -108,12 +108,12 @@ def make(network_id: int) -> None:
 def lock(at: Position, *, halted: bool = False) -> int:
     """Lock the cursor until the transaction ends; the number of the last row of the outbox.
 
-    Raises ``Elsewhere`` unless everything is as it was read, and the network not halted (unless it
-    may be).
+    Raises ``Elsewhere`` unless everything is as it was read. With ``halted`` that includes the
+    reason of the halt; otherwise the network must not be halted.
     """
     rows = fetch(_LOCKED, (at.network_id,), prepare=True)
     as_read = (_text(at.number), at.hash or None, str(at.contracts))
-    if not rows or rows[0][:3] != as_read or (rows[0][4] is not None and not halted):
+    if not rows or rows[0][:3] != as_read or rows[0][4] != (at.halted if halted else None):
         raise Elsewhere
     return int(rows[0][3])
 

@@ -157,6 +157,18 @@ def test_a_network_is_read_anew_by_staff(records: None) -> None:
     assert not ContractEvent.objects.filter(canonical=True).exists()
 
 
+@pytest.mark.parametrize(
+    "way", [{"way": "on"}, {"way": "unwind", "block": "80"}, {"way": "anew"}], ids=str
+)
+def test_a_network_that_is_not_halted_is_left_alone(records: None, way: dict[str, str]) -> None:
+    Cursor.objects.update(halted=None)
+    before = [*Cursor.objects.values()]
+    reply = logged_in(ADMINISTRATORS).post(RESUME, {**way, "confirmation": "5"})
+    assert "Network 5 is not halted. Nothing was changed." in reply.text
+    assert [*Cursor.objects.values()] == before
+    assert ContractEvent.objects.filter(canonical=True).exists()
+
+
 def test_a_user_s_page_has_the_wallets_without_their_keys(db: None) -> None:
     ann, ben = sign_up("ann"), sign_up("ben")
     Wallet.objects.create(

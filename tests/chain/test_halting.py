@@ -9,7 +9,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from chain import backfilling, following
-from chain.models import Block, Blockchain, ContractEvent, OutboxEntry, Reorganisation
+from chain.following import position, writing
+from chain.models import Block, Blockchain, ContractEvent, Cursor, OutboxEntry, Reorganisation
 from tests.chain.gateway.networks import provider
 from tests.chain.network_read import Network, let_a_minute_pass, listen, network
 from tests.evm.node import Node, running_node
@@ -143,8 +144,22 @@ def test_only_what_is_halted_is_resumed(world: Network) -> None:
         call_command("chain_resume", str(world.network_id))
     with pytest.raises(CommandError, match="not followed"):
         call_command("chain_resume", "424242")
-    with pytest.raises(CommandError, match="read up to"):
-        call_command("chain_resume", str(world.network_id), "--unwind-to", "9999")
+    was = remembered(world)
+    for way in (["--anew"], ["--unwind-to", str(world.node.head - 1)], ["--unwind-to", "9999"]):
+        with pytest.raises(CommandError, match=r"is not halted\. Nothing was changed"):
+            call_command("chain_resume", str(world.network_id), *way)
+    assert remembered(world) == was
+
+
+def test_a_network_that_resumed_in_the_meantime_is_not_discarded(world: Network) -> None:
+    Cursor.objects.update(halted="another chain")
+    at = position.read(world.network_id)
+    assert at is not None
+    following.resume(world.network_id)
+    was = remembered(world)
+    with pytest.raises(following.Elsewhere):
+        writing.begin_anew(at)
+    assert remembered(world) == was
 
 
 def test_a_provider_of_another_chain_is_outvoted_by_one_that_is_right(world: Network) -> None:

@@ -159,6 +159,17 @@ def test_a_network_is_read_from_scratch(master: Api) -> None:
     assert (cursor.number, cursor.halted) == (None, None)
 
 
+@pytest.mark.parametrize("body", [{"fromScratch": True}, {"unwindTo": 7}, {}])
+def test_a_network_that_is_not_halted_is_left_alone(master: Api, body: dict[str, Any]) -> None:
+    network(5)
+    Cursor.objects.create(network_id=5, number=9, hash="0x1")
+    before = [*Cursor.objects.values()]
+    reply = master.post("/networks/5/resume", body)
+    assert (reply.status, reply.json["code"]) == (400, 142)
+    assert reply.json["error"] == "Network 5 is not halted. Nothing was changed."
+    assert [*Cursor.objects.values()] == before
+
+
 @pytest.mark.django_db(transaction=True)
 def test_nothing_is_changed_during_maintenance(master: Api) -> None:
     provider(URL, "main", 5)
