@@ -11,11 +11,12 @@ from django.utils import timezone
 
 from backend.conf import service_settings
 from backend.doctor.registry import DATABASE, Finding, check, fail, ok, warn
+from chain.core.names import is_provider_name
 from chain.gateway.endpoints import Given, given_for
 from chain.gateway.looking import Look, look_at
 from chain.gateway.secrecy import secrets_of
 from chain.lag import UNKNOWN, Lag, lags
-from chain.models import Blockchain, Cursor
+from chain.models import Blockchain, Cursor, Provider
 from chain.sending import checks  # noqa: F401 (registers)
 from objects import maintenance
 
@@ -55,6 +56,20 @@ def public_endpoints() -> Iterator[Finding]:
         )
     if not shown:
         yield ok("none has a key in it")
+
+
+@check("provider names", needs=_NEEDS)
+def provider_names() -> Iterator[Finding]:
+    """Whether every provider can be reached over REST by its name."""
+    unreachable = [row for row in Provider.objects.all() if not is_provider_name(row.name)]
+    for row in unreachable[:_MOST]:
+        yield warn(
+            f"network {row.network_id}: the provider {row.name!r} has a name that some clients and"
+            " proxies can't send in a path.",
+            "Rename it: manage.py chain_provider set NETWORK NAME --name NEW, or in the admin.",
+        )
+    if not unreachable:
+        yield ok("all can be reached")
 
 
 @check("followed chains", needs=_NEEDS)

@@ -13,14 +13,13 @@ from django.db import IntegrityError
 
 from backend.errors import DuplicateValue, ObjectNotFound, ValidationFailed
 from backend.outgoing import parts_of
-from chain.core.names import network_of
+from chain.core.names import network_of, provider_name
 from chain.gateway.endpoints import Given, opened, seal
 from chain.gateway.looking import Look, look_at
 from chain.models import Provider
 from objects import maintenance
 
 LONGEST: Final = 2000  # characters of an address
-LONGEST_NAME: Final = 64
 _SEALED: Final = ("url", "socket_url")
 
 
@@ -31,13 +30,6 @@ class WrongField(ValidationFailed):
         super().__init__(f"{field}: {reason}")
         self.field = field
         self.reason = reason
-
-
-def _name(value: Any) -> str:
-    is_name = isinstance(value, str) and 0 < len(value) <= LONGEST_NAME
-    if not is_name or not value.isprintable():
-        raise ValueError(f"expected 1 to {LONGEST_NAME} printable characters")
-    return value
 
 
 def _address(*schemes: str) -> Callable[[Any], str]:
@@ -71,7 +63,7 @@ def _or_none(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 _limit: Final = _or_none(_number(1, 2**31 - 1))
 FIELDS: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "name": _name,
+    "name": provider_name,
     "url": _address("http", "https"),
     "socket_url": _or_none(_address("ws", "wss")),
     "weight": _number(0, 32_767),
@@ -102,9 +94,12 @@ def add(network_id: int, name: str, url: str, **fields: Any) -> Provider:
 
 def change(network_id: int, name: str, fields: Mapping[str, Any]) -> list[str]:
     """Change ``FIELDS`` of a provider, all or none; the names of those that are different now.
+    A name from before ``provider_name`` was enforced may stay.
 
     Raises ``ValidationFailed``, ``ObjectNotFound`` and ``DuplicateValue``.
     """
+    if fields.get("name") == name:
+        fields = {key: value for key, value in fields.items() if key != "name"}
     values = _checked(fields)
     try:
         with maintenance.writing():

@@ -108,7 +108,7 @@ urlpatterns = [
     path("hooks/triggers/<str:class_name>/<str:trigger_name>", TriggerHookView.as_view()),
     path("hooks/triggers", TriggerHooksView.as_view()),
     path("networks/<str:network_id>/providers", ProvidersView.as_view()),
-    path("networks/<str:network_id>/providers/<str:name>", ProviderView.as_view()),
+    path("networks/<str:network_id>/providers/<path:name>", ProviderView.as_view()),
     path("networks/<str:network_id>/resume", ResumeView.as_view()),
     path("schemas", SchemasView.as_view()),
     path("schemas/<str:class_name>", SchemaView.as_view()),

@@ -61,6 +61,8 @@ class ProviderForm(forms.ModelForm):
             field = {"url": "new_url", "socket_url": "new_socket_url"}.get(key, key)
             if field not in found or (field != key and not found[field]):
                 continue
+            if key == "name" and key not in self.changed_data:
+                continue  # from before the rule
             try:
                 read(found[field])
             except ValueError as error:

@@ -20,6 +20,8 @@ _HASH = re.compile(r"0x[0-9a-fA-F]{64}")
 # Bits of the forty characters: what only letters have, what only 8 and 9 have of the figures.
 _LETTERS = int.from_bytes(b"\x40" * 40, "big")
 _EIGHTS = int.from_bytes(b"\x08" * 40, "big")
+LONGEST_PROVIDER_NAME: Final = 64
+_NOT_IN_PATHS: Final = frozenset("/\\%?#")
 _DIGITS = re.compile(r"[1-9][0-9]{0,15}")
 
 
@@ -65,6 +67,29 @@ def network_of(value: Any) -> int:
     if not found:
         raise ValueError("expected the id of a network (a whole number, or its digits as text)")
     return found
+
+
+def provider_name(value: Any) -> str:
+    """The name of a provider, which is a segment of a path over REST.
+
+    Names that clients and proxies change or split in a path, even percent-encoded, are refused.
+    """
+    if not isinstance(value, str) or not 0 < len(value) <= LONGEST_PROVIDER_NAME:
+        raise ValueError(f"expected 1 to {LONGEST_PROVIDER_NAME} characters")
+    if not value.isprintable() or not _NOT_IN_PATHS.isdisjoint(value):
+        raise ValueError(r"expected printable characters other than / \ % ? #")
+    if value != value.strip() or value in (".", ".."):
+        raise ValueError("expected no spaces at its ends, and neither . nor ..")
+    return value
+
+
+def is_provider_name(value: Any) -> bool:
+    """Whether ``provider_name`` accepts a value."""
+    try:
+        provider_name(value)
+    except ValueError:
+        return False
+    return True
 
 
 def whole_number(value: Any) -> int:

@@ -14,7 +14,7 @@ from backend.api.renderers import Answer
 from backend.api.views import Call, ServiceView
 from backend.errors import InvalidValue, ObjectNotFound, OperationForbidden, ValidationFailed
 from chain import following, gateway, providers
-from chain.core.names import network_of
+from chain.core.names import LONGEST_PROVIDER_NAME, network_of
 from chain.following.halting import CannotResume
 from chain.gateway import ProviderHealth
 from chain.models import Provider
@@ -131,11 +131,10 @@ def _wire_error(wrong: providers.WrongField) -> ValidationFailed:
 
 
 def _name(name: str) -> str:
-    """A name of the path, which PostgreSQL may be asked for."""
-    try:
-        providers.FIELDS["name"](name)
-    except ValueError:
-        raise ObjectNotFound("The network has no such provider.") from None
+    """A name of the path. Any text that PostgreSQL can compare, since names that were stored before
+    ``provider_name`` was enforced stay reachable."""
+    if len(name) > LONGEST_PROVIDER_NAME or not name.isprintable():
+        raise ObjectNotFound("The network has no such provider.")
     return name
 
 

@@ -7,7 +7,8 @@ from typing import Any
 from backend.api.openapi import Names, Offer, Operation, Part, answer, body, contribute, ref
 from backend.api.permissions import Requires
 from backend.principal import Principal
-from chain.providers import LONGEST, LONGEST_NAME
+from chain.core.names import LONGEST_PROVIDER_NAME
+from chain.providers import LONGEST
 
 Json = dict[str, Any]
 
@@ -24,7 +25,12 @@ _NETWORK_ID: Json = {
 }
 _LIMIT: Json = {"type": ["integer", "null"], "minimum": 1, "maximum": 2**31 - 1}
 _SETTINGS: Json = {
-    "name": {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME},
+    "name": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": LONGEST_PROVIDER_NAME,
+        "description": r"Without / \ % ? # and spaces at its ends; neither . nor ..",
+    },
     "weight": {"type": "integer", "minimum": 0, "maximum": 32_767},
     "active": {"type": "boolean"},
     "requestsPerSecond": _LIMIT,

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from io import StringIO
 from typing import Any
+from urllib.parse import quote
 
 import pytest
+from django.core.management import CommandError, call_command
 
+from backend.staff import ADMINISTRATORS
+from chain import doctor
 from chain.gateway.endpoints import given_for, socket_urls
 from chain.models import Cursor, Provider
 from objects import maintenance
+from tests.admin.staff import logged_in
 from tests.chain.gateway.networks import network, provider
 from tests.people import sign_up
 from tests.rest import Api
@@ -72,7 +78,7 @@ def test_addresses_are_in_no_answer(master: Api, reader: Api) -> None:
         ({"url": URL}, "name is required"),
         ({"name": "new"}, "url is required"),
         ({"name": "", "url": URL}, "name: expected 1 to 64"),
-        ({"name": "a\nb", "url": URL}, "name: expected 1 to 64"),
+        ({"name": "a\nb", "url": URL}, "name: expected printable"),
         ({"name": 7, "url": URL}, "name: expected"),
         ({"name": "new", "url": "node"}, "url: expected an address"),
         ({"name": "new", "url": URL, "socketUrl": URL}, "socketUrl: expected an address"),
@@ -91,6 +97,85 @@ def test_what_is_no_provider_is_refused(master: Api, body: dict[str, Any], said:
     assert reply.status == 400
     assert said in reply.json["error"]
     assert Provider.objects.count() == 1
+
+
+UNREACHABLE = (
+    *("a/b", "/", "main/", "a\\b", "..", ".", "a%2Fb", "50%", "a?b", "a#b", " main", "main "),
+    *("a\nb", "a\x00b", "a\x7fb", "a\ud800b", "a\u2028b", "a\u200bb", "", "a" * 65),
+)
+REACHABLE = (
+    "main",
+    "Alchemy (EU) 2",
+    "a.b",
+    "...",
+    "a b",
+    "münchen",
+    "結",
+    "a&b=c;d+e",
+    "'\"<>",
+    "a" * 64,
+)
+
+
+@pytest.mark.parametrize("name", UNREACHABLE, ids=repr)
+def test_a_name_that_no_path_can_carry_is_refused_everywhere(master: Api, name: str) -> None:
+    provider(URL, "main", 5)
+    before = [*Provider.objects.values()]
+    for reply in (
+        master.post(PLACE, {"name": name, "url": URL}),
+        master.put(f"{PLACE}/main", {"name": name}),
+    ):
+        assert reply.status == 400
+        assert "name" in reply.json["error"] or "\x00" in name or "\ud800" in name
+    for args in (("add", "5", name, "--url", URL), ("set", "5", "main", "--name", name)):
+        with pytest.raises(CommandError, match="name: expected"):
+            call_command("chain_provider", *args, "--unchecked", stdout=StringIO())
+    assert [*Provider.objects.values()] == before
+
+
+@pytest.mark.parametrize("name", UNREACHABLE, ids=repr)
+def test_the_admin_refuses_the_same_names(name: str) -> None:
+    if "\ud800" in name:
+        return  # no form can carry it
+    given = {"network_id": "5", "name": name, "weight": "3", "new_url": URL}
+    reply = logged_in(ADMINISTRATORS).post("/admin/chain/provider/add/", given)
+    # The form itself strips the spaces at the ends.
+    assert reply.status_code == (302 if name.strip() == "main" else 200)
+    assert {*Provider.objects.values_list("name", flat=True)} <= {"main"}
+
+
+@pytest.mark.parametrize("name", REACHABLE)
+def test_each_other_name_is_reached_over_rest(master: Api, name: str) -> None:
+    assert master.post(PLACE, {"name": name, "url": URL}).status == 201
+    place = f"{PLACE}/{quote(name, safe='')}"
+    assert master.get(place).json["name"] == name
+    assert master.put(place, {"name": name, "weight": 3}).json["weight"] == 3
+    [batched] = master.post(
+        "/batch", {"requests": [{"method": "PUT", "path": f"/api{place}", "body": {"weight": 4}}]}
+    ).json
+    assert batched["success"]["weight"] == 4
+    assert master.delete(place).json == {}
+    assert not Provider.objects.exists()
+
+
+@pytest.mark.parametrize("name", ["a/b", "a//b", "a?b", "50%", "a#b", "a\\b", " main", "main "])
+def test_names_from_before_the_rule_stay_usable(master: Api, name: str) -> None:
+    row = provider(URL, name, 5)
+    place = f"{PLACE}/{quote(name, safe='')}"
+    assert master.get(place).json["name"] == name
+    assert master.put(place, {"name": name, "weight": 3}).json["weight"] == 3
+    if name == name.strip():
+        form = {"network_id": "5", "name": name, "weight": "4"}
+        admin = logged_in(ADMINISTRATORS)
+        change = f"/admin/chain/provider/{row.pk}/change/"
+        assert admin.post(change, form).status_code == 302
+        assert Provider.objects.get().weight == 4
+    [finding] = doctor.provider_names()
+    assert (finding.level, repr(name) in finding.said) == ("warn", True)
+    assert master.put(place, {"name": "renamed"}).json["name"] == "renamed"
+    [finding] = doctor.provider_names()
+    assert finding.level == "ok"
+    assert master.delete(f"{PLACE}/renamed").status == 200
 
 
 @pytest.mark.parametrize("place", ["0", "-1", "x", "05", "9" * 20])
