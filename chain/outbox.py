@@ -137,19 +137,60 @@ SELECT o.network_id, o.seq, o.op, o.payload, p.again_of, p.announced, p.gone,
                WINDOW w AS (PARTITION BY t.event_id ORDER BY t.seq)) b) p ON true
  ORDER BY o.network_id, o.seq
 """
-# What isn't decided is in the chain and above the height: few events, found by their blocks.
+# What isn't decided is in the chain and above the height. There are two ways to the first such row:
+# from its events (usually few, at the head) to their rows, or along the rows from the oldest one
+# (few, if nothing has become final for days). ``b.seq`` is a row that isn't decided, usually the
+# first, since events come by height: it bounds the second way, and the shorter one is taken.
+_ROW_OF_EVENT: Final = f"""
+SELECT max(o.seq) FROM chain_outbox o
+ WHERE o.place = {PLACE} AND o.network_id = f.network_id
+   AND o.event_id = e.object_id AND o.op = 'added'
+"""
+
+
+def _undecided(limit: str) -> str:
+    """The lowest events of the network ``h`` that aren't decided, at most ``limit``.
+
+    Written as a range of pairs, which only the index that begins with the network serves. With
+    ``network_id =`` PostgreSQL takes the index of heights, and reads all networks above the height.
+    """
+    return (
+        "(SELECT * FROM chain_contract_event WHERE network_id <= h.network_id AND canonical"
+        " AND (network_id, block_number) > (h.network_id, h.height)"
+        f" ORDER BY network_id, block_number NULLS FIRST, log_index, block_hash LIMIT {limit})"
+    )
+
+
+_SAMPLE: Final = 100  # of the lowest events that aren't decided
 _MARKS = {
     level: f"""
-SELECT f.network_id, LEAST(f.outbox, COALESCE(min(u.seq) - 1, f.outbox))
+SELECT f.network_id, LEAST(f.outbox, COALESCE(u.seq - 1, w.seq - 1, b.seq - 1, f.outbox))
   FROM chain_cursor f
+ CROSS JOIN LATERAL (
+       SELECT COALESCE({height_of(level)}, -1) AS height, f.network_id::text AS network_id,
+              (SELECT min(o.seq) FROM chain_outbox o WHERE o.network_id = f.network_id) AS oldest
+       ) h
+ CROSS JOIN LATERAL (
+       SELECT min(({_ROW_OF_EVENT})) AS seq FROM {_undecided(str(_SAMPLE))} e) b
+ CROSS JOIN LATERAL (
+       SELECT COALESCE(b.seq, f.outbox + 1) - COALESCE(h.oldest, f.outbox + 1) AS rows) l
+ CROSS JOIN LATERAL (
+       SELECT count(*) > l.rows AS are_more FROM {_undecided("l.rows + 1")} e) n
   LEFT JOIN LATERAL (
-       SELECT (SELECT max(o.seq) FROM chain_outbox o
-                WHERE o.place = {PLACE} AND o.network_id = f.network_id
-                  AND o.event_id = e.object_id AND o.op = 'added') AS seq
-         FROM chain_contract_event e
-        WHERE e.network_id = f.network_id::text AND e.canonical
-          AND e.block_number > COALESCE({height_of(level)}, -1)) u ON true
- GROUP BY f.network_id, f.outbox
+       SELECT min(({_ROW_OF_EVENT})) AS seq
+         FROM {_undecided("CASE WHEN n.are_more THEN 0 ELSE l.rows END")} e) u ON true
+  LEFT JOIN LATERAL (
+       SELECT t.seq
+         FROM (SELECT * FROM chain_outbox o
+                WHERE n.are_more AND o.network_id = f.network_id AND o.op = 'added'
+                  AND o.seq < COALESCE(b.seq, f.outbox + 1)
+                ORDER BY o.network_id, o.seq) t
+        CROSS JOIN LATERAL (
+              SELECT 1 FROM chain_contract_event e
+               WHERE e.object_id = t.event_id AND e.canonical AND e.block_number > h.height
+                 AND t.seq = ({_ROW_OF_EVENT})
+               LIMIT 1) e
+        ORDER BY t.seq LIMIT 1) w ON true
 """
     for level in (SAFE, FINAL)
 }

@@ -12,7 +12,7 @@ from collections import Counter
 from contextlib import suppress
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from backend.logs import get_logger
 from chain import outbox
@@ -33,6 +33,13 @@ _MESSAGES_BETWEEN: Final = 100_000  # until others have their turn in the event 
 log = get_logger("events")
 
 
+class _Start(NamedTuple):
+    """Where a feed starts, which is being read, and the epoch of the outbox before that."""
+
+    epoch: str
+    marks: asyncio.Task[dict[int, int]]
+
+
 class Pump:
     """``Part`` of the process that feeds the event channel."""
 
@@ -50,6 +57,8 @@ class Pump:
         self._began = asyncio.Event()
         self._waiting: list[asyncio.Future[None]] = []
         self._thread = Threads("events-pump", 1)
+        self._starts: dict[Finality, _Start] = {}
+        self._starting = Threads("events-start", 1)
         self._looked_at: float | None = None
         self._last_event: dict[str, Any] | None = None
         self._is_unreadable = False
@@ -73,6 +82,9 @@ class Pump:
         self._wanted.add(finality)
         while not feed.is_begun:
             await self.look()
+            start = self._starts.get(finality)
+            if start is not None:
+                await asyncio.wait([start.marks])
         return feed
 
     async def look(self) -> None:
@@ -95,7 +107,10 @@ class Pump:
                         await self._wake.wait()
         finally:
             unsubscribe()
+            for start in self._starts.values():
+                start.marks.cancel()
             await self._thread.close()
+            await self._starting.close()
             for feed in self._feeds.values():
                 await feed.pages.close()
 
@@ -177,12 +192,16 @@ class Pump:
         """Tell what has become final, or safe."""
         feed, gates = self._feeds[finality], self._gates[finality]
         feed.networks = state.networks
-        is_another = feed.is_begun and _is_another(feed, state)
-        if is_another or not feed.is_begun:
+        if not feed.is_begun:
+            marks = self._start(finality, state.epoch)
+            if marks is not None:
+                gates.open_all()
+                feed.begin_at(state.epoch, marks)
+            return
+        if _is_another(feed, state):
             marks = await self._thread.do(partial(outbox.settled_marks, finality))
             gates.open_all()
-            begin = feed.begin_anew if is_another else feed.begin_at
-            begin(state.epoch, marks)
+            feed.begin_anew(state.epoch, marks)
             return
         behind = {
             network: seq
@@ -198,6 +217,21 @@ class Pump:
                 if network in waiting:
                     gates.close(network, waiting[network], removed[network])
             behind = _read_on(feed, behind, events)
+
+    def _start(self, finality: Level, epoch: str) -> dict[int, int] | None:
+        """Where a feed starts; None while that is read, in a thread of its own: it can take as long
+        as there are events that aren't final, and the other feeds go on meanwhile.
+
+        The numbers may be those of a moment ago: the feed catches up from there."""
+        start = self._starts.get(finality)
+        if start is None or (start.epoch != epoch and start.marks.done()):
+            read = self._starting.do(partial(outbox.settled_marks, finality))
+            start = self._starts[finality] = _Start(epoch, asyncio.create_task(read))
+            start.marks.add_done_callback(lambda _: self._wake.set())
+        if not start.marks.done():
+            return None
+        del self._starts[finality]
+        return start.marks.result()
 
     async def _tell_all(self, feed: Feed, events: list[Event]) -> None:
         since_pause = 0

@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import random
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from django.db import transaction
 
 from chain import outbox
+from objects.database import fetch
 from realtime.events.pages import ROWS
 from tests.realtime.events.chains import Chain
 from tests.realtime.events.channel import House
 from tests.realtime.events.oracle import Row, expected, rows_of
 from tests.realtime.events.test_messages import of
 from tests.realtime.events.test_random_histories import Guest
+from tests.threads import wait_until_somebody_waits_for_us
 
 pytestmark = pytest.mark.django_db
 
@@ -142,6 +146,41 @@ def test_other_networks_do_not_wait(house: House, chain: Chain, other: Chain) ->
     assert client.tokens(1) == [2]
     chain.reach(5, 5, 5)
     assert client.tokens(1) == [1]
+
+
+def test_others_do_not_wait_while_a_feed_starts(house: House, chain: Chain) -> None:
+    """Where it starts takes as long as there are events that aren't final."""
+    latest = house.connect(of(chain))
+    chain.add(1, block=1)
+    assert latest.tokens(1) == [1]
+    chain.add(2, block=2)
+    chain.reach(2, 1, 1)
+    assert latest.tokens(1) == [2]
+    with ThreadPoolExecutor(1) as threads:
+        with transaction.atomic():
+            fetch("LOCK TABLE chain_contract_event IN ACCESS EXCLUSIVE MODE", (), prepare=False)
+            coming = threads.submit(house.connect, of(chain, FINAL))
+            wait_until_somebody_waits_for_us()
+            chain.write(lambda _: _repeat_newest(chain.network_id))
+            assert latest.tokens(1) == [2]
+            assert not coming.done()
+            transaction.set_rollback(True)
+        client = coming.result(60)
+    client.is_told_nothing()
+    chain.reach(2, 2, 2)
+    assert client.tokens(2) == [2, 2]
+
+
+def _repeat_newest(network_id: int) -> int:
+    """Another row like the newest one, without touching the table of events."""
+    rows = fetch(
+        "INSERT INTO chain_outbox (network_id, seq, op, event_id, payload, created_at)"
+        " SELECT network_id, seq + 1, op, 'repeated', payload, created_at FROM chain_outbox"
+        " WHERE network_id = %s ORDER BY seq DESC LIMIT 1 RETURNING 1",
+        (network_id,),
+        prepare=False,
+    )
+    return len(rows)
 
 
 # -- Coming back -----------------------------------------------------------------------------------
