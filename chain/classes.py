@@ -99,8 +99,10 @@ _EVENT = {
     "timestamp": _DATE,
 }
 _COMPUTED = {
-    "Blockchain": {"finality": (_OBJECT, finality_sql.OF_NETWORK)},
-    "ContractEvent": {"finality": (_STRING, finality_sql.OF_EVENT)},
+    "Blockchain": {"finality": registry.Computed(_OBJECT, finality_sql.OF_NETWORK)},
+    "ContractEvent": {
+        "finality": registry.Computed(_STRING, finality_sql.OF_EVENT, finality_sql.is_one_of)
+    },
 }
 _IDENTITY = {"walletAddress": _STRING, "user": FieldType("Pointer", USER)}
 

@@ -6,6 +6,7 @@ network's (``chain.core.finality``), and may be above it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 LATEST, SAFE, FINAL = "latest", "safe", "final"
@@ -36,6 +37,45 @@ OF_EVENT: Final = (
     f" THEN '{LATEST}' END"
 )
 """The finality of an event; null where its network isn't synced or the event has no block."""
+
+_LOWEST: Final = -(2**63)
+_FINAL, _SAFE = height_of(FINAL), height_of(SAFE)
+_TOP: Final = f"GREATEST({_FINAL}, {_SAFE})"  # of those that are known
+_RANGES: Final[Mapping[frozenset[str], tuple[str | None, str | None]]] = {
+    frozenset({FINAL}): (None, _FINAL),
+    frozenset({FINAL, SAFE}): (None, _TOP),
+    frozenset({SAFE}): (_FINAL, _SAFE),
+    frozenset({SAFE, LATEST}): (_FINAL, None),
+    frozenset({LATEST}): (_TOP, None),
+}
+"""Between which heights of the cursor ``f`` the events of these finalities are."""
+
+
+def is_one_of(values: frozenset[str]) -> str | None:
+    """The condition that ``OF_EVENT`` is one of these, as a join with the cursors, which indexes on
+    the network or the height serve; None if there is none.
+
+    ``chain_cursor_text`` makes it a join: each event has at most one cursor. What has a lower bound
+    has it twice, the second time that of all networks together, since PostgreSQL takes a bound that
+    depends on the network for a third of the table, and reads all of it instead.
+    """
+    heights = _RANGES.get(values & {LATEST, SAFE, FINAL})
+    if heights is None:
+        return None
+    lower, upper = heights
+    parts = [] if upper is None else [f"{{row}}.block_number <= {upper}"]
+    lowest = ""
+    if lower is not None:
+        parts.append(f"{{row}}.block_number > COALESCE({lower}, {_LOWEST})")
+        lowest = (
+            f"{{row}}.block_number > (SELECT min(COALESCE({lower}, {_LOWEST})) FROM chain_cursor f"
+            " WHERE f.number IS NOT NULL) AND "
+        )
+    return (
+        f"({lowest}EXISTS (SELECT 1 FROM chain_cursor f WHERE f.number IS NOT NULL"
+        f" AND f.network_id::text = {{row}}.network_id AND {' AND '.join(parts)}))"
+    )
+
 
 OF_NETWORK: Final = (
     "SELECT jsonb_strip_nulls(jsonb_build_object('head', f.head, 'readUpTo', f.number,"

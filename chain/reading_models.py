@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib.postgres.indexes import HashIndex
 from django.db import models
 from django.db.models import Q
-from django.db.models.functions import Now
+from django.db.models.functions import Cast, Now
 
 from objects.columns import moment_column, number_column
 
@@ -92,6 +92,12 @@ class Cursor(models.Model):
 
     class Meta:
         db_table = "chain_cursor"
+        # The text that events have, for joins with them (``finality_sql.is_one_of``).
+        constraints = (
+            models.UniqueConstraint(
+                Cast("network_id", models.TextField()), name="chain_cursor_text"
+            ),
+        )
 
     def __str__(self) -> str:
         return f"{self.network_id} at {self.number}"

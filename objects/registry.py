@@ -8,9 +8,10 @@ rolled-back transaction left in memory doesn't match anything.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import NamedTuple
 
 import msgspec
 from django.core.exceptions import ImproperlyConfigured
@@ -45,7 +46,17 @@ _COLUMN_TYPES: dict[type[models.Field], ColumnType] = {
 }
 
 _COMPUTED_TYPES: dict[str, ColumnType] = {"String": "text", "Object": "jsonb"}
-_NOTHING_COMPUTED: Mapping[str, tuple[FieldType, str]] = MappingProxyType({})
+
+
+class Computed(NamedTuple):
+    """A field that is computed when it is read; see ``model_class`` and ``tables.Column``."""
+
+    type: FieldType
+    sql: str
+    one_of: Callable[[frozenset[str]], str | None] | None = None
+
+
+_NOTHING_COMPUTED: Mapping[str, Computed] = MappingProxyType({})
 
 _tables: dict[ClassName, ClassTable] = {}
 
@@ -77,7 +88,7 @@ def model_class(
     shown_by: str | None = None,
     shown_if: str | None = None,
     hidden: Collection[str] = (),
-    computed: Mapping[str, tuple[FieldType, str]] = _NOTHING_COMPUTED,
+    computed: Mapping[str, Computed] = _NOTHING_COMPUTED,
 ) -> None:
     """Offer a Django model as a class. Call it in ``AppConfig.ready``.
 
@@ -88,11 +99,11 @@ def model_class(
     ``shown_if`` the boolean column that the view shows a row by. Only the master key sees the
     fields in ``hidden``, whatever permissions say. ``computed`` are fields that nobody writes:
     their types (a String, or an Object) and the SQL of their values, in which ``{row}.`` stands
-    before a column of the table. Live queries see their values as of the moment of sending, and
-    send nothing when they change. Raises ``ImproperlyConfigured`` for a class that
-    is registered already, for a view without its column, and for a model field that can't hold a
-    promoted field, by its type or its collation, and ``InvalidKeyName`` for a name that no field
-    may have.
+    before a column of the table, and conditions on them that indexes serve. Live queries see their
+    values as of the moment of sending, and send nothing when they change. Raises
+    ``ImproperlyConfigured`` for a class that is registered already, for a view without its column,
+    and for a model field that can't hold a promoted field, by its type or its collation, and
+    ``InvalidKeyName`` for a name that no field may have.
     """
     if (shown_by is None) != (shown_if is None):
         raise ImproperlyConfigured(
@@ -110,9 +121,9 @@ def model_class(
     _model_classes[class_name] = ModelClass(
         class_name,
         model,
-        checked | {name: type_ for name, (type_, _) in of_reading.items()},
+        checked | {name: one.type for name, one in of_reading.items()},
         {name: _column(model, attribute) for name, attribute in names.items()}
-        | {name: _computed(name, *one) for name, one in of_reading.items()},
+        | {name: _computed(name, one) for name, one in of_reading.items()},
         permissions,
         shown_by,
         shown_if,
@@ -161,8 +172,8 @@ def _column(model: type[ModelBackedObject], attribute: str) -> Column:
     )
 
 
-def _computed(name: FieldName, type_: FieldType, expression: str) -> Column:
-    return Column(_quoted(name), _COMPUTED_TYPES[type_.kind], expression)
+def _computed(name: FieldName, one: Computed) -> Column:
+    return Column(_quoted(name), _COMPUTED_TYPES[one.type.kind], one.sql, one.one_of)
 
 
 def _quoted(name: str) -> str:

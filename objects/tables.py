@@ -9,7 +9,7 @@ fields in typed columns of their own: *promoted* columns. A field that is promot
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -30,12 +30,15 @@ class Column:
     and ``numeric`` a Number, ``jsonb`` the wire form of anything else.
 
     A field that is computed when it is read has no column in the table: ``computed`` is the SQL of
-    its value, in which ``{row}`` stands for the row.
+    its value, in which ``{row}`` stands for the row. ``one_of`` returns, for some strings, the SQL
+    of a condition that exactly the rows fulfil whose value is one of them, and that indexes of the
+    table serve; None if it has none for these strings.
     """
 
     name: str
     type: ColumnType
     computed: str | None = None
+    one_of: Callable[[frozenset[str]], str | None] | None = None
 
     def sql(self, row: str) -> str:
         """The value in the row of this name; of the only table of the statement if it is empty."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -67,6 +68,50 @@ def test_events_are_found_counted_and_summed_up_by_it(client: Api, master: Api) 
     groups = master.get("/aggregate/ContractEvent", pipeline=pipeline).json["results"]
     counts = {one["objectId"]: one["count"] for one in groups}
     assert counts == {"final": 4, "safe": 3, "latest": 3}
+
+
+LEVELS = ("latest", "safe", "final")
+HEIGHTS = [(9, 7, 4), (9, 4, 7), (9, None, 4), (9, 7, None), (9, None, None), (None, 7, 4)]
+HEIGHTS += [(3, 7, 5), (0, 0, 0), (10, 10, 10)]
+
+
+@pytest.mark.parametrize("heights", HEIGHTS)
+@pytest.mark.usefixtures("events")
+def test_each_way_to_search_by_it_agrees_with_what_is_shown(
+    client: Api, master: Api, heights: tuple[int | None, int | None, int | None]
+) -> None:
+    """Alone, in alternatives, negated, counted, summed up and joined."""
+    number, safe, finalized = heights
+    Cursor.objects.update(number=number, safe=safe, finalized=finalized)
+    store_events(5, [row(block) for block in (1, 6, 20)], after_seq=0)
+    Cursor.objects.create(network_id=5, number=20, safe=19, finalized=2)
+    for wrong in (None, "no number", "31337 ", "031337"):
+        master.make("ContractEvent", networkId=wrong, blockNumber=5)
+    master.make("ContractEvent", networkId=str(NETWORK))
+    master.make("ContractEvent", networkId="5", blockNumber=-1)
+    shown = {one["objectId"]: one.get("finality") for one in client.results("ContractEvent")}
+    for size in range(4):
+        for levels in combinations(LEVELS, size):
+            chosen = {id_ for id_, level in shown.items() if level in levels}
+            within = {"finality": {"$in": [*levels, "other", 7]}}
+            for where in (
+                within,
+                {"$and": [within, {"objectId": {"$exists": True}}]},
+                {"$or": [within, {"objectId": "none"}]},
+                {"$nor": [{"finality": {"$nin": [*levels, "other"]}}]},
+                *([{"finality": levels[0]}, {"finality": {"$eq": levels[0]}}] if size == 1 else []),
+            ):
+                asked = json.dumps(where)
+                found = {one["objectId"] for one in client.results("ContractEvent", where=asked)}
+                assert found == chosen, where
+                counted = client.get("/classes/ContractEvent", where=asked, count=1, limit=0)
+                assert counted.json["count"] == len(chosen), where
+            pipeline = json.dumps([{"$match": within}, {"$group": {"_id": None, "n": {"$sum": 1}}}])
+            groups = master.get("/aggregate/ContractEvent", pipeline=pipeline).json["results"]
+            assert [one["n"] for one in groups] == [len(chosen)] * bool(chosen)
+        missing = json.dumps({"finality": {"$in": [None, *LEVELS[:1]]}})
+        found = {one["objectId"] for one in client.results("ContractEvent", where=missing)}
+        assert found == {id_ for id_, level in shown.items() if level in (None, "latest")}
 
 
 @pytest.mark.usefixtures("events")

@@ -10,6 +10,7 @@ import pytest
 from django.db import connection
 
 from chain.core.events import EventRow
+from chain.models import Cursor
 from chain.storing import remove_events, store_events
 from tests.rest import Api
 
@@ -99,6 +100,42 @@ def test_no_usual_question_reads_the_whole_table(client: Api) -> None:
     before = scans()
     client.get(f"/classes/ContractEvent?{urlencode({'where': json.dumps({'args.x': 1})})}")
     assert scans() > before, "the database doesn't count"
+
+
+@pytest.mark.usefixtures("stored")
+@pytest.mark.parametrize("more", [{}, {"networkId": "5"}, {"contractName": "Gem1"}])
+def test_what_is_not_final_is_found_without_reading_the_whole_table(
+    client: Api, more: dict[str, str]
+) -> None:
+    top = 1000 + ROWS // PER_BLOCK - 1
+    for network_id in (5, 6):
+        Cursor.objects.create(network_id=network_id, number=top, safe=top - 2, finalized=top - 4)
+    for wanted, blocks in (
+        ("latest", 2),
+        ("safe", 2),
+        ({"$in": ["safe", "latest"]}, 4),
+    ):
+        where = json.dumps({"finality": wanted, **more})
+        share = CONTRACTS if "contractName" in more else 1
+        before, rows_before = scans(), rows_read()
+        for query in (
+            {"count": 1, "limit": 0},
+            {"order": "-blockNumber", "limit": 50, "count": 1},
+        ):
+            reply = client.get(f"/classes/ContractEvent?{urlencode({'where': where, **query})}")
+            assert reply.json["count"] == blocks * PER_BLOCK // share
+        assert scans() == before, wanted
+        assert rows_read() - rows_before < ROWS / CONTRACTS, wanted
+
+
+def rows_read() -> int:
+    """How many rows were read by indexes in this transaction."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT idx_tup_fetch FROM pg_stat_xact_user_tables"
+            " WHERE relname = 'chain_contract_event'"
+        )
+        return int(cursor.fetchone()[0])
 
 
 @pytest.mark.usefixtures("stored")
