@@ -5,7 +5,7 @@ from django.db.models.functions import Cast
 
 
 class Migration(migrations.Migration):
-    dependencies = [("chain", "0008_outbox_finality")]
+    dependencies = [("chain", "0009_proved_blocks")]
 
     operations = [
         migrations.AddConstraint(
