@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import rlp
 from eth_utils import keccak
 
+from chain.core import rlp
 from chain.core.hexadecimal import bytes_of
 from chain.core.node import Header
 

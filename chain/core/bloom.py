@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-from eth_utils import keccak
+from eth_hash.auto import keccak
 
+from chain.core.hexadecimal import bytes_of
 from chain.core.node import Header, Log, LogFilter
 
 _BITS: Final = 2048
@@ -89,7 +90,7 @@ def bits_of(subject: str) -> int:
 
 @lru_cache(maxsize=65_536)
 def _bits_of(subject: str) -> int:
-    digest = keccak(hexstr=subject)
+    digest = keccak(bytes_of(subject))
     bits = 0
     for at in (0, 2, 4):
         bits |= 1 << (int.from_bytes(digest[at : at + 2], "big") % _BITS)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import pairwise
+from operator import is_
 
 from chain.core.failures import EmptyPromise, Moved, TryAgain
 from chain.core.node import Header, Log
@@ -75,6 +76,13 @@ def facts(log: Log) -> Facts:
         *(int(log.transaction_index, 16), log.address.lower()),
         *(tuple(topic.lower() for topic in log.topics), log.data.lower()),
     )
+
+
+def are_same(logs: Sequence[Log], others: Sequence[Log]) -> bool:
+    """Whether two answers have the same logs, in any order."""
+    if len(logs) == len(others) and all(map(is_, logs, others)):
+        return True
+    return {*map(facts, logs)} == {*map(facts, others)}
 
 
 def contents(logs: Sequence[Log]) -> list[tuple[int, str, tuple[str, ...], str]]:

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
-import rlp
 from eth_utils import keccak
 
+from chain.core import rlp
 from chain.core.bloom import bloom_of
 from chain.core.hexadecimal import bytes_of
 from chain.core.node import Header, Log, LogFilter, LoggedReceipt
@@ -61,30 +61,36 @@ def have_bloom(header: Header, receipts: Sequence[LoggedReceipt]) -> bool:
 def root_of(receipts: Sequence[LoggedReceipt]) -> str | None:
     """The root of the trie of these receipts; None if one of them is malformed."""
     try:
-        leaves = [(_nibbles(rlp.encode(at)), _encoded(one)) for at, one in enumerate(receipts)]
+        leaves = [(_nibbles(_key(at)), _encoded(one)) for at, one in enumerate(receipts)]
     except ValueError:
         return None
     return "0x" + keccak(rlp.encode(_node(sorted(leaves), 0))).hex()
 
 
 def _encoded(receipt: LoggedReceipt) -> bytes:
-    logs = [
+    logs: list[rlp.Value] = [
         [bytes_of(one.address), [bytes_of(topic) for topic in one.topics], bytes_of(one.data)]
         for one in receipt.logs
     ]
     outcome = bytes_of(receipt.root) if receipt.status is None else _number(receipt.status)
     bloom = bloom_of(receipt.logs).to_bytes(_BLOOM_BYTES, "big")
-    fields = [outcome, _number(receipt.cumulative_gas_used), bloom, logs]
+    fields: list[rlp.Value] = [outcome, _number(receipt.cumulative_gas_used), bloom, logs]
     kind = int(receipt.type or "0x0", 16)
     if receipt.deposit_nonce is not None and receipt.deposit_receipt_version is not None:
         # Deposits of Optimism since its Canyon fork; before, the root left the nonce out.
         fields += [_number(receipt.deposit_nonce), _number(receipt.deposit_receipt_version)]
-    encoded: bytes = rlp.encode(fields)
-    return (bytes([kind]) if kind else b"") + encoded
+    return (bytes([kind]) if kind else b"") + rlp.encode(fields)
+
+
+def _key(place: int) -> bytes:
+    return rlp.encode(_minimal(place))
 
 
 def _number(text: str) -> bytes:
-    number = int(text, 16)
+    return _minimal(int(text, 16))
+
+
+def _minimal(number: int) -> bytes:
     return number.to_bytes((number.bit_length() + 7) // 8, "big")
 
 

@@ -79,7 +79,7 @@ def verified(
         possible = _with_possible_logs(node.network_id, headers, found, wanted)
         examined = doubted | {one for one in possible if _is_drawn(scheme.share)}
     checked = _examined(node, headers, examined, found, wanted, scheme, doubted=doubted)
-    if not _same(checked, found):
+    if not links.are_same(checked, found):
         # The provider was wrong about one of these blocks: the sample doesn't suffice for the rest.
         rest = _with_possible_logs(node.network_id, headers, checked, wanted) - examined
         checked = _examined(node, headers, rest, checked, wanted, scheme, doubted=())
@@ -216,7 +216,7 @@ def _from_receipts(
             found.append(given)
             continue
         truth = logs_in(header, receipts, wanted)
-        differs = not _same(truth, given)
+        differs = not links.are_same(truth, given)
         is_proven = False
         fault = _other_transactions(node.network_id, header, receipts)
         if fault is None:
@@ -280,10 +280,6 @@ def _doubt(node: Node, header: Header, fault: str, scheme: Scheme) -> None:
 
 
 # -- Lists ----------------------------------------------------------------------------------------
-
-
-def _same(logs: Sequence[Log], others: Sequence[Log]) -> bool:
-    return {*map(links.facts, logs)} == {*map(links.facts, others)}
 
 
 def _replaced(

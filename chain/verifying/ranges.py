@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from chain.core import links
@@ -19,6 +20,8 @@ WIDTH: Final = 64
 """Blocks whose headers are read together where each block is checked."""
 _FROM_LOGGED: Final = 4
 _FROM_ALL: Final = 4
+_MOST_LOGS: Final = 200
+"""Logs of blocks that are looked at together, as far as one block hasn't more."""
 
 _wrong: dict[int, range] = {}
 """The last range of each network in which a provider contradicted itself."""
@@ -91,37 +94,50 @@ def _is_sound(
     node: Node, first: int, last: int, logs: Sequence[Log], wanted: LogFilter, scheme: Scheme
 ) -> bool:
     """Whether some blocks, drawn by chance, have just these logs."""
-    having = sorted({one.height for one in logs})
-    drawn = {
-        *random.sample(having, min(_FROM_LOGGED, len(having))),
-        *(random.randint(first, last) for _ in range(_FROM_ALL)),
-    }
+    counts = Counter(log.block_number for log in logs)
+    heights = {number: int(number, 16) for number in counts}
+    drawn = _drawn(first, last, {heights[number]: count for number, count in counts.items()})
     sampled = headers(node, sorted(drawn))
-    claimed = [one for one in logs if one.height in drawn]
-    hashes = {one.height: one.hash for one in sampled}
+    claimed = [log for log in logs if heights[log.block_number] in drawn]
+    hashes = {header.height: header.hash for header in sampled}
     times_of(claimed, sampled)  # raises ``TryAgain`` if one names another time
-    for one in claimed:
-        if one.block_hash != hashes[one.height]:
-            note_contradiction(
-                node, [one.height], "its logs are of a block with another hash", scheme
-            )
+    for log in claimed:
+        if log.block_hash != hashes[heights[log.block_number]]:
+            text = "its logs are of a block with another hash"
+            note_contradiction(node, [log.height], text, scheme)
             return False
-    found = verified(node, sampled, claimed, wanted, scheme, by_hash=False)
-    found = _with_one_by_receipts(node, sampled, found, wanted, scheme)
-    return {*map(links.facts, found)} == {*map(links.facts, claimed)}
+    checked = verified(node, sampled, claimed, wanted, scheme, by_hash=False)
+    return links.are_same(checked, claimed) and _is_one_proved(
+        node, sampled, claimed, wanted, scheme
+    )
 
 
-def _with_one_by_receipts(
-    node: Node, sampled: Sequence[Header], logs: list[Log], wanted: LogFilter, scheme: Scheme
-) -> list[Log]:
-    """The logs, with those of one block taken from its receipts: no filter names data of logs."""
+def _drawn(first: int, last: int, counts: Mapping[int, int]) -> set[int]:
+    """Heights of blocks to be looked at: some of those with logs, whose numbers ``counts`` has, and
+    some of all. After the first one, no more than have ``_MOST_LOGS`` together."""
+    drawn: set[int] = set()
+    logs = 0
+    for height in (
+        *random.sample([*counts], min(_FROM_LOGGED, len(counts))),
+        *(random.randint(first, last) for _ in range(_FROM_ALL)),
+    ):
+        more = counts.get(height, 0)
+        if height not in drawn and (not drawn or logs + more <= _MOST_LOGS):
+            drawn.add(height)
+            logs += more
+    return drawn
+
+
+def _is_one_proved(
+    node: Node, sampled: Sequence[Header], logs: Sequence[Log], wanted: LogFilter, scheme: Scheme
+) -> bool:
+    """Whether one block has these logs by its receipts as well: no filter names data of logs."""
     if not logs:
-        return logs
+        return True
     chosen = random.choice(logs).block_hash
     its = [log for log in logs if log.block_hash == chosen]
     header = [header for header in sampled if header.hash == chosen]
-    its = verified(node, header, its, wanted, scheme.thorough, by_hash=True)
-    return [log for log in logs if log.block_hash != chosen] + its
+    return links.are_same(verified(node, header, its, wanted, scheme.thorough, by_hash=True), its)
 
 
 def headers(node: Node, heights: Sequence[int]) -> list[Header]:
