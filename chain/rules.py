@@ -19,7 +19,7 @@ from backend.outgoing import parts_of
 from chain.core import names
 from chain.core.names import address_of, network_of
 from chain.dispatching import start_backfills
-from chain.models import Blockchain
+from chain.models import VERIFY_ALL, Blockchain
 from chain.reading_models import RESET_PROOFS
 from objects.database import fetch
 from objects.models import VERSION_SEQUENCE
@@ -119,7 +119,7 @@ class BlockchainRules(Rules):
 
     def updated(self, change: Change) -> None:
         before = change.before or {}
-        if change.fields.get("verify", before.get("verify")) != before.get("verify"):
+        if VERIFY_ALL == before.get("verify") != change.fields.get("verify", VERIFY_ALL):
             forget_proofs(network_of(before["networkId"]))
 
     def refusal(self, constraint: str) -> ServiceError | None:
@@ -129,8 +129,9 @@ class BlockchainRules(Rules):
 
 
 def forget_proofs(network_id: int) -> None:
-    """Learn again what the headers of a network prove, after a change of its ``verify``: so an
-    operator ends that a fork of the network, or a provider that lied, has made that wrong."""
+    """Learn again what the headers of a network prove, since its ``verify`` isn't ``all`` any more:
+    so an operator ends that a fork of the network, or a provider that lied, has made that wrong.
+    Not when it becomes ``all``: nothing would be proved until the next block."""
     fetch(
         f"UPDATE chain_cursor SET {RESET_PROOFS} WHERE network_id = %s",
         (network_id,),

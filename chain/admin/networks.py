@@ -16,6 +16,7 @@ from chain.lag import UNKNOWN, lags
 from chain.models import (
     PENDING,
     STALLED,
+    VERIFY_ALL,
     Backfill,
     Blockchain,
     Cursor,
@@ -103,5 +104,5 @@ class BlockchainAdmin(ModelAdmin):
         # Clients may change the rest of the row meanwhile.
         with transaction.atomic():
             obj.save(update_fields=_KNOBS)
-            if "verify" in form.changed_data:
+            if "verify" in form.changed_data and obj.verify != VERIFY_ALL:
                 forget_proofs(obj.network_id)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 from operator import is_
+from typing import Any
 
 from chain.core.failures import EmptyPromise, Moved, TryAgain
 from chain.core.node import Header, Log
@@ -85,9 +86,10 @@ def are_same(logs: Sequence[Log], others: Sequence[Log]) -> bool:
     return {*map(facts, logs)} == {*map(facts, others)}
 
 
-def contents(logs: Sequence[Log]) -> list[tuple[int, str, tuple[str, ...], str]]:
-    """What the receipts of a block commit to of its logs: all but hashes of transactions."""
-    return sorted((one.index, *facts(one)[-3:]) for one in logs)
+def contents(logs: Sequence[Log]) -> set[tuple[Any, ...]]:
+    """What a header and the receipts of its block prove of its logs: all facts but the hashes of
+    their transactions."""
+    return {(*one[:3], *one[4:]) for one in map(facts, logs)}
 
 
 def in_order(logs: Sequence[Log]) -> list[Log]:

@@ -159,10 +159,26 @@ def _with_finality(at: Position, node: Node, seen: Look) -> Position:
                 gateway.agreed(node, [header], evidence=verifying.evidence)
         limit = gateway.witnessed(at.network_id)
     if limit is not None:
-        final = Heights(*(min(one, limit) for one in final))
+        final = _witnessed_heights(at, node, seen, limit)
     finalized = max(final.finalized, at.finalized or 0)
     # A block that was safe stays so while it is in the chain, whichever node is asked next.
     return replace(at, finalized=finalized, safe=max(final.safe, finalized, at.safe or 0))
+
+
+def _witnessed_heights(at: Position, node: Node, seen: Look, limit: int) -> Heights:
+    """What is safe and final by what several providers say: of two the lower heights, of three
+    those in the middle, and nothing above ``limit``, up to which two have the same blocks."""
+    tags = [(seen.safe, seen.finalized)]
+    if at.finality_depth is None and seen.finalized is not None:
+        tags += gateway.tags_of_others(node)
+    safe, finalized = (_middle([one[place] for one in tags]) for place in (0, 1))
+    head = min(seen.latest.height, limit)
+    return heights(at.network_id, head, safe, finalized, at.finality_depth)
+
+
+def _middle(values: Sequence[int | None]) -> int | None:
+    known = sorted(value for value in values if value is not None)
+    return known[(len(known) - 1) // 2] if known else None
 
 
 def _heights(at: Position, seen: Look) -> Heights:

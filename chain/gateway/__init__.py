@@ -7,7 +7,7 @@ how far two have said the same; ``ask_several`` asks more than one, ``witnesses`
 """
 
 from chain.core.node import Node
-from chain.gateway.agreement import agreed, leave_out, witnessed
+from chain.gateway.agreement import agreed, leave_out, tags_of_others, witnessed
 from chain.gateway.asking import ask_several, attempt, witnesses
 from chain.gateway.health import ProviderHealth
 from chain.gateway.reports import health
@@ -20,6 +20,7 @@ __all__ = [
     "attempt",
     "health",
     "leave_out",
+    "tags_of_others",
     "witnessed",
     "witnesses",
 ]

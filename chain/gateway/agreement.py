@@ -9,6 +9,7 @@ a minute. A provider that doesn't answer, or lags too far behind, has no say.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
@@ -16,7 +17,7 @@ from typing import Final, Protocol
 from backend.conf import service_settings
 from backend.logs import get_logger
 from chain.core import links
-from chain.core.failures import Moved, NodeFailure, TryAgain
+from chain.core.failures import Moved, NodeFailure, RangeTooLarge, Refused, TryAgain
 from chain.core.node import Header, Log, LogFilter, Node
 from chain.gateway.http_node import HttpNode
 from chain.gateway.pool import Member, Pool, pool_of
@@ -108,9 +109,8 @@ def agreed(
     if pinned is not None and (pinned.health.fresh_head or 0) < last:
         pinned.health.saw_head(last)
     answer = _Answer(node, pinned, headers, wanted or LogFilter(), logs)
-    others = [one for one in members if one is not pinned and not one.health.is_paused]
     views: list[_View] = []
-    for other in sorted(others, key=lambda one: -one.given.weight):
+    for other in _others(members, node.provider):
         if len(views) == _ASKED:
             break
         try:
@@ -128,6 +128,26 @@ def agreed(
     shared = [view.height for view in views if view.height >= headers[0].height]
     pool.witnessed = max(shared) if shared else min(pool.witnessed, headers[0].height - 1)
     return height
+
+
+def tags_of_others(node: Node, *, seconds: float = 5.0) -> list[tuple[int | None, int | None]]:
+    """The safe and the final height of up to two other providers of the network, None for a tag
+    that one doesn't have. Providers that don't answer are left out."""
+    heights: list[tuple[int | None, int | None]] = []
+    for other in _others(pool_of(node.network_id).known(), node.provider)[:_ASKED]:
+        with suppress(NodeFailure, ValueError):
+            safe, final = other.node(seconds).headers(["safe", "finalized"])
+            heights.append((_height(safe), _height(final)))
+    return heights
+
+
+def _height(header: Header | None) -> int | None:
+    return None if header is None else header.height
+
+
+def _others(members: Sequence[Member], provider: str) -> list[Member]:
+    usable = [one for one in members if one.name != provider and not one.health.is_paused]
+    return sorted(usable, key=lambda one: -one.given.weight)
 
 
 def _is_disproved(view: _View, answer: _Answer, evidence: Evidence, seconds: float) -> bool:
@@ -249,11 +269,12 @@ def _first_odd(node: HttpNode, answer: _Answer, last: int) -> tuple[int, list[Lo
     None if none. Blocks in which its answer for a range differs are requested again by hash."""
     suspects = [header for header in answer.headers if header.height <= last]
     if len(suspects) > COMPARED:
-        theirs = node.logs(answer.wanted, suspects[0].height, last)
-        ours = [one for one in answer.logs if one.height <= last]
-        odd = {*map(links.facts, ours)} ^ {*map(links.facts, theirs)}
-        heights = {fact[0] for fact in odd}
-        suspects = [header for header in suspects if header.height in heights]
+        with suppress(RangeTooLarge, Refused):  # then each block is requested
+            theirs = node.logs(answer.wanted, suspects[0].height, last)
+            ours = [one for one in answer.logs if one.height <= last]
+            odd = {*map(links.facts, ours)} ^ {*map(links.facts, theirs)}
+            heights = {fact[0] for fact in odd}
+            suspects = [header for header in suspects if header.height in heights]
     for at in range(0, len(suspects), COMPARED):
         part = suspects[at : at + COMPARED]
         answers = node.logs_of(answer.wanted, [header.hash for header in part])

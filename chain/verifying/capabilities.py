@@ -4,7 +4,8 @@ Not every network makes hashes and roots as Ethereum does. Once a block had a ha
 from its header, later headers must have theirs (``chain.verifying.hashes``). Once receipts had the
 root of their header, all receipts must, where every block is checked. Both facts are columns of the
 network's cursor, and are learned from blocks that are stored, which all providers agree on: a block
-that one provider makes up teaches nothing. A change of the network's ``verify`` clears them.
+that one provider makes up teaches nothing. They are cleared when the network's
+``verify`` isn't ``all`` any more.
 """
 
 from __future__ import annotations

@@ -55,9 +55,8 @@ def check_hashes(node: Node, headers: Iterable[Header], scheme: Scheme) -> None:
 
 
 def end_mismatches(network_id: int, newest: Header) -> None:
-    """Note that a block was stored: if it has its own hash, headers below don't mismatch now."""
-    lowest, _ = _mismatches.get(network_id, (newest.height + 1, 0.0))
-    if newest.height >= lowest and has_own_hash(newest):
+    """Note that a block was stored: if it has its own hash, ``PATIENCE`` begins again."""
+    if network_id in _mismatches and has_own_hash(newest):
         _mismatches.pop(network_id, None)
 
 
