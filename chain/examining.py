@@ -19,6 +19,7 @@ import msgspec
 from chain import contracts, coverage, gateway, verifying
 from chain.block_times import read_block_times
 from chain.contracts import Catalogue
+from chain.core.block_hashes import has_own_hash
 from chain.core.comparing import Difference, Identity
 from chain.core.events import EventRow
 from chain.core.failures import Contradiction, Moved, NodeFailure, TryAgain, Unavailable
@@ -232,7 +233,8 @@ class _Examiner:
             seen.update({one: row for one, row in stored.items() if one.block_number in heights})
             found = self._own(difference(seen, rows), seen)
             gone, doubtful = self._superfluous(node, found, set(hashes), seen)
-            unclear = sorted({*unclear, *doubtful})
+            unproved = self._unproved(node, headers, logs, found)
+            unclear = sorted({*unclear, *doubtful, *unproved})
             clear = {header.height: header.hash for header in headers}
             for height in unclear:
                 clear.pop(height, None)
@@ -312,6 +314,27 @@ class _Examiner:
                 if verifying.is_doubtful(node.network_id, header, logs, wanted):
                     unclear.append(header.height)
         return found, unclear
+
+    def _unproved(
+        self, node: Node, headers: Sequence[Header], logs: Sequence[Log], found: Difference
+    ) -> list[int]:
+        """The heights at which what differs isn't proved by the block's receipts, although its
+        header has its own hash: one provider alone must not change what several have agreed on."""
+        heights = {*found.blocks()}
+        return [
+            header.height
+            for header in headers
+            if header.height in heights
+            and has_own_hash(header)
+            and not self._is_proved(node, header, logs)
+        ]
+
+    def _is_proved(self, node: Node, header: Header, logs: Sequence[Log]) -> bool:
+        its = [log for log in logs if log.block_hash == header.hash]
+        try:
+            return verifying.evidence.are_proved(node, header, its, self._chosen.wanted)
+        except NodeFailure:
+            return False
 
     def _superfluous(
         self,

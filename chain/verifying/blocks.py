@@ -17,7 +17,7 @@ from typing import Final
 
 from backend.logs import get_logger
 from chain.core import links
-from chain.core.block_hashes import hash_of
+from chain.core.block_hashes import has_own_hash, hash_of
 from chain.core.bloom import Watch, is_complete, names, value_of
 from chain.core.failures import Contradiction, TryAgain
 from chain.core.node import Header, Log, LogFilter, LoggedReceipt, Node
@@ -264,12 +264,11 @@ def _fault(
 
 def _needs_root(network_id: int, header: Header, scheme: Scheme) -> bool:
     """Whether receipts without the header's root are wrong, even if they fit its filter. Not where
-    a sample of the newest blocks is checked: a hard fork may have changed how receipts are encoded,
-    and the network would stand still. What audits and backfills take from receipts has to be
-    proved."""
-    if scheme.every_block and hash_of(header) == header.hash.lower():
-        return True
-    return scheme.share >= 1 and capabilities.has(network_id, "proves_receipts")
+    a sample is checked: a hard fork may have changed how receipts are encoded, and the network
+    would stand still."""
+    return scheme.every_block and (
+        capabilities.has(network_id, "proves_receipts") or has_own_hash(header)
+    )
 
 
 def _doubt(node: Node, header: Header, fault: str, scheme: Scheme) -> None:
