@@ -172,3 +172,33 @@ def test_a_change_to_the_same_clears_nothing(node: Node) -> None:
     with two(node, verify="all") as (world, _):
         networks.change(world.network_id, {"verify": "all", "name": "Main"})
         assert world.cursor.proves_hashes
+
+
+# -- Finality --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("verify", ["sample", "all"])
+@pytest.mark.parametrize("depth", [None, 5])
+def test_one_of_two_makes_nothing_final_too_early(
+    node: Node, verify: str, depth: int | None
+) -> None:
+    """An ordinary reorganisation would halt the network then."""
+    with two(node, verify=verify, first="hostile") as (world, hostile):
+        Blockchain.objects.update(finality_depth=depth)
+        node.mine(100)
+
+        def tags(call: Call) -> Any:
+            if call.params[0] in ("finalized", "safe"):
+                return call.forward("latest", *call.params[1:])
+            return call.forward()
+
+        hostile.on("eth_getBlockByNumber", tags)
+        for _ in range(3):
+            world.mint(1)
+            reader.forget()
+            world.follow()
+        final = int(node.block("finalized")["number"], 16) if depth is None else node.head - depth
+        assert world.cursor.number == node.head
+        assert final - 3 <= (world.cursor.finalized or 0) <= final
+        node.reorg(1)
+        check_reads_on(world, blocks=2)
