@@ -69,3 +69,8 @@ class Refused(NodeFailure):
 class Moved(NodeFailure):
     """Answers that don't fit together: the chain has changed between them, or providers differ.
     What was read is dropped, and read anew later."""
+
+
+class Undecided(Moved):
+    """Providers differ, or another one doesn't have as many blocks yet, and nothing says which of
+    them is right."""

@@ -16,7 +16,7 @@ from typing import Final
 from backend.errors import Timeout, TransactionConflict, UnderMaintenance
 from backend.logs import get_logger
 from chain import gateway
-from chain.core.failures import Moved, NodeFailure, Unavailable
+from chain.core.failures import Moved, NodeFailure, Unavailable, Undecided
 from chain.core.node import Node
 from chain.following import halting, position, reader, writing
 from chain.following.halting import begin_anew, resume
@@ -60,6 +60,8 @@ def _follow(network_id: int, until: float) -> bool:
                 vain += 1
                 if vain == _RETRIES:
                     if not isinstance(error, Moved) or not halting.review(network_id):
+                        if isinstance(error, Moved) and not isinstance(error, Undecided):
+                            gateway.choose_another(network_id)
                         raise
                     vain = 0
                 log.debug("read in vain", network=network_id, reason=str(error))

@@ -12,7 +12,7 @@ from typing import Final
 
 from chain import contracts, gateway, verifying
 from chain.core import forks
-from chain.core.failures import Moved, TryAgain
+from chain.core.failures import Moved, TryAgain, Undecided
 from chain.core.finality import Heights, heights
 from chain.core.node import Header, Node
 from chain.following import fetching, position, writing
@@ -98,7 +98,7 @@ def _begin(at: Position, node: Node, seen: Look) -> Outcome:
         raise Moved("a block is not there any more")
     verifying.check_hashes(node, [header], Scheme.of(at.verify))
     if gateway.agreed(node, [header], evidence=verifying.evidence) < number:
-        raise Moved("another provider has not got as far")
+        raise Undecided("another provider has not got as far")
     node.confirm_network()
     writing.begin(at, header, head, final)
     return Outcome.MORE
@@ -137,7 +137,7 @@ def _fork(at: Position, node: Node, theirs: Header, until: float, latest: Header
     first = known.get(found + 1) or fetching.blocks(node, [found + 1])[found + 1]
     verifying.check_hashes(node, [first], scheme)
     if gateway.agreed(node, [first], evidence=verifying.evidence) <= found:
-        raise Moved("another provider has not got as far")
+        raise Undecided("another provider has not got as far")
     hash_ = position.hashes(at.network_id, found, found)[found]
     if first.parent_hash != hash_:
         raise Moved("a block doesn't follow the one before it")

@@ -8,7 +8,7 @@ how far two have said the same; ``ask_several`` asks more than one, ``witnesses`
 
 from chain.core.node import Node
 from chain.gateway.agreement import agreed, leave_out, tags_of_others, witnessed
-from chain.gateway.asking import ask_several, attempt, witnesses
+from chain.gateway.asking import ask_several, attempt, choose_another, witnesses
 from chain.gateway.health import ProviderHealth
 from chain.gateway.reports import health
 
@@ -18,6 +18,7 @@ __all__ = [
     "agreed",
     "ask_several",
     "attempt",
+    "choose_another",
     "health",
     "leave_out",
     "tags_of_others",

@@ -17,7 +17,7 @@ from typing import Final, Protocol
 from backend.conf import service_settings
 from backend.logs import get_logger
 from chain.core import links
-from chain.core.failures import Moved, NodeFailure, RangeTooLarge, Refused, TryAgain
+from chain.core.failures import NodeFailure, RangeTooLarge, Refused, TryAgain, Undecided
 from chain.core.node import Header, Log, LogFilter, Node
 from chain.gateway.http_node import HttpNode
 from chain.gateway.pool import Member, Pool, pool_of
@@ -97,7 +97,7 @@ def agreed(
 
     ``headers`` are blocks without a gap as ``node`` has answered them, ``logs`` what it has
     answered for ``wanted`` in them; ``evidence`` decides between two responses. Call it inside the
-    step that ``attempt`` runs. Raises ``Moved`` if another provider has another first block, or
+    step that ``attempt`` runs. Raises ``Undecided`` if another provider has another first block, or
     other logs in it, and neither is proved: nothing is known then, and the caller tries again
     later. Raises ``TryAgain`` if ``node`` is disproved, or the majority differs from it:
     ``attempt`` goes on with another provider.
@@ -211,7 +211,7 @@ def _undecided(pinned: Member | None, headers: Sequence[Header], different: Sequ
             log.error(
                 "providers differ", network=member.network_id, provider=member.name, said=text
             )
-    raise Moved(f"two providers differ at block {height + 1}")
+    raise Undecided(f"two providers differ at block {height + 1}")
 
 
 def leave_out(network_id: int, provider: str, text: str) -> None:

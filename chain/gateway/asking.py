@@ -57,6 +57,11 @@ def attempt(network_id: int, step: Callable[[Node], _T], *, seconds: float = 20.
         tried.clear()
 
 
+def choose_another(network_id: int) -> None:
+    """Have the next steps run with another provider, if there is one: see ``Pool``."""
+    pool_of(network_id).choose_another()
+
+
 def ask_several(
     network_id: int, step: Callable[[Node], _T], *, most: int = 2, seconds: float = 10.0
 ) -> list[_T]:

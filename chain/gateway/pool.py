@@ -176,14 +176,27 @@ class Pool:
             if besides:
                 return None
             return next((one for one in members if one.health.probe()), None)
-        usable = [one for one in usable if one.given.weight] or usable
         with self._lock:
             if self._kept in usable and monotonic() < self._kept_until:
                 return self._kept
+            usable = [one for one in usable if one.given.weight] or usable
             found = random.choices(usable, [_pull(one) for one in usable])[0]
             if not besides:
                 self._kept, self._kept_until = found, monotonic() + KEPT
             return found
+
+    def choose_another(self) -> None:
+        """Request from another member for a while, if one can be asked: the answers of the present
+        one don't fit together. It keeps its say in comparisons."""
+        with self._lock:
+            others = [
+                one
+                for one in self._members.values()
+                if one is not self._kept and not one.health.is_paused
+            ]
+            if others:
+                [self._kept] = random.choices(others, [_pull(one) for one in others])
+                self._kept_until = monotonic() + KEPT
 
     def note_head(self, member: Member, members: Sequence[Member], height: int) -> None:
         """A member's head, just read. Raises ``TryAgain`` if it lags too far behind what others

@@ -21,7 +21,7 @@ from tests.admin.staff import logged_in
 from tests.chain.gateway.networks import provider
 from tests.chain.lied_to import contents, truth
 from tests.chain.network_read import Network, listen, network
-from tests.evm.faults import gives
+from tests.evm.faults import altered, gives
 from tests.evm.liar import Kind, Liar, Lie
 from tests.evm.node import Node
 from tests.evm.proxy import Call, Proxy, proxied
@@ -202,3 +202,33 @@ def test_one_of_two_makes_nothing_final_too_early(
         assert final - 3 <= (world.cursor.finalized or 0) <= final
         node.reorg(1)
         check_reads_on(world, blocks=2)
+
+
+# -- Answers that don't fit together ---------------------------------------------------------------
+
+
+def _without_our_block(world: Network, hostile: Proxy) -> None:
+    ours = hex(world.cursor.number or 0)
+
+    def block(call: Call) -> Any:
+        return None if call.params[0] == ours else call.forward()
+
+    hostile.on("eth_getBlockByNumber", block)
+
+
+def _of_another_block(world: Network, hostile: Proxy) -> None:
+    field = {"blockHash": "0x" + "ab" * 32}
+    hostile.on("eth_getLogs", altered(lambda logs: [{**log, **field} for log in logs]))
+
+
+def _removed(world: Network, hostile: Proxy) -> None:
+    hostile.on("eth_getLogs", altered(lambda logs: [{**log, "removed": True} for log in logs]))
+
+
+@pytest.mark.parametrize("lie", [_without_our_block, _of_another_block, _removed])
+def test_a_first_provider_that_contradicts_itself_is_not_used_on(node: Node, lie: Any) -> None:
+    with two(node, first="hostile") as (world, hostile):
+        lie(world, hostile)
+        world.mint(2)
+        world.follow()
+        check_reads_on(world)
