@@ -125,7 +125,7 @@ def _common_block(at: Position, floor: int, node: Node) -> int | None:
 
 def _advice(network_id: int, floor: int, common: Collection[int | None]) -> str:
     """What ends the halt, by the last blocks that the providers share with the stored chain."""
-    command = f"manage.py chain_resume {network_id}"
+    command = f"script/manage chain_resume {network_id}"
     advice = [
         "Nothing is read any more, and nothing was changed. If the providers are wrong, nothing has"
         f" to be done: reading resumes within a minute after one of them has block {floor} again."

@@ -32,7 +32,7 @@ class Command(BaseCommand):
         if paused:
             self.stdout.write("Recording what happens on chain is paused (maintenance mode).\n")
         if not found:
-            self.stdout.write("No networks yet: add one with chain_network add.")
+            self.stdout.write("No networks yet: add one with script/manage chain_network add.")
         for one in found:
             self.stdout.write("\n".join([*_described(one), ""]))
 
