@@ -12,6 +12,7 @@ from django.utils import timezone
 from backend.conf import service_settings
 from backend.doctor.registry import DATABASE, Finding, check, fail, ok, warn
 from chain.core.names import is_provider_name
+from chain.following.halting import advice as advice_for
 from chain.gateway.endpoints import Given, given_for
 from chain.gateway.looking import Look, look_at
 from chain.gateway.secrecy import secrets_of
@@ -126,6 +127,7 @@ def _lag(network: Blockchain, lag: Lag) -> Finding:
     advice = "script/manage chain_status shows its providers; a chain worker has to run."
     if lag.seconds is None:
         return warn(f"{network}: lag unknown, no successful poll yet.", advice)
+    advice = advice_for(network.network_id or 0) or advice
     since = f"{lag.seconds:.0f} s"
     return fail(f"{network}: lag unknown, no successful poll for {since}.", advice)
 
