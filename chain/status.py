@@ -9,6 +9,7 @@ from typing import Any
 from django.db.models import Count, Max, Min
 
 from chain import gateway
+from chain.following.halting import advice
 from chain.gateway import ProviderHealth
 from chain.lag import UNKNOWN, lags
 from chain.models import (
@@ -55,6 +56,7 @@ def _network(network: Blockchain) -> dict[str, Any]:
         "movedAt": _moment(cursor.moved_at),
         "secondsSinceLook": _seconds(lag.seconds),
         "trouble": cursor.trouble,
+        "advice": advice(network_id),
         "halted": cursor.halted,
         "haltCheckedAt": _moment(cursor.halt_checked_at) if cursor.halted else None,
         "contracts": {
@@ -159,7 +161,7 @@ def _reorganisation(network_id: int) -> dict[str, Any] | None:
         return None
     return {
         "seenAt": _moment(one.seen_at),
-        "above": one.fork_number,
+        "above": None if one.fork_number < 0 else one.fork_number,
         "depth": one.depth,
         "removedEvents": one.removed_events,
     }

@@ -5,10 +5,10 @@ from __future__ import annotations
 from importlib import import_module
 
 from django.apps import AppConfig
-from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import autodiscover_modules
 
 from backend.conf import service_settings
+from functions.modules import load
 
 
 class FunctionsConfig(AppConfig):
@@ -22,11 +22,4 @@ class FunctionsConfig(AppConfig):
         # A ``functions.py`` in any installed app, and the modules that the deployment names.
         autodiscover_modules("functions")
         for module in service_settings.CLOUD_MODULES:
-            try:
-                import_module(module)
-            except ModuleNotFoundError as error:
-                if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-                    raise
-                raise ImproperlyConfigured(
-                    f"CLOUD_MODULES names {module}, and there is no such module."
-                ) from None
+            load(module)

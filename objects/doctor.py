@@ -38,7 +38,7 @@ def declared_indexes() -> Iterator[Finding]:
         yield warn(
             f"{len(missing)} declared indexes are missing, first {missing[0]}: what they are for "
             "is slow, or not unique.",
-            "manage.py build_indexes",
+            "script/manage build_indexes",
         )
     else:
         yield ok(f"all of {len(tables)} classes are there")
@@ -79,7 +79,7 @@ def open_classes() -> Iterator[Finding]:
     named = "; ".join(f"{one.class_name} ({', '.join(one.actions)})" for one in listed)
     yield warn(
         f"Everybody may write objects of {len(listed)} classes: {named}.",
-        "manage.py close_class NAME..., or --all, lets logged-in users alone write them. "
+        "script/manage close_class NAME..., or --all, lets logged-in users alone write them. "
         "CLASS_PERMISSIONS_DEFAULT=authenticated does so for new classes.",
     )
 
@@ -106,8 +106,8 @@ def captured_changes() -> Iterator[Finding]:
     if tables:
         yield fail(
             f"Live queries don't hear of changes in {len(tables)} tables, first {tables[0]}.",
-            "Enable the trigger objects_change on objects_object and its partitions; manage.py "
-            "prepare makes those of models.",
+            "Enable the trigger objects_change on objects_object and its partitions; script/manage"
+            " prepare makes those of models.",
         )
     else:
         yield ok("every table has its triggers")
@@ -122,7 +122,7 @@ def maintenance_mode() -> Iterator[Finding]:
     else:
         yield warn(
             f"On since {state.since:%Y-%m-%d %H:%M} UTC: nobody can write.",
-            "manage.py maintenance off",
+            "script/manage maintenance off",
         )
 
 
@@ -198,9 +198,8 @@ def files() -> Iterator[Finding]:
     count, size = fetch(
         "SELECT count(*), coalesce(sum(size), 0) FROM objects_file", (), prepare=False
     )[0]
-    clean = (
-        "on" if service_settings.FILE_CLEAN_UP else "off; manage.py clean_files lists unused ones"
-    )
+    unused = "off; script/manage clean_files lists unused ones"
+    clean = "on" if service_settings.FILE_CLEAN_UP else unused
     shown = filesizeformat(int(size)).replace("\xa0", " ")
     public = quotas.usage_of(quotas.PUBLIC)
     if public.allowed and public.used > _NEARLY * public.allowed:

@@ -184,7 +184,7 @@ def _settle(manifest: Manifest, kept: dict[str, str], with_keys: bool, files_lef
     except Exception as error:
         raise BackupError(
             "Database and files are restored, but not brought up to this release: "
-            f"{type(error).__name__}. `manage.py prepare` says more, and goes on."
+            f"{type(error).__name__}. `script/manage prepare` says more, and goes on."
         ) from error
     lost = 0
     secret = present_keys()["SECRET_KEY"]

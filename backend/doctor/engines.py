@@ -150,7 +150,8 @@ def database_health() -> Iterator[Finding]:
         found = True
         yield warn(
             f"{broken} indexes are invalid: building them was broken off.",
-            "manage.py build_indexes builds those of classes; REINDEX INDEX CONCURRENTLY others.",
+            "script/manage build_indexes builds those of classes; REINDEX INDEX CONCURRENTLY"
+            " others.",
         )
     if not found:
         yield ok("no transactions that hang, no invalid indexes")
@@ -164,7 +165,8 @@ def migrations() -> Iterator[Finding]:
     missing = sorted(f"{app}.{name}" for app, name in set(loader.graph.nodes) - applied)
     if missing:
         yield fail(
-            f"{len(missing)} migrations aren't applied, first {missing[0]}.", "manage.py prepare"
+            f"{len(missing)} migrations aren't applied, first {missing[0]}.",
+            "script/manage prepare",
         )
     ours = {config for config, _ in loader.disk_migrations}
     newer = sorted(
@@ -186,7 +188,7 @@ def backup_programs() -> Iterator[Finding]:
     try:
         found = postgres.programs(version // 10_000)
     except BackupError as error:
-        yield warn("manage.py backup can't work here.", str(error))
+        yield warn("script/manage backup can't work here.", str(error))
     else:
         yield ok(f"pg_dump {found.major}")
 

@@ -21,7 +21,7 @@ _SHORT, _VARIETY = 20, 8  # characters, different ones
 _PLACEHOLDERS = ("changeme", "change-me", "example", "insecure", "password", "yourkey", "your-key")
 _SECRET = ("SECRET_KEY", "MASTER_KEY", "READ_ONLY_MASTER_KEY")
 _SHORT_MASTER_KEY = "backend.W003"  # keys are looked at here, more closely
-_ROTATE = "manage.py rotate_keys makes new ones."
+_ROTATE = "script/manage rotate_keys makes new ones."
 
 
 @check("keys")
@@ -50,7 +50,7 @@ def keys() -> Iterator[Finding]:
         found = True
         yield warn(
             "A former SECRET_KEY is still in use.",
-            "When every process has been restarted: manage.py rotate_keys --finish",
+            "When every process has been restarted: script/manage rotate_keys --finish",
         )
     former = service_settings.FORMER_KEYS
     over = sorted(former.keys() - that_count(former, time()).keys())

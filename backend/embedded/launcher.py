@@ -167,7 +167,7 @@ def _prepare(child_environment: dict[str, str]) -> dict[str, str | None]:
         check=False,
     )
     if done.returncode != 0:
-        raise StartError("The database couldn't be prepared; the reason is above.")
+        raise StartError("The start failed at `script/manage prepare`; the reason is above.")
     login: dict[str, str | None] = json.loads(done.stdout)
     return login
 

@@ -39,6 +39,7 @@ class SmartContractAdmin(ReadOnlyModelAdmin):
     position = 20
     also_at = ("/admin/chain/contracts/",)
     list_before_template = "admin/chain/contracts.html"
+    change_form_before_template = "admin/chain/contract.html"
     list_display = ("name", "address", "network_id", "kind", "start_block", "shown_listening")
     list_filter = (NetworkFilter, "listening")
     search_fields = ("name__startswith", "address__exact")
@@ -86,7 +87,8 @@ class ContractForm(forms.Form):
         required=False,
         min_value=0,
         widget=UnfoldAdminTextInputWidget,
-        help_text="Events from this block on are stored; without one, from its creation on.",
+        help_text="Where its history begins; without one, at its creation. Events of new blocks are"
+        " stored in any case.",
     )
     listening = forms.BooleanField(
         required=False, initial=True, widget=UnfoldBooleanSwitchWidget, label="Store its events"

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from backend.admin_base import ModelAdmin, page, render
 from chain import gateway
+from chain.following.halting import advice
 from chain.lag import UNKNOWN, lags
 from chain.models import (
     PENDING,
@@ -20,6 +21,7 @@ from chain.models import (
     Backfill,
     Blockchain,
     Cursor,
+    Recheck,
     Reorganisation,
     Transaction,
 )
@@ -29,6 +31,22 @@ from objects import maintenance
 _VIEW = "chain.view_blockchain"
 _MOST = 200
 _KNOBS = ("active", "poll_interval", "confirmations", "finality_depth", "verify")
+_LABELS = {
+    "active": "Synced",
+    "poll_interval": "Poll interval (milliseconds)",
+    "confirmations": "Confirmations (blocks)",
+    "finality_depth": "Finality depth (blocks)",
+}
+_HELP = {
+    "active": "Off pauses the network where it is; everything stored stays.",
+    "poll_interval": "Between two polls of the head; 2000 by default, at least a second in effect."
+    " While a subscription to new heads works, polls are 30 s apart.",
+    "confirmations": "Blocks that have to be on top of a block before its events are stored; 0 by"
+    " default.",
+    "finality_depth": "Blocks on top of a block that make it final. Empty: the node's finalized"
+    " block decides, or the network's usual depth.",
+    "verify": "How much of what providers return is checked against the headers.",
+}
 
 
 @page(
@@ -57,6 +75,8 @@ def networks(request: HttpRequest) -> HttpResponseBase:
             "network": one,
             "cursor": cursors.get(one.network_id) or Cursor(),
             "lag": lag_by_network.get(one.network_id or 0, UNKNOWN),
+            "advice": advice(one.network_id or 0),
+            "rechecks": Recheck.objects.filter(network_id=one.network_id).count(),
             "pending": waiting.get((str(one.network_id), PENDING), 0),
             "stalled": waiting.get((str(one.network_id), STALLED), 0),
             "backfills": behind.get(one.network_id, 0),
@@ -92,6 +112,12 @@ class BlockchainAdmin(ModelAdmin):
     fields = ("network_id", "name", *_KNOBS)
     readonly_fields = ("network_id", "name")
     actions = None
+
+    def get_form(
+        self, request: HttpRequest, obj: Any = None, change: bool = False, **kw: Any
+    ) -> Any:
+        kw |= {"labels": _LABELS, "help_texts": _HELP}
+        return super().get_form(request, obj, change=change, **kw)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

@@ -16,7 +16,8 @@ from chain.models import Provider
 from chain.providers import FIELDS, LONGEST
 from objects import maintenance
 
-_KEPT = "Kept encrypted and never shown. Leave it empty to keep the one that is there."
+_NEVER_SHOWN = "Stored encrypted and never shown."
+_KEPT = f"{_NEVER_SHOWN} Leave it empty to keep the present one."
 
 
 class ProviderForm(forms.ModelForm):
@@ -44,6 +45,15 @@ class ProviderForm(forms.ModelForm):
             *("network_id", "name", "weight", "active"),
             *("requests_per_second", "batch_size", "largest_range"),
         )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.url:
+            return
+        self.fields["new_url"].required = True
+        for name in ("new_url", "new_socket_url"):
+            field = self.fields[name]
+            field.help_text = str(field.help_text).replace(_KEPT, _NEVER_SHOWN)
 
     def clean_new_url(self) -> str:
         url: str = self.cleaned_data["new_url"].strip()
@@ -89,19 +99,37 @@ class ProviderAdmin(ModelAdmin):
     form = ProviderForm
     list_display = (
         *("name", "network_id", "weight", "active", "head", "shown_latency", "failures"),
-        *("paused_until", "trouble", "checked_at"),
+        *("paused_until", "shown_trouble", "checked_at"),
     )
     list_filter = (NetworkFilter, "active")
-    readonly_fields = ("head", "shown_latency", "failures", "paused_until", "trouble", "checked_at")
+    readonly_fields = (
+        "head",
+        "shown_latency",
+        "failures",
+        "paused_until",
+        "shown_trouble",
+        "checked_at",
+    )
     fields = (
         *("network_id", "name", "new_url", "new_socket_url", "no_socket", "weight", "active"),
         *("requests_per_second", "batch_size", "largest_range", *readonly_fields),
     )
     actions = None
 
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        if obj is not None:
+            return self.fields
+        # Of a provider that isn't there yet.
+        hidden = ("no_socket", *self.readonly_fields)
+        return tuple(name for name in self.fields if name not in hidden)
+
     @admin.display(description="latency")
     def shown_latency(self, row: Provider) -> str:
         return "-" if row.latency is None else f"{row.latency:.0f} ms"
+
+    @admin.display(description="last trouble")
+    def shown_trouble(self, row: Provider) -> str:
+        return row.trouble or "-"
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         maintenance.check()

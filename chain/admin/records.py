@@ -6,11 +6,14 @@ import json
 from typing import Any
 
 from django.contrib import admin
+from django.db.models import F, QuerySet, TextField
+from django.db.models.expressions import RawSQL
 from django.http import HttpRequest
 from unfold.decorators import display
 
 from backend.admin_base import ReadOnlyModelAdmin
 from chain.admin.choices import CanonicalFilter, NetworkFilter
+from chain.finality_sql import OF_EVENT
 from chain.models import (
     CONFIRMED,
     FAILED,
@@ -76,17 +79,37 @@ class ContractEventAdmin(_Records):
     position = 40
     list_display = (
         *("block_number", "log_index", "network_id", "contract_name", "event_name"),
-        *("shown_args", "transaction_hash", "timestamp", "canonical"),
+        *("shown_args", "transaction_hash", "block_timestamp", "shown_finality", "stored_at"),
     )
     list_filter = (NetworkFilter, CanonicalFilter)
     search_fields = ("transaction_hash__exact", "object_id__exact", "address__exact")
     search_help_text = "a transaction's hash, a contract's address, an object id"
-    ordering = ("-network_id", "-block_number", "-log_index")
+    # As the index on the height has it.
+    ordering = (F("block_number").desc(nulls_last=True), "-log_index")
     shown = (
         *("object_id", "network_id", "contract_name", "event_name", "address", "args"),
         *("block_number", "block_hash", "log_index", "transaction_hash", "transaction_index"),
-        *("timestamp", "canonical", "created_at", "updated_at"),
+        *(
+            "block_timestamp",
+            "shown_finality",
+            "stored_at",
+            "canonical",
+            "created_at",
+            "updated_at",
+        ),
     )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet:
+        finality = RawSQL(OF_EVENT.format(row="chain_contract_event"), (), output_field=TextField())
+        return super().get_queryset(request).annotate(finality_now=finality)
+
+    @admin.display(description="finality")
+    def shown_finality(self, row: Any) -> str:
+        return (row.finality_now or "-") if row.canonical else "removed"
+
+    @admin.display(description="stored at", ordering="timestamp")
+    def stored_at(self, row: ContractEvent) -> Any:
+        return row.timestamp
 
     @admin.display(description="arguments")
     def shown_args(self, row: ContractEvent) -> str:
@@ -101,13 +124,17 @@ class ReorganisationAdmin(_Records):
     icon = "call_split"
     position = 50
     list_display = (
-        *("seen_at", "network_id", "depth", "fork_number", "removed_events", "transactions"),
+        *("seen_at", "network_id", "depth", "shown_fork", "removed_events", "transactions"),
     )
     list_filter = (NetworkFilter,)
     shown = (
-        *("network_id", "seen_at", "depth", "fork_number", "fork_hash", "old_number", "old_hash"),
+        *("network_id", "seen_at", "depth", "shown_fork", "fork_hash", "old_number", "old_hash"),
         *("removed_events", "transactions"),
     )
+
+    @admin.display(description="last common block", ordering="fork_number")
+    def shown_fork(self, row: Reorganisation) -> str:
+        return "none: everything was reverted" if row.fork_number < 0 else str(row.fork_number)
 
 
 @admin.register(Backfill)

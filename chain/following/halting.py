@@ -25,6 +25,9 @@ from objects.database import fetch
 CHECK_EVERY: Final = 60.0
 """Seconds between comparisons of the providers of a halted network with what is stored."""
 
+BEHIND_AFTER: Final = 60.0
+"""Seconds without a successful poll after which a network may be ``behind_final``."""
+
 log = get_logger("chain")
 
 
@@ -71,8 +74,8 @@ def review_halted(network_id: int) -> bool:
 
 def _halt(at: Position, floor: int, common: Mapping[str, int | None]) -> None:
     reason = (
-        f"The chain at {', '.join(sorted(common))} is another one at block {floor}, which is final."
-        f" {_advice(at.network_id, floor, {*common.values()})}"
+        f"The chain at {', '.join(sorted(common))} doesn't contain the stored block {floor},"
+        f" which is final. {_advice(at.network_id, floor, {*common.values()})}"
     )
     halted = fetch(
         "UPDATE chain_cursor SET halted = %s, trouble = NULL,"
@@ -125,7 +128,7 @@ def _common_block(at: Position, floor: int, node: Node) -> int | None:
 
 def _advice(network_id: int, floor: int, common: Collection[int | None]) -> str:
     """What ends the halt, by the last blocks that the providers share with the stored chain."""
-    command = f"manage.py chain_resume {network_id}"
+    command = f"script/manage chain_resume {network_id}"
     advice = [
         "Nothing is read any more, and nothing was changed. If the providers are wrong, nothing has"
         f" to be done: reading resumes within a minute after one of them has block {floor} again."
@@ -165,16 +168,42 @@ def resume(network_id: int, *, unwind_to: int | None = None) -> None:
 
 
 def begin_anew(network_id: int) -> None:
-    """Discard the chain of a halted network: its events are sent as removed, and the chain that it
-    has now is read as that of a new network is.
+    """Discard the stored chain of a network that is halted or ``behind_final``: its events are sent
+    as removed, and the chain that it has now is read as that of a new network is.
 
     Raises ``CannotResume``; nothing has changed then.
     """
-    at = _halted_position(network_id)
+    at = position.read(network_id)
+    if at is None or at.halted is not None or behind_final(at) is None:
+        at = _halted_position(network_id)
     try:
         writing.begin_anew(at)
     except Elsewhere:
         raise CannotResume(_CHANGED) from None
+
+
+def behind_final(at: Position) -> int | None:
+    """The highest block of the network's providers, if it has been below the stored final block for
+    more than a minute: they are behind, or the chain was started from scratch and is still shorter.
+    None otherwise, also where no provider answers."""
+    if at.number is None or at.halted is not None or at.age <= BEHIND_AFTER:
+        return None
+    heads = [one.head for one in gateway.health(at.network_id) if one.lag is not None]
+    highest = max((head for head in heads if head is not None), default=None)
+    return highest if highest is not None and highest < at.final else None
+
+
+def advice(network_id: int) -> str | None:
+    """What may be done about a network that is ``behind_final``, for operators; None for others."""
+    at = position.read(network_id)
+    highest = None if at is None else behind_final(at)
+    if at is None or highest is None:
+        return None
+    return (
+        f"Its providers have blocks up to {highest}, and block {at.final} was final. If they are"
+        " behind, nothing has to be done. If the chain was started again from its beginning:"
+        f" script/manage chain_resume {network_id} --anew"
+    )
 
 
 _CHANGED: Final = "The network has moved on meanwhile; look again."

@@ -23,7 +23,7 @@ PROBE_EVERY: Final = 3.0
 _LONGEST_PROBE: Final = 15.0
 _SHORTEST_SLOW, _LONGEST_SLOW = 0.1, 5.0
 _WEIGHT_OF_LAST = 0.2  # in the moving average
-_TROUBLE_KEPT = 600.0
+_TROUBLE_KEPT = 600.0  # seconds, of a provider that answers again
 HEAD_FRESH: Final = 60.0  # seconds
 
 Cause = Literal["", "rate", "failure", "lag", "wrong", "differs"]
@@ -87,7 +87,7 @@ class Health:
             self.changed_at = now = self._now()
             if self.cause in ("rate", "failure"):
                 self.paused_until, self.cause = 0.0, ""
-            if now - self._trouble_at > _TROUBLE_KEPT and not self.cause:
+            if now - self._trouble_at > _TROUBLE_KEPT and not self.is_paused:
                 self.trouble = None
 
     def failed(self, text: str, *, for_good: bool = False) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -216,6 +217,71 @@ def test_an_event_is_shown_with_its_arguments(records: None) -> None:
     page = viewer.get(f"/admin/chain/contractevent/{'e' * 10}/change/").text
     assert "115792089237316195423570985008687907853" in page
     assert EVIL not in page
+
+
+def test_an_event_is_listed_with_its_finality_and_the_time_of_its_block(records: None) -> None:
+    ContractEvent.objects.update(block_timestamp=datetime(2025, 12, 31, tzinfo=UTC))
+    Cursor.objects.update(finalized=7, safe=8)
+    viewer = logged_in(VIEWERS)
+    page = viewer.get("/admin/chain/contractevent/").text
+    assert "2025-12-31" in page
+    assert "Stored at" in page
+    assert ">final<" in page.replace("\n", "").replace(" ", "")
+    ContractEvent.objects.update(canonical=False)
+    page = viewer.get("/admin/chain/contractevent/").text
+    assert ">removed<" in page.replace("\n", "").replace(" ", "")
+
+
+def test_networks_show_how_they_are_verified(records: None) -> None:
+    Cursor.objects.update(
+        contradictions=2,
+        contradiction=f"first: {EVIL}",
+        contradicted_at=NOW,
+        proves_hashes=True,
+        audited=80,
+        audit={"at": "2026-01-01T00:00:00.000Z", "missing": 1, "mended": 1},
+    )
+    page = logged_in(VIEWERS).get("/admin/networks/").text
+    assert "a sample of blocks" in page
+    assert "2 contradictions of providers, the last at 2026-01-01 00:00:00" in page
+    assert "1 missing, 0 superfluous" in page
+    assert EVIL not in page
+
+
+def test_a_network_that_was_reverted_completely_says_so(records: None) -> None:
+    Reorganisation.objects.update(fork_number=-1)
+    page = logged_in(VIEWERS).get("/admin/chain/reorganisation/").text
+    assert "everything was reverted" in page
+
+
+def test_settings_of_a_network_have_their_units(network: int) -> None:
+    page = (
+        logged_in(ADMINISTRATORS)
+        .get(f"/admin/chain/blockchain/{Blockchain.objects.get().pk}/change/")
+        .text
+    )
+    assert "Poll interval (milliseconds)" in page
+    assert "before its events are stored" in page
+
+
+def test_the_form_of_a_new_provider_offers_nothing_to_keep(network: int) -> None:
+    client = logged_in(ADMINISTRATORS)
+    page = client.get("/admin/chain/provider/add/").text
+    assert "Leave it empty" not in page
+    assert "Forget the WebSocket address" not in page
+    (tag,) = re.findall(r'<input[^>]*name="new_url"[^>]*>', page)
+    assert "required" in tag
+    page = client.get(f"/admin/chain/provider/{Provider.objects.get().pk}/change/").text
+    assert "Leave it empty" in page
+    assert "Forget the WebSocket address" in page
+
+
+def test_a_contract_links_to_where_it_is_edited(records: None) -> None:
+    fields = {"name": "Gem", "networkId": 5, "address": ADDRESS, "abi": []}
+    service.create(MASTER, "SmartContract", fields)
+    contract = SmartContract.objects.get()
+    page = logged_in(VIEWERS).get(f"/admin/chain/smartcontract/{contract.pk}/change/").text
+    assert f"/SmartContract/o/{contract.object_id}/" in page
 
 
 def test_signed_bytes_are_not_shown(records: None) -> None:

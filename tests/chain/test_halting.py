@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from io import StringIO
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.utils import timezone
 
-from chain import backfilling, following
+from chain import backfilling, doctor, following
 from chain.following import position, writing
 from chain.models import Block, Blockchain, ContractEvent, Cursor, OutboxEntry, Reorganisation
 from tests.chain.gateway.networks import provider
@@ -126,7 +128,7 @@ def test_a_development_chain_that_was_thrown_away_is_read_anew(world: Network) -
     world.follow()
     said = StringIO()
     call_command("chain_resume", str(world.network_id), "--anew", stdout=said)
-    assert "anew" in said.getvalue()
+    assert "goes on from scratch" in said.getvalue()
     assert world.told() == set()
     world.mint(1)
     world.follow()
@@ -137,6 +139,81 @@ def test_a_development_chain_that_was_thrown_away_is_read_anew(world: Network) -
     while backfilling.advance(world.network_id):
         pass
     assert len(world.shown()) == 6
+
+
+def start_a_shorter_chain(world: Network) -> None:
+    """Start the chain from scratch, to a height of which no header is stored any more."""
+    Block.objects.filter(number__lt=world.cursor.finalized).delete()
+    world.node.rpc("anvil_reset")
+    world.node.mine(5)
+    assert world.follow().halted is None
+
+
+def status_of(world: Network) -> str:
+    out = StringIO()
+    call_command("chain_status", str(world.network_id), stdout=out)
+    return out.getvalue()
+
+
+def test_a_chain_that_was_started_again_and_is_still_short_has_a_remedy(world: Network) -> None:
+    remedy = f"script/manage chain_resume {world.network_id} --anew"
+    start_a_shorter_chain(world)
+    was = remembered(world)
+    assert remedy not in status_of(world), "a node may be behind for a moment"
+    with pytest.raises(CommandError, match="not halted"):
+        call_command("chain_resume", str(world.network_id), "--anew")
+    Cursor.objects.update(looked_at=timezone.now() - timedelta(seconds=61))
+    world.follow()
+    assert remedy in status_of(world)
+    assert [one for one in doctor.followed_chains() if remedy in (one.advice or "")]
+    with pytest.raises(CommandError, match="not halted"):
+        call_command("chain_resume", str(world.network_id), "--unwind-to", "3")
+    assert remembered(world) == was
+    call_command("chain_resume", str(world.network_id), "--anew", stdout=StringIO())
+    world.follow()
+    assert world.cursor.number == world.node.head
+    assert "everything was reverted" in status_of(world)
+    assert remedy not in status_of(world)
+
+
+def test_a_network_of_which_no_provider_answers_is_not_discarded(world: Network) -> None:
+    Cursor.objects.update(looked_at=timezone.now() - timedelta(seconds=61))
+    Blockchain.objects.update(rpc_endpoint="http://127.0.0.1:1")
+    world.follow()
+    assert "--anew" not in status_of(world)
+    with pytest.raises(CommandError, match="not halted"):
+        call_command("chain_resume", str(world.network_id), "--anew")
+
+
+class Terminal(StringIO):
+    """Standard input of an operator at a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("way", [["--anew"], ["--unwind-to", "0"]])
+def test_reverting_needs_the_networks_id_on_a_terminal(
+    world: Network, way: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Cursor.objects.update(halted="another chain")
+    was = remembered(world)
+    monkeypatch.setattr("sys.stdin", Terminal("yes\n"))
+    out = StringIO()
+    with pytest.raises(CommandError, match="Nothing was changed"):
+        call_command("chain_resume", str(world.network_id), *way, stdout=out)
+    assert "10 events" in out.getvalue()
+    assert remembered(world) == was
+    monkeypatch.setattr("sys.stdin", Terminal(f"{world.network_id}\n"))
+    call_command("chain_resume", str(world.network_id), *way, stdout=out)
+    assert not ContractEvent.objects.filter(canonical=True).exists()
+
+
+def test_reverting_with_yes_asks_nothing(world: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    Cursor.objects.update(halted="another chain")
+    monkeypatch.setattr("sys.stdin", Terminal(""))
+    call_command("chain_resume", str(world.network_id), "--anew", "--yes", stdout=StringIO())
+    assert not ContractEvent.objects.filter(canonical=True).exists()
 
 
 def test_only_what_is_halted_is_resumed(world: Network) -> None:

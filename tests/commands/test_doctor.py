@@ -170,7 +170,7 @@ def test_migrations_that_are_missing_or_newer_are_told():
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM django_migrations WHERE app = 'objects' AND name LIKE '0003%'")
         try:
-            assert findings("migrations")[0][2] == "manage.py prepare"
+            assert findings("migrations")[0][2] == "script/manage prepare"
         finally:
             cursor.execute(
                 "INSERT INTO django_migrations (app, name, applied) VALUES"
@@ -196,7 +196,7 @@ def test_a_missing_index_is_told(db):
     table = registry.find("Game")
     indexes.drop(table, table.schema.index_declarations["by_score"])
     assert "first Game.by_score" in findings("indexes")[0][1]
-    assert findings("indexes")[0][2] == "manage.py build_indexes"
+    assert findings("indexes")[0][2] == "script/manage build_indexes"
 
 
 def test_classes_that_are_full_of_fields_are_told(db):
@@ -299,7 +299,7 @@ def test_maintenance_mode_is_told(db):
     assert levels("maintenance mode") == {"ok"}
     maintenance.on()
     try:
-        assert findings("maintenance mode")[0][2] == "manage.py maintenance off"
+        assert findings("maintenance mode")[0][2] == "script/manage maintenance off"
     finally:
         maintenance.off()
 

@@ -125,7 +125,26 @@ def test_a_mistake_inside_of_a_module_is_shown_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "my_cloud.py").write_text("import not_installed\n")
     done = start(tmp_path, "my_cloud")
     assert done.returncode != 0
-    assert "No module named 'not_installed'" in done.stderr
+    assert done.stderr.splitlines() == [
+        f"CLOUD_MODULES: my_cloud can't be loaded. {tmp_path}/my_cloud.py, line 1:"
+        " ModuleNotFoundError: No module named 'not_installed'"
+    ]
+
+
+def test_a_mistake_in_code_that_a_module_calls_is_shown_with_its_traceback(tmp_path: Path) -> None:
+    (tmp_path / "my_cloud.py").write_text("import json\n\njson.loads('no JSON')\n")
+    done = start(tmp_path, "my_cloud")
+    assert done.returncode == 1
+    assert f"{tmp_path}/my_cloud.py, line 3: JSONDecodeError" in done.stderr.splitlines()[-1]
+    assert "json/decoder.py" in done.stderr
+
+
+def test_an_error_of_syntax_is_shown_with_its_place(tmp_path: Path) -> None:
+    (tmp_path / "my_cloud.py").write_text("x = 1\ndef f(:\n")
+    done = start(tmp_path, "my_cloud")
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert f"{tmp_path}/my_cloud.py, line 2: SyntaxError" in line
 
 
 def test_two_modules_with_one_name_stop_the_start_and_are_named(tmp_path: Path) -> None:
@@ -148,7 +167,8 @@ def note(request): ...
 def test_a_trigger_that_nothing_calls_stops_the_start_and_says_what_works(tmp_path: Path) -> None:
     (tmp_path / "never_called.py").write_text(_NEVER_CALLED)
     done = start(tmp_path, "never_called")
-    assert done.returncode != 0
-    assert "never_called.py" in done.stderr
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert f"{tmp_path}/never_called.py, line 4: ContractEvent has no triggers" in line
     assert "ContractEvent has no triggers around saving and deleting" in done.stderr
     assert "Use the event channel (/ws), a live query, or the table chain_outbox" in done.stderr

@@ -314,7 +314,7 @@ def test_create_class_says_that_the_class_is_open(settings):
         default(settings, value)
         errors = io.StringIO()
         call_command("create_class", f"Game{value}", stdout=io.StringIO(), stderr=errors)
-        assert ("manage.py close_class" in errors.getvalue()) is is_said
+        assert ("script/manage close_class" in errors.getvalue()) is is_said
 
 
 @pytest.mark.django_db(transaction=True)

@@ -67,7 +67,7 @@ class Command(BaseCommand):
         if SECRET in names:
             self.stderr.write(
                 "What the old SECRET_KEY encrypted is read by SECRET_KEY_FALLBACKS. When every "
-                "process has been started again: manage.py rotate_keys --finish"
+                "process has been started again: script/manage rotate_keys --finish"
             )
 
     def _finish(self) -> None:

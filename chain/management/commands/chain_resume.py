@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import ArgumentParser
 from typing import Any
 
@@ -10,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from backend.errors import ServiceError
 from chain import following
 from chain.following.halting import CannotResume
+from chain.models import ContractEvent
 
 
 class Command(BaseCommand):
@@ -27,18 +29,27 @@ class Command(BaseCommand):
             "--unwind-to",
             type=int,
             metavar="BLOCK",
-            help="take back what was read above this block, which has to be the same in both"
-            " chains; the events above are told to subscribers as removed",
+            help="revert what was read above this block, which has to be the same in both chains;"
+            " subscribers receive the events above as removed",
         )
         choice.add_argument(
             "--anew",
             action="store_true",
-            help="take back everything that was read of the network, and read it as a new one: for"
-            " a development chain that was thrown away",
+            help="revert everything that was read of the network, and read it as a new one: for a"
+            " development chain that was started from scratch. Subscribers receive the events as"
+            " removed, and nothing when events are read again as history: they have to read them"
+            " over REST",
+        )
+        parser.add_argument(
+            "--yes",
+            action="store_true",
+            help="don't ask for confirmation, which --unwind-to and --anew do on a terminal",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         network_id, block = options["network"], options["unwind_to"]
+        if (options["anew"] or block is not None) and not options["yes"] and sys.stdin.isatty():
+            self._confirm(network_id, block)
         try:
             if options["anew"]:
                 following.begin_anew(network_id)
@@ -48,5 +59,20 @@ class Command(BaseCommand):
             raise CommandError(str(reason)) from None
         except ServiceError as error:
             raise CommandError(error.message) from error
-        where = " anew" if options["anew"] else "" if block is None else f" from block {block}"
+        where = (
+            " from scratch" if options["anew"] else "" if block is None else f" from block {block}"
+        )
         self.stdout.write(f"Network {network_id} goes on{where}.")
+
+    def _confirm(self, network_id: int, block: int | None) -> None:
+        """Ask for the network's id, as the admin does."""
+        rows = ContractEvent.objects.filter(network_id=str(network_id), canonical=True)
+        if block is not None:
+            rows = rows.filter(block_number__gt=block)
+        where = "" if block is None else f" above block {block}"
+        self.stdout.write(
+            f"{rows.count():,} events of network {network_id}{where} will be reverted."
+            " Subscribers receive them as removed."
+        )
+        if input("Enter the network's id to confirm: ").strip() != str(network_id):
+            raise CommandError("Not confirmed. Nothing was changed.")

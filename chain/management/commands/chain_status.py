@@ -32,7 +32,7 @@ class Command(BaseCommand):
         if paused:
             self.stdout.write("Recording what happens on chain is paused (maintenance mode).\n")
         if not found:
-            self.stdout.write("No networks yet: add one with chain_network add.")
+            self.stdout.write("No networks yet: add one with script/manage chain_network add.")
         for one in found:
             self.stdout.write("\n".join([*_described(one), ""]))
 
@@ -46,6 +46,8 @@ def _described(one: dict[str, Any]) -> list[str]:
             lines.append(f"  providers last compared at {one['haltCheckedAt']}")
     if one["trouble"]:
         lines.append(f"  trouble     {one['trouble']}")
+    if one["advice"]:
+        lines.append(f"  advice      {one['advice']}")
     lines.append(f"  last poll   {_last_poll(one)}")
     if one["checkpoint"] is None:
         lines.append("  nothing has been read yet")
@@ -68,10 +70,13 @@ def _described(one: dict[str, Any]) -> list[str]:
     lines.append(f"  outbox      up to {one['outbox']['newest']:,}")
     reorganised = one["lastReorganisation"]
     if reorganised:
-        lines.append(
-            f"  last reorganisation  {_many(reorganised['depth'], 'block')} above"
-            f" {reorganised['above']:,} at {reorganised['seenAt']}"
+        above = reorganised["above"]
+        what = (
+            "everything was reverted, with chain_resume --anew,"
+            if above is None
+            else f"{_many(reorganised['depth'], 'block')} above {above:,}"
         )
+        lines.append(f"  last reorganisation  {what} at {reorganised['seenAt']}")
     lines.append(f"  audit       {_audit(one)}")
     lines += [f"  verify      {line}" for line in _verification(one["verification"])]
     lines += [f"  provider    {_provider(provider)}" for provider in one["providers"]]
@@ -147,7 +152,8 @@ def _provider(one: dict[str, Any]) -> str:
     if one["pausedUntil"]:
         parts.append(f"left alone until {one['pausedUntil']}")
     if one["trouble"]:
-        parts.append(str(one["trouble"]))
+        is_over = not one["failures"] and not one["pausedUntil"]
+        parts.append(f"last trouble: {one['trouble']}" if is_over else str(one["trouble"]))
     return f"{one['name']}: {', '.join(parts)}"
 
 

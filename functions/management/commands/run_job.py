@@ -22,7 +22,7 @@ class Command(BaseCommand):
     help = "Starts a job in the worker for jobs, and says the id of its run."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("name", help="the job; manage.py jobs lists them")
+        parser.add_argument("name", help="the job; script/manage jobs lists them")
         parser.add_argument(
             "--param",
             action="append",

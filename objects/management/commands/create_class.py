@@ -87,7 +87,7 @@ class Command(BaseCommand):
             if one.class_name == name:
                 self.stderr.write(
                     f"{name}: everybody may {', '.join(one.actions)} its objects;"
-                    f" manage.py close_class {name} ends that, --clp says it from the start"
+                    f" script/manage close_class {name} ends that, --clp says it from the start"
                 )
 
 

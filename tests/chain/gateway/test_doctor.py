@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from datetime import timedelta
 
 import pytest
+from django.utils import timezone
 
 from backend.doctor.registry import Finding
 from chain import doctor
@@ -106,3 +108,15 @@ def test_a_halted_network_is_a_failure() -> None:
     assert said(doctor.followed_chains) == [
         ("fail", "network 5 is halted: a reorganisation below what is final")
     ]
+
+
+def test_a_provider_that_contradicted_itself_is_named_for_a_day() -> None:
+    network(name="Local")
+    when = timezone.now() - timedelta(hours=23)
+    Cursor.objects.create(
+        network_id=31337, contradictions=5, contradiction="gone: block 7", contradicted_at=when
+    )
+    warnings = [text for level, text in said(doctor.followed_chains) if level == "warn"]
+    assert "gone: block 7" in warnings[0]
+    Cursor.objects.update(contradicted_at=timezone.now() - timedelta(hours=25))
+    assert "gone: block 7" not in str(said(doctor.followed_chains))

@@ -1,0 +1,52 @@
+"""Loading the modules of a deployment, those that ``CLOUD_MODULES`` names."""
+
+from __future__ import annotations
+
+import sysconfig
+import traceback
+from importlib import import_module
+from pathlib import Path
+from typing import Final
+
+from backend.environment import BadSetting
+
+_ROOT: Final = Path(__file__).resolve().parent.parent
+_SERVICE: Final = tuple(
+    f"{_ROOT / name}/" for name in ("backend", "objects", "functions", "chain", "realtime")
+)
+_LIBRARIES: Final = tuple(
+    f"{sysconfig.get_path(name)}/" for name in ("stdlib", "platlib", "purelib")
+)
+
+
+def load(module: str) -> None:
+    """Import a module of the deployment. Raises ``BadSetting``, which ends the process, if that
+    fails: with the place in the module and the reason, and with a traceback only where the error
+    comes from other code that the module has called."""
+    try:
+        import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{module}.".startswith(f"{error.name}."):
+            raise BadSetting(
+                f"CLOUD_MODULES names {module}, and there is no such module."
+            ) from None
+        raise _refused(module, error) from None
+    except Exception as error:
+        raise _refused(module, error) from None
+
+
+def _refused(module: str, error: Exception) -> BadSetting:
+    # The first frame is that of this module.
+    frames = traceback.extract_tb(error.__traceback__)[1:]
+    frames = [frame for frame in frames if not frame.filename.startswith("<frozen")]
+    own = [frame for frame in frames if not frame.filename.startswith((*_SERVICE, *_LIBRARIES))]
+    place = f"{own[-1].filename}, line {own[-1].lineno}: " if own else ""
+    reason = f"{type(error).__name__}: {error}"
+    details = ""
+    if isinstance(error, SyntaxError):
+        place, reason = f"{error.filename}, line {error.lineno}: ", f"SyntaxError: {error.msg}"
+    elif frames and frames[-1].filename.startswith(_SERVICE):
+        reason = str(error)
+    elif not isinstance(error, ImportError) and own and frames[-1] is not own[-1]:
+        details = "".join(traceback.format_list(frames))
+    return BadSetting(f"{details}CLOUD_MODULES: {module} can't be loaded. {place}{reason}")

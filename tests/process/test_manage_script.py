@@ -1,0 +1,62 @@
+"""``manage.py`` and ``script/manage`` run with the Python that has the requirements."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.process.service import ROOT
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A folder with ``manage.py`` and scripts, without an environment."""
+    shutil.copy(ROOT / "manage.py", tmp_path)
+    shutil.copytree(ROOT / "script", tmp_path / "script")
+    return tmp_path
+
+
+def make_environment(folder: Path) -> None:
+    """An environment whose Python prints what it was started with."""
+    (folder / "bin").mkdir(parents=True)
+    (folder / "bin" / "python").write_text('#!/bin/sh\necho "$@"\n')
+    (folder / "bin" / "python").chmod(0o755)
+
+
+def run(*command: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*map(str, command)], env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def without_django(clone: Path) -> subprocess.CompletedProcess[str]:
+    return run(sys.executable, "-I", "-S", clone / "manage.py", "check", "--deploy")
+
+
+def test_a_python_without_django_hands_over_to_the_environment(clone: Path):
+    make_environment(clone / ".venv")
+    done = without_django(clone)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"{clone / 'manage.py'} check --deploy\n"
+
+
+def test_without_an_environment_the_script_that_makes_it_is_named(clone: Path):
+    done = without_django(clone)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines() == [
+        "manage.py: Django isn't installed. Run script/manage, which installs it in .venv."
+    ]
+
+
+def test_the_environment_of_a_container_is_used_as_it_is(clone: Path):
+    make_environment(clone / "image")
+    done = run(
+        clone / "script" / "manage", "doctor", PATH="/usr/bin:/bin", SERVICE_VENV=f"{clone}/image"
+    )
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "manage.py doctor\n")
+    assert not (clone / ".venv").exists()
+    assert not (clone / ".venv.lock").exists()
