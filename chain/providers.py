@@ -33,9 +33,11 @@ class WrongField(ValidationFailed):
 
 
 def _address(*schemes: str) -> Callable[[Any], str]:
+    beginnings = " or ".join(f"{scheme}://" for scheme in schemes)
+
     def read(value: Any) -> str:
         if not isinstance(value, str) or not is_address(value, schemes):
-            raise ValueError(f"expected an address that begins with {schemes[-1]}://")
+            raise ValueError(f"expected an address that begins with {beginnings}")
         return value
 
     return read

@@ -57,11 +57,13 @@ def whole_number(value: Any) -> int | None:
 def _address(*schemes: str) -> Callable[[Any], Any]:
     """An endpoint's address with one of these schemes, or none; other types are the schema's."""
 
+    beginnings = " or ".join(f"{scheme}://" for scheme in schemes)
+
     def read(value: Any) -> Any:
         if isinstance(value, str) and value:
             parts = parts_of(value) if len(value) <= _LONGEST_ADDRESS else None
             if parts is None or parts.scheme not in schemes:
-                raise ValueError(f"expected an address that begins with {schemes[-1]}://")
+                raise ValueError(f"expected an address that begins with {beginnings}")
         return value
 
     return read
@@ -116,6 +118,11 @@ class BlockchainRules(Rules):
         take(change, "networkId", network_of)
         take(change, "rpcEndpoint", _address("http", "https"))
         take(change, "wssEndpoint", _address("ws", "wss"))
+
+    def updating(self, change: Change) -> None:
+        stored = (change.before or {}).get("networkId")
+        if change.fields.get("networkId", stored) != stored:
+            raise ValidationFailed("networkId never changes; add another network")
 
     def updated(self, change: Change) -> None:
         before = change.before or {}

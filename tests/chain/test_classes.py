@@ -54,6 +54,17 @@ def test_an_event_that_a_reorganisation_removed_is_not_returned(client: Api, mas
     assert client.get("/classes/ContractEvent?count=1&limit=0").json["count"] == 0
 
 
+def test_the_id_of_a_network_never_changes(master: Api) -> None:
+    """Its position, events and providers go by it."""
+    made = master.post("/classes/Blockchain", {"networkId": 5}).json
+    path = f"/classes/Blockchain/{made['objectId']}"
+    assert master.put(path, {"networkId": 6, "name": "Other"}).error == (400, 142)
+    assert master.put(path, {"networkId": {"__op": "Delete"}}).status == 400
+    for same in (5, "5"):
+        assert master.put(path, {"networkId": same, "name": "Main"}).status == 200
+    assert Blockchain.objects.get().network_id == 5
+
+
 def test_addresses_are_kept_with_their_checksum(master: Api) -> None:
     address = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
     made = master.post("/classes/Identity", {"walletAddress": address.lower()}).json
