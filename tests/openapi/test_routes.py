@@ -14,7 +14,7 @@ from tests.openapi.described import METHODS, document, operations
 pytestmark = pytest.mark.django_db
 
 # What the description of a route says of the names in it.
-NAME = re.compile(r"<str:(\w+)>")
+NAME = re.compile(r"<(?:str|path):(\w+)>")
 SECURITY = {
     "applicationId": Requires.APPLICATION,
     "applicationId restApiKey": Requires.CLIENT_KEY,
