@@ -112,7 +112,7 @@ class Place:
         return "/" + NAME.sub(part, self.route)
 
 
-NAME = re.compile(r"<str:(\w+)>")
+NAME = re.compile(r"<(?:str|path):(\w+)>")
 METHODS = ("GET", "POST", "PUT", "DELETE")
 
 

@@ -171,10 +171,13 @@ def check(place: Place, spelling: Spelling, answer: Answer, canonical: Answer) -
     status, body = answer
     label = f"{place}: {spelling.label}: {status} {body!r:.200}"
     assert status < 500, label
-    is_last = place.route.endswith(f"<str:{place.name}>")
+    is_last = place.route.endswith(f":{place.name}>")
     if spelling.unreadable:
-        expected = 103 if place.name == "class_name" else 105
-        assert (status, set(body), body["code"]) == (400, {"code", "error"}, expected), label
+        expected = {103 if place.name == "class_name" else 105}
+        if f"<path:{place.name}>" in place.route:
+            expected.add(108)  # no part of a path has a line break: the path itself is refused
+        assert (status, set(body)) == (400, {"code", "error"}), label
+        assert body["code"] in expected, label
     elif spelling.same and (is_last or spelling.label != "a slash behind"):
         assert (status, steady(body)) == (canonical[0], steady(canonical[1])), label
     elif status >= 400:
