@@ -54,7 +54,8 @@ def environment(other: OtherProcess) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def worker(environment: dict[str, str]) -> Iterator[redis.Redis]:
     """A Celery worker that knows the task of this test; where the task says what it does."""
-    with redis.Redis.from_url(settings.REDIS_URL) as store:
+    # The library's own limit of 5 s would end a BLPOP while the worker still starts.
+    with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=None) as store:
         store.flushdb()
         process = subprocess.Popen(
             [

@@ -26,7 +26,8 @@ def tell_context(key: str) -> None:
 
 @pytest.fixture
 def store():
-    with redis.Redis.from_url(settings.REDIS_URL) as client:
+    # The library's own limit of 5 s would end a BLPOP before its time.
+    with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=None) as client:
         client.flushdb()
         yield client
         client.flushdb()
