@@ -31,7 +31,7 @@ def test_hello_comes_first_and_says_what_there_is(house: House, chain: Chain) ->
 
 def test_hello_has_the_networks_that_were_named(house: House, chain: Chain) -> None:
     chain.add(1, block=1)
-    networks = house.connect("?since=now&network=999").next()["data"]["networks"]
+    networks = house.connect("network=999&since=now").next()["data"]["networks"]
     assert str(chain.network_id) not in networks
 
 
