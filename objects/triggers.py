@@ -155,6 +155,7 @@ def refuse_on_writes(
     Call it in ``AppConfig.ready``, of an application that is loaded before ``functions``.
     """
     _written_elsewhere[class_name] = (frozenset(events), reason)
+    _registered.cache_clear()
 
 
 def check_event(event: Event, class_name: Subject) -> None:
@@ -184,10 +185,12 @@ def _registered(class_name: Subject) -> Mapping[Event, tuple[Handler, ...]]:
     names = [class_name]
     if not class_name.startswith("@") and class_name not in _WITHOUT_TRIGGERS:
         names.append(EVERY_CLASS)
+    refused, _ = _written_elsewhere.get(class_name, (frozenset(), ""))
     found: dict[Event, tuple[Handler, ...]] = {}
     for name in names:
         for (event, registered), handlers in _handlers.items():
-            if registered == name and handlers:
+            # What no trigger of the class may be declared for calls those of all classes neither.
+            if registered == name and handlers and event not in refused:
                 found[event] = (*found.get(event, ()), *handlers)
     return found
 

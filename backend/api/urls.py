@@ -8,7 +8,13 @@ from backend.api.health import health
 from backend.api.openapi.service_routes import contribute_service
 from backend.api.openapi.views import DocsPage, DocumentView
 from backend.api.server_info import ServerInfoView
-from chain.views.networks import ProvidersView, ProviderView, ResumeView
+from chain.views.networks import (
+    NetworksView,
+    NetworkView,
+    ProvidersView,
+    ProviderView,
+    ResumeView,
+)
 from chain.views.openapi import contribute_networks
 from functions.views.functions import FunctionView
 from functions.views.hooks import (
@@ -107,6 +113,8 @@ urlpatterns = [
     path("hooks/functions", FunctionHooksView.as_view()),
     path("hooks/triggers/<str:class_name>/<str:trigger_name>", TriggerHookView.as_view()),
     path("hooks/triggers", TriggerHooksView.as_view()),
+    path("networks", NetworksView.as_view()),
+    path("networks/<str:network_id>", NetworkView.as_view()),
     path("networks/<str:network_id>/providers", ProvidersView.as_view()),
     path("networks/<str:network_id>/providers/<path:name>", ProviderView.as_view()),
     path("networks/<str:network_id>/resume", ResumeView.as_view()),

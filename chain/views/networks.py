@@ -1,7 +1,7 @@
 """``/networks``: what isn't an object of a network, for the master key.
 
-Its providers, whose addresses are written and never shown, and the end of a halt. The network is
-an object of the class ``Blockchain``.
+Its state, its providers, whose addresses are written and never shown, and the end of a halt. The
+network is an object of the class ``Blockchain``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from backend.api.permissions import Requires
 from backend.api.renderers import Answer
 from backend.api.views import Call, ServiceView
 from backend.errors import InvalidValue, ObjectNotFound, OperationForbidden, ValidationFailed
-from chain import following, gateway, providers
+from chain import following, gateway, providers, status
 from chain.core.names import LONGEST_PROVIDER_NAME, network_of
 from chain.following.halting import CannotResume
 from chain.gateway import ProviderHealth
@@ -44,6 +44,25 @@ class _NetworkView(ServiceView):
             return {**names, "network_id": network_of(names["network_id"])}
         except ValueError as error:
             raise InvalidValue(f"networkId: {error}") from None
+
+
+class NetworksView(ServiceView):
+    """The state of all networks, as ``chain_status --json`` prints it."""
+
+    requires = Requires.MASTER_KEY
+
+    def get(self, call: Call) -> Answer:
+        return Answer({"results": status.networks(), "chainPaused": maintenance.is_chain_paused()})
+
+
+class NetworkView(_NetworkView):
+    """The state of one network."""
+
+    def get(self, call: Call, network_id: int) -> Answer:
+        states = status.networks(network_id)
+        if not states:
+            raise ObjectNotFound(f"There is no network {network_id}.")
+        return Answer(states[0])
 
 
 class ProvidersView(_NetworkView):

@@ -79,6 +79,24 @@ _SCHEMAS: dict[str, Json] = {
         "required": ["name", "url"],
         "additionalProperties": False,
     },
+    "NetworkState": {
+        "type": "object",
+        "description": "What `chain_status --json` prints of a network. What isn't known is null.",
+        "properties": {
+            "networkId": {"type": "integer"},
+            "name": {"type": ["string", "null"]},
+            "active": {"type": "boolean"},
+            "head": _COUNT,
+            "checkpoint": {**_COUNT, "description": "The last block that was indexed."},
+            "lag": {**_COUNT, "description": "In blocks."},
+            "lagSeconds": {"type": ["number", "null"], "description": "Since the last poll."},
+            "safe": _COUNT,
+            "finalized": _COUNT,
+            "trouble": {"type": ["string", "null"]},
+            "halted": {"type": ["string", "null"], "description": "Why nothing is indexed."},
+        },
+        "required": ["networkId", "active", "lag", "lagSeconds", "halted"],
+    },
     "EndOfHalt": {
         "type": "object",
         "description": "Without a field reading goes on from where it was.",
@@ -105,7 +123,13 @@ def _networks(principal: Principal) -> Offer:
 
 
 def _operation(
-    id_: str, summary: str, answers: Json, *, form: Json | None = None, description: str = ""
+    id_: str,
+    summary: str,
+    answers: Json,
+    *,
+    form: Json | None = None,
+    description: str = "",
+    parameters: tuple[Json, ...] = (_NETWORK_ID,),
 ) -> Operation:
     return Operation(
         id_,
@@ -114,7 +138,7 @@ def _operation(
         answers,
         requires=_MASTER,
         description=description,
-        parameters=(_NETWORK_ID,),
+        parameters=parameters,
         body=form,
     )
 
@@ -126,9 +150,32 @@ def _part(names: Names) -> Part:
         "properties": {"results": {"type": "array", "items": ref("Provider")}},
         "required": ["results"],
     }
+    states: Json = {
+        "type": "object",
+        "properties": {
+            "results": {"type": "array", "items": ref("NetworkState")},
+            "chainPaused": {"type": "boolean"},
+        },
+        "required": ["results", "chainPaused"],
+    }
     provider = {"200": answer("The provider.", ref("Provider"))}
     return Part(
         {
+            "/networks": {
+                "get": _operation(
+                    "listNetworks",
+                    "The state of all networks",
+                    {"200": answer("All of them.", states)},
+                    parameters=(),
+                ),
+            },
+            "/networks/{networkId}": {
+                "get": _operation(
+                    "showNetwork",
+                    "The state of a network",
+                    {"200": answer("The network.", ref("NetworkState"))},
+                ),
+            },
             "/networks/{networkId}/providers": {
                 "get": _operation(
                     "listProviders",

@@ -2,7 +2,7 @@
 
 | parameter | |
 |---|---|
-| ``contract`` | addresses or names: only events of these contracts |
+| ``contract`` | addresses or names (not ``0x…``): only events of these contracts |
 | ``network`` | numbers: only events of these networks |
 | ``event`` | names, or ``*`` for every kind; ``Transfer`` unless it's given |
 | ``since`` | a cursor, ``0`` or ``now``: detailed messages, from there on |
@@ -38,6 +38,7 @@ FINAL: Final = "final"
 
 _LONGEST_NAME_SHOWN: Final = 40
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
+_HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]*")
 _NETWORK = re.compile(r"[1-9][0-9]{0,15}")
 _YES = frozenset({"1", "true", "on", "yes"})
 _NO = frozenset({"", "0", "false", "off", "no"})
@@ -116,7 +117,11 @@ def _values(query: Mapping[str, Sequence[str]], name: str) -> list[str]:
 
 
 def _contract(text: str) -> str:
-    return text.lower() if _ADDRESS.fullmatch(text) else text
+    if _ADDRESS.fullmatch(text):
+        return text.lower()
+    if _HEXADECIMAL.fullmatch(text):
+        raise BadQuery("contract: an address has 40 hexadecimal digits after 0x.")
+    return text
 
 
 def _network(text: str) -> int:

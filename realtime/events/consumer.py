@@ -96,7 +96,13 @@ class EventSocket(Socket):
         return Cursor(self._feed.channel.epoch, marks, marks)
 
     def _hello(self, cursor: str) -> None:
-        self.enqueue(control("hello", {"networks": self._feed.reach()}, cursor))
+        networks = self.wish.filter.networks
+        reach = {
+            network: rows
+            for network, rows in self._feed.reach().items()
+            if networks is None or int(network) in networks
+        }
+        self.enqueue(control("hello", {"networks": reach}, cursor))
 
     def _catch_up(self, cursor: Cursor) -> None:
         self._catching_up = asyncio.create_task(self._told_what_was_missed(cursor))

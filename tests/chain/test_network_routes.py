@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from io import StringIO
 from typing import Any
 from urllib.parse import quote
@@ -273,3 +274,37 @@ def test_nothing_is_changed_during_maintenance(master: Api) -> None:
         maintenance.off()
     assert Provider.objects.get().weight == 10
     assert Cursor.objects.get().halted is not None
+
+
+# -- The state of networks -------------------------------------------------------------------------
+
+
+def test_the_state_of_networks_is_that_of_the_command(master: Api) -> None:
+    network(5, name="Main")
+    network(6)
+    provider(URL, "main", 5)
+    Cursor.objects.create(network_id=5, number=9, halted="another chain")
+    out = StringIO()
+    call_command("chain_status", "--json", stdout=out)
+    command = json.loads(out.getvalue())
+    reply = master.get("/networks")
+    assert [state["networkId"] for state in reply.json["results"]] == [5, 6]
+    assert reply.json["chainPaused"] == command["chainPaused"]
+    state = master.get("/networks/5").json
+    assert (state["name"], state["checkpoint"], state["halted"]) == ("Main", 9, "another chain")
+    assert state.keys() == command["networks"][0].keys()
+    assert KEY not in json.dumps(reply.json)
+
+
+def test_the_state_of_a_network_that_is_not_there(master: Api) -> None:
+    assert master.get("/networks/7").error == (404, 101)
+    assert master.get("/networks/words").status == 400
+
+
+def test_only_a_master_key_reads_the_state(client: Api, reader: Api) -> None:
+    network(5)
+    user = Api(sign_up("ann").headers)
+    for path in ("/networks", "/networks/5"):
+        for stranger in (client, user):
+            assert stranger.get(path).error == (403, 119)
+        assert reader.get(path).status == 200

@@ -126,3 +126,27 @@ def test_triggers_of_classes_that_are_written_over_rest_are_called(master: Api) 
         assert master.delete(f"/classes/{class_name}/{made}").status == 200
         assert called.pop() == ("before_delete", class_name)
         called.clear()
+
+
+def test_triggers_of_every_class_are_called_where_those_of_the_class_may_be_declared(
+    master: Api,
+) -> None:
+    called: list[str] = []
+    written: dict[str, dict[str, Any]] = {
+        "Identity": {"walletAddress": ADDRESS},
+        "Transaction": {"hash": HASH, "networkId": 5},
+        "ContractEvent": {"eventName": "Transfer"},
+    }
+    for declare in (before_save, before_delete):
+        declare("*")(lambda request, name=declare.__name__: called.append(name))
+    after_save("*", in_transaction=True)(lambda request: called.append("saved"))
+    expected = {
+        "Identity": ["before_save", "saved", "before_delete"],
+        "Transaction": ["before_save", "before_delete"],
+        "ContractEvent": [],
+    }
+    for class_name, fields in written.items():
+        made = master.make(class_name, **fields)
+        master.delete(f"/classes/{class_name}/{made}")
+        assert called == expected[class_name], class_name
+        called.clear()

@@ -63,6 +63,8 @@ def test_who_asks_for_reorganisations_is_told_details() -> None:
         ({"network": ["99999999999999999"]}, "network"),
         ({"network": ["1;2"]}, "network"),
         ({"contract": [""]}, "contract"),
+        ({"contract": ["0x1234"]}, "contract"),
+        ({"contract": ["Gem,0x" + "ab" * 21]}, "contract"),
         ({"event": [","]}, "event"),
         ({"event": ["x" * 201]}, "event"),
         ({"contract": [",".join(map(str, range(MOST_VALUES + 1)))]}, "contract"),

@@ -29,6 +29,12 @@ def test_hello_comes_first_and_says_what_there_is(house: House, chain: Chain) ->
     client.is_told_nothing()
 
 
+def test_hello_has_the_networks_that_were_named(house: House, chain: Chain) -> None:
+    chain.add(1, block=1)
+    networks = house.connect("network=999&since=now").next()["data"]["networks"]
+    assert str(chain.network_id) not in networks
+
+
 def test_detailed_messages_say_where_the_event_is(house: House, chain: Chain) -> None:
     client = house.connect(of(chain, "&since="))
     client.next()
