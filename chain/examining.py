@@ -350,7 +350,7 @@ class _Examiner:
         rest = [one for one in found.superfluous if one not in gone]
         sent = sorted({stored[one].content.transaction_hash for one in rest})
         calls = [("eth_getTransactionReceipt", (one,)) for one in sent]
-        receipts = dict(zip(sent, node.batch(calls, is_raw=True), strict=True))
+        receipts = dict(zip(sent, node.batch(calls), strict=True))
         for one in rest:
             answer = receipts[stored[one].content.transaction_hash]
             if isinstance(answer, TryAgain):

@@ -93,7 +93,7 @@ def _in_block(job: Job) -> list[str]:
 
     header = gateway.attempt(job.chain_id, lambda node: node.header(job.last))
     assert header is not None
-    return list(header.transactions)
+    return list(header.transactions or ())
 
 
 def _make_pending(job: Job, hashes: Sequence[str]) -> None:

@@ -62,22 +62,23 @@ def is_complete(header: Header, logs: Iterable[Log]) -> bool:
         return False
 
 
-def names(header: Header, log: Log) -> bool:
-    """Whether the filter has all bits of a log, as it must have of each log in the block."""
+def names_all(header: Header, logs: Iterable[Log]) -> bool:
+    """Whether the filter has all bits of these logs, as it must have of each log in the block."""
     try:
-        bits = bloom_of((log,))
+        return not bloom_of(logs) & ~value_of(header)
     except ValueError:
         return False
-    return value_of(header) & bits == bits
 
 
 def bloom_of(logs: Iterable[Log]) -> int:
     """The filter of a block with exactly these logs."""
-    bloom = 0
+    subjects: set[str] = set()
     for log in logs:
-        bloom |= bits_of(log.address.lower())
-        for topic in log.topics:
-            bloom |= bits_of(topic.lower())
+        subjects.add(log.address)
+        subjects.update(log.topics)
+    bloom = 0
+    for subject in subjects:
+        bloom |= bits_of(subject.lower())
     return bloom
 
 
@@ -90,8 +91,5 @@ def bits_of(subject: str) -> int:
 
 @lru_cache(maxsize=65_536)
 def _bits_of(subject: str) -> int:
-    digest = keccak(bytes_of(subject))
-    bits = 0
-    for at in (0, 2, 4):
-        bits |= 1 << (int.from_bytes(digest[at : at + 2], "big") % _BITS)
-    return bits
+    digest = int.from_bytes(keccak(bytes_of(subject))[:6], "big")
+    return 1 << (digest >> 32) % _BITS | 1 << (digest >> 16) % _BITS | 1 << digest % _BITS

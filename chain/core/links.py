@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import pairwise
-from operator import is_
 from typing import Any
 
 from chain.core.failures import EmptyPromise, Moved, TryAgain
@@ -81,7 +80,7 @@ def facts(log: Log) -> Facts:
 
 def are_same(logs: Sequence[Log], others: Sequence[Log]) -> bool:
     """Whether two answers have the same logs, in any order."""
-    if len(logs) == len(others) and all(map(is_, logs, others)):
+    if [*logs] == [*others]:
         return True
     return {*map(facts, logs)} == {*map(facts, others)}
 

@@ -9,10 +9,12 @@ Every method may raise the ``failures`` of this package and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, Literal, Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Annotated, Any, Final, Literal, Protocol
 
 import msgspec
+
+from chain.core.failures import TryAgain
 
 Tag = Literal["latest", "safe", "finalized", "earliest", "pending"]
 
@@ -37,7 +39,8 @@ def _on_the_wire(name: str) -> str:
 
 
 class Header(msgspec.Struct, frozen=True, gc=False, rename=_on_the_wire):
-    """A block without its transactions' contents. ``transactions`` are their hashes.
+    """A block without its transactions' contents. ``transactions`` are their hashes; None where
+    they are too many to hold with those of other blocks (see ``Node.transactions_in``).
 
     The fields from ``sha3_uncles`` on serve ``chain.core.block_hashes`` alone, which checks them:
     some networks have none of them, or something else under their names.
@@ -48,7 +51,7 @@ class Header(msgspec.Struct, frozen=True, gc=False, rename=_on_the_wire):
     parent_hash: Hash
     timestamp: Moment = "0x0"
     logs_bloom: str = "0x"
-    transactions: list[Hash] = []
+    transactions: list[Hash] | None = []
     base_fee_per_gas: Number | None = None
     receipts_root: Seal = None
     sha3_uncles: Seal = None
@@ -77,6 +80,17 @@ class Header(msgspec.Struct, frozen=True, gc=False, rename=_on_the_wire):
     def time(self) -> int:
         """Seconds since the epoch."""
         return int(self.timestamp, 16)
+
+
+_headers: Final[msgspec.json.Decoder[Header | None]] = msgspec.json.Decoder(Header | None)
+
+
+def header_in(result: msgspec.Raw) -> Header | None:
+    """The block of a result that isn't decoded yet; None for null. Raises ``TryAgain``."""
+    try:
+        return _headers.decode(result)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise TryAgain("a result that isn't a block") from None
 
 
 class Log(msgspec.Struct, frozen=True, gc=False, rename=_on_the_wire):
@@ -139,6 +153,9 @@ class LoggedReceipt(msgspec.Struct, frozen=True, gc=False, rename=_on_the_wire):
     deposit_receipt_version: Number | None = None
 
 
+Receipts = Sequence[LoggedReceipt]
+
+
 class SentTransaction(msgspec.Struct, frozen=True, gc=False, rename=_on_the_wire):
     """A transaction as the node knows it; without a block while it is pending."""
 
@@ -148,6 +165,7 @@ class SentTransaction(msgspec.Struct, frozen=True, gc=False, rename=_on_the_wire
     to: Address | None = None
     block_hash: Hash | None = None
     block_number: Number | None = None
+    gas_price: Number | None = None
 
 
 class LogFilter(msgspec.Struct, frozen=True):
@@ -158,14 +176,16 @@ class LogFilter(msgspec.Struct, frozen=True):
 
     def matching(self, logs: Iterable[Log]) -> list[Log]:
         """Those of the logs that are wanted."""
+        return [*filter(self.predicate(), logs)]
+
+    def predicate(self) -> Callable[[Log], bool]:
+        """Whether a log is wanted."""
         addresses = {address.lower() for address in self.addresses}
         topics = {topic.lower() for topic in self.topics}
-        return [
-            log
-            for log in logs
-            if (not addresses or log.address.lower() in addresses)
-            and (not topics or (log.topics and log.topics[0].lower() in topics))
-        ]
+        return lambda log: (
+            (not addresses or log.address.lower() in addresses)
+            and (not topics or (bool(log.topics) and log.topics[0].lower() in topics))
+        )
 
 
 class Node(Protocol):
@@ -176,15 +196,14 @@ class Node(Protocol):
     """What the provider is called; never its address."""
 
     def call(self, method: str, *params: Any) -> Any:
-        """The result of one call, as JSON. Raises ``Refused`` for an error that it answers."""
+        """The result of one call, as JSON; of blocks, transactions and receipts not decoded
+        (``msgspec.Raw``), since they are large and little of them is wanted. Of other results only
+        texts may be large. Raises ``Refused`` for an error that the node returns."""
 
-    def batch(
-        self, calls: Sequence[tuple[str, Sequence[Any]]], *, is_raw: bool = False
-    ) -> list[Any]:
-        """The results of calls in their order, in as few requests as the provider allows; a
-        ``Refused`` or ``RangeTooLarge`` stands in the place of a result that is an error.
-        ``is_raw`` leaves them undecoded (``msgspec.Raw``): some are large, and little of them is
-        wanted."""
+    def batch(self, calls: Sequence[tuple[str, Sequence[Any]]]) -> list[Any]:
+        """The results of calls in their order, as of ``call``, in as few requests as the provider
+        allows; a ``Refused`` or ``RangeTooLarge`` stands in the place of a result that is an error.
+        """
 
     def confirm_network(self) -> None:
         """Request the chain id again: for responses that contradict what is stored. Raises
@@ -194,7 +213,12 @@ class Node(Protocol):
         """A block by its height, its hash or a tag; None if the node doesn't have it."""
 
     def headers(self, blocks: Sequence[int | str]) -> list[Header | None]:
-        """Blocks by height, hash or tag, in one request where the provider allows it."""
+        """Blocks by height, hash or tag, in one request where the provider allows it. Those with
+        very many transactions may come without their hashes."""
+
+    def transactions_in(self, header: Header) -> list[str]:
+        """The hashes of a block's transactions, requested if the header came without them.
+        ``Moved`` for an orphaned block."""
 
     def logs(self, wanted: LogFilter, first: int, last: int) -> list[Log]:
         """The logs of these blocks, both ends included, in their order. ``RangeTooLarge``."""
@@ -214,9 +238,10 @@ class Node(Protocol):
         """The logs of a block, by its hash, and the receipts of these transactions, in one
         request; ``Moved`` for an orphaned block."""
 
-    def block_receipts(self, headers: Sequence[Header]) -> list[list[LoggedReceipt] | None]:
+    def block_receipts(self, headers: Sequence[Header]) -> Iterator[Receipts | None]:
         """All receipts of each of these blocks, with their logs, in the order of the block; None
-        if the node doesn't have them. ``Moved`` for an orphaned block."""
+        if the node doesn't have them. ``Moved`` for an orphaned block. They may be large: let go
+        of those of one block before the next."""
 
     def receipts(self, hashes: Sequence[str]) -> list[Receipt | None]:
         """The receipts of these transactions; None for one that isn't mined."""

@@ -8,49 +8,53 @@ complete, and status, gas and logs are those of the block; hashes of transaction
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
 from typing import Any, Final
 
-import msgspec
 from eth_utils import keccak
+from msgspec.structs import replace
 
 from chain.core import rlp
 from chain.core.bloom import bloom_of
 from chain.core.hexadecimal import bytes_of
-from chain.core.node import Header, Log, LogFilter, LoggedReceipt
+from chain.core.node import Header, Log, LogFilter, LoggedReceipt, Receipts
 
 _BLOOM_BYTES: Final = 256
 _SHORT: Final = 32  # bytes: nodes below are part of the node above them
 
 
-def logs_in(header: Header, receipts: Sequence[LoggedReceipt], wanted: LogFilter) -> list[Log]:
+def logs_in(header: Header, receipts: Receipts, wanted: LogFilter) -> list[Log]:
     """The wanted logs of a block as its receipts have them, in order. Index, transaction, block and
     time of each log are computed from its place in the receipts; what the node states is ignored.
     """
     found: list[Log] = []
+    is_wanted = wanted.predicate()
+    index = count()
     for place, receipt in enumerate(receipts):
-        for log in receipt.logs:
-            found.append(
-                msgspec.structs.replace(
-                    log,
-                    block_hash=header.hash,
-                    block_number=header.number,
-                    transaction_hash=receipt.transaction_hash,
-                    transaction_index=hex(place),
-                    log_index=hex(len(found)),
-                    removed=False,
-                    block_timestamp=header.timestamp,
-                )
+        found += [
+            replace(
+                log,
+                block_hash=header.hash,
+                block_number=header.number,
+                transaction_hash=receipt.transaction_hash,
+                transaction_index=hex(place),
+                log_index=hex(at),
+                removed=False,
+                block_timestamp=header.timestamp,
             )
-    return wanted.matching(found)
+            for log, at in zip(receipt.logs, index, strict=False)
+            if is_wanted(log)
+        ]
+    return found
 
 
-def have_root(header: Header, receipts: Sequence[LoggedReceipt]) -> bool:
+def have_root(header: Header, receipts: Receipts) -> bool:
     """Whether these are the receipts that the header states the root of."""
     root = header.receipts_root
     return isinstance(root, str) and root_of(receipts) == root.lower()
 
 
-def have_bloom(header: Header, receipts: Sequence[LoggedReceipt]) -> bool:
+def have_bloom(header: Header, receipts: Receipts) -> bool:
     """Whether these receipts' logs make up the header's filter exactly."""
     try:
         return bloom_of(log for one in receipts for log in one.logs) == int(header.logs_bloom, 16)
@@ -58,7 +62,7 @@ def have_bloom(header: Header, receipts: Sequence[LoggedReceipt]) -> bool:
         return False
 
 
-def root_of(receipts: Sequence[LoggedReceipt]) -> str | None:
+def root_of(receipts: Receipts) -> str | None:
     """The root of the trie of these receipts; None if one of them is malformed."""
     try:
         leaves = [(_nibbles(_key(at)), _encoded(one)) for at, one in enumerate(receipts)]

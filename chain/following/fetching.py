@@ -19,7 +19,7 @@ from chain.core.failures import (
     Refused,
     TryAgain,
 )
-from chain.core.node import Header, Log, LogFilter, Node, Receipt
+from chain.core.node import Header, Log, LogFilter, Node, Receipt, header_in
 from chain.following.position import Position
 from chain.reading import Limits, read_logs, weight_of
 
@@ -72,7 +72,7 @@ def look(node: Node, number: int | None, *, with_tags: bool) -> Look:
     if not with_tags:
         return Look(latest, ours)
     # Many nodes have no tags, and say so in many ways.
-    tags = [None if isinstance(one, NodeFailure) else _header(one) for one in answers[-2:]]
+    tags = [None if isinstance(one, NodeFailure) else header_in(one) for one in answers[-2:]]
     finalized, safe = (None if one is None else links.height_of(one) for one in tags)
     return Look(latest, ours, finalized, safe)
 
@@ -207,10 +207,7 @@ def _limits_of(node: Node) -> Limits:
     return _limits.setdefault(node.network_id, Limits(node.network_id))
 
 
-def _header(answer: Any) -> Header | None:
+def _header(answer: msgspec.Raw | NodeFailure) -> Header | None:
     if isinstance(answer, NodeFailure):
         raise answer
-    try:
-        return msgspec.convert(answer, Header | None)
-    except msgspec.ValidationError:
-        raise TryAgain("a result that isn't a block") from None
+    return header_in(answer)

@@ -17,13 +17,14 @@ import urllib3
 _MB: Final = 1024 * 1024
 _PIECE: Final = 256 * 1024
 _SMALL: Final = _MB
+LARGEST_RECEIPTS: Final = 96 * _MB  # of one block
 _LARGER: Final = {
     "eth_getBlockByNumber": 4 * _MB,  # hashes of 60,000 transactions
     "eth_getBlockByHash": 4 * _MB,
     "eth_getTransactionByHash": 4 * _MB,
     "eth_call": 4 * _MB,
     "eth_getTransactionReceipt": 64 * _MB,  # with all of its logs
-    "eth_getBlockReceipts": 96 * _MB,  # all of these, and what else a receipt has
+    "eth_getBlockReceipts": LARGEST_RECEIPTS,  # all of these, and what else a receipt has
 }
 _RANGE: Final = 16 * _MB  # logs of several blocks: fewer may be asked for
 _BLOCK: Final = 64 * _MB  # logs of one, which can't be divided

@@ -9,7 +9,7 @@ from typing import Any, Final
 from chain.core import fees
 from chain.core.broadcasts import Broadcast, meaning_of
 from chain.core.failures import Refused, TryAgain
-from chain.core.node import Node
+from chain.core.node import Node, header_in
 
 _REVERT_CODE: Final = 3
 _PERCENTILE: Final = 50
@@ -159,11 +159,11 @@ def prices(node: Node) -> Prices:
 
 
 def _prices(node: Node, head: Any, gas_price: Any, history: Any) -> Prices:
-    head = _given(head)
-    if not isinstance(head, dict):
+    header = header_in(_given(head))
+    if header is None:
         raise TryAgain("a node without a head")
-    limit = _number(head.get("gasLimit"))
-    base_fee = fees.quantity(head.get("baseFeePerGas"))
+    limit = _number(header.gas_limit)
+    base_fee = fees.quantity(header.base_fee_per_gas)
     if base_fee is None:
         return Prices(None, _number(_given(gas_price)), limit)
     if isinstance(history, Refused):

@@ -8,16 +8,36 @@ from time import monotonic
 from typing import Any, Final, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from chain.core.failures import Moved, NodeFailure, Refused, TryAgain
 from chain.core.links import in_order
-from chain.core.node import Header, Log, LogFilter, LoggedReceipt, Receipt, SentTransaction
+from chain.core.node import (
+    Header,
+    Log,
+    LogFilter,
+    Receipt,
+    Receipts,
+    SentTransaction,
+    header_in,
+)
+from chain.gateway.answers import LARGEST_RECEIPTS
 from chain.gateway.json_rpc import Call, Endpoint
+from chain.gateway.receipt_lists import read_receipts
 from chain.gateway.refusals import is_unknown_block
 
 _HIGHEST = 2**52
 _MOST_RECEIPTS = 1000  # requested one by one
+_MOST_TRANSACTIONS = 250_000  # hashes that are held of blocks that are requested together
 _SHORTEST_CONFIRMATION: Final = 1.0  # seconds, even if none are left for the request itself
+_LARGE = frozenset(
+    {
+        "eth_getBlockByHash",
+        "eth_getBlockByNumber",
+        "eth_getTransactionByHash",
+        "eth_getTransactionReceipt",
+    }
+)
 _TAGS = frozenset({"latest", "safe", "finalized", "earliest", "pending"})
 
 
@@ -52,10 +72,11 @@ class HttpNode:
         self._confirm = confirm
 
     def call(self, method: str, *params: Any) -> Any:
-        return self._call(method, params, Any)
+        return self._call(method, params, msgspec.Raw if method in _LARGE else Any)
 
-    def batch(self, calls: Sequence[Call], *, is_raw: bool = False) -> list[Any]:
-        return self._batch(calls, [msgspec.Raw if is_raw else Any] * len(calls))
+    def batch(self, calls: Sequence[Call]) -> list[Any]:
+        types = [msgspec.Raw if method in _LARGE else Any for method, _ in calls]
+        return [*self._each(calls, types)]
 
     def confirm_network(self) -> None:
         if self._confirm is not None:
@@ -65,7 +86,17 @@ class HttpNode:
         return self._call(*_header_call(block), Header | None)
 
     def headers(self, blocks: Sequence[int | str]) -> list[Header | None]:
-        return self._all([_header_call(block) for block in blocks], Header | None)
+        return [*self._all([_header_call(block) for block in blocks], Header | None)]
+
+    def transactions_in(self, header: Header) -> list[str]:
+        if header.transactions is not None:
+            return header.transactions
+        whole = self.header(header.hash)
+        if whole is None or whole.hash != header.hash:
+            raise Moved("a block is not in the chain any more")
+        if whole.transactions is None:
+            raise TryAgain("a block without a list of transactions")
+        return whole.transactions
 
     def logs(self, wanted: LogFilter, first: int, last: int) -> list[Log]:
         found = self._call("eth_getLogs", (_filter(wanted, first, last),), list[Log])
@@ -76,7 +107,7 @@ class HttpNode:
             ("eth_getLogs", ({"blockHash": block_hash, **_subjects(wanted)},))
             for block_hash in block_hashes
         ]
-        return [_of_block(one) for one in self._batch(calls, [list[Log]] * len(calls))]
+        return [_of_block(one) for one in self._each(calls, [list[Log]] * len(calls))]
 
     def logs_and_receipts(
         self, wanted: LogFilter, block_hash: str, hashes: Sequence[str]
@@ -84,7 +115,7 @@ class HttpNode:
         calls: list[Call] = [("eth_getLogs", ({"blockHash": block_hash, **_subjects(wanted)},))]
         calls += [("eth_getTransactionReceipt", (one,)) for one in hashes]
         types: list[Any] = [Receipt | None] * len(hashes)
-        logs, *receipts = self._batch(calls, [list[Log], *types])
+        logs, *receipts = self._each(calls, [list[Log], *types])
         for one in receipts:
             if isinstance(one, NodeFailure):
                 raise one
@@ -97,44 +128,63 @@ class HttpNode:
         begin = heights[0] if first is None else first
         calls.append(("eth_getLogs", (_filter(wanted, begin, heights[-1]),)))
         types: list[Any] = [Header | None] * len(heights)
-        found = self._all_of(calls, [*types, list[Log]])
-        return found[:-1], in_order(found[-1])
+        *headers, logs = self._all_of(calls, [*types, list[Log]])
+        return headers, in_order(logs)
 
-    def block_receipts(self, headers: Sequence[Header]) -> list[list[LoggedReceipt] | None]:
+    def block_receipts(self, headers: Sequence[Header]) -> Iterator[Receipts | None]:
         calls = [("eth_getBlockReceipts", (one.number,)) for one in headers]
-        found = self._batch(calls, [list[LoggedReceipt] | None] * len(calls))
-        return [self._receipts_of(header, one) for header, one in zip(headers, found, strict=True)]
+        answers = self._each(calls, [list[msgspec.Raw] | None] * len(calls))
+        for header in headers:
+            yield self._receipts_of(header, next(answers))
 
-    def _receipts_of(self, header: Header, answer: Any) -> list[LoggedReceipt] | None:
+    def _receipts_of(self, header: Header, answer: Any) -> Receipts | None:
         if isinstance(answer, NodeFailure):
             # Nodes without this method, and those that limit it, have the receipts one by one.
-            if len(header.transactions) > _MOST_RECEIPTS:
+            hashes = self.transactions_in(header)
+            if len(hashes) > _MOST_RECEIPTS:
                 return None
-            calls = [("eth_getTransactionReceipt", (one,)) for one in header.transactions]
-            answer = self._all(calls, LoggedReceipt | None)
-        if answer is None or None in answer:
+            answer = self._receipts_one_by_one(hashes)
+        receipts = None if answer is None else read_receipts(answer)
+        if receipts is None:
             return None
-        if any(one.block_hash.lower() != header.hash.lower() for one in answer):
+        if any(one.block_hash.lower() != header.hash.lower() for one in receipts):
             raise Moved("a receipt of another block")
-        return list(answer)
+        return receipts
+
+    def _receipts_one_by_one(self, hashes: Sequence[str]) -> list[msgspec.Raw]:
+        calls = [("eth_getTransactionReceipt", (one,)) for one in hashes]
+        receipts: list[msgspec.Raw] = []
+        size = 0
+        for one in self._all(calls, msgspec.Raw):
+            receipts.append(one)
+            size += len(one)
+            if size > LARGEST_RECEIPTS:
+                raise TryAgain("larger receipts than a block can have")
+        return receipts
 
     def receipts(self, hashes: Sequence[str]) -> list[Receipt | None]:
         calls = [("eth_getTransactionReceipt", (one,)) for one in hashes]
-        return self._all(calls, Receipt | None)
+        return [*self._all(calls, Receipt | None)]
 
     def transactions(self, hashes: Sequence[str]) -> list[SentTransaction | None]:
         calls = [("eth_getTransactionByHash", (one,)) for one in hashes]
-        return self._all(calls, SentTransaction | None)
+        return [*self._all(calls, SentTransaction | None)]
 
-    def _all(self, calls: Sequence[Call], type_: Any) -> list[Any]:
+    def _all(self, calls: Sequence[Call], type_: Any) -> Iterator[Any]:
         return self._all_of(calls, [type_] * len(calls))
 
-    def _all_of(self, calls: Sequence[Call], types: Sequence[Any]) -> list[Any]:
-        found = self._batch(calls, types)
-        for one in found:
+    def _all_of(self, calls: Sequence[Call], types: Sequence[Any]) -> Iterator[Any]:
+        """The results. Raises the ``NodeFailure`` that came instead of one of them."""
+        left = _MOST_TRANSACTIONS
+        for one in self._each(calls, types):
             if isinstance(one, NodeFailure):
                 raise one
-        return found
+            if isinstance(one, Header) and one.transactions:
+                if len(one.transactions) > left:
+                    yield replace(one, transactions=None)
+                    continue
+                left -= len(one.transactions)
+            yield one
 
     def _call(self, method: str, params: Sequence[Any], type_: Any) -> Any:
         with self._confirmed():
@@ -142,13 +192,21 @@ class HttpNode:
         self._note_heads([(method, params)], [found])
         return found
 
-    def _batch(self, calls: Sequence[Call], types: Sequence[Any]) -> list[Any]:
+    def _each(self, calls: Sequence[Call], types: Sequence[Any]) -> Iterator[Any]:
+        """The results of calls in their order, a ``NodeFailure`` in the place of an error. None is
+        referred to any more when the next one is requested."""
         if not calls:
-            return []
-        with self._confirmed():
-            found = self._endpoint.batch(calls, types, seconds=self._left())
-        self._note_heads(calls, found)
-        return found
+            return
+        parts = self._endpoint.parts(calls, types, seconds=self._left())
+        at = 0
+        while at < len(calls):
+            with self._confirmed():
+                part = next(parts)
+            self._note_heads(calls[at : at + len(part)], part)
+            at += len(part)
+            part.reverse()
+            while part:
+                yield part.pop()
 
     @contextmanager
     def _confirmed(self) -> Iterator[None]:
@@ -191,14 +249,12 @@ def _asks_for_head(method: str, params: Sequence[Any]) -> bool:
     )
 
 
-def _height(found: Any) -> int | None:
-    if isinstance(found, Header):
-        found = found.number
-    elif isinstance(found, dict):
-        found = found.get("number")
+def _height(result: Any) -> int | None:
     try:
-        height = int(found, 16)
-    except (TypeError, ValueError):
+        if isinstance(result, msgspec.Raw):
+            result = header_in(result)
+        height = int(result.number if isinstance(result, Header) else result, 16)
+    except (TryAgain, TypeError, ValueError):
         return None
     # What can't be a height mustn't make all others lag behind it.
     return height if 0 <= height < _HIGHEST else None

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
+from itertools import chain as chained
 from time import monotonic, sleep, time
 from typing import Any, Final
 
@@ -33,6 +34,7 @@ _HEADERS: Final = {
     "User-Agent": "svc-backend",  # some providers turn away the names of libraries
 }
 _BATCH_SIZE: Final = 100  # calls in one request, until a provider says otherwise
+_LARGEST_UNTYPED: Final = 32 * 1024  # bytes
 _RECEIPT: Final = "eth_getTransactionReceipt"
 _CONNECT: Final = 3.0  # seconds
 _SHORT: Final = 1.0  # seconds; who isn't given longer is not to blame for no answer
@@ -113,22 +115,30 @@ class Endpoint:
     ) -> list[Any]:
         """The results of calls, in their order, each of its type; a ``NodeFailure`` stands in the
         place of a result that is an error. Raises ``TryAgain`` if one is missing."""
+        return [*chained.from_iterable(self.parts(calls, types, seconds=seconds))]
+
+    def parts(
+        self, calls: Sequence[Call], types: Sequence[Any], *, seconds: float | None = None
+    ) -> Iterator[list[Any]]:
+        """As ``batch``, request by request: for results that are too large to hold together."""
         until = None if seconds is None else monotonic() + seconds
-        found: list[Any] = []
-        most = len(calls)
-        while len(found) < len(calls):
-            part = calls[len(found) : len(found) + min(most, self.batch_size)]
+        at, most = 0, len(calls)
+        while at < len(calls):
+            end = at + min(most, self.batch_size)
             left = None if until is None else until - monotonic()
             try:
-                found += self._batch(part, types[len(found) : len(found) + len(part)], left)
+                yield self._batch(calls[at:end], types[at:end], left)
             except _TooMuch:
-                most = len(part) // 2
+                most = len(calls[at:end]) // 2
             except BatchRefused as refusal:
-                half = max(1, len(part) // 2)
+                half = max(1, len(calls[at:end]) // 2)
                 self.batch_size = min(half, refusal.most or half)
-        return found
+            else:
+                at = end
 
-    def _batch(self, calls: Sequence[Call], types: Sequence[Any], seconds: float | None) -> Any:
+    def _batch(
+        self, calls: Sequence[Call], types: Sequence[Any], seconds: float | None
+    ) -> list[Any]:
         if len(calls) == 1:
             try:
                 return [self.call(calls[0], types[0], seconds=seconds)]
@@ -252,8 +262,10 @@ class Endpoint:
         failure = self._failure(reply, method, calls)
         if failure is not None:
             raise failure
-        if not bytes(reply.result):
+        if not len(reply.result):
             raise TryAgain("an answer without a result")
+        if type_ is Any and _is_large(reply.result):
+            raise TryAgain("a result that is larger than any of its kind")
         try:
             return _decoder(type_).decode(reply.result)
         except _NO_JSON:
@@ -278,6 +290,12 @@ def _too_large(method: str) -> NodeFailure:
         # Of one transaction that somebody may have made for that: it mustn't hold up others.
         return Refused(0, text)
     return TryAgain(text)
+
+
+def _is_large(result: msgspec.Raw) -> bool:
+    """Whether a result would take much memory as objects, which are up to 30 times as large as
+    their JSON. Not a text, which is as large."""
+    return len(result) > _LARGEST_UNTYPED and bytes(memoryview(result)[:1]) != b'"'
 
 
 def _request(number: int, call: Call) -> dict[str, Any]:

@@ -15,8 +15,9 @@ from chain.core.transitions import Mined, decimal, mined_by
 Answers = Mapping[str, Mined | None]
 """By hash: what a receipt says, or None if there is none. Hashes without an answer are missing."""
 
-_PRICE: Final = "gasPrice"
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _receipt = msgspec.json.Decoder(Receipt | None)
+_sent = msgspec.json.Decoder(SentTransaction | None)
 
 
 class Unreadable(TryAgain):
@@ -29,14 +30,14 @@ def receipts(node: Node, hashes: Sequence[str]) -> Answers:
     Raises ``Unreadable`` if that is so for all of them, and what the node raises.
     """
     calls = [("eth_getTransactionReceipt", (one,)) for one in hashes]
-    results = node.batch(calls, is_raw=True)
+    results = node.batch(calls)
     found: dict[str, Mined | None] = {}
     for tx_hash, result in zip(hashes, results, strict=True):
         if isinstance(result, NodeFailure):
             continue
         try:
             receipt = _receipt.decode(result)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except _UNREADABLE:
             continue
         mined = None if receipt is None else _read(tx_hash, receipt)
         if receipt is None or mined is not None:
@@ -76,26 +77,23 @@ def _priced(node: Node, found: Answers) -> dict[str, Mined | None]:
     priced: dict[str, Mined | None] = {}
     if not unpriced:
         return priced
-    results = node.batch([("eth_getTransactionByHash", (one,)) for one in unpriced])
-    for tx_hash, result in zip(unpriced, results, strict=True):
+    for tx_hash, sent in transactions(node, unpriced).items():
         mined = found[tx_hash]
-        try:
-            price = decimal(result[_PRICE])
-        except (TypeError, KeyError, ValueError):
-            continue
-        if mined is not None:
-            priced[tx_hash] = replace(mined, effective_gas_price=price)
+        if mined is not None and sent is not None and sent.gas_price is not None:
+            priced[tx_hash] = replace(mined, effective_gas_price=decimal(sent.gas_price))
     return priced
 
 
 def transactions(node: Node, hashes: Sequence[str]) -> dict[str, SentTransaction | None]:
     """Transactions by hash, None for one that the node doesn't know."""
-    results = node.batch([("eth_getTransactionByHash", (one,)) for one in hashes])
+    calls = [("eth_getTransactionByHash", (one,)) for one in hashes]
     found: dict[str, SentTransaction | None] = {}
-    for tx_hash, result in zip(hashes, results, strict=True):
+    for tx_hash, result in zip(hashes, node.batch(calls), strict=True):
+        if isinstance(result, NodeFailure):
+            continue
         try:
-            sent = msgspec.convert(result, SentTransaction | None)
-        except msgspec.ValidationError:
+            sent = _sent.decode(result)
+        except _UNREADABLE:
             continue
         if sent is None or sent.hash.lower() == tx_hash:
             found[tx_hash] = sent

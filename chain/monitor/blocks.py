@@ -6,7 +6,7 @@ before its transaction; ``record(seen)`` in the transaction that stores the bloc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from chain.core.node import Header, Node
@@ -18,6 +18,7 @@ from objects.database import fetch
 
 # What may still change by being in a block: all but those that are done with.
 _OPEN = "(t.status IN ('pending', 'stalled') OR t.finality IN ('included', 'safe', 'orphaned'))"
+_MOST_AT_ONCE = 50_000  # hashes in one query, about
 _UNFINAL = "t.finality IN ('included', 'safe')"
 
 
@@ -35,27 +36,16 @@ def receipts_for(network_id: int, headers: Sequence[Header], node: Node) -> Seen
     they have none. Raises what the node raises, but for receipts that it doesn't have: replicas
     lag behind, and the next check finds them."""
     blocks = tuple((header.height, header.hash.lower()) for header in headers)
-    block_of = {
-        tx_hash.lower(): header.hash.lower()
-        for header in headers
-        for tx_hash in header.transactions
-    }
+    block_of: dict[str, str] = {}
+    some: dict[str, str] = {}
+    for header in headers:
+        some |= {one.lower(): header.hash.lower() for one in node.transactions_in(header)}
+        if some and (len(some) > _MOST_AT_ONCE or header is headers[-1]):
+            block_of |= _changed(network_id, some)
+            some = {}
     if not block_of:
         return Seen(network_id, blocks)
-    rows = fetch(
-        "SELECT t.hash, t.block_hash, t.finality FROM chain_transaction t"
-        f" WHERE t.network_id = %s AND t.hash = ANY(%s::text[]) AND {_OPEN}",
-        (str(network_id), [*block_of]),
-        prepare=True,
-    )
-    wanted = [
-        tx_hash
-        for tx_hash, was, finality in rows
-        if block_of[tx_hash] != was or finality == ORPHANED
-    ]
-    if not wanted:
-        return Seen(network_id, blocks)
-    answers = asking.receipts_at_once(node, wanted)
+    answers = asking.receipts_at_once(node, [*block_of])
     found = {
         tx_hash: mined
         for tx_hash, mined in answers.items()
@@ -63,6 +53,22 @@ def receipts_for(network_id: int, headers: Sequence[Header], node: Node) -> Seen
         if mined is not None and mined.block_hash == block_of[tx_hash]
     }
     return Seen(network_id, blocks, found)
+
+
+def _changed(network_id: int, block_of: Mapping[str, str]) -> dict[str, str]:
+    """Of transactions and the hashes of their blocks, those that are monitored and whose block
+    isn't the one that is stored."""
+    rows = fetch(
+        "SELECT t.hash, t.block_hash, t.finality FROM chain_transaction t"
+        f" WHERE t.network_id = %s AND t.hash = ANY(%s::text[]) AND {_OPEN}",
+        (str(network_id), [*block_of]),
+        prepare=True,
+    )
+    return {
+        tx_hash: block_of[tx_hash]
+        for tx_hash, was, finality in rows
+        if block_of[tx_hash] != was or finality == ORPHANED
+    }
 
 
 def record(seen: Seen) -> int:

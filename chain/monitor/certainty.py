@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
+
+import msgspec
 
 from chain import gateway
+from chain.core.failures import NodeFailure
 from chain.core.finality import Heights, heights
-from chain.core.node import Node
+from chain.core.node import Node, header_in
 from objects.database import fetch
 
 _FRESH: Final = 60  # seconds
@@ -38,9 +41,9 @@ def certain_heights(node: Node, network_id: int, depth: int | None) -> Heights:
     return heights(network_id, head, safe, final, depth)
 
 
-def _number(block: Any) -> int | None:
-    try:
-        found = int(block["number"], 16)
-    except (TypeError, KeyError, ValueError):
-        return None  # refused, or there is none yet
-    return found if 0 <= found < _HIGHEST else None
+def _number(answer: msgspec.Raw | NodeFailure) -> int | None:
+    """The height; None if the request was refused or there is no such block yet."""
+    if isinstance(answer, NodeFailure):
+        return None
+    block = header_in(answer)
+    return None if block is None or block.height >= _HIGHEST else block.height

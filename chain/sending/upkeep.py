@@ -138,7 +138,7 @@ def _compare(node: Node, found: list[Slot], receipts: dict[str, Receipt], finali
         header = headers[receipt.height]
         if header is None or header.hash.lower() != receipt.block_hash.lower():
             raise TryAgain("a receipt that isn't of the chain's blocks")
-        if receipt.transaction_hash.lower() not in map(str.lower, header.transactions):
+        if receipt.transaction_hash.lower() not in map(str.lower, node.transactions_in(header)):
             raise TryAgain("a receipt of a transaction that its block doesn't have")
 
 

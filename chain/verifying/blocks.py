@@ -18,9 +18,9 @@ from typing import Final
 from backend.logs import get_logger
 from chain.core import links
 from chain.core.block_hashes import has_own_hash, hash_of
-from chain.core.bloom import Watch, is_complete, names, value_of
+from chain.core.bloom import Watch, is_complete, names_all, value_of
 from chain.core.failures import Contradiction, TryAgain
-from chain.core.node import Header, Log, LogFilter, LoggedReceipt, Node
+from chain.core.node import Header, Log, LogFilter, Node, Receipts
 from chain.core.receipts import have_bloom, have_root, logs_in
 from chain.verifying import capabilities
 from chain.verifying.hashes import check_hashes
@@ -47,9 +47,11 @@ def verified(
     scheme: Scheme,
     *,
     by_hash: bool,
+    proving: Collection[str] = (),
 ) -> list[Log]:
     """The wanted logs of these blocks, checked against their headers. ``logs`` is what the node
     returned at first; ``by_hash`` says that it was requested by the hashes of the blocks.
+    ``proving`` are the hashes of blocks that are compared with their receipts in any case.
 
     Raises ``Contradiction`` if the node's data contradict each other and can't be repaired,
     ``TryAgain`` if receipts are missing that are needed to decide, and ``Moved`` if the chain has
@@ -77,7 +79,7 @@ def verified(
         found, incomplete = _with_all_logs(node, suspects, found, wanted)
         doubted = invented | incomplete
         possible = _with_possible_logs(node.network_id, headers, found, wanted)
-        examined = doubted | {one for one in possible if _is_drawn(scheme.share)}
+        examined = {*doubted, *proving, *(one for one in possible if _is_drawn(scheme.share))}
     checked = _examined(node, headers, examined, found, wanted, scheme, doubted=doubted)
     if not links.are_same(checked, found):
         # The provider was wrong about one of these blocks: the sample doesn't suffice for the rest.
@@ -106,11 +108,15 @@ def _with_unnamed_logs(network_id: int, headers: Sequence[Header], logs: Sequenc
     """Blocks with a log that their filters don't name."""
     if capabilities.has_unnamed_logs(network_id):
         return set()
-    by_hash = {one.hash: one for one in headers if not _has_no_filter(network_id, one)}
+    logs_of: dict[str, list[Log]] = {}
+    for log_ in logs:
+        logs_of.setdefault(log_.block_hash, []).append(log_)
     return {
-        log_.block_hash
-        for log_ in logs
-        if log_.block_hash in by_hash and not names(by_hash[log_.block_hash], log_)
+        one.hash
+        for one in headers
+        if one.hash in logs_of
+        and not names_all(one, logs_of[one.hash])
+        and not _has_no_filter(network_id, one)
     }
 
 
@@ -189,12 +195,14 @@ def _examined(
     closely = [header for header in headers if header.hash in hashes]
     for at in range(0, len(closely), _AT_ONCE):
         part = closely[at : at + _AT_ONCE]
-        truth = _from_receipts(node, part, logs, wanted, scheme, doubted=doubted)
-        logs = _replaced(logs, part, truth)
+        corrected = _corrected(node, part, logs, wanted, scheme, doubted=doubted)
+        if corrected:
+            blocks = [one for one in part if one.hash in corrected]
+            logs = _replaced(logs, blocks, [corrected[one.hash] for one in blocks])
     return logs
 
 
-def _from_receipts(
+def _corrected(
     node: Node,
     headers: Sequence[Header],
     logs: Sequence[Log],
@@ -202,58 +210,77 @@ def _from_receipts(
     scheme: Scheme,
     *,
     doubted: Collection[str],
-) -> list[list[Log]]:
-    """The wanted logs of each of these blocks as its receipts have them. ``logs`` are kept where
-    the receipts are missing and neither ``doubted`` nor the scheme requires them, and where a
-    contradiction has outlasted ``PATIENCE``. Notes repairs and contradictions."""
-    found = []
-    repaired = []
-    for header, receipts in zip(headers, node.block_receipts(headers), strict=True):
+) -> dict[str, list[Log]]:
+    """The wanted logs of those of these blocks whose receipts have others than ``logs``, by hash.
+    Receipts may be missing where neither ``doubted`` nor the scheme requires them. Notes repairs
+    and contradictions."""
+    corrected = {}
+    answers = node.block_receipts(headers)
+    for header in headers:
         given = [one for one in logs if one.block_hash == header.hash]
-        if receipts is None:
-            if scheme.every_block or header.hash in doubted:
-                raise TryAgain(f"the provider doesn't have the receipts of block {header.height}")
-            found.append(given)
-            continue
-        truth = logs_in(header, receipts, wanted)
-        differs = not links.are_same(truth, given)
-        is_proven = False
-        fault = _other_transactions(node.network_id, header, receipts)
-        if fault is None:
-            is_proven = have_root(header, receipts)
-            if is_proven and receipts:
-                capabilities.note_root(node.network_id, header)
-            fault = None if is_proven else _fault(node.network_id, header, receipts, scheme)
-        if fault is None and differs and not is_proven:
-            fault = "its logs and its receipts differ"
-        if fault is not None:
-            _doubt(node, header, fault, scheme)
-            found.append(given)
-            continue
-        if differs:
-            repaired.append(header.height)
-        found.append(truth)
+        is_required = scheme.every_block or header.hash in doubted
+        # ``next`` here, so that no receipts are held while those of the next block are read.
+        truth = _of_receipts(
+            node, header, next(answers), given, wanted, scheme, is_required=is_required
+        )
+        if truth is not given:
+            corrected[header.hash] = truth
+    repaired = [one.height for one in headers if one.hash in corrected]
     note_contradiction(node, repaired, _REPAIRED, scheme, is_settled=True)
-    return found
+    return corrected
 
 
-def _other_transactions(
-    network_id: int, header: Header, receipts: Sequence[LoggedReceipt]
-) -> str | None:
+def _of_receipts(
+    node: Node,
+    header: Header,
+    receipts: Receipts | None,
+    given: list[Log],
+    wanted: LogFilter,
+    scheme: Scheme,
+    *,
+    is_required: bool,
+) -> list[Log]:
+    """The wanted logs of a block as its receipts have them: ``given`` itself if they are the same,
+    if the receipts are missing and not required, or if a contradiction has outlasted ``PATIENCE``.
+    """
+    if receipts is None:
+        if is_required:
+            raise TryAgain(f"the provider doesn't have the receipts of block {header.height}")
+        return given
+    fault = _other_transactions(node, header, receipts)
+    is_proven = fault is None and have_root(header, receipts)
+    if is_proven:
+        if receipts:
+            capabilities.note_root(node.network_id, header)
+    elif fault is None:
+        fault = _fault(node.network_id, header, receipts, scheme)
+    truth = given if fault else logs_in(header, receipts, wanted)
+    differs = not links.are_same(truth, given)
+    if differs and not is_proven:
+        fault = "its logs and its receipts differ"
+    if fault is not None:
+        _doubt(node, header, fault, scheme)
+        return given
+    return truth if differs else given
+
+
+def _other_transactions(node: Node, header: Header, receipts: Receipts) -> str | None:
     """Why these can't be the receipts of the block, by its transactions, which no root of receipts
     commits to. Before anything is computed of them: there may be very many."""
-    if capabilities.has_unnamed_logs(network_id):
+    if capabilities.has_unnamed_logs(node.network_id):
         return None
-    sent = [one.transaction_hash for one in receipts]
-    return None if sent == header.transactions else "its receipts are of other transactions"
+    hashes = node.transactions_in(header)
+    is_same = len(receipts) == len(hashes) and all(
+        receipt.transaction_hash == tx_hash
+        for receipt, tx_hash in zip(receipts, hashes, strict=True)
+    )
+    return None if is_same else "its receipts are of other transactions"
 
 
-def _fault(
-    network_id: int, header: Header, receipts: Sequence[LoggedReceipt], scheme: Scheme
-) -> str | None:
+def _fault(network_id: int, header: Header, receipts: Receipts, scheme: Scheme) -> str | None:
     """Why these can't be the receipts of the block, whose root they don't have."""
     if capabilities.has_unnamed_logs(network_id):
-        logs = [one for receipt in receipts for one in receipt.logs]
+        logs = (one for receipt in receipts for one in receipt.logs)
         return None if is_complete(header, logs) else "its receipts lack logs"
     if _needs_root(network_id, header, scheme):
         return "its receipts have another root"

@@ -23,7 +23,7 @@ def are_proved(node: Node, header: Header, logs: Sequence[Log], wanted: LogFilte
     ``NodeFailure``."""
     if not has_own_hash(header):
         return False
-    [receipts] = node.block_receipts([header])
+    receipts = next(node.block_receipts([header]))
     return (
         receipts is not None
         and have_root(header, receipts)

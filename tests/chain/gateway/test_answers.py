@@ -164,6 +164,93 @@ def test_of_receipts_only_what_is_wanted_is_decoded() -> None:
     assert mined.block_number == 1
 
 
+def block(number: int, hashes: int) -> dict[str, Any]:
+    return {
+        "number": hex(number),
+        "hash": f"0x{number:064x}",
+        "parentHash": f"0x{number - 1:064x}",
+        "transactions": [f"0x{at:064x}" for at in range(hashes)],
+    }
+
+
+class Padding(Liar):
+    """Blocks with very many transactions, and receipts with very many logs."""
+
+    def __init__(self, hashes: int, *, logs: int = 0) -> None:
+        super().__init__("", 1)
+        self.hashes = hashes
+        self.logs = logs
+
+    def result(self, call: Any) -> Any:
+        if call["method"] != "eth_getBlockReceipts":
+            return block(int(call["params"][0], 16), self.hashes)
+        number = int(call["params"][0], 16)
+        log = {
+            **{"address": f"0x{'11' * 20}", "topics": [HASH], "data": "0x", "logIndex": "0x0"},
+            **{"blockNumber": hex(number), "blockHash": HASH, "transactionHash": HASH},
+            "transactionIndex": "0x0",
+        }
+        receipt = {
+            **{"transactionHash": HASH, "blockHash": f"0x{number:064x}", "status": "0x1"},
+            **{"blockNumber": hex(number), "cumulativeGasUsed": "0x1", "logs": [log] * 100},
+        }
+        return [receipt] * (self.logs // 100)
+
+    def answer(self, asked: Any) -> bytes | None:
+        calls = asked if isinstance(asked, list) else [asked]
+        said = [{"id": call["id"], "result": self.result(call)} for call in calls]
+        return json.dumps(said if isinstance(asked, list) else said[0]).encode()
+
+
+def test_of_many_blocks_with_many_transactions_not_all_hashes_are_held() -> None:
+    with served(Padding(40_000)) as url:
+        node = HttpNode(1, "padding", Endpoint(url, timeout=60))
+        headers = node.headers(range(1, 13))
+        held = [one.height for one in headers if one and one.transactions is not None]
+        assert held == [1, 2, 3, 4, 5, 6]
+        last = headers[-1]
+        assert last is not None
+        assert len(node.transactions_in(last)) == 40_000
+
+
+@pytest.mark.parametrize(("logs", "are_held"), [(200, True), (8_000, False)])
+def test_the_receipts_of_a_large_block_are_decoded_when_they_are_read(
+    logs: int, are_held: bool
+) -> None:
+    with served(Padding(0, logs=logs)) as url:
+        node = HttpNode(1, "padding", Endpoint(url, timeout=60))
+        headers = [one for one in node.headers(range(1, 4)) if one]
+        for header, receipts in zip(headers, node.block_receipts(headers), strict=True):
+            assert receipts is not None
+            assert (receipts[0] is receipts[0]) == are_held
+            assert receipts[0] == receipts[-1]
+            assert [one.block_hash for one in receipts] == [header.hash] * (logs // 100)
+            assert [len(one.logs) for one in receipts[:2]] == [100, 100]
+
+
+def test_a_result_that_should_be_small_is_not_decoded_into_many_objects() -> None:
+    class Nested(Liar):
+        def answer(self, asked: Any) -> bytes | None:
+            return b'{"id":0,"result":[' + b"[]," * 300_000 + b"[]]}"
+
+    with (
+        served(Nested("", 1)) as url,
+        costing(10 * MB),
+        pytest.raises(TryAgain, match="larger than any of its kind"),
+    ):
+        Endpoint(url, timeout=10).call(("eth_feeHistory", ()))
+
+
+def test_a_text_may_be_large() -> None:
+    class Wordy(Liar):
+        def answer(self, asked: Any) -> bytes | None:
+            return json.dumps({"id": 0, "result": "0x" + "00" * MB}).encode()
+
+    with served(Wordy("", 1)) as url:
+        found = Endpoint(url, timeout=10).call(("eth_call", ()))
+    assert len(found) == 2 * MB + 2
+
+
 def test_a_signing_service_s_answer_has_an_end() -> None:
     with served(Liar("", 8)) as url, costing(4 * MB), pytest.raises(CannotSign, match="too large"):
         _ = RemoteSigner(url).address

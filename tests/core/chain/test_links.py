@@ -101,10 +101,10 @@ def test_a_filter_names_the_contracts_that_logged() -> None:
     assert bloom.Watch(LogFilter(addresses=(OTHER,))).named(one) == []
     assert bloom.Watch(LogFilter((ADDRESS,), (TRANSFER,))).named(one) == [ADDRESS]
     assert bloom.Watch(LogFilter((ADDRESS,), ("0x" + "00" * 32,))).named(one) == []
-    assert bloom.names(one, log(6, 5))
-    assert not bloom.names(one, log(6, 0, address=OTHER))
-    assert not bloom.names(one, log(6, 0, topics=["0x" + "00" * 32]))
-    assert not bloom.names(one, log(6, 0, address="nonsense"))
+    assert bloom.names_all(one, [log(6, 5)])
+    assert not bloom.names_all(one, [log(6, 5), log(6, 0, address=OTHER)])
+    assert not bloom.names_all(one, [log(6, 0, topics=["0x" + "00" * 32])])
+    assert not bloom.names_all(one, [log(6, 0, address="nonsense")])
     assert bloom.is_complete(one, [log(6, 0)])
     assert bloom.is_complete(one, [log(6, 0), log(6, 1, address=OTHER)])
     assert not bloom.is_complete(one, [log(6, 0, address=OTHER)])
