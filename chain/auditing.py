@@ -21,6 +21,7 @@ from chain.examining import examine, final_height
 from chain.filling.progress import Lost
 from chain.findings import Findings
 from chain.models import Cursor, Recheck
+from chain.verifying.noting import recheck
 from objects import maintenance
 from objects.core.values import wire_time
 
@@ -50,6 +51,7 @@ def audit(network_id: int) -> Findings | None:
         cursor.audited if cursor.audited is not None else cursor.began_at or 0,
         final_height(cursor),
     )
+    # Recent blocks before history: that is the order of these texts backwards.
     rechecks = [*Recheck.objects.filter(network_id=network_id).order_by("-kind")]
     if (audited >= cursor.number and not rechecks) or maintenance.is_chain_paused():
         return None
@@ -57,8 +59,8 @@ def audit(network_id: int) -> Findings | None:
     changes: dict[str, Any] = {}
     try:
         changes = _since(cursor, audited, findings)
-        for recheck in rechecks:
-            _by_receipts(recheck, findings)
+        for row in rechecks:
+            _by_receipts(row, findings)
         report = findings.as_json()
         changes["audited_at"] = timezone.now()
     except (NodeFailure, Lost, Timeout, TransactionConflict) as failure:
@@ -89,12 +91,21 @@ def _since(cursor: Cursor, audited: int, findings: Findings) -> dict[str, Any]:
     if audited < final:
         part = _compared(network_id, audited + 1, final, probes=PROBES)
         findings.add(part)
+        _recheck(network_id, part)
         if part.reached < final:
             return {"audited": part.reached, "audited_before": audited}
     newest = max(final, (cursor.number or 0) - NEWEST)
     if newest < (cursor.number or 0):
-        findings.add(_compared(network_id, newest + 1, cursor.number or 0, probes=PROBES))
+        part = _compared(network_id, newest + 1, cursor.number or 0, probes=PROBES)
+        findings.add(part)
+        _recheck(network_id, part)
     return {"audited": final, "audited_before": audited}
+
+
+def _recheck(network_id: int, part: Findings) -> None:
+    """Have the blocks that aren't clear compared again by the next audits."""
+    if part.unclear:
+        recheck(network_id, Recheck.RECENT, min(part.unclear), max(part.unclear))
 
 
 def _by_receipts(one: Recheck, findings: Findings) -> None:

@@ -19,13 +19,19 @@ import msgspec
 from chain import contracts, coverage, gateway, verifying
 from chain.block_times import read_block_times
 from chain.contracts import Catalogue
+from chain.core import links
 from chain.core.block_hashes import has_own_hash
-from chain.core.comparing import Difference, Identity
+from chain.core.comparing import (
+    Difference,
+    Identity,
+    differ_in_transaction_alone,
+    identity_of,
+)
 from chain.core.events import EventRow
 from chain.core.failures import Contradiction, Moved, NodeFailure, TryAgain, Unavailable
 from chain.core.node import Hash, Header, Log, Node, Number
 from chain.core.spans import Span, segments
-from chain.filling.progress import Lost, anchor_of, canonical_blocks
+from chain.filling.progress import Lost, anchor_of, canonical_blocks, canonical_blocks_at
 from chain.findings import Findings
 from chain.mending import Stored, Truth, date, difference, last_of_some, mend, stored_events
 from chain.models import Cursor
@@ -105,7 +111,8 @@ def _probe(examiners: Sequence[_Examiner], count: int, mending: bool, tell_chang
     for examiner in examiners:
         chosen = sorted(height for height, one in drawn if one is examiner)
         for at in range(0, len(chosen), _AT_ONCE):
-            examiner.look_closely(chosen[at : at + _AT_ONCE], mending, tell_changes)
+            some = chosen[at : at + _AT_ONCE]
+            examiner.look_closely(some, mending, tell_changes, is_probe=True)
 
 
 def final_height(cursor: Cursor) -> int:
@@ -138,6 +145,7 @@ class _Examiner:
         self._keeps_blocks = keeps_blocks
         self._width = verifying.WIDTH
         self._scheme = Scheme.of_network(network_id).thorough
+        self._unqueued = self._scheme._replace(queues_rechecks=False)
         self.with_events: set[int] = set()
         self._anchor = anchor_of(network_id, final)
 
@@ -169,7 +177,8 @@ class _Examiner:
                 reached = most
                 rows = [row for row in rows if row.block_number <= reached]
             self._findings.events += len(rows)
-            stored = stored_events(self._network_id, position, reached, self._addresses)
+            blocks = range(position, reached + 1)
+            stored = stored_events(self._network_id, blocks, self._addresses)
             self.with_events.update(row.block_number for row in rows)
             self.with_events.update(one.block_number for one in stored)
             found = difference(stored, rows)
@@ -190,7 +199,7 @@ class _Examiner:
             if self._by_receipts:
                 wanted = self._chosen.wanted
                 logs, reached = verifying.verified_range(
-                    node, first, reached, logs, wanted, self._scheme
+                    node, first, reached, logs, wanted, self._unqueued
                 )
             return self._chosen.read(logs, read_block_times(node, logs).by_hash), reached
 
@@ -209,14 +218,18 @@ class _Examiner:
             if headers:
                 if [one.hash for one in headers] != hashes:
                     raise Moved("the chain is being read anew")
-                logs = verifying.verified(node, headers, logs, wanted, self._scheme, by_hash=True)
+                logs = verifying.verified(node, headers, logs, wanted, self._unqueued, by_hash=True)
             return self._chosen.read(logs, read_block_times(node, logs, headers).by_hash)
 
         return gateway.attempt(self._network_id, step), last
 
-    def look_closely(self, heights: list[int], mending: bool, tell_changes: bool) -> None:
-        """Read these blocks by their hashes and receipts, and mend what then still differs."""
+    def look_closely(
+        self, heights: list[int], mending: bool, tell_changes: bool, *, is_probe: bool = False
+    ) -> None:
+        """Read these blocks by their hashes and receipts, and mend what then still differs. Only a
+        contradiction in a probe, which nothing gave a reason for, queues a recheck."""
         seen: dict[Identity, Stored] = {}
+        scheme = self._scheme if is_probe else self._unqueued
 
         def step(node: Node, *, tolerant: bool = False) -> tuple[Truth, list[int]]:
             headers = self._headers(node, heights)
@@ -225,15 +238,14 @@ class _Examiner:
             if others and not tolerant:
                 raise TryAgain(f"block {others[0]} is another one than is stored")
             each = node.logs_of(self._chosen.wanted, hashes)
-            logs, unclear = self._verified(node, headers, each, tolerant=tolerant)
+            logs, unclear = self._verified(node, headers, each, scheme, tolerant=tolerant)
             unclear += others
             rows = self._chosen.read(logs, read_block_times(node, logs, headers).by_hash)
-            stored = stored_events(self._network_id, heights[0], heights[-1])
             seen.clear()
-            seen.update({one: row for one, row in stored.items() if one.block_number in heights})
+            seen.update(stored_events(self._network_id, heights))
             found = self._own(difference(seen, rows), seen)
             gone, doubtful = self._superfluous(node, found, set(hashes), seen)
-            unproved = self._unproved(node, headers, logs, found)
+            unproved = self._unproved(node, headers, logs, found, seen)
             unclear = sorted({*unclear, *doubtful, *unproved})
             clear = {header.height: header.hash for header in headers}
             for height in unclear:
@@ -285,28 +297,32 @@ class _Examiner:
         isn't replaced because one provider says so, nor what the follower reads by itself."""
         if not self._keeps_blocks:
             return []
-        first, last = headers[0].height, headers[-1].height
-        stored = dict(canonical_blocks(self._network_id, first, last))
-        for one in stored_events(self._network_id, first, last):
+        heights = [header.height for header in headers]
+        stored = dict(canonical_blocks_at(self._network_id, heights))
+        for one in stored_events(self._network_id, heights):
             stored.setdefault(one.block_number, one.block_hash)
         return [one.height for one in headers if stored.get(one.height, one.hash) != one.hash]
 
     def _verified(
-        self, node: Node, headers: list[Header], each: list[list[Log]], *, tolerant: bool
+        self,
+        node: Node,
+        headers: list[Header],
+        each: list[list[Log]],
+        scheme: Scheme,
+        *,
+        tolerant: bool,
     ) -> tuple[list[Log], list[int]]:
         """The logs of the blocks, and the heights of those that aren't clear: the provider
         contradicts itself. It has to have the receipts unless ``tolerant``."""
         wanted = self._chosen.wanted
         if not tolerant:
             logs = [one for some in each for one in some]
-            return verifying.verified(node, headers, logs, wanted, self._scheme, by_hash=True), []
+            return verifying.verified(node, headers, logs, wanted, scheme, by_hash=True), []
         found: list[Log] = []
         unclear = []
         for header, logs in zip(headers, each, strict=True):
             try:
-                found += verifying.verified(
-                    node, [header], logs, wanted, self._scheme, by_hash=True
-                )
+                found += verifying.verified(node, [header], logs, wanted, scheme, by_hash=True)
             except Contradiction:
                 unclear.append(header.height)
             except TryAgain:
@@ -316,18 +332,43 @@ class _Examiner:
         return found, unclear
 
     def _unproved(
-        self, node: Node, headers: Sequence[Header], logs: Sequence[Log], found: Difference
+        self,
+        node: Node,
+        headers: Sequence[Header],
+        logs: Sequence[Log],
+        found: Difference,
+        stored: Mapping[Identity, Stored],
     ) -> list[int]:
         """The heights at which what differs isn't proved by the block's receipts, although its
-        header has its own hash: one provider alone must not change what several have agreed on."""
+        header has its own hash: one provider alone must not change what several have agreed on.
+        No receipt proves the hash of its transaction, so two providers have to confirm these."""
         heights = {*found.blocks()}
+        hashes_alone = {
+            row.block_number
+            for row in found.different
+            if differ_in_transaction_alone(stored[identity_of(row)].content, row)
+        }
         return [
             header.height
             for header in headers
             if header.height in heights
             and has_own_hash(header)
-            and not self._is_proved(node, header, logs)
+            and not (
+                self._is_proved(node, header, logs)
+                and (header.height not in hashes_alone or self._is_confirmed(header, logs))
+            )
         ]
+
+    def _is_confirmed(self, header: Header, logs: Sequence[Log]) -> bool:
+        """Whether two providers, or the only one of the network, return these logs of the block."""
+        its = [log for log in logs if log.block_hash == header.hash]
+        try:
+            answers = gateway.witnesses(
+                self._network_id, lambda node: node.logs_of(self._chosen.wanted, [header.hash])
+            )
+        except NodeFailure:
+            return False
+        return all(links.are_same(its, same) for [same] in answers)
 
     def _is_proved(self, node: Node, header: Header, logs: Sequence[Log]) -> bool:
         its = [log for log in logs if log.block_hash == header.hash]

@@ -15,7 +15,7 @@ from django.db import transaction
 
 from chain.core.comparing import Content, Difference, Identity, compare, identity_of
 from chain.core.events import EventRow
-from chain.filling.progress import Lost, canonical_blocks
+from chain.filling.progress import Lost, canonical_blocks_at
 from chain.models import Coverage
 from chain.storing import NOW, moment_text, outbox_insert, store_events
 from objects import maintenance
@@ -44,6 +44,7 @@ SELECT object_id, block_number, log_index, block_hash, event_name, COALESCE(addr
  WHERE network_id = %s AND canonical AND block_number BETWEEN %s AND %s
    AND log_index IS NOT NULL AND block_hash IS NOT NULL
 """
+_AT = " AND block_number = ANY(%s::bigint[])"
 _TELL_AS = (
     "WITH changed AS (SELECT * FROM chain_contract_event WHERE object_id = ANY(%s::text[])),"
     " told AS ({} RETURNING 1) SELECT count(*) FROM told"
@@ -80,12 +81,17 @@ RETURNING 1
 
 
 def stored_events(
-    network_id: int, first: int, last: int, addresses: Sequence[str] | None = None
+    network_id: int, heights: Collection[int], addresses: Sequence[str] | None = None
 ) -> dict[Identity, Stored]:
-    """The events of these blocks that clients are shown, of all contracts or of these. What has
-    been written by hand and has no place in a block is no log, and left alone."""
+    """The events of these blocks that clients are shown, of all contracts or of these. Events that
+    were written by hand and have no place in a block are left out."""
+    if not heights:
+        return {}
     sql = _STORED
-    params: list[Any] = [str(network_id), first, last]
+    params: list[Any] = [str(network_id), min(heights), max(heights)]
+    if not isinstance(heights, range):
+        sql += _AT
+        params.append([*heights])
     if addresses is not None:
         sql += " AND address = ANY(%s::text[])"
         params.append([*addresses])
@@ -129,12 +135,7 @@ def mend(network_id: int, truth: Truth, version: int, final: int, *, tell_change
         )
         if int(contracts) != version or halted is not None or not _holds(network_id, truth, final):
             raise Lost
-        heights = truth.hashes.keys()
-        stored = {
-            identity: found
-            for identity, found in stored_events(network_id, min(heights), max(heights)).items()
-            if identity.block_number in heights
-        }
+        stored = stored_events(network_id, truth.hashes.keys())
         found = difference(stored, truth.rows)
         superfluous = [one for one in found.superfluous if one in truth.superfluous]
         told_from = _told_from(network_id)
@@ -185,9 +186,7 @@ def date(network_id: int, rows: Iterable[EventRow]) -> int:
 
 def _holds(network_id: int, truth: Truth, final: int) -> bool:
     recent = {height: hash_ for height, hash_ in truth.hashes.items() if height > final}
-    if not recent:
-        return True
-    known = dict(canonical_blocks(network_id, min(recent), max(recent)))
+    known = dict(canonical_blocks_at(network_id, recent))
     return all(known.get(height) == hash_ for height, hash_ in recent.items())
 
 

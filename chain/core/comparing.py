@@ -73,6 +73,13 @@ def compare(stored: Mapping[Identity, Content], read: Iterable[EventRow]) -> Dif
     return Difference(missing, sorted(stored.keys() - seen), different, undated)
 
 
+def differ_in_transaction_alone(stored: Content, row: EventRow) -> bool:
+    """Whether a stored event and one that was read differ in the hash of the transaction alone."""
+    return not _same(stored, row) and _same(
+        stored._replace(transaction_hash=row.transaction_hash), row
+    )
+
+
 def _same(stored: Content, row: EventRow) -> bool:
     return (
         stored.event_name == row.event_name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from django.db import transaction
@@ -116,6 +116,17 @@ def canonical_blocks(network_id: int, first: int, last: int) -> list[Block]:
         prepare=True,
     )
     return [(int(number), hash_) for number, hash_ in found]
+
+
+def canonical_blocks_at(network_id: int, heights: Collection[int]) -> list[Block]:
+    """As ``canonical_blocks``, of single heights."""
+    rows = fetch(
+        "SELECT number, hash FROM chain_block WHERE network_id = %s AND canonical"
+        " AND number = ANY(%s::bigint[]) ORDER BY number",
+        (network_id, [*heights]),
+        prepare=True,
+    )
+    return [(int(number), hash_) for number, hash_ in rows]
 
 
 def anchor_of(network_id: int, final: int) -> Block | None:

@@ -249,15 +249,19 @@ def _shared(node: Node, at: Position, number: int) -> Header:
 
 
 def _read_hashes(network_id: int, number: int) -> list[tuple[int, str]]:
-    """What is known of the chain at this height, or last below: of a header, of an event."""
+    """What is stored of the chain at this height, or last below: of a header, of an event, of a
+    block that was proved."""
     rows = fetch(
         "(SELECT number, hash FROM chain_block"
         "  WHERE network_id = %s AND canonical AND number <= %s ORDER BY number DESC LIMIT 1)"
         " UNION "
         "(SELECT block_number, block_hash FROM chain_contract_event"
         "  WHERE network_id = %s AND canonical AND block_number <= %s"
-        "  ORDER BY block_number DESC LIMIT 1)",
-        (network_id, number, str(network_id), number),
+        "  ORDER BY block_number DESC LIMIT 1)"
+        " UNION "
+        "(SELECT number, hash FROM chain_proved_block"
+        "  WHERE network_id = %s AND number <= %s ORDER BY number DESC LIMIT 1)",
+        (network_id, number, str(network_id), number, network_id, number),
         prepare=True,
     )
     return [(int(height), hash_) for height, hash_ in rows]

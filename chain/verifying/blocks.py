@@ -35,6 +35,9 @@ _MOST_REMEMBERED: Final = 1000
 _AT_ONCE: Final = 8  # blocks whose receipts are requested together: they may be large
 _REPAIRED: Final = "its logs weren't those of its receipts, which were taken instead"
 _doubted: dict[str, float] = {}
+"""When a block was first contradicted by its receipts, by its hash."""
+_noted: dict[tuple[str, str], None] = {}
+"""The providers that have contradicted themselves about a block, and its hash."""
 
 log = get_logger("chain")
 
@@ -99,6 +102,7 @@ def is_doubtful(network_id: int, header: Header, logs: Sequence[Log], wanted: Lo
 def forget() -> None:
     """Begin as a new process does."""
     _doubted.clear()
+    _noted.clear()
 
 
 # -- Which blocks are looked at more closely, by their hashes --------------------------------------
@@ -225,8 +229,9 @@ def _corrected(
         )
         if truth is not given:
             corrected[header.hash] = truth
-    repaired = [one.height for one in headers if one.hash in corrected]
-    note_contradiction(node, repaired, _REPAIRED, scheme, is_settled=True)
+            # At once: the next block may end this step, which is repeated then.
+            if _is_new(node, header):
+                note_contradiction(node, [header.height], _REPAIRED, scheme, is_settled=True)
     return corrected
 
 
@@ -302,9 +307,9 @@ def _doubt(node: Node, header: Header, fault: str, scheme: Scheme) -> None:
     """Raise ``Contradiction``; or log that the block is stored, after ``PATIENCE``."""
     now = monotonic()
     since = _doubted.setdefault(header.hash, now)
-    if since == now:
-        while len(_doubted) > _MOST_REMEMBERED:
-            _doubted.pop(next(iter(_doubted)), None)
+    while len(_doubted) > _MOST_REMEMBERED:
+        _doubted.pop(next(iter(_doubted)), None)
+    if _is_new(node, header):
         note_contradiction(node, [header.height], fault, scheme)
     if (
         scheme.every_block
@@ -313,6 +318,18 @@ def _doubt(node: Node, header: Header, fault: str, scheme: Scheme) -> None:
     ):
         raise Contradiction(f"block {header.height}: {fault}")
     log.error("a block is stored that is in doubt", network=node.network_id, block=header.height)
+
+
+def _is_new(node: Node, header: Header) -> bool:
+    """Whether this process hasn't noted before that the provider contradicts itself about this
+    block."""
+    subject = (node.provider, header.hash)
+    if subject in _noted:
+        return False
+    _noted[subject] = None
+    while len(_noted) > _MOST_REMEMBERED:
+        _noted.pop(next(iter(_noted)), None)
+    return True
 
 
 # -- Lists ----------------------------------------------------------------------------------------

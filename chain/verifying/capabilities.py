@@ -46,10 +46,10 @@ def has(network_id: int, capability: Capability) -> bool:
     return capability in _read(network_id).proved
 
 
-def is_unhashed_above(network_id: int, height: int) -> bool:
-    """Whether headers above this height were accepted although their hashes can't be computed."""
+def is_without_hash(network_id: int, height: int) -> bool:
+    """Whether headers at this height are accepted although their hashes can't be computed."""
     until = _read(network_id).hashes_until
-    return until is not None and until <= height
+    return until is not None and height > until
 
 
 def note_root(network_id: int, header: Header) -> None:

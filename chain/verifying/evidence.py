@@ -14,7 +14,11 @@ from chain.verifying import capabilities
 def is_refuted(network_id: int, header: Header) -> bool:
     """Whether this can't be a header of the network: those have their own hashes, and this one has
     not."""
-    return capabilities.has(network_id, "proves_hashes") and not has_own_hash(header)
+    return (
+        capabilities.has(network_id, "proves_hashes")
+        and not capabilities.is_without_hash(network_id, header.height)
+        and not has_own_hash(header)
+    )
 
 
 def are_proved(node: Node, header: Header, logs: Sequence[Log], wanted: LogFilter) -> bool:

@@ -52,15 +52,15 @@ def note_contradiction(
     ``is_settled`` means that the correct logs were found; otherwise the provider is left alone for
     a minute, if it isn't the only one.
 
-    Unless all receipts are compared anyway, what was read since the audit before the last one is
-    compared with the chain: the provider may have said other wrong things before.
+    If the scheme queues rechecks, the blocks since the audit before the last one are compared with
+    their receipts: the provider may have returned other wrong data before.
     """
     if not heights:
         return
     said = f"{node.provider}, block {heights[0]}: {text}"[:_LONGEST]
     fetch(
         _NOTE,
-        (len(heights), said, node.network_id, Recheck.RECENT, scheme.share < 1),
+        (len(heights), said, node.network_id, Recheck.RECENT, scheme.queues_rechecks),
         prepare=True,
     )
     if not is_settled and len(given_for(node.network_id)) > 1:

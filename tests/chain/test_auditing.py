@@ -13,7 +13,8 @@ from chain.auditing import audit
 from chain.backfilling import advance
 from chain.examining import examine
 from chain.findings import Findings
-from chain.models import ContractEvent, Coverage, Cursor, OutboxEntry
+from chain.mending import stored_events
+from chain.models import ContractEvent, Coverage, Cursor, OutboxEntry, Recheck
 from tests.chain.backfills import (
     change,
     keep_header,
@@ -154,6 +155,38 @@ def test_a_provider_that_has_lost_its_logs_takes_nothing_away(node: Node, gem: C
         proxy.on("eth_getTransactionReceipt", gives(None))
         assert examine(network_id, 5, 5, mending=True).unclear == [5]
     assert stored() == on_chain(node)
+
+
+def test_blocks_that_are_not_clear_are_compared_again_by_the_next_audits(
+    node: Node, gem: Contract
+) -> None:
+    with proxied(node) as proxy:
+        network_id = read_all(node, gem, proxy.url)
+        event = ContractEvent.objects.filter(block_number=5)[0]
+        ContractEvent.objects.filter(pk=event.pk).update(args={"tokenId": "17"})
+        proxy.on("eth_getBlockReceipts", gives(None))
+        proxy.on("eth_getTransactionReceipt", gives(None))
+        found = audit(network_id)
+        assert found is not None
+        assert 5 in found.unclear
+        assert ContractEvent.objects.get(pk=event.pk).args == {"tokenId": "17"}
+        [again] = Recheck.objects.all()
+        assert again.next_block <= 5 <= again.last_block
+        proxy.be_good()
+        audit(network_id)
+    assert ContractEvent.objects.get(pk=event.pk).args == event.args
+    assert not Recheck.objects.exists()
+
+
+def test_only_events_of_the_blocks_in_question_are_loaded(node: Node, gem: Contract) -> None:
+    network_id = read_all(node, gem)
+    heights = sorted({*ContractEvent.objects.values_list("block_number", flat=True)})
+    chosen = [heights[0], heights[-1]]
+    assert {one.block_number for one in stored_events(network_id, chosen)} == {*chosen}
+    assert {one.block_number for one in stored_events(network_id, range(*chosen))} == {
+        *heights[:-1]
+    }
+    assert stored_events(network_id, []) == {}
 
 
 def test_blocks_that_are_not_final_are_compared_by_their_hashes(node: Node, gem: Contract) -> None:

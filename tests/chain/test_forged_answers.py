@@ -214,6 +214,7 @@ def test_a_process_that_is_killed_after_it_has_noted_a_contradiction_loses_nothi
         world.follow()
         assert contents(world) == truth(world)
         world.check()
+        liar.be_honest()
         audit(world.network_id)
         assert not Recheck.objects.exists()
 

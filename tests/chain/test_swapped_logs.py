@@ -12,7 +12,7 @@ from chain import networks
 from chain.auditing import audit
 from chain.following import reader
 from chain.gateway import pool
-from chain.models import Blockchain, OutboxEntry, Provider
+from chain.models import Blockchain, ContractEvent, OutboxEntry, Provider
 from tests.chain.gateway.networks import provider
 from tests.chain.lied_to import contents, truth
 from tests.chain.network_read import listen, network
@@ -64,6 +64,51 @@ def test_an_audit_by_one_provider_changes_nothing_that_is_not_proved(
         audit(world.network_id)
         assert contents(world) == truth(world)
         assert OutboxEntry.objects.count() == published
+
+
+def change_transactions(proxy: Proxy) -> None:
+    """Other hashes of transactions in logs, receipts and lists of blocks alike."""
+
+    def changed(tx_hash: str) -> str:
+        return "0x5a" + tx_hash[4:]
+
+    def of_receipt(receipt: dict[str, Any]) -> dict[str, Any]:
+        logs = [*map(of_log, receipt["logs"])]
+        return {**receipt, "logs": logs, "transactionHash": changed(receipt["transactionHash"])}
+
+    def of_log(log: dict[str, Any]) -> dict[str, Any]:
+        return {**log, "transactionHash": changed(log["transactionHash"])}
+
+    def of_block(block: dict[str, Any]) -> dict[str, Any]:
+        return {**block, "transactions": [*map(changed, block["transactions"])]}
+
+    for method in ("eth_getBlockByNumber", "eth_getBlockByHash"):
+        proxy.on(method, altered(lambda block: block and of_block(block)))
+    proxy.on("eth_getLogs", altered(lambda logs: [*map(of_log, logs)]))
+    proxy.on("eth_getBlockReceipts", altered(lambda many: many and [*map(of_receipt, many)]))
+    proxy.on("eth_getTransactionReceipt", altered(lambda one: one and of_receipt(one)))
+
+
+@pytest.mark.parametrize("verify", ["sample", "all"])
+def test_an_audit_by_one_provider_changes_no_hash_of_a_transaction(node: Node, verify: str) -> None:
+    with two(node, verify=verify) as (world, hostile):
+        check_reads_on(world, blocks=10)
+        change_transactions(hostile)
+        Provider.objects.filter(name="honest").update(weight=0)
+        Provider.objects.filter(name="hostile").update(weight=10)
+        pool.forget()
+        audit(world.network_id)
+        assert contents(world) == truth(world)
+
+
+def test_an_audit_corrects_the_hash_of_a_transaction_that_two_providers_return(node: Node) -> None:
+    with two(node) as (world, _):
+        check_reads_on(world, blocks=5)
+        ContractEvent.objects.filter(block_number=world.cursor.number).update(
+            transaction_hash="0x" + "5a" * 32
+        )
+        audit(world.network_id)
+        assert contents(world) == truth(world)
 
 
 @pytest.mark.parametrize("begins", ["with all", "with a sample"])

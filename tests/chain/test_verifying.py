@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from chain.auditing import audit
+from chain.core.node import Header
 from chain.following import reader
 from chain.gateway import pool
 from chain.models import Blockchain, ContractEvent, Cursor, Recheck
-from chain.verifying import hashes
+from chain.verifying import capabilities, evidence, hashes
 from tests.chain.gateway.networks import provider
 from tests.chain.lied_to import contents, lied_to, truth
 from tests.chain.network_read import Network, network
@@ -247,6 +249,50 @@ def test_an_audit_replaces_nothing_by_what_a_provider_with_another_chain_has(
         audit(world.network_id)
         assert world.cursor.mended == 0
         world.check()
+
+
+def test_a_probe_of_an_audit_that_shows_a_lie_has_recent_blocks_compared(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("chain.auditing.PROBES", 1)
+    with lied_to(node) as (world, liar):
+        grow_in_data(world, 6)
+        liar.lie(Lie("change"))
+        world.follow()
+        assert contents(world) != truth(world), "nothing was suspicious"
+        audit(world.network_id)
+        assert Recheck.objects.get().kind == Recheck.RECENT
+        audit(world.network_id)
+        assert contents(world) == truth(world)
+
+
+def test_a_block_that_was_repaired_is_counted_also_if_the_next_one_is_refused(node: Node) -> None:
+    with lied_to(node, verify="all") as (world, liar):
+        was = world.cursor.contradictions
+        world.mint(2)
+        world.mint(2)
+        liar.lie(
+            Lie("change", last=node.head - 1),
+            Lie("change", first=node.head, in_receipts=True),
+        )
+        world.follow()
+        assert world.cursor.contradictions == was + 2
+        assert world.cursor.number < node.head
+
+
+def test_after_a_fork_with_unknown_headers_no_provider_is_refuted_by_their_hashes(
+    node: Node,
+) -> None:
+    with lied_to(node) as (world, _):
+        raw = {**node.block(world.cursor.number), "extraData": "0x1234"}
+        header = msgspec.convert(raw, Header)
+        assert evidence.is_refuted(world.network_id, header)
+        Cursor.objects.update(hashes_until=header.height - 1)
+        capabilities.forget()
+        assert not evidence.is_refuted(world.network_id, header)
+        Cursor.objects.update(hashes_until=header.height)
+        capabilities.forget()
+        assert evidence.is_refuted(world.network_id, header)
 
 
 def test_what_is_not_clear_stays_to_be_compared(node: Node, settings: Any) -> None:

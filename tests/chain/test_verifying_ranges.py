@@ -116,6 +116,20 @@ def test_a_sample_that_shows_a_lie_has_the_range_and_what_was_read_before_it_che
     assert not Recheck.objects.exists()
 
 
+def test_a_sample_of_final_blocks_that_shows_a_lie_has_recent_blocks_audited(node: Node) -> None:
+    with lied_to(node) as (world, liar):
+        audit(world.network_id)
+        for _ in range(3):
+            world.mint(2)
+        node.mine(100)
+        liar.lie(Lie("retopic"))
+        world.follow()
+        assert liar.lies_about("retopic")
+        [again] = Recheck.objects.all()
+        assert again.kind == Recheck.RECENT
+        assert again.next_block <= again.last_block
+
+
 def test_history_of_an_honest_node_costs_three_requests_for_each_range_more(
     node: Node, gem: Contract, liar: Liar
 ) -> None:
