@@ -32,7 +32,7 @@ PROBES: Final = 20
 without a reason."""
 
 UNCLEAR_FOR: Final = 3600.0
-"""Seconds that blocks which aren't clear are compared again."""
+"""Seconds for which blocks of a recheck that aren't clear are compared again."""
 
 log = get_logger("chain")
 

@@ -116,7 +116,7 @@ def _probe(examiners: Sequence[_Examiner], count: int, mending: bool, tell_chang
 
 
 def final_height(cursor: Cursor) -> int:
-    """Up to which block of those that were read nothing can change."""
+    """Return the highest final block of those that were read."""
     final = cursor.finalized if cursor.finalized is not None else cursor.began_at
     return min(cursor.number or 0, final or 0)
 

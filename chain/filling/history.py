@@ -43,7 +43,7 @@ _Submit = Callable[[Callable[[int, int], _Read], int, int], Future[_Read]]
 
 def read_history(group: Group, chosen: Catalogue, final: int, end: float) -> None:
     """Read on up to ``final`` at most, until ``end`` (of ``time.monotonic``). Memory is bounded:
-    so many logs are held as some ranges have, however many there are."""
+    about ``_HEAVIEST`` logs are held, however many there are."""
     last = min(group.last, final)
     reader = _Reader(group, chosen, final)
     if reader.needs_proof and not prove_blocks(
@@ -84,16 +84,15 @@ def read_history(group: Group, chosen: Catalogue, final: int, end: float) -> Non
                 ahead.appendleft((to, submit(reader.read, part.last + 1, to)))
             ready.append(part)
             held += weight
-            waiting = weight * len(ahead)  # as far as anybody can tell
+            waiting = weight * len(ahead)  # if the next ranges weigh as much as this one
             if weight and group.is_empty:
                 # An operator may be waiting for the first events: nothing is read before them.
                 group.is_empty = False
                 store()
                 held, since = 0, monotonic()
                 continue
-            # The last ones are committed above; after the first one, reading goes on at first.
-            is_next_read = ahead and ahead[0][1].done()
-            if held >= (_COMMIT if is_next_read else _SOME) or monotonic() - since > _PATIENCE:
+            next_is_ready = ahead and ahead[0][1].done()
+            if held >= (_COMMIT if next_is_ready else _SOME) or monotonic() - since > _PATIENCE:
                 store()
                 held, since = 0, monotonic()
 
@@ -120,7 +119,7 @@ class _Reader:
         end = min(last, first + self.limits.width - 1)
         if self.scheme.share < 1:
             return end
-        return min(end, first + -first % verifying.WIDTH)  # a block that may be proved
+        return min(end, verifying.end_of_window(first))  # a block that may be proved
 
     def read(self, first: int, last: int) -> _Read:
         """The events from ``first`` on, of as many blocks as the provider gives."""
@@ -149,8 +148,8 @@ class _Reader:
         return _Read(Part(reached, make_ready(rows)), weight_of(logs))
 
     def _check(self, node: Node) -> None:
-        """Whether the provider has the chain that is read: one that is behind would say that
-        there are no logs."""
+        """Raise ``TryAgain`` unless the provider has the final block that is stored. One that is
+        behind would return no logs."""
         if node.provider in self._known and not self.scheme.every_block:
             return
         header = node.header(self._final)

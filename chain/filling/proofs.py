@@ -3,8 +3,8 @@
 A provider can make up a block of the past together with its receipts and its hash. What it can't
 make up is the parent of a block that is known. So, where every block is checked, all headers from a
 stored block down to the first block of a backfill are read once, each the parent of the one before,
-and every 64th is stored (``ProvedBlock``). Each window of blocks that is read later has to link to
-the next of these. Only on networks whose headers prove their own hashes.
+and the last one and every 64th are stored (``ProvedBlock``). Each window of blocks that is read
+later has to link to the next of these. Only on networks whose headers prove their own hashes.
 """
 
 from __future__ import annotations
@@ -38,19 +38,20 @@ def prove_blocks(
     """Prove the blocks from ``last`` down to ``first``, until ``end`` (of ``time.monotonic``);
     whether all of them are proved now. The next call goes on. ``final`` is the last final block.
 
-    Raises ``NodeFailure``, and ``Lost`` if an operator has reverted the network meanwhile.
+    Raises ``NodeFailure``, and ``Lost`` if no block above is known, or not any more: an operator
+    has reverted the network, or the block was above the final ones and is reorganised.
     """
-    lowest = first + -first % _WIDTH
+    lowest = verifying.end_of_window(first)  # blocks below are checked with that window
     anchor = block_above(network_id, last)
     if anchor is None:
         raise Lost("no block above is known")
     top = anchor
     while True:
-        top = _end_of_run(network_id, top)
+        top = _lowest_linked(network_id, top)
         if _next_below(top[0]) < lowest:
             return True
         if monotonic() >= end:
-            log.info("headers of the past are read", network=network_id, down_to=top[0])
+            log.info("proof of headers pauses", network=network_id, down_to=top[0])
             return False
         down_to = max(lowest, _next_below(top[0]) - _AT_ONCE + _WIDTH)
         read = partial(_headers_below, top=top, down_to=down_to, scheme=scheme)
@@ -83,17 +84,18 @@ def block_above(network_id: int, height: int) -> Block | None:
     return min(known, default=None)
 
 
-def _end_of_run(network_id: int, top: Block) -> Block:
-    """The lowest block that follows from ``top`` without a gap of more than a window."""
+def _lowest_linked(network_id: int, top: Block) -> Block:
+    """The lowest proved block that is reached from ``top`` in steps of a window, or ``top``."""
     height = top[0]
-    rows = ProvedBlock.objects.filter(network_id=network_id).annotate(rest=F("number") % _WIDTH)
+    rows = ProvedBlock.objects.filter(network_id=network_id)
+    rows = rows.annotate(remainder=F("number") % _WIDTH)
     next_below = _next_below(height)
     if not rows.filter(number=next_below).exists():
         return top
     below = ProvedBlock.objects.filter(network_id=network_id, number=OuterRef("number") - _WIDTH)
-    ends = rows.filter(~Exists(below), rest=0, number__lte=next_below).order_by("-number")
-    found: Block = ends.values_list("number", "hash")[0]
-    return found
+    ends = rows.filter(~Exists(below), remainder=0, number__lte=next_below).order_by("-number")
+    lowest: Block = ends.values_list("number", "hash")[0]
+    return lowest
 
 
 def _next_below(height: int) -> int:

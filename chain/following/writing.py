@@ -1,8 +1,8 @@
 """What the reader writes: the first block, blocks that follow, blocks that are gone.
 
-Each is one transaction under the lock of the network's cursor, from where it was read; what isn't
-there any more raises ``Elsewhere``, and nothing is written. Whoever waits for rows of the outbox is
-woken up by a notification on ``CHANNEL``.
+Each runs in one transaction that locks the network's cursor. If the cursor has moved since it was
+read, it raises ``Elsewhere`` and writes nothing. Consumers of the outbox are notified on
+``CHANNEL``.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def plan(at: Position) -> None:
 def advance(at: Position, stretch: Stretch, rows: Sequence[EventRow]) -> Position:
     """Store what was read, and move the cursor to the last of the blocks: the position then.
 
-    Of what the node calls safe and final, that is noted which has been read now: a wrong node must
-    not make blocks final that it doesn't even have."""
+    Safe and final heights are capped at the last block that was read, so that a wrong node can't
+    make blocks final that it doesn't have."""
     last = stretch.last
     with _writing():
         outbox = position.lock(at)

@@ -16,7 +16,7 @@ from chain.core.node import Header
 from chain.verifying import blocks, capabilities, evidence, hashes, noting, ranges
 from chain.verifying.blocks import is_doubtful, verified
 from chain.verifying.hashes import check_hashes
-from chain.verifying.ranges import WIDTH, check_links, headers, verified_range
+from chain.verifying.ranges import WIDTH, check_links, end_of_window, headers, verified_range
 from chain.verifying.schemes import Scheme
 
 
@@ -27,7 +27,7 @@ def have_provable_hashes(network_id: int) -> bool:
 
 def learn(network_id: int, headers: Sequence[Header]) -> None:
     """Learn what the network's headers prove from consecutive blocks, in the transaction that
-    stores them."""
+    stores them. If the newest one has its own hash, waiting for mismatched headers ends."""
     capabilities.learn(network_id, headers)
     hashes.end_mismatches(network_id, headers[-1])
 
@@ -43,6 +43,7 @@ __all__ = [
     "Scheme",
     "check_hashes",
     "check_links",
+    "end_of_window",
     "evidence",
     "forget",
     "have_provable_hashes",

@@ -28,8 +28,8 @@ from chain.verifying.noting import note_contradiction
 from chain.verifying.schemes import Scheme
 
 PATIENCE: Final = 600.0
-"""Seconds after which a block in doubt is stored: of a network whose hashes can't be computed, so
-that its header may be what is wrong, and unless every block is checked."""
+"""Seconds until a block is stored that its receipts contradict. Only where a sample is checked, on
+networks whose header hashes can't be computed: there the header may be what is wrong."""
 _DOUBTED: Final = 0.05  # the share of blocks looked at more closely because their filters are full
 _MOST_REMEMBERED: Final = 1000
 _AT_ONCE: Final = 8  # blocks whose receipts are requested together: they may be large
@@ -56,38 +56,43 @@ def verified(
     returned at first; ``by_hash`` says that it was requested by the hashes of the blocks.
     ``proving`` are the hashes of blocks that are compared with their receipts in any case.
 
+    Suspicious blocks are read again by their hashes, then, of a sample, with the logs of all
+    contracts. Those that are still suspicious, and others as the scheme says, are compared with
+    their receipts.
+
     Raises ``Contradiction`` if the node's data contradict each other and can't be repaired,
     ``TryAgain`` if receipts are missing that are needed to decide, and ``Moved`` if the chain has
     changed meanwhile.
     """
     check_hashes(node, headers, scheme)
-    found = links.belonging(logs, headers)
+    current = links.belonging(logs, headers)
     if not wanted.addresses:
-        return found  # which means none here, and any in a request
-    invented = _with_unnamed_logs(node.network_id, headers, found)
-    lacking = _drawn_lacking(headers, found, wanted)
-    if (invented or lacking) and not by_hash:
-        again = [one for one in headers if one.hash in invented | lacking]
-        answers = node.logs_of(wanted, [one.hash for one in again])
-        found = links.belonging(_replaced(found, again, answers), headers)
-        invented = _with_unnamed_logs(node.network_id, again, found)
-        lacking &= _lacking(again, found, wanted)
+        return current  # no address means none here, and any in a request
+    unnamed = _with_unnamed_logs(node.network_id, headers, current)
+    lacking = _drawn_lacking(headers, current, wanted)
+    if (unnamed or lacking) and not by_hash:
+        suspects = [header for header in headers if header.hash in unnamed | lacking]
+        answers = node.logs_of(wanted, [header.hash for header in suspects])
+        current = links.belonging(_replaced(current, suspects, answers), headers)
+        unnamed = _with_unnamed_logs(node.network_id, suspects, current)
+        lacking &= _lacking(suspects, current, wanted)
     if scheme.every_block:
-        doubted = invented | lacking
-        examined = doubted | _with_possible_logs(node.network_id, headers, found, wanted)
+        required = unnamed | lacking
+        to_check = required | _with_possible_logs(node.network_id, headers, current, wanted)
         if not capabilities.has(node.network_id, "proves_receipts"):
-            examined.add(headers[-1].hash)  # so that it is known soon
+            to_check.add(headers[-1].hash)  # to learn soon whether receipts prove anything
     else:
-        suspects = [one for one in headers if one.hash in lacking]
-        found, incomplete = _with_all_logs(node, suspects, found, wanted)
-        doubted = invented | incomplete
-        possible = _with_possible_logs(node.network_id, headers, found, wanted)
-        examined = {*doubted, *proving, *(one for one in possible if _is_drawn(scheme.share))}
-    checked = _examined(node, headers, examined, found, wanted, scheme, doubted=doubted)
-    if not links.are_same(checked, found):
+        suspects = [header for header in headers if header.hash in lacking]
+        current, incomplete = _with_all_logs(node, suspects, current, wanted)
+        required = unnamed | incomplete
+        possible = _with_possible_logs(node.network_id, headers, current, wanted)
+        sample = (block_hash for block_hash in possible if _is_drawn(scheme.share))
+        to_check = {*required, *proving, *sample}
+    checked = _compared(node, headers, to_check, current, wanted, scheme, required=required)
+    if not links.are_same(checked, current):
         # The provider was wrong about one of these blocks: the sample doesn't suffice for the rest.
-        rest = _with_possible_logs(node.network_id, headers, checked, wanted) - examined
-        checked = _examined(node, headers, rest, checked, wanted, scheme, doubted=())
+        rest = _with_possible_logs(node.network_id, headers, checked, wanted) - to_check
+        checked = _compared(node, headers, rest, checked, wanted, scheme, required=())
     return links.belonging(checked, headers)
 
 
@@ -138,8 +143,8 @@ def _lacking(headers: Sequence[Header], logs: Sequence[Log], wanted: LogFilter) 
 
 
 def _drawn_lacking(headers: Sequence[Header], logs: Sequence[Log], wanted: LogFilter) -> set[str]:
-    """As ``_lacking``; of blocks whose filters name contracts by coincidence, since they are nearly
-    full, so many that about one block in twenty is among them without a reason."""
+    """As ``_lacking``, with a sample of the blocks whose nearly full filters name contracts by
+    coincidence: about one block in twenty is among them without a reason."""
     lacking = _lacking(headers, logs, wanted)
     watch = _watch(wanted)
     return {
@@ -185,7 +190,7 @@ def _with_all_logs(
     return _replaced(logs, headers, [wanted.matching(block) for block in whole]), incomplete
 
 
-def _examined(
+def _compared(
     node: Node,
     headers: Sequence[Header],
     hashes: Collection[str],
@@ -193,13 +198,13 @@ def _examined(
     wanted: LogFilter,
     scheme: Scheme,
     *,
-    doubted: Collection[str],
+    required: Collection[str],
 ) -> list[Log]:
     """The logs, with those of the blocks with these hashes taken from the blocks' receipts."""
-    closely = [header for header in headers if header.hash in hashes]
-    for at in range(0, len(closely), _AT_ONCE):
-        part = closely[at : at + _AT_ONCE]
-        corrected = _corrected(node, part, logs, wanted, scheme, doubted=doubted)
+    chosen = [header for header in headers if header.hash in hashes]
+    for at in range(0, len(chosen), _AT_ONCE):
+        part = chosen[at : at + _AT_ONCE]
+        corrected = _corrected(node, part, logs, wanted, scheme, required=required)
         if corrected:
             blocks = [one for one in part if one.hash in corrected]
             logs = _replaced(logs, blocks, [corrected[one.hash] for one in blocks])
@@ -213,16 +218,16 @@ def _corrected(
     wanted: LogFilter,
     scheme: Scheme,
     *,
-    doubted: Collection[str],
+    required: Collection[str],
 ) -> dict[str, list[Log]]:
     """The wanted logs of those of these blocks whose receipts have others than ``logs``, by hash.
-    Receipts may be missing where neither ``doubted`` nor the scheme requires them. Notes repairs
+    Receipts may be missing where neither ``required`` nor the scheme demands them. Notes repairs
     and contradictions."""
     corrected = {}
     answers = node.block_receipts(headers)
     for header in headers:
         given = [one for one in logs if one.block_hash == header.hash]
-        is_required = scheme.every_block or header.hash in doubted
+        is_required = scheme.every_block or header.hash in required
         # ``next`` here, so that no receipts are held while those of the next block are read.
         truth = _of_receipts(
             node, header, next(answers), given, wanted, scheme, is_required=is_required
@@ -230,8 +235,8 @@ def _corrected(
         if truth is not given:
             corrected[header.hash] = truth
             # At once: the next block may end this step, which is repeated then.
-            if _is_new(node, header):
-                note_contradiction(node, [header.height], _REPAIRED, scheme, is_settled=True)
+            count = int(_is_new(node, header))
+            note_contradiction(node, header.height, _REPAIRED, scheme, count=count, is_settled=True)
     return corrected
 
 
@@ -310,7 +315,7 @@ def _doubt(node: Node, header: Header, fault: str, scheme: Scheme) -> None:
     while len(_doubted) > _MOST_REMEMBERED:
         _doubted.pop(next(iter(_doubted)), None)
     if _is_new(node, header):
-        note_contradiction(node, [header.height], fault, scheme)
+        note_contradiction(node, header.height, fault, scheme)
     if (
         scheme.every_block
         or now - since < PATIENCE

@@ -36,8 +36,8 @@ def check_hashes(node: Node, headers: Iterable[Header], scheme: Scheme) -> None:
     """Raise ``Contradiction`` if a header doesn't hash to the hash that it states, on networks
     where one did.
 
-    A header whose hash can't be computed, since a field is missing or malformed, is one as well;
-    but not in history unless every block is checked.
+    A hash that can't be computed, since a field is missing or malformed, is a mismatch too, except
+    in history where a sample is checked.
     """
     network_id = node.network_id
     for header in headers:
@@ -48,7 +48,7 @@ def check_hashes(node: Node, headers: Iterable[Header], scheme: Scheme) -> None:
             began_at, until = _bounds(network_id)
             is_history = began_at is not None and header.height <= began_at
             if scheme.every_block or (is_history and own is not None):
-                note_contradiction(node, [header.height], _TEXT, scheme)
+                note_contradiction(node, header.height, _TEXT, scheme)
                 raise Contradiction(f"block {header.height}: {_TEXT}")
             if not is_history and (until is None or header.height <= until):
                 _wait_or_accept(node, header.height, scheme)
@@ -71,7 +71,7 @@ def _wait_or_accept(node: Node, height: int, scheme: Scheme) -> None:
     lowest, since = known or (height, monotonic())
     _mismatches[node.network_id] = (min(lowest, height), since)
     if known is None:
-        note_contradiction(node, [height], _TEXT, scheme)
+        note_contradiction(node, height, _TEXT, scheme)
     if monotonic() - since < PATIENCE:
         raise Contradiction(f"block {height}: {_TEXT}")
     _mismatches.pop(node.network_id, None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from time import monotonic
 from typing import Final
 
@@ -46,21 +45,25 @@ VALUES (%s, %s, %s, %s)
 
 
 def note_contradiction(
-    node: Node, heights: Sequence[int], text: str, scheme: Scheme, *, is_settled: bool = False
+    node: Node,
+    height: int,
+    text: str,
+    scheme: Scheme,
+    *,
+    count: int = 1,
+    is_settled: bool = False,
 ) -> None:
-    """Count these blocks, and log them every ten seconds at most by provider and text.
-    ``is_settled`` means that the correct logs were found; otherwise the provider is left alone for
-    a minute, if it isn't the only one.
+    """Count a block, and log it every ten seconds at most by provider and text. ``count`` is 0 for
+    one that was counted before. ``is_settled`` means that the correct logs were found; otherwise
+    the provider is left alone for a minute, if it isn't the only one.
 
     If the scheme queues rechecks, the blocks since the audit before the last one are compared with
     their receipts: the provider may have returned other wrong data before.
     """
-    if not heights:
-        return
-    said = f"{node.provider}, block {heights[0]}: {text}"[:_LONGEST]
+    said = f"{node.provider}, block {height}: {text}"[:_LONGEST]
     fetch(
         _NOTE,
-        (len(heights), said, node.network_id, Recheck.RECENT, scheme.queues_rechecks),
+        (count, said, node.network_id, Recheck.RECENT, scheme.queues_rechecks),
         prepare=True,
     )
     if not is_settled and len(given_for(node.network_id)) > 1:
@@ -75,7 +78,7 @@ def note_contradiction(
         "a provider contradicts itself",
         network=node.network_id,
         provider=node.provider,
-        block=heights[0],
+        block=height,
         said=text,
     )
 

@@ -21,10 +21,15 @@ WIDTH: Final = 64
 _FROM_LOGGED: Final = 4
 _FROM_ALL: Final = 4
 _MOST_LOGS: Final = 200
-"""Logs of blocks that are looked at together, as far as one block hasn't more."""
+"""Most logs in a sample; the first block is taken whatever it has."""
 
 _wrong: dict[int, range] = {}
-"""The last range of each network in which a provider contradicted itself."""
+"""The last range of each network in which a provider contradicted itself, or was corrected."""
+
+
+def end_of_window(height: int) -> int:
+    """The last block of the window with this one: windows end with multiples of ``WIDTH``."""
+    return height + -height % WIDTH
 
 
 def verified_range(
@@ -69,15 +74,15 @@ def verified_range(
 def check_links(
     node: Node, headers: Sequence[Header], top: tuple[int, str] | None, scheme: Scheme
 ) -> None:
-    """Raise ``Contradiction`` unless each of these final blocks is the parent of the next, and the
-    last one is ``top``, by height and hash, if that is known."""
+    """Raise ``Contradiction`` unless each of these blocks is the parent of the next, and the last
+    one is ``top``, by height and hash, if that is known."""
     odd = links.odd_link(headers)
+    text = "a final block isn't the parent of the next one"
     if top is not None and (headers[-1].height, headers[-1].hash) != top:
-        odd = headers[-1].height
+        odd, text = headers[-1].height, "it isn't the block that is known to be in the chain"
     if odd is None:
         return
-    text = "a final block isn't the parent of the next one"
-    note_contradiction(node, [odd], text, scheme)
+    note_contradiction(node, odd, text, scheme)
     raise Contradiction(f"block {odd}: {text}")
 
 
@@ -104,7 +109,7 @@ def _is_sound(
     for log in claimed:
         if log.block_hash != hashes[heights[log.block_number]]:
             text = "its logs are of a block with another hash"
-            note_contradiction(node, [log.height], text, scheme)
+            note_contradiction(node, log.height, text, scheme)
             return False
     # One of them by its receipts in any case: no filter names data of logs.
     proving = {random.choice(claimed).block_hash} if claimed else set()
@@ -113,8 +118,8 @@ def _is_sound(
 
 
 def _drawn(first: int, last: int, counts: Mapping[int, int]) -> set[int]:
-    """Heights of blocks to be looked at: some of those with logs, whose numbers ``counts`` has, and
-    some of all. After the first one, no more than have ``_MOST_LOGS`` together."""
+    """Heights of blocks to be looked at: some of those with logs, and some of all. ``counts`` maps
+    heights to numbers of logs. After the first block, no more than have ``_MOST_LOGS`` together."""
     drawn: set[int] = set()
     logs = 0
     for height in (
