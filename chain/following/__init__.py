@@ -90,7 +90,8 @@ def step(network_id: int, *, until: float | None = None) -> Outcome:
             raise
 
     try:
-        outcome = gateway.attempt(network_id, looked, seconds=max(1.0, end - monotonic()))
+        seconds = max(1.0, end - monotonic())
+        outcome = gateway.attempt(network_id, looked, seconds=seconds, is_patient=True)
     except Unavailable:
         if not others:
             raise

@@ -168,17 +168,25 @@ def _with_finality(at: Position, node: Node, seen: Look) -> Position:
 def _witnessed_heights(at: Position, node: Node, seen: Look, limit: int) -> Heights:
     """What is safe and final by what several providers say: of two the lower heights, of three
     those in the middle, and nothing above ``limit``, up to which two have the same blocks."""
-    tags = [(seen.safe, seen.finalized)]
-    if at.finality_depth is None and seen.finalized is not None:
-        tags += gateway.tags_of_others(node)
-    safe, finalized = (_middle([one[place] for one in tags]) for place in (0, 1))
     head = min(seen.latest.height, limit)
-    return heights(at.network_id, head, safe, finalized, at.finality_depth)
+    if at.finality_depth is not None or seen.finalized is None:
+        return heights(at.network_id, head, seen.safe, seen.finalized, at.finality_depth)
+    tags = gateway.tags_of_others(node)
+    safe = _middle([seen.safe, *(safe for safe, _ in tags)])
+    finalized = _middle([seen.finalized, *(final for _, final in tags)])
+    if finalized is None:
+        if not tags:
+            return Heights(0, 0)  # nobody else says so: what is final already stays it
+        # Others have no tags. A block that is deep enough is final as well.
+        by_depth = heights(at.network_id, head, None, None)
+        finalized = min(seen.finalized, by_depth.finalized)
+    return heights(at.network_id, head, safe or finalized, finalized)
 
 
 def _middle(values: Sequence[int | None]) -> int | None:
+    """Of two values the lower one, of three the one in the middle; None of fewer."""
     known = sorted(value for value in values if value is not None)
-    return known[(len(known) - 1) // 2] if known else None
+    return known[(len(known) - 1) // 2] if len(known) > 1 else None
 
 
 def _heights(at: Position, seen: Look) -> Heights:

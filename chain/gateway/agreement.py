@@ -10,15 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from time import monotonic
 from typing import Final, Protocol
+
+import msgspec
 
 from backend.conf import service_settings
 from backend.logs import get_logger
 from chain.core import links
 from chain.core.failures import NodeFailure, RangeTooLarge, Refused, TryAgain, Undecided
-from chain.core.node import Header, Log, LogFilter, Node
+from chain.core.node import Header, Log, LogFilter, Node, header_in
+from chain.gateway.health import Cause
 from chain.gateway.http_node import HttpNode
 from chain.gateway.pool import Member, Pool, pool_of
 from chain.gateway.reports import report
@@ -113,17 +117,10 @@ def agreed(
     for other in _others(members, node.provider):
         if len(views) == _ASKED:
             break
-        try:
-            views.append(_view(pool, members, other, answer, evidence, seconds))
-        except (NodeFailure, ValueError):
-            continue  # it has no say; its health knows
-        finally:
-            report(other)
-    believed = [
-        view
-        for view in views
-        if evidence is None or not _is_disproved(view, answer, evidence, seconds)
-    ]
+        view = _view_or_none(pool, members, other, answer, evidence, seconds)
+        if view is not None:
+            views.append(view)
+    believed = [_believed(view, answer, evidence, seconds) for view in views]
     height = _decided(pinned, headers, believed)
     shared = [view.height for view in views if view.height >= headers[0].height]
     pool.witnessed = max(shared) if shared else min(pool.witnessed, headers[0].height - 1)
@@ -133,15 +130,22 @@ def agreed(
 def tags_of_others(node: Node, *, seconds: float = 5.0) -> list[tuple[int | None, int | None]]:
     """The safe and the final height of up to two other providers of the network, None for a tag
     that one doesn't have. Providers that don't answer are left out."""
+    calls = [("eth_getBlockByNumber", (tag, False)) for tag in ("safe", "finalized")]
     heights: list[tuple[int | None, int | None]] = []
-    for other in _others(pool_of(node.network_id).known(), node.provider)[:_ASKED]:
+    for other in _others(pool_of(node.network_id).known(), node.provider):
+        if len(heights) == _ASKED:
+            break
         with suppress(NodeFailure, ValueError):
-            safe, final = other.node(seconds).headers(["safe", "finalized"])
-            heights.append((_height(safe), _height(final)))
+            safe, final = map(_height, other.node(seconds).batch(calls))
+            heights.append((safe, final))
     return heights
 
 
-def _height(header: Header | None) -> int | None:
+def _height(answer: msgspec.Raw | NodeFailure) -> int | None:
+    """The height of a tag; None if the provider refuses it, as those do that don't know it."""
+    if isinstance(answer, NodeFailure):
+        return None
+    header = header_in(answer)
     return None if header is None else header.height
 
 
@@ -150,25 +154,26 @@ def _others(members: Sequence[Member], provider: str) -> list[Member]:
     return sorted(usable, key=lambda one: -one.given.weight)
 
 
-def _is_disproved(view: _View, answer: _Answer, evidence: Evidence, seconds: float) -> bool:
-    """Whether a view is wrong about logs. Raises ``TryAgain`` if the answer is wrong instead."""
-    if view.logs is None or view.differs is None:
-        return False
+def _believed(view: _View, answer: _Answer, evidence: Evidence | None, seconds: float) -> _View:
+    """The view, or as much of it as is known to be right if it is wrong about logs: up to that
+    block, which is proved. Raises ``TryAgain`` if the answer is wrong instead."""
+    if view.logs is None or view.differs is None or evidence is None:
+        return view
     ours = answer.logs_at(view.differs)
     if links.contents(ours) == links.contents(view.logs):
-        return False  # only the hashes of transactions differ, which no receipt has
+        return view  # only the hashes of transactions differ, which no receipt has
     header = next(each for each in answer.headers if each.height == view.differs)
     text = f"has other logs in block {header.height} than its receipts prove"
     if _is_proved(partial(evidence.are_proved, answer.node, header, ours, answer.wanted)):
         _leave_out(view.member, text)
-        return True
-    other = view.member.node(seconds)
+        return replace(view, height=view.differs, differs=None, said=None, logs=None)
+    logs = view.logs
     if answer.member is not None and _is_proved(
-        partial(evidence.are_proved, other, header, view.logs, answer.wanted)
+        lambda: evidence.are_proved(view.member.node(seconds), header, logs, answer.wanted)
     ):
         _leave_out(answer.member, text)
         raise TryAgain(text)
-    return False
+    return view
 
 
 def _is_proved(proof: Callable[[], bool]) -> bool:
@@ -179,39 +184,52 @@ def _is_proved(proof: Callable[[], bool]) -> bool:
 
 
 def _decided(pinned: Member | None, headers: Sequence[Header], views: Sequence[_View]) -> int:
-    same = [view for view in views if view.differs is None]
-    different = [view for view in views if view.differs is not None]
-    if not different:
-        for member in (pinned, *(view.member for view in same)):
-            if member is not None:
-                member.differs_since = None
-        ahead = headers[-1].height - max((view.tip for view in same), default=headers[-1].height)
-        if len(same) > 1 and ahead > service_settings.RPC_MAX_LAG and pinned is not None:
-            _leave_out(pinned, f"is {ahead} blocks ahead of the other providers")
-            raise TryAgain("is far ahead of the other providers")
-        return min((view.height for view in same), default=headers[-1].height)
-    if same:
-        for view in different:
-            _leave_out(view.member, _DIFFERS.format(view.differs))
-        return min(view.height for view in same)
-    if len(different) > 1 and len({view.said for view in different}) == 1 and pinned is not None:
-        _leave_out(pinned, _DIFFERS.format(different[0].differs))
+    differing = [view.differs for view in views if view.differs is not None]
+    if not differing:
+        return _without_difference(pinned, headers, views)
+    lowest = min(differing)
+    # Who doesn't have the block yet neither confirms nor contradicts it.
+    wrong = [view for view in views if view.differs == lowest]
+    if any(view.height >= lowest for view in views):
+        for view in wrong:
+            _leave_out(view.member, _DIFFERS.format(lowest))
+        return _decided(pinned, headers, [view for view in views if view not in wrong])
+    if len(wrong) > 1 and len({view.said for view in wrong}) == 1 and pinned is not None:
+        _leave_out(pinned, _DIFFERS.format(lowest))
         raise TryAgain("differs from the other providers")
-    return _undecided(pinned, headers, different)
+    return _undecided(pinned, headers, views, lowest)
 
 
-def _undecided(pinned: Member | None, headers: Sequence[Header], different: Sequence[_View]) -> int:
-    height = min(view.height for view in different)
-    text = f"another provider has something else at block {height + 1}"
+def _without_difference(
+    pinned: Member | None, headers: Sequence[Header], views: Sequence[_View]
+) -> int:
+    for member in (pinned, *(view.member for view in views)):
+        if member is not None:
+            member.differs_since = None
+    ahead = headers[-1].height - max((view.tip for view in views), default=headers[-1].height)
+    if len(views) > 1 and ahead > service_settings.RPC_MAX_LAG and pinned is not None:
+        _leave_out(pinned, f"is {ahead} blocks ahead of the other providers")
+        raise TryAgain("is far ahead of the other providers")
+    return min((view.height for view in views), default=headers[-1].height)
+
+
+def _undecided(
+    pinned: Member | None, headers: Sequence[Header], views: Sequence[_View], lowest: int
+) -> int:
+    """The height up to which all are the same, if that is a block of these. Of two providers that
+    differ at the block ``lowest``, neither is known to be right."""
+    height = min(view.height for view in views)
     if height >= headers[0].height:
-        return height  # so much is certain
-    for member in (pinned, *(view.member for view in different)):
+        return height
+    text = f"another provider has something else at block {lowest}"
+    different = [view.member for view in views if view.differs is not None]
+    for member in (pinned, *different):
         if member is not None and member.differs_for() >= PERSISTENT:
             member.health.note(text)
             log.error(
                 "providers differ", network=member.network_id, provider=member.name, said=text
             )
-    raise Undecided(f"two providers differ at block {height + 1}")
+    raise Undecided(f"two providers differ at block {lowest}")
 
 
 def leave_out(network_id: int, provider: str, text: str) -> None:
@@ -221,10 +239,41 @@ def leave_out(network_id: int, provider: str, text: str) -> None:
             _leave_out(member, text)
 
 
-def _leave_out(member: Member, text: str) -> None:
-    member.health.leave_out(text, "differs", _LEFT_OUT)
+def _leave_out(
+    member: Member, text: str, seconds: float = _LEFT_OUT, cause: Cause = "differs"
+) -> None:
+    member.health.leave_out(text, cause, seconds)
     log.error("a provider is left out", network=member.network_id, provider=member.name, said=text)
     report(member)
+
+
+def _view_or_none(
+    pool: Pool,
+    members: Sequence[Member],
+    other: Member,
+    answer: _Answer,
+    evidence: Evidence | None,
+    seconds: float,
+) -> _View | None:
+    """As ``_view``; None if it fails, since the provider has no say then. One that fails or is slow
+    again and again is left out, which operators see."""
+    began = monotonic()
+    try:
+        view = _view(pool, members, other, answer, evidence, seconds)
+    except (NodeFailure, ValueError) as failure:
+        if not other.health.is_paused:
+            pause = other.comparisons.failed()
+            if pause is not None:
+                _leave_out(other, f"can't be compared: {failure}", pause)
+        return None
+    else:
+        took = monotonic() - began
+        pause = other.comparisons.succeeded(took)
+        if pause is not None:
+            _leave_out(other, f"slow: {took:.1f} s for a comparison", pause, "slow")
+        return view
+    finally:
+        report(other)
 
 
 def _view(

@@ -22,8 +22,15 @@ _LONGEST_SLEEP = 2.0
 _NEVER = float("inf")
 
 
-def attempt(network_id: int, step: Callable[[Node], _T], *, seconds: float = 20.0) -> _T:
-    """The outcome of ``step`` with a provider of the network, within this many seconds.
+def attempt(
+    network_id: int,
+    step: Callable[[Node], _T],
+    *,
+    seconds: float = 20.0,
+    is_patient: bool = False,
+) -> _T:
+    """The outcome of ``step`` with a provider of the network, within this many seconds; if
+    ``is_patient``, the only provider that can be used gets the time that its requests take.
 
     A step that raises ``TryAgain`` is run again from its beginning with another provider, so it
     must not keep anything outside until it succeeds. What else it raises comes out. Raises
@@ -39,7 +46,10 @@ def attempt(network_id: int, step: Callable[[Node], _T], *, seconds: float = 20.
         member = pool.choose(members, tried)
         if member is not None:
             try:
-                return _run(pool, members, member, step, deadline)
+                until = deadline
+                if is_patient:
+                    until = max(until, monotonic() + pool.needs(member, members))
+                return _run(pool, members, member, step, until)
             except TryAgain as error:
                 if isinstance(error, EmptyPromise):
                     pool.note_empty_promise(member, members, str(error))
@@ -99,7 +109,11 @@ def _run(
     pool: Pool, members: list[Member], member: Member, step: Callable[[Node], _T], deadline: float
 ) -> _T:
     on_head = partial(pool.note_head, member, members)
-    return step(member.node(deadline - monotonic(), on_head=on_head))
+    before = member.endpoint.waited
+    try:
+        return step(member.node(deadline - monotonic(), on_head=on_head))
+    finally:
+        pool.note_waiting(member, members, member.endpoint.waited - before)
 
 
 def _wait(members: list[Member], last: NodeFailure | None, rounds: int) -> float:

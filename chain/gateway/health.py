@@ -2,7 +2,8 @@
 
 A provider that asks for less is left alone for as long as it says, otherwise for 0.1 s, doubled
 each time up to 5 s. One that fails three times in a row is left alone for a minute. One that lags,
-or answers for another network, or differs from the majority, is left out for a while.
+answers for another network, differs from the majority, is slow or can't be compared is left out for
+a while.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _WEIGHT_OF_LAST = 0.2  # in the moving average
 _TROUBLE_KEPT = 600.0  # seconds, of a provider that answers again
 HEAD_FRESH: Final = 60.0  # seconds
 
-Cause = Literal["", "rate", "failure", "lag", "wrong", "differs"]
+Cause = Literal["", "rate", "failure", "lag", "wrong", "differs", "slow"]
 """Why a provider is paused. Only what has failed is worth a look before the pause is over."""
 
 

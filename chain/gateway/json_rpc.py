@@ -6,6 +6,7 @@ are decoded straight into the types that are wanted, which is what makes reading
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
@@ -90,6 +91,7 @@ class Endpoint:
         self.health = health or Health()
         self.reconnections = 0
         self._budget = budget
+        self._waited = threading.local()
         self._address = Address(url)
         self._pool = connections(
             maxsize=16,
@@ -100,6 +102,11 @@ class Endpoint:
 
     def __repr__(self) -> str:
         return "<Endpoint>"
+
+    @property
+    def waited(self) -> float:
+        """Seconds that this thread has waited for the node in all, without pauses for a budget."""
+        return getattr(self._waited, "seconds", 0.0)
 
     def close(self) -> None:
         self._pool.clear()
@@ -202,7 +209,10 @@ class Endpoint:
         except NodeFailure:
             self.health.answered(monotonic() - began)
             raise
-        self.health.answered(monotonic() - began)
+        else:
+            self.health.answered(monotonic() - began)
+        finally:
+            self._waited.seconds = self.waited + monotonic() - began
 
     def _post(self, body: bytes, patience: float, calls: Sequence[Call]) -> bytes:
         until = monotonic() + patience

@@ -15,6 +15,7 @@ from typing import Final
 
 from backend.conf import service_settings
 from backend.logs import get_logger
+from chain.core.comparisons import Comparisons
 from chain.core.failures import NodeFailure, TryAgain
 from chain.core.node import Number
 from chain.gateway.budget import Budget
@@ -29,6 +30,10 @@ _WRONG_PAUSE = 60.0
 CONFIRMED_FOR: Final = 60.0
 """Seconds until the chain id of a provider is requested again."""
 _PROBE_PATIENCE = 3.0
+LONGEST_STEP: Final = 5.0
+"""Seconds that the requests of one step may take while another provider can be used."""
+_REQUESTS = 6
+_SLOW_PAUSE = 60.0
 
 log = get_logger("chain")
 
@@ -48,6 +53,7 @@ class Member:
         self.reported_at = 0.0
         self.reported_state: tuple[str, bool] = ("", False)
         self.differs_since: float | None = None  # in comparisons with another provider
+        self.comparisons = Comparisons()
         budget = None
         if given.requests_per_second:
             budget = Budget(f"{given.source}:{given.row or given.name}", given.requests_per_second)
@@ -205,10 +211,27 @@ class Pool:
         best = reference_head(members)
         if best is None or best - height <= service_settings.RPC_MAX_LAG:
             return
-        if any(one is not member and not one.health.is_paused for one in members):
+        if _has_others(member, members):
             text = f"lags {best - height} blocks behind"
             member.health.leave_out(text, "lag", _LAG_PAUSE)
             raise TryAgain(text)
+
+    def note_waiting(self, member: Member, members: Sequence[Member], seconds: float) -> None:
+        """How long a step has waited for a member's answers. One that makes steps last long is left
+        out for a while, if there are others: each of its answers may be just in time."""
+        if seconds > LONGEST_STEP and _has_others(member, members):
+            text = f"slow: {seconds:.0f} s for the requests of one step"
+            member.health.leave_out(text, "slow", _SLOW_PAUSE)
+            log.warning(
+                "a provider is left out", network=self.network_id, provider=member.name, said=text
+            )
+
+    def needs(self, member: Member, members: Sequence[Member]) -> float:
+        """The seconds that a member takes for some requests if no other can be used, else 0: so
+        that a network with a slow provider alone is read nevertheless."""
+        if _has_others(member, members):
+            return 0.0
+        return _REQUESTS * (member.health.latency or 0.0) / 1000
 
     def note_empty_promise(self, member: Member, members: Sequence[Member], text: str) -> None:
         """A member doesn't have blocks that it has named: its head counts no more, and if there
@@ -225,6 +248,10 @@ def reference_head(members: Sequence[Member]) -> int | None:
     if not heads:
         return None
     return heads[-2] if len(heads) > 2 else heads[-1]
+
+
+def _has_others(member: Member, members: Sequence[Member]) -> bool:
+    return any(one is not member and not one.health.is_paused for one in members)
 
 
 def _pull(member: Member) -> float:

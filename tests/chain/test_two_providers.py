@@ -21,7 +21,7 @@ from tests.admin.staff import logged_in
 from tests.chain.gateway.networks import provider
 from tests.chain.lied_to import contents, truth
 from tests.chain.network_read import Network, listen, network
-from tests.evm.faults import altered, gives
+from tests.evm.faults import altered, fails, gives, only_if
 from tests.evm.liar import Kind, Liar, Lie
 from tests.evm.node import Node
 from tests.evm.proxy import Call, Proxy, proxied
@@ -202,6 +202,37 @@ def test_one_of_two_makes_nothing_final_too_early(
         assert final - 3 <= (world.cursor.finalized or 0) <= final
         node.reorg(1)
         check_reads_on(world, blocks=2)
+
+
+@pytest.mark.parametrize("tags", ["missing", "refused", "half"])
+def test_one_of_two_alone_makes_nothing_final(node: Node, tags: str) -> None:
+    """The other one is down, or doesn't say what is final."""
+    with two(node, first="hostile") as (world, hostile):
+        node.mine(100)
+        world.follow()
+        was = world.cursor.finalized or 0
+
+        def early(call: Call) -> Any:
+            if call.params[0] in ("finalized", "safe"):
+                return call.forward("latest", *call.params[1:])
+            return call.forward()
+
+        hostile.on("eth_getBlockByNumber", early)
+        if tags == "missing":
+            world.proxy.refuse()
+        else:
+            refused = ("finalized", "safe") if tags == "refused" else ("safe",)
+            world.proxy.on(
+                "eth_getBlockByNumber",
+                only_if(lambda call: call.params[0] in refused, fails(-32000, "no such tag")),
+            )
+        for _ in range(3):
+            world.mint(1)
+            reader.forget()
+            world.follow()
+        final = int(node.block("finalized")["number"], 16)
+        assert world.cursor.number == node.head
+        assert was <= (world.cursor.finalized or 0) <= max(was, final)
 
 
 # -- Answers that don't fit together ---------------------------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 
 from chain import gateway, verifying
 from chain.core.block_hashes import hash_of
-from chain.core.failures import Moved
+from chain.core.failures import Moved, Unavailable
 from chain.core.node import Header, LogFilter
 from chain.gateway.pool import pool_of
 from tests.chain.gateway.networks import network, proxies
@@ -149,6 +149,74 @@ def test_a_provider_against_the_majority_is_not_asked_on(three: list[Proxy], nod
     assert found["first"].trouble == "differs from the other providers at block 5"
 
 
+@pytest.mark.parametrize("liar", [0, 1, 2])
+def test_a_provider_without_the_block_yet_confirms_neither_side(
+    three: list[Proxy], node: Node, liar: int
+) -> None:
+    """Of three, two differ and the third hasn't got as far: nobody is left out."""
+    node.mine(8)
+    lie(three[liar], 5)
+    behind = 2 if liar == 1 else 1
+    faults.stay_at(three[behind], 4)
+    assert compared(1, 8)[1] == 4
+    with pytest.raises(Moved, match="differ at block 5"):
+        compared(5, 8)
+    assert all(one.paused_until is None for one in gateway.health(ID))
+    three[behind].be_good()
+    assert compared(1, 8)[1] == 8
+    assert [one.paused_until is not None for one in gateway.health(ID)].index(True) == liar
+
+
+def test_a_provider_that_refuses_comparisons_is_left_out(
+    pair: list[Proxy], node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("chain.core.comparisons.SHORTEST", 0.0)
+    node.mine(8)
+    only_heights = faults.only_if(
+        lambda call: call.params[0] != "latest", faults.fails(-32000, "no blocks for you")
+    )
+    pair[1].on("eth_getBlockByNumber", only_heights)
+    for _ in range(3):
+        assert compared(1, 8) == ("first", 8)
+        assert gateway.witnessed(ID) == -1
+    found = {one.name: one for one in gateway.health(ID)}
+    assert found["second"].trouble == "can't be compared: no blocks for you (-32000)"
+    assert found["second"].paused_until is not None
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_slow_provider_is_left_out_for_a_minute(
+    pair: list[Proxy], node: Node, monkeypatch: pytest.MonkeyPatch, place: int
+) -> None:
+    monkeypatch.setattr("chain.core.comparisons.SLOW", 0.2)
+    monkeypatch.setattr("chain.gateway.pool.LONGEST_STEP", 0.2)
+    node.mine(8)
+    pair[place].on("eth_getBlockByNumber", faults.late(0.3))
+    names = [compared(1, 8)[0] for _ in range(4)]
+    assert names[-1] == ("second", "first")[place]
+    slow = [one for one in gateway.health(ID) if one.paused_until is not None]
+    assert [one.name for one in slow] == [("first", "second")[place]]
+    assert str(slow[0].trouble).startswith("slow: ")
+
+
+def test_a_slow_provider_alone_goes_on(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("chain.gateway.pool.LONGEST_STEP", 0.2)
+    network()
+    node.mine(3)
+    with ExitStack() as stack:
+        [proxy] = proxies(stack, node, "first")
+        proxy.on("eth_getBlockByNumber", faults.late(0.3))
+
+        def step(asked: gateway.Node) -> int:
+            return len([asked.header(height) for height in (1, 2, 3)])
+
+        assert gateway.attempt(ID, step, seconds=5) == 3
+        # It takes longer than the caller has: only a patient one gets the answers.
+        with pytest.raises(Unavailable):
+            gateway.attempt(ID, step, seconds=0.4)
+        assert gateway.attempt(ID, step, seconds=0.4, is_patient=True) == 3
+
+
 def test_three_that_all_differ_are_not_believed(three: list[Proxy], node: Node) -> None:
     node.mine(3)
     lie(three[1], 1, "0xaa")
@@ -239,6 +307,9 @@ def test_of_two_the_one_is_believed_whose_logs_are_proved(
 ) -> None:
     first, wanted = minted(node, count)
     pair[liar].on("eth_getLogs", faults.altered(lie) if lie is changed else lie())
+    # With a liar beside it, so much is certain as is proved; after that the liar is left out.
+    agreed = node.head if liar == 0 else first
+    assert proved(first, node.head, wanted) == (("second", "first")[liar], agreed)
     assert proved(first, node.head, wanted) == (("second", "first")[liar], node.head)
     found = {one.name: one for one in gateway.health(ID)}
     name = ("first", "second")[liar]
@@ -252,7 +323,21 @@ def test_two_colluding_providers_are_no_majority_against_a_proof(
     first, wanted = minted(node, 3)
     for proxy in three[1:]:
         proxy.on("eth_getLogs", faults.altered(changed))
+    assert proved(first, node.head, wanted) == ("first", first)
     assert proved(first, node.head, wanted) == ("first", node.head)
+
+
+def test_a_provider_that_is_wrong_about_logs_may_be_right_about_a_later_block(
+    pair: list[Proxy], node: Node
+) -> None:
+    first, wanted = minted(node, 6)
+
+    def without_first(logs: Any) -> Any:
+        return [one for one in logs if one["blockNumber"] != hex(first)]
+
+    pair[1].on("eth_getLogs", faults.altered(without_first))
+    lie(pair[0], first + 3)
+    assert proved(first, node.head, wanted)[1] == first
 
 
 def test_no_receipt_decides_between_two_hashes_of_a_transaction(
