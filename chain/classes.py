@@ -101,7 +101,9 @@ _EVENT = {
 _COMPUTED = {
     "Blockchain": {"finality": registry.Computed(_OBJECT, finality_sql.OF_NETWORK)},
     "ContractEvent": {
-        "finality": registry.Computed(_STRING, finality_sql.OF_EVENT, finality_sql.is_one_of)
+        "finality": registry.Computed(
+            _STRING, finality_sql.OF_EVENT, finality_sql.is_one_of, finality_sql.LEVELS
+        )
     },
 }
 _IDENTITY = {"walletAddress": _STRING, "user": FieldType("Pointer", USER)}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-LATEST, SAFE, FINAL = "latest", "safe", "final"
+LATEST, SAFE, FINAL = LEVELS = ("latest", "safe", "final")
 _COLUMNS: Final = {SAFE: "safe", FINAL: "finalized"}
 
 

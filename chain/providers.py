@@ -12,14 +12,13 @@ from typing import Any, Final
 from django.db import IntegrityError
 
 from backend.errors import DuplicateValue, ObjectNotFound, ValidationFailed
-from backend.outgoing import parts_of
 from chain.core.names import network_of, provider_name
+from chain.endpoint_addresses import endpoint_of
 from chain.gateway.endpoints import Given, opened, seal
 from chain.gateway.looking import Look, look_at
-from chain.models import Provider
+from chain.models import Blockchain, Provider
 from objects import maintenance
 
-LONGEST: Final = 2000  # characters of an address
 _SEALED: Final = ("url", "socket_url")
 
 
@@ -30,17 +29,6 @@ class WrongField(ValidationFailed):
         super().__init__(f"{field}: {reason}")
         self.field = field
         self.reason = reason
-
-
-def _address(*schemes: str) -> Callable[[Any], str]:
-    beginnings = " or ".join(f"{scheme}://" for scheme in schemes)
-
-    def read(value: Any) -> str:
-        if not isinstance(value, str) or not is_address(value, schemes):
-            raise ValueError(f"expected an address that begins with {beginnings}")
-        return value
-
-    return read
 
 
 def _number(least: int, most: int) -> Callable[[Any], int]:
@@ -66,8 +54,8 @@ def _or_none(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
 _limit: Final = _or_none(_number(1, 2**31 - 1))
 FIELDS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "name": provider_name,
-    "url": _address("http", "https"),
-    "socket_url": _or_none(_address("ws", "wss")),
+    "url": endpoint_of("http", "https"),
+    "socket_url": _or_none(endpoint_of("ws", "wss")),
     "weight": _number(0, 32_767),
     "requests_per_second": _limit,
     "batch_size": _limit,
@@ -80,7 +68,8 @@ FIELDS: Final[Mapping[str, Callable[[Any], Any]]] = {
 def add(network_id: int, name: str, url: str, **fields: Any) -> Provider:
     """Add a provider, with ``fields`` of ``FIELDS``.
 
-    Raises ``ValidationFailed`` and ``DuplicateValue``.
+    Raises ``ValidationFailed``, ``DuplicateValue``, and ``ObjectNotFound`` if there is no such
+    network.
     """
     values = _checked({"name": name, "url": url, **fields})
     try:
@@ -89,9 +78,16 @@ def add(network_id: int, name: str, url: str, **fields: Any) -> Provider:
         raise ValidationFailed(f"network: {error}") from None
     try:
         with maintenance.writing():
+            check_network(network_id)
             return Provider.objects.create(network_id=network_id, **values)
     except IntegrityError:
         raise _duplicate(name) from None
+
+
+def check_network(network_id: int) -> None:
+    """Raise ``ObjectNotFound`` if there is no such network: its providers would never be used."""
+    if not Blockchain.objects.filter(network_id=network_id).exists():
+        raise ObjectNotFound(f"There is no network {network_id}. Add it first.")
 
 
 def change(network_id: int, name: str, fields: Mapping[str, Any]) -> list[str]:
@@ -127,12 +123,6 @@ def remove(network_id: int, name: str) -> None:
         raise _missing(name)
 
 
-def is_address(url: str, schemes: tuple[str, ...]) -> bool:
-    """Whether a provider may be asked at this address, which begins with one of the schemes."""
-    parts = parts_of(url) if len(url) <= LONGEST else None
-    return parts is not None and parts.scheme in schemes
-
-
 def tried(url: str, *, seconds: float = 5.0) -> Look:
     """What an endpoint answers that isn't kept yet."""
     return look_at([Given("new", "provider", 1, url)], seconds=seconds)[0]
@@ -140,7 +130,8 @@ def tried(url: str, *, seconds: float = 5.0) -> Look:
 
 def complaint_about(network_id: int, url: str) -> str | None:
     """Why an endpoint can't be used for a network, as a sentence without its address; None if it
-    answers for it."""
+    answers for it. Raises ``WrongField`` for what is no address."""
+    _checked({"url": url})
     answer = tried(url)
     if answer.trouble is not None:
         return f"It doesn't answer ({answer.trouble})."
@@ -169,7 +160,7 @@ def _differs(row: Provider, key: str, value: Any) -> bool:
 
 
 def _missing(name: str) -> ObjectNotFound:
-    return ObjectNotFound(f"The network has no provider {name}.")
+    return ObjectNotFound(f"The network has no provider named {name}.")
 
 
 def _duplicate(name: str) -> DuplicateValue:

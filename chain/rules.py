@@ -15,10 +15,10 @@ from backend.errors import (
     ServiceError,
     ValidationFailed,
 )
-from backend.outgoing import parts_of
 from chain.core import names
 from chain.core.names import address_of, network_of
 from chain.dispatching import start_backfills
+from chain.endpoint_addresses import endpoint_of
 from chain.models import VERIFY_ALL, Blockchain
 from chain.reading_models import RESET_PROOFS
 from objects.database import fetch
@@ -28,7 +28,6 @@ from objects.rules import Change, Rules, Wire
 # From one sequence, so that no version comes twice, not even after a write that was undone.
 NEXT_VERSION = f"nextval('{VERSION_SEQUENCE}')"
 
-_LONGEST_ADDRESS: Final = 2000
 _DELETED: Final = {"__op": "Delete"}
 
 
@@ -56,17 +55,8 @@ def whole_number(value: Any) -> int | None:
 
 def _address(*schemes: str) -> Callable[[Any], Any]:
     """An endpoint's address with one of these schemes, or none; other types are the schema's."""
-
-    beginnings = " or ".join(f"{scheme}://" for scheme in schemes)
-
-    def read(value: Any) -> Any:
-        if isinstance(value, str) and value:
-            parts = parts_of(value) if len(value) <= _LONGEST_ADDRESS else None
-            if parts is None or parts.scheme not in schemes:
-                raise ValueError(f"expected an address that begins with {beginnings}")
-        return value
-
-    return read
+    read = endpoint_of(*schemes)
+    return lambda value: read(value) if isinstance(value, str) and value else value
 
 
 def _setting(column: str) -> tuple[Any, Callable[[Any], Any]]:

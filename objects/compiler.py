@@ -17,6 +17,7 @@ from functools import partial
 from itertools import count
 from typing import Any, Final, Protocol
 
+from backend.errors import InvalidQuery
 from objects import geo_sql, jsonpath, regex_sql, text_sql
 from objects.core import query as tree
 from objects.core.names import ClassName
@@ -91,8 +92,18 @@ class _Compiler:
         column = self.table.columns.get(path[0]) if len(path) == 1 and self.alias else None
         if column is None or column.one_of is None or None in values:
             return None
+        self.check_values(path, values)
         condition = column.one_of(frozenset(one for one in values if isinstance(one, str)))
         return None if condition is None else Sql(condition.replace("{row}", self.alias))
+
+    def check_values(self, path: Path, values: Sequence[Json]) -> None:
+        """Raise ``InvalidQuery`` for a value that a computed field never has."""
+        column = self.table.columns.get(path[0]) if len(path) == 1 else None
+        if column is None or not column.values:
+            return
+        if any(value is not None and value not in column.values for value in values):
+            *others, last = column.values
+            raise InvalidQuery(f"where.{path[0]}: expected {', '.join(others)} or {last}")
 
     def compile(self, node: Query) -> Sql:
         return _METHODS[type(node)](self, node)
@@ -129,6 +140,7 @@ class _Compiler:
         """Some element equals one of the values."""
         if not values:
             return FALSE
+        self.check_values(path, values)
         reading = self.read(path)
         if reading.is_whole and reading.kind == "Relation":
             return self.any_member(path[0], values, reading)

@@ -54,6 +54,7 @@ class Computed(NamedTuple):
     type: FieldType
     sql: str
     one_of: Callable[[frozenset[str]], str | None] | None = None
+    values: tuple[str, ...] = ()
 
 
 _NOTHING_COMPUTED: Mapping[str, Computed] = MappingProxyType({})
@@ -173,7 +174,7 @@ def _column(model: type[ModelBackedObject], attribute: str) -> Column:
 
 
 def _computed(name: FieldName, one: Computed) -> Column:
-    return Column(_quoted(name), _COMPUTED_TYPES[one.type.kind], one.sql, one.one_of)
+    return Column(_quoted(name), _COMPUTED_TYPES[one.type.kind], one.sql, one.one_of, one.values)
 
 
 def _quoted(name: str) -> str:

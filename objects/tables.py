@@ -32,13 +32,15 @@ class Column:
     A field that is computed when it is read has no column in the table: ``computed`` is the SQL of
     its value, in which ``{row}`` stands for the row. ``one_of`` returns, for some strings, the SQL
     of a condition that exactly the rows fulfil whose value is one of them, and that indexes of the
-    table serve; None if it has none for these strings.
+    table serve; None if it has none for these strings. ``values`` are all that it can have; empty
+    for any.
     """
 
     name: str
     type: ColumnType
     computed: str | None = None
     one_of: Callable[[frozenset[str]], str | None] | None = None
+    values: tuple[str, ...] = ()
 
     def sql(self, row: str) -> str:
         """The value in the row of this name; of the only table of the statement if it is empty."""

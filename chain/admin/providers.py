@@ -10,10 +10,12 @@ from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from backend.admin_base import ModelAdmin
+from backend.errors import ObjectNotFound
 from chain.admin.choices import NetworkFilter
+from chain.endpoint_addresses import LONGEST
 from chain.gateway.endpoints import seal
 from chain.models import Provider
-from chain.providers import FIELDS, LONGEST
+from chain.providers import FIELDS, check_network
 from objects import maintenance
 
 _NEVER_SHOWN = "Stored encrypted and never shown."
@@ -77,6 +79,12 @@ class ProviderForm(forms.ModelForm):
                 read(found[field])
             except ValueError as error:
                 self.add_error(field, str(error).capitalize() + ".")
+        network_id = found.get("network_id")
+        if network_id is not None and "network_id" in self.changed_data:
+            try:
+                check_network(network_id)
+            except ObjectNotFound as error:
+                self.add_error("network_id", error.message)
         return found
 
     def save(self, commit: bool = True) -> Any:

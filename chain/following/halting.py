@@ -19,6 +19,7 @@ from chain.core.node import Header, Node
 from chain.following import fetching, position, writing
 from chain.following.position import Elsewhere, Position
 from chain.gateway.endpoints import given_for
+from chain.models import Blockchain
 from chain.verifying import Scheme
 from objects.database import fetch
 
@@ -214,10 +215,19 @@ def _halted_position(network_id: int) -> Position:
     command for halts can discard a healthy index. ``position.lock`` repeats the check."""
     at = position.read(network_id)
     if at is None or at.number is None:
-        raise CannotResume(f"Network {network_id} is not followed.")
+        raise CannotResume(_not_read(network_id))
     if at.halted is None:
         raise CannotResume(f"Network {network_id} is not halted. Nothing was changed.")
     return at
+
+
+def _not_read(network_id: int) -> str:
+    active = Blockchain.objects.filter(network_id=network_id).values_list("active", flat=True)
+    if not active:
+        return f"There is no network {network_id}."
+    if not active[0]:
+        return f"Network {network_id} is paused: script/manage chain_network resume {network_id}"
+    return f"Network {network_id} has not been read yet."
 
 
 def _go_on(at: Position) -> bool:

@@ -9,19 +9,22 @@ from django.db import transaction
 
 from backend.logs import get_logger
 from chain.core.names import hash_of, network_of
+from chain.core.sightings import Sighting
 from chain.monitor.claiming import move
 from objects import maintenance
 from objects.core.names import new_object_id
 from objects.database import fetch
 
 _SECONDS: Final = 5.0
+_NOTHING: Final = Sighting()
 
 log = get_logger("transactions")
 
 
-def start(network_id: int | str, tx_hash: str) -> str:
+def start(network_id: int | str, tx_hash: str, known: Sighting = _NOTHING) -> str:
     """Follow a transaction of this network from now on; the id of its record, old or new. One that
-    somebody has begun on another network, where nobody knows it, is this network's then.
+    somebody has begun on another network, where nobody knows it, is this network's then. ``known``
+    is what its sender knows of it.
 
     As part of the caller's transaction, if there is one; its first check comes right after. Raises
     ``ValueError`` for what is no network or no hash, ``UnderMaintenance`` while the chain has to
@@ -32,13 +35,23 @@ def start(network_id: int | str, tx_hash: str) -> str:
         lock(known_hash)
         rows = fetch(
             "WITH new AS (INSERT INTO chain_transaction (object_id, created_at, updated_at, data,"
-            " hash, network_id, status, attempts, next_check_at, failed_checks, missing_checks)"
-            " SELECT %s, now.ms, now.ms, '{}', %s, %s, 'pending', 0, now.ms, 0, 0"
+            " hash, network_id, status, attempts, next_check_at, failed_checks, missing_checks,"
+            ' nonce, from_address, "to")'
+            " SELECT %s, now.ms, now.ms, '{}', %s, %s, 'pending', 0, now.ms, 0, 0,"
+            " %s::numeric, %s, %s"
             " FROM (SELECT date_trunc('milliseconds', statement_timestamp()) AS ms) now"
             " ON CONFLICT (hash) DO NOTHING RETURNING object_id)"
             " SELECT object_id, true FROM new UNION ALL"
             " SELECT object_id, false FROM chain_transaction WHERE hash = %s LIMIT 1",
-            (new_object_id(), known_hash, str(network), known_hash),
+            (
+                new_object_id(),
+                known_hash,
+                str(network),
+                known.nonce,
+                known.from_address,
+                known.to,
+                known_hash,
+            ),
             prepare=True,
         )
         object_id, is_new = rows[0]

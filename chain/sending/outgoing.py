@@ -17,7 +17,9 @@ from chain.core.broadcasts import Broadcast
 from chain.core.failures import TryAgain
 from chain.core.fees import Caps, Fees, TooExpensive, cost, gas_limit
 from chain.core.functions import revert_reason
+from chain.core.names import address_of
 from chain.core.node import Node
+from chain.core.sightings import Sighting
 from chain.core.transactions import Unsigned
 from chain.gateway import contracts
 from chain.gateway.contracts import Call, Reverted
@@ -94,7 +96,8 @@ def sign_and_store(
     except CannotSign as problem:
         raise ServiceUnavailable(f"The signer can't sign: {problem}.") from None
     row = nonces.store(account, unsigned, raw, purpose)
-    monitor.start(account.network_id, row.hash)
+    known = Sighting(unsigned.nonce, account.address, address_of(unsigned.to.lower()))
+    monitor.start(account.network_id, row.hash, known)
     return row
 
 

@@ -69,7 +69,10 @@ class ProvidersView(_NetworkView):
     """The providers of a network: list them, add one."""
 
     def get(self, call: Call, network_id: int) -> Answer:
-        return Answer({"results": _described(network_id)})
+        described = _described(network_id)
+        if not described:
+            providers.check_network(network_id)
+        return Answer({"results": described})
 
     def post(self, call: Call, network_id: int) -> Answer:
         _check_may_write(call)

@@ -8,7 +8,7 @@ from backend.api.openapi import Names, Offer, Operation, Part, answer, body, con
 from backend.api.permissions import Requires
 from backend.principal import Principal
 from chain.core.names import LONGEST_PROVIDER_NAME
-from chain.providers import LONGEST
+from chain.endpoint_addresses import LONGEST
 
 Json = dict[str, Any]
 

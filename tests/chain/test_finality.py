@@ -93,12 +93,12 @@ def test_each_way_to_search_by_it_agrees_with_what_is_shown(
     for size in range(4):
         for levels in combinations(LEVELS, size):
             chosen = {id_ for id_, level in shown.items() if level in levels}
-            within = {"finality": {"$in": [*levels, "other", 7]}}
+            within = {"finality": {"$in": [*levels]}}
             for where in (
                 within,
                 {"$and": [within, {"objectId": {"$exists": True}}]},
                 {"$or": [within, {"objectId": "none"}]},
-                {"$nor": [{"finality": {"$nin": [*levels, "other"]}}]},
+                {"$nor": [{"finality": {"$nin": [*levels]}}]},
                 *([{"finality": levels[0]}, {"finality": {"$eq": levels[0]}}] if size == 1 else []),
             ):
                 asked = json.dumps(where)
@@ -112,6 +112,21 @@ def test_each_way_to_search_by_it_agrees_with_what_is_shown(
         missing = json.dumps({"finality": {"$in": [None, *LEVELS[:1]]}})
         found = {one["objectId"] for one in client.results("ContractEvent", where=missing)}
         assert found == {id_ for id_, level in shown.items() if level in (None, "latest")}
+
+
+@pytest.mark.parametrize(
+    "condition", ["finalized", 7, {"$in": ["final", "other"]}, {"$ne": "Final"}, {"$nin": [True]}]
+)
+@pytest.mark.usefixtures("events")
+def test_what_finality_never_is_is_refused(client: Api, master: Api, condition: Any) -> None:
+    """It would find nothing, or everything, and say nothing."""
+    match = {"finality": condition}
+    for where in (match, {"$or": [match, {"blockNumber": 1}]}, {"$nor": [match]}):
+        reply = client.get("/classes/ContractEvent", where=json.dumps(where))
+        assert reply.error == (400, 102)
+        assert reply.json["error"] == "where.finality: expected latest, safe or final"
+    pipeline = json.dumps([{"$match": match}])
+    assert master.get("/aggregate/ContractEvent", pipeline=pipeline).status == 400
 
 
 @pytest.mark.usefixtures("events")

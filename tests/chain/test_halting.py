@@ -219,7 +219,7 @@ def test_reverting_with_yes_asks_nothing(world: Network, monkeypatch: pytest.Mon
 def test_only_what_is_halted_is_resumed(world: Network) -> None:
     with pytest.raises(CommandError, match="not halted"):
         call_command("chain_resume", str(world.network_id))
-    with pytest.raises(CommandError, match="not followed"):
+    with pytest.raises(CommandError, match="There is no network 424242"):
         call_command("chain_resume", "424242")
     was = remembered(world)
     for way in (["--anew"], ["--unwind-to", str(world.node.head - 1)], ["--unwind-to", "9999"]):

@@ -123,6 +123,9 @@ def test_what_changed_is_listed(node: Node) -> None:
     ]
     again = run("set", node.chain_id, "--confirmations", 0)
     assert again == f"Network {node.chain_id}: nothing changed.\n"
+    run("set", node.chain_id, "--finality-depth", 3)
+    said = run("set", node.chain_id, "--unset", "finality-depth")
+    assert said == f"Network {node.chain_id}: finalityDepth 3 -> none\n"
     assert run("set", node.chain_id, "--unset", "name").endswith("name New -> none\n")
 
 
@@ -157,7 +160,7 @@ def test_addresses_are_never_printed(node: Node) -> None:
         (("add", 5, "--verify", "some"), "verify: expected sample or all"),
         (("add", 5, "--confirmations", 2**40), "confirmations: "),
         (("add", 5, "--confirmations", "two"), "invalid int value"),
-        (("add", 5, "--rpc-endpoint", "node"), "rpcEndpoint: expected an address"),
+        (("add", 5, "--rpc-endpoint", "node"), "--rpc-endpoint: expected an address"),
         (("add", 5, "--rpc-endpoint", "{node}"), "It answers for network 31337, not for 5."),
         (("set", 5, "--name", "Five"), "There is no network 5."),
         (("set", 2**70, "--name", "Five"), f"There is no network {2**70}."),

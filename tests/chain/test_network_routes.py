@@ -93,6 +93,7 @@ def test_addresses_are_in_no_answer(master: Api, reader: Api) -> None:
     ],
 )
 def test_what_is_no_provider_is_refused(master: Api, body: dict[str, Any], said: str) -> None:
+    network(5)
     provider(URL, "main", 5)
     reply = master.post(PLACE, body)
     assert reply.status == 400
@@ -138,6 +139,7 @@ def test_a_name_that_no_path_can_carry_is_refused_everywhere(master: Api, name: 
 def test_the_admin_refuses_the_same_names(name: str) -> None:
     if "\ud800" in name:
         return  # no form can carry it
+    network(5)
     given = {"network_id": "5", "name": name, "weight": "3", "new_url": URL}
     reply = logged_in(ADMINISTRATORS).post("/admin/chain/provider/add/", given)
     # The form itself strips the spaces at the ends.
@@ -147,6 +149,7 @@ def test_the_admin_refuses_the_same_names(name: str) -> None:
 
 @pytest.mark.parametrize("name", REACHABLE)
 def test_each_other_name_is_reached_over_rest(master: Api, name: str) -> None:
+    network(5)
     assert master.post(PLACE, {"name": name, "url": URL}).status == 201
     place = f"{PLACE}/{quote(name, safe='')}"
     assert master.get(place).json["name"] == name
@@ -234,7 +237,38 @@ def test_a_halted_network_is_resumed(master: Api) -> None:
     assert master.post("/networks/5/resume", {}).status == 200
     assert Cursor.objects.get().halted is None
     assert "is not halted" in master.post("/networks/5/resume", {}).json["error"]
-    assert "is not followed" in master.post("/networks/6/resume", {}).json["error"]
+
+
+def test_why_a_network_cannot_be_resumed_is_said(master: Api) -> None:
+    network(5)
+    network(6, active=False)
+    for number, said in (
+        (5, "Network 5 has not been read yet."),
+        (6, "Network 6 is paused: script/manage chain_network resume 6"),
+        (7, "There is no network 7."),
+    ):
+        reply = master.post(f"/networks/{number}/resume", {})
+        assert (reply.status, reply.json["error"]) == (400, said)
+
+
+def test_a_provider_needs_its_network(master: Api) -> None:
+    """Until then it would be stored and never asked."""
+    for reply in (master.post(PLACE, {"name": "main", "url": URL}), master.get(PLACE)):
+        assert reply.error == (404, 101)
+        assert reply.json["error"] == "There is no network 5. Add it first."
+    given = {"network_id": "5", "name": "main", "weight": "3", "new_url": URL}
+    reply = logged_in(ADMINISTRATORS).post("/admin/chain/provider/add/", given)
+    assert "There is no network 5. Add it first." in reply.content.decode()
+    assert not Provider.objects.exists()
+
+
+def test_providers_of_a_network_that_was_removed_stay_editable(master: Api) -> None:
+    row = provider(URL, "main", 5)
+    assert len(master.get(PLACE).json["results"]) == 1
+    form = {"network_id": "5", "name": "main", "weight": "4"}
+    reply = logged_in(ADMINISTRATORS).post(f"/admin/chain/provider/{row.pk}/change/", form)
+    assert reply.status_code == 302
+    assert master.delete(f"{PLACE}/main").status == 200
 
 
 def test_a_network_is_read_from_scratch(master: Api) -> None:

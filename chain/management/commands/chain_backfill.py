@@ -93,6 +93,7 @@ class Command(BaseCommand):
                 # Others are at it, a provider has to be waited for, or the follower.
                 time.sleep(_PAUSE)
             now = "\n".join(map(describe_backfill, status.backfills(options["network"], ids)))
-            if now != shown and not options["json"]:
+            # The end is the output of the command.
+            if now != shown and not options["json"] and rows.exists():
                 self.stderr.write(now)
                 shown = now

@@ -67,6 +67,12 @@ FIELDS: Final = (
 _BY_NAME: Final = {field.name: field for field in FIELDS}
 
 
+def _name_of(text: str) -> str:
+    """The field's name, also from the name of its option."""
+    by_option = {field.option: field.name for field in FIELDS}
+    return by_option.get(f"--{text.removeprefix('--')}", text)
+
+
 class Command(BaseCommand):
     help = (
         "Adds, changes, pauses, resumes and removes networks. The settings take effect within"
@@ -84,10 +90,11 @@ class Command(BaseCommand):
             "--unset",
             action="append",
             default=[],
+            type=_name_of,
             choices=[*_BY_NAME],
             metavar="FIELD",
             help="remove a field, or restore a setting's default; may be given several times."
-            f" One of {', '.join(_BY_NAME)}",
+            f" One of {', '.join(_BY_NAME)}, or the option's name",
         )
         _subparser(actions, "pause", "stop syncing a network where it is; everything stored stays")
         _subparser(
@@ -188,12 +195,16 @@ class Command(BaseCommand):
         given = {field.name: options[field.name] for field in FIELDS}
         fields = {name: value for name, value in given.items() if value is not None}
         url = fields.get("rpcEndpoint")
-        if url and providers.is_address(url, ("http", "https")) and not options["unchecked"]:
+        if url and not options["unchecked"]:
             self._check(network_id, url)
         return fields
 
     def _check(self, network_id: int, url: str) -> None:
-        if complaint := providers.complaint_about(network_id, url):
+        try:
+            complaint = providers.complaint_about(network_id, url)
+        except providers.WrongField as wrong:
+            raise CommandError(f"--rpc-endpoint: {wrong.reason}") from None
+        if complaint:
             raise CommandError(f"--rpc-endpoint: {complaint} --unchecked sets it anyway.")
 
 
@@ -224,4 +235,4 @@ def _described(field: _Field, change: Change) -> str:
 
 
 def _shown(value: Any) -> str:
-    return "none" if value is None else str(value)
+    return "none" if value is None or value == "" else str(value)

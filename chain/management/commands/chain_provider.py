@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from argparse import ArgumentParser
 from typing import Any, Final
@@ -73,6 +74,7 @@ class Command(BaseCommand):
             "--unset",
             action="append",
             default=[],
+            type=_option_of,
             choices=_OPTIONAL,
             metavar="FIELD",
             help="remove the WebSocket address or a limit; may be given several times."
@@ -89,6 +91,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             getattr(self, f"_{options['action']}")(options)
+        except providers.WrongField as wrong:
+            raise CommandError(f"--{wrong.field.replace('_', '-')}: {wrong.reason}") from None
         except ServiceError as error:
             raise CommandError(error.message) from None
 
@@ -133,7 +137,7 @@ class Command(BaseCommand):
 
     def _remove(self, options: dict[str, Any]) -> None:
         providers.remove(options["network"], options["name"])
-        self.stdout.write(f"Network {options['network']} has no provider {options['name']} more.")
+        self.stdout.write(f"Network {options['network']}: provider {options['name']} is removed.")
 
     def _list(self, options: dict[str, Any]) -> None:
         wanted = options["network"]
@@ -151,6 +155,12 @@ class Command(BaseCommand):
                 self.stdout.write(f"  {_text(one)}")
             if not members:
                 self.stdout.write("  no endpoint")
+
+
+def _option_of(text: str) -> str:
+    """The name of an option, also from the name of the field over REST: ``batchSize``."""
+    dashed = re.sub("[A-Z]", lambda letter: f"-{letter[0].lower()}", text.removeprefix("--"))
+    return dashed.replace("_", "-")
 
 
 def _key(option: str) -> str:

@@ -21,6 +21,11 @@ ID = 31337
 KEY = "k3yOfTheProviderWhichIsLong"
 
 
+@pytest.fixture(autouse=True)
+def _network(db: None) -> None:
+    network(ID)
+
+
 def run(*args: Any) -> str:
     out = io.StringIO()
     call_command("chain_provider", *map(str, args), stdout=out)
@@ -28,7 +33,6 @@ def run(*args: Any) -> str:
 
 
 def test_an_endpoint_is_added_listed_and_removed(node: Node) -> None:
-    network()
     url = f"{node.url}/?key={KEY}"
     said = run("add", ID, "main", "--url", url, "--weight", 7, "--requests-per-second", 50)
     row = Provider.objects.get()
@@ -53,7 +57,6 @@ def test_the_address_is_read_from_standard_input(
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{node.url}\n"))
     run("add", ID, "main", "--socket-url", f"wss://node.example/{KEY}")
-    network()
     assert given_for(ID)[0].url == node.url
     assert socket_urls() == {ID: f"wss://node.example/{KEY}"}
 
@@ -70,9 +73,9 @@ def test_the_address_is_read_from_standard_input(
         (("add", ID, "main", "--url", f"http://me:{KEY}@a.example", "--unchecked"), "begins with"),
         (("add", ID, "", "--url", "{node}"), "name: expected"),
         (("add", ID, "main", "--url", "{node}", "--weight", "-1"), "weight: expected"),
-        (("add", ID, "main", "--url", "{node}", "--batch-size", "0"), "batch_size: expected"),
+        (("add", ID, "main", "--url", "{node}", "--batch-size", "0"), "--batch-size: expected"),
         (("add", ID, "main", "--url", "{node}", "--socket-url", f"http://{KEY}"), "wss://"),
-        (("remove", ID, "main"), "The network has no provider main."),
+        (("remove", ID, "main"), "The network has no provider named main."),
     ],
 )
 def test_what_is_wrong_is_said_without_the_address(
@@ -86,7 +89,7 @@ def test_what_is_wrong_is_said_without_the_address(
 
 
 def test_what_is_no_address_is_asked_for_nothing() -> None:
-    with pytest.raises(CommandError, match="address isn't one") as raised:
+    with pytest.raises(CommandError, match="--url: expected an address") as raised:
         run("add", ID, "main", "--url", f"https://[{KEY}")
     assert KEY not in str(raised.value)
     assert not Provider.objects.exists()
@@ -96,7 +99,21 @@ def test_a_name_is_given_once_in_a_network(node: Node) -> None:
     run("add", ID, "main", "--url", node.url)
     with pytest.raises(CommandError, match="a provider main already"):
         run("add", ID, "main", "--url", node.url)
+    network(5)
     run("add", 5, "main", "--url", "https://node.example/", "--unchecked")
+
+
+def test_a_provider_needs_its_network() -> None:
+    with pytest.raises(CommandError, match=r"There is no network 5\. Add it first\."):
+        run("add", 5, "main", "--url", "https://node.example/", "--unchecked")
+    assert not Provider.objects.exists()
+
+
+@pytest.mark.parametrize("spelling", ["batch-size", "batchSize", "batch_size", "--batch-size"])
+def test_a_limit_is_unset_by_each_of_its_names(node: Node, spelling: str) -> None:
+    run("add", ID, "main", "--url", node.url, "--batch-size", 20)
+    run("set", ID, "main", f"--unset={spelling}")
+    assert Provider.objects.get().batch_size is None
 
 
 @pytest.mark.django_db(transaction=True)
@@ -111,7 +128,6 @@ def test_nothing_is_added_during_maintenance(node: Node) -> None:
 
 
 def test_what_is_changed_is_named_and_the_rest_stays(node: Node) -> None:
-    network()
     run("add", ID, "main", "--url", f"{node.url}/?key={KEY}", "--batch-size", 20)
     Provider.objects.update(head=17)
     said = run("set", ID, "main", "--weight", 3, "--batch-size", 20, "--inactive")
@@ -130,7 +146,6 @@ def test_what_is_changed_is_named_and_the_rest_stays(node: Node) -> None:
 def test_addresses_are_changed_without_being_shown(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    network()
     run("add", ID, "main", "--url", node.url)
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{node.url}/?key={KEY}\n"))
     said = run("set", ID, "main", "--url", "-", "--socket-url", f"wss://node.example/{KEY}")
@@ -147,11 +162,11 @@ def test_addresses_are_changed_without_being_shown(
     ("args", "said"),
     [
         (("set", ID, "main"), "Nothing to set"),
-        (("set", ID, "nobody", "--weight", "3"), "no provider nobody"),
+        (("set", ID, "nobody", "--weight", "3"), "no provider named nobody"),
         (("set", ID, "main", "--name", "other"), "a provider other already"),
         (("set", ID, "main", "--name", ""), "name: expected"),
         (("set", ID, "main", "--weight", "-1"), "weight: expected"),
-        (("set", ID, "main", "--largest-range", "0"), "largest_range: expected"),
+        (("set", ID, "main", "--largest-range", "0"), "--largest-range: expected"),
         (("set", ID, "main", "--largest-range", "1", "--unset", "largest-range"), "contradict"),
         (("set", ID, "main", "--url", f"http://127.0.0.1:9/{KEY}"), "It doesn't answer"),
         (

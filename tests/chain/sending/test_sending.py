@@ -6,6 +6,7 @@ import pytest
 
 from backend.errors import ScriptFailed, ServiceUnavailable, UnderMaintenance
 from backend.signer_settings import Hidden
+from chain.core.names import address_of
 from chain.models import Sending, SigningAccount, Transaction
 from objects import maintenance
 from tests.chain.sending.desk import ETHER, Desk, with_settings
@@ -27,6 +28,11 @@ def test_a_transaction_is_signed_sent_and_followed(desk: Desk) -> None:
     assert (row.state, row.nonce, row.hash, row.value) == ("sent", 0, sent, "5")
     record = Transaction.objects.get(hash=sent)
     assert (record.status, record.network_id) == ("pending", str(desk.network_id))
+    assert (record.nonce, record.from_address, record.to) == (
+        0,
+        desk.address,
+        address_of(desk.node.accounts[9]),
+    )
     desk.look_after()
     assert desk.rows[0].state in ("mined", "final")
 
