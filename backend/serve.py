@@ -148,6 +148,18 @@ def limit_memory() -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (size, resource.RLIM_INFINITY))
 
 
+def check_settings() -> None:
+    """End the process with a sentence if a setting is wrong or names a server that can't be used.
+
+    A role that starts while its Redis is away ends as well: what restarts it also retries.
+    """
+    from django.conf import settings
+
+    from backend.reachability import check_servers
+
+    check_servers(settings)
+
+
 def main() -> None:
     roles = {
         "web": web,
@@ -163,6 +175,7 @@ def main() -> None:
         raise SystemExit(f"usage: python -m backend.serve {'|'.join(roles)}")
     os.environ |= {"PROCESS": role, "DJANGO_SETTINGS_MODULE": "backend.settings"}
     limit_memory()
+    check_settings()
     roles[role]()
 
 

@@ -82,6 +82,8 @@ _service["TRUSTED_PROXIES"] = _networks("TRUSTED_PROXIES")
 # -- The HTTP face ------------------------------------------------------------------------------
 
 DEBUG = environment.flag("DEBUG", False)
+# Whole tracebacks in the messages about modules of CLOUD_MODULES that can't be loaded.
+START_DEBUG = environment.flag("START_DEBUG", False)
 LISTEN_HOST = environment.text("LISTEN_HOST", "127.0.0.1")
 PORT = environment.whole("PORT", 8000, least=1, most=65535)
 SITE_URL = environment.site_url("SITE_ADDRESS")

@@ -8,6 +8,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
+from django.conf import settings
+
 from backend.environment import BadSetting
 
 _ROOT: Final = Path(__file__).resolve().parent.parent
@@ -21,15 +23,14 @@ _LIBRARIES: Final = tuple(
 
 def load(module: str) -> None:
     """Import a module of the deployment. Raises ``BadSetting``, which ends the process, if that
-    fails: with the place in the module and the reason, and with a traceback only where the error
-    comes from other code that the module has called."""
+    fails: with the place in the module and the reason, and with a traceback of the deployment's own
+    frames where there are several. ``START_DEBUG`` adds the whole traceback."""
     try:
         import_module(module)
     except ModuleNotFoundError as error:
         if error.name is not None and f"{module}.".startswith(f"{error.name}."):
-            raise BadSetting(
-                f"CLOUD_MODULES names {module}, and there is no such module."
-            ) from None
+            sentence = f"CLOUD_MODULES names {module}, and there is no such module."
+            raise BadSetting(f"{_whole_traceback(error)}{sentence}") from None
         raise _refused(module, error) from None
     except Exception as error:
         raise _refused(module, error) from None
@@ -42,11 +43,17 @@ def _refused(module: str, error: Exception) -> BadSetting:
     own = [frame for frame in frames if not frame.filename.startswith((*_SERVICE, *_LIBRARIES))]
     place = f"{own[-1].filename}, line {own[-1].lineno}: " if own else ""
     reason = f"{type(error).__name__}: {error}"
-    details = ""
+    details = _whole_traceback(error)
     if isinstance(error, SyntaxError):
         place, reason = f"{error.filename}, line {error.lineno}: ", f"SyntaxError: {error.msg}"
     elif frames and frames[-1].filename.startswith(_SERVICE):
         reason = str(error)
-    elif not isinstance(error, ImportError) and own and frames[-1] is not own[-1]:
-        details = "".join(traceback.format_list(frames))
+    elif not isinstance(error, ImportError) and own[1:]:
+        details = details or "".join(traceback.format_list(own))
     return BadSetting(f"{details}CLOUD_MODULES: {module} can't be loaded. {place}{reason}")
+
+
+def _whole_traceback(error: Exception) -> str:
+    if not settings.START_DEBUG:
+        return ""
+    return "".join(traceback.format_exception(error))

@@ -32,6 +32,7 @@ from backend.embedded.folder import DataFolder, unusable
 from backend.embedded.keys import ensure_keys
 from backend.embedded.words import greeting
 from backend.probe import SocketConnection
+from backend.reachability import check_servers
 
 ROOT = Path(__file__).resolve().parents[2]
 _READY = 120.0  # seconds
@@ -80,6 +81,7 @@ def _run(stack: contextlib.ExitStack) -> int:
     own_address = bool(environment.text("SITE_ADDRESS"))
     if not own_address:
         check_port(settings.LISTEN_HOST, settings.PORT)
+    check_servers(settings)
     stack.callback(folder.forget)
     folder.record(pid=os.getpid(), address=settings.PUBLIC_URL)
     engines = stack.enter_context(
@@ -166,8 +168,11 @@ def _prepare(child_environment: dict[str, str]) -> dict[str, str | None]:
         preexec_fn=before_exec(signal.SIGTERM),
         check=False,
     )
+    if done.returncode < 0:
+        name = signal.Signals(-done.returncode).name
+        raise StartError(f"`script/manage prepare` was ended by {name}; start the service again.")
     if done.returncode != 0:
-        raise StartError("The start failed at `script/manage prepare`; the reason is above.")
+        raise SystemExit(done.returncode)  # it has written the reason
     login: dict[str, str | None] = json.loads(done.stdout)
     return login
 

@@ -131,12 +131,26 @@ def test_a_mistake_inside_of_a_module_is_shown_as_it_is(tmp_path: Path) -> None:
     ]
 
 
-def test_a_mistake_in_code_that_a_module_calls_is_shown_with_its_traceback(tmp_path: Path) -> None:
-    (tmp_path / "my_cloud.py").write_text("import json\n\njson.loads('no JSON')\n")
+def test_an_error_in_user_code_shows_the_frames_of_user_code_alone(tmp_path: Path) -> None:
+    (tmp_path / "helpers.py").write_text("import json\n\ndef read(text):\n    json.loads(text)\n")
+    (tmp_path / "my_cloud.py").write_text("from helpers import read\n\nread('no JSON')\n")
     done = start(tmp_path, "my_cloud")
     assert done.returncode == 1
-    assert f"{tmp_path}/my_cloud.py, line 3: JSONDecodeError" in done.stderr.splitlines()[-1]
-    assert "json/decoder.py" in done.stderr
+    assert f"{tmp_path}/helpers.py, line 4: JSONDecodeError" in done.stderr.splitlines()[-1]
+    frames = [line.strip() for line in done.stderr.splitlines() if line.startswith("  File")]
+    assert frames == [
+        f'File "{tmp_path}/my_cloud.py", line 3, in <module>',
+        f'File "{tmp_path}/helpers.py", line 4, in read',
+    ]
+
+
+def test_the_whole_traceback_is_shown_when_debugging_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("START_DEBUG", "on")
+    (tmp_path / "my_cloud.py").write_text("import json\n\njson.loads('no JSON')\n")
+    assert "json/decoder.py" in start(tmp_path, "my_cloud").stderr
+    assert "Traceback" in start(tmp_path, "nope").stderr
 
 
 def test_an_error_of_syntax_is_shown_with_its_place(tmp_path: Path) -> None:

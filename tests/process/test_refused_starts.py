@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import subprocess
+import sys
+
 import pytest
 
 from backend.embedded.folder import DataFolder
 from backend.embedded.keys import ensure_keys
 from tests.ports import free_port
-from tests.process.service import run_manage, run_server
+from tests.process.service import PATIENCE, ROOT, plain_environment, run_manage, run_server
 
 
 def refusal(**settings: object) -> str:
@@ -73,16 +78,74 @@ def test_a_data_folder_that_can_t_be_made_is_named(place: str):
     assert f"The data folder {place} can't be used" in refusal(DATA_DIR=place)
 
 
-def test_a_database_that_can_t_be_reached_is_named(folder: DataFolder):
-    done = run_server(
-        DATA_DIR=folder.path,
-        PORT=free_port(),
-        DATABASE_URL=f"postgresql://someone:secret@127.0.0.1:{free_port()}/nothing",
+SERVERS = {
+    "DATABASE_URL": "postgresql://someone:secret@{}/nothing",
+    "REDIS_URL": "redis://:secret@{}/0",
+}
+KEYS = {"SECRET_KEY": "s" * 8, "APP_ID": "app", "REST_API_KEY": "rest", "MASTER_KEY": "master"}
+START = ("-m", "backend.embedded")
+ROLES = [("-m", "backend.serve", role) for role in ("web", "worker", "beat")]
+
+
+def refused_by(command: tuple[str, ...], folder: DataFolder, name: str, value: str) -> str:
+    """What the command writes when this server can't be used; the other one is never reached."""
+    done = subprocess.run(
+        [sys.executable, *command],
+        cwd=ROOT,
+        env=plain_environment(DATA_DIR=folder.path, PORT=free_port(), **KEYS, **{name: value}),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
     )
-    assert done.returncode == 1
-    assert "PostgreSQL at DATABASE_URL can't be used" in done.stderr
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.count("\n") == 1
     assert "secret" not in done.stderr
-    assert "Traceback" not in done.stderr
+    return done.stderr.strip()
+
+
+@pytest.mark.parametrize("command", [START, *ROLES, ("manage.py", "prepare")], ids=" ".join)
+@pytest.mark.parametrize("name", SERVERS)
+def test_a_server_that_refuses_connections_is_named(
+    folder: DataFolder, command: tuple[str, ...], name: str
+):
+    message = refused_by(command, folder, name, SERVERS[name].format(f"127.0.0.1:{free_port()}"))
+    assert message.startswith(f"{name} can't be used: ")
+    assert message.lower().endswith("connection refused.")
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_a_server_that_never_answers_is_named(folder: DataFolder, name: str):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        value = SERVERS[name].format(f"127.0.0.1:{silent.getsockname()[1]}")
+        message = refused_by(START, folder, name, value)
+    assert message == f"{name} can't be used: there is no answer within 3 seconds."
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("REDIS_URL", "redis://:pa/secret@127.0.0.1/0"),
+        ("REDIS_URL", "redis://secret#word@127.0.0.1/0"),
+        ("DATABASE_URL", "postgresql://u:p@secret.invalid@127.0.0.1/d"),
+        ("DATABASE_URL", "postgresql://u:secret/p@127.0.0.1/d"),
+    ],
+)
+def test_no_part_of_a_malformed_address_is_repeated(folder: DataFolder, name: str, value: str):
+    assert refused_by(START, folder, name, value).startswith(f"{name} ")
+
+
+def test_a_database_that_doesn_t_exist_is_named_by_its_variable(folder: DataFolder):
+    url = os.environ["DATABASE_URL"].replace("/backend?", "/nowhere?")
+    message = refused_by(START, folder, "DATABASE_URL", url)
+    assert message == (
+        'DATABASE_URL can\'t be used: PostgreSQL answers: database "nowhere" does not exist.'
+    )
+
+
+def test_a_module_that_doesn_t_exist_is_one_sentence(folder: DataFolder):
+    said = refusal(DATA_DIR=folder.path, PORT=free_port(), CLOUD_MODULES="nope")
+    assert said == "CLOUD_MODULES names nope, and there is no such module."
 
 
 def test_manage_says_that_no_engine_runs(folder: DataFolder, monkeypatch: pytest.MonkeyPatch):

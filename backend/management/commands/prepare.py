@@ -19,6 +19,7 @@ from django.core.management.base import BaseCommand
 from django.db import connection
 
 from backend.embedded.folder import private_file
+from backend.reachability import check_servers
 from backend.staff import make_groups
 from objects.changes import capture
 
@@ -34,6 +35,7 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="say the result as JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        check_servers(settings)
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_lock(%s)", [LOCK])
             try:

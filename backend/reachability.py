@@ -1,0 +1,119 @@
+"""Whether the PostgreSQL and Redis that ``DATABASE_URL`` and ``REDIS_URL`` name can be used.
+
+Processes check this once, when they start. The messages name the variable and repeat no part of
+its value: in a malformed URL, a piece of the password can stand where the host is expected.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from backend.environment import BadSetting
+
+PATIENCE: Final = 3.0
+"""Seconds that both servers have, together, to accept a connection and to answer."""
+
+_REFUSED = re.compile(r"failed: (?:FATAL:\s*)?(?!connection to)(?P<reason>[^\n]+)$", re.MULTILINE)
+_SILENT = f"there is no answer within {PATIENCE:.0f} seconds"
+_UNRESOLVED = "its host name can't be resolved"
+
+
+def check_servers(settings: Any) -> None:
+    """Raise ``BadSetting`` if a server that isn't embedded can't be used.
+
+    ``settings`` is ``backend.settings`` or Django's. Returns or raises within ``PATIENCE`` seconds,
+    also where a name server or a firewall doesn't answer.
+    """
+    checks: dict[str, Callable[[], str]] = {}
+    if not settings.EMBEDDED_POSTGRES:
+        checks["DATABASE_URL"] = lambda: _postgres_problem(settings.DATABASE_URL)
+    if not settings.EMBEDDED_REDIS:
+        checks["REDIS_URL"] = lambda: _redis_problem(settings.REDIS_URL)
+    problems = _run(checks)
+    if problems:
+        raise BadSetting(
+            "\n".join(f"{name} can't be used: {problem}." for name, problem in problems.items())
+        )
+
+
+def _run(checks: dict[str, Callable[[], str]]) -> dict[str, str]:
+    """The problems by variable. Threads, since resolving a name has no timeout."""
+    problems = dict.fromkeys(checks, _SILENT)
+
+    def work(name: str) -> None:
+        problems[name] = checks[name]()
+
+    threads = [threading.Thread(target=work, args=[name], daemon=True) for name in checks]
+    deadline = time.monotonic() + PATIENCE
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    return {name: problem for name, problem in problems.items() if problem}
+
+
+def _postgres_problem(url: str) -> str:
+    import psycopg
+
+    try:
+        psycopg.connect(url, connect_timeout=int(PATIENCE), autocommit=True).close()
+    except psycopg.errors.ConnectionTimeout:
+        return _SILENT
+    except psycopg.Error as error:
+        text = str(error)
+        if "resolve host" in text or "translate host name" in text:
+            return _UNRESOLVED
+        match = _REFUSED.search(text)
+        return f"PostgreSQL answers: {match['reason'].strip().rstrip('.')}" if match else _INVALID
+    except (OSError, ValueError) as error:
+        return _system_problem(error)
+    return ""
+
+
+def _redis_problem(url: str) -> str:
+    import redis
+
+    from backend.redis_clients import asking_once
+
+    try:
+        with asking_once(url, PATIENCE) as client:
+            client.ping()
+    except redis.BusyLoadingError:
+        return ""  # the right server, which is reading its data
+    except redis.AuthenticationError:
+        return "Redis rejects its user name or password"
+    except redis.TimeoutError:
+        return _SILENT
+    except redis.ConnectionError as error:
+        return _system_problem(error.__cause__ or error.__context__ or error)
+    except redis.ResponseError:
+        return "Redis rejects the connection: check its password and the number of the database"
+    except (redis.RedisError, OSError, ValueError) as error:
+        return _system_problem(error)
+    return ""
+
+
+_INVALID = "it isn't a valid address of such a server"
+
+
+def _system_problem(error: BaseException) -> str:
+    if isinstance(error, socket.gaierror):
+        return _UNRESOLVED
+    if isinstance(error, TimeoutError):
+        return _SILENT
+    if isinstance(error, OSError) and error.errno in _REASONS:
+        return _REASONS[error.errno]
+    return _INVALID if isinstance(error, ValueError) else "the server closes the connection"
+
+
+_REASONS: Final = {
+    code: os.strerror(code).lower()
+    for code in range(1, 134)
+    if not os.strerror(code).startswith("Unknown")
+}
