@@ -21,7 +21,9 @@ from kombu.transport import redis as redis_transport
 from structlog.contextvars import bind_contextvars, clear_contextvars, get_contextvars
 
 from backend.current import Current, begin
+from backend.embedded.children import die_with_parent
 from backend.loaded import leave_out_loaded
+from backend.processes import signs
 
 # Started by root on a bare machine, everything but the engines runs as root; JSON is all we accept.
 warnings.filterwarnings("ignore", category=SecurityWarning)
@@ -103,10 +105,27 @@ def keep_what_is_there(**kwargs: Any) -> None:
     leave_out_loaded()
 
 
+class ServiceWithSigns(Service):
+    """Celery's, which leaves a sign of life whenever it looks at the schedule."""
+
+    def get_scheduler(self, *args: Any, **options: Any) -> Any:
+        scheduler = super().get_scheduler(*args, **options)
+        tick = scheduler.tick
+
+        def tick_with_sign(*args: Any, **options: Any) -> Any:
+            signs.leave()
+            return tick(*args, **options)
+
+        scheduler.tick = tick_with_sign
+        return scheduler
+
+
 class _Beat(Beat):
     """Celery's beat, which SIGTERM ends at any moment."""
 
-    def install_sync_handler(self, service: Service) -> None:
+    Service = ServiceWithSigns
+
+    def install_sync_handler(self, service: ServiceWithSigns) -> None:
         """Leave the schedule to the end of ``Service.start``.
 
         Celery's own handler asks for the schedule right away. Where it interrupts the code that
@@ -125,6 +144,12 @@ class _Beat(Beat):
 
 
 app.Beat = app.subclass_with_self(_Beat)
+
+
+@signals.worker_process_init.connect
+def _end_with_worker(**kwargs: Any) -> None:
+    """End when the worker is killed, in place of finishing what is sent to another one as well."""
+    die_with_parent(signal.SIGTERM)
 
 
 class SignOfLife(StartStopStep):
@@ -148,6 +173,8 @@ class SignOfLife(StartStopStep):
         if self._entry is not None:
             consumer.timer.cancel(self._entry)
             self._entry = None
+        # Until it is connected again, which takes as long as Redis is away.
+        signs.pause()
 
     shutdown = stop
 
@@ -161,6 +188,7 @@ def leave_sign_of_life() -> None:
 
     from backend import heartbeats
 
+    signs.leave()
     own = (heartbeats.JOBS, heartbeats.CHAIN, heartbeats.BACKFILL)
     which = settings.PROCESS if settings.PROCESS in own else heartbeats.WORKER
     try:

@@ -123,9 +123,9 @@ def bind(name: str, default: str) -> str:
     raise BadSetting(f"{name} must be unix:/path/to.sock or host:port, not {value!r}.")
 
 
-def binds(name: str, default: str) -> tuple[str, ...]:
+def binds(name: str, default: Iterable[str]) -> tuple[str, ...]:
     """Where a server listens: one or more of what ``bind`` reads, separated by commas."""
-    values = words(name, [default])
+    values = words(name, default)
     for value in values:
         if not _is_bind(value):
             raise BadSetting(f"{name} must list unix:/path/to.sock or host:port, not {value!r}.")

@@ -163,6 +163,12 @@ def _add_process(logger: WrappedLogger, method: str, event: EventDict) -> EventD
     return event
 
 
+def name_process(process: str) -> None:
+    """Name the process in its log lines from now on."""
+    global _process
+    _process = process
+
+
 def configure(level: str, style: str, process: str) -> None:
     """Set up structlog and the standard library's logging for this process."""
     global _process, _style, _requests

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 import os
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from backend import (
@@ -102,10 +103,19 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PUBLIC_URL.startswith("https:")
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 
-WEB_BIND = environment.binds("WEB_BIND", "127.0.0.1:8001")
-REALTIME_BIND = environment.bind("REALTIME_BIND", "127.0.0.1:8002")
+# Where script/server has its processes listen; without a proxy, on the public port themselves.
+SOCKETS_FOLDER = environment.text("SOCKETS_FOLDER")
+_web, _realtime, _handoff = ["127.0.0.1:8001"], "127.0.0.1:8002", ""
+if SOCKETS_FOLDER:
+    _web = [f"unix:{SOCKETS_FOLDER}/web.sock"]
+    _realtime = f"unix:{SOCKETS_FOLDER}/realtime.sock"
+    _handoff = f"{SOCKETS_FOLDER}/handoff.sock"
+    if not environment.text("SITE_ADDRESS"):
+        _web.append(f"[{LISTEN_HOST}]:{PORT}" if ":" in LISTEN_HOST else f"{LISTEN_HOST}:{PORT}")
+WEB_BIND = environment.binds("WEB_BIND", _web)
+REALTIME_BIND = environment.bind("REALTIME_BIND", _realtime)
 # The Unix socket by which web processes pass on the handshakes of WebSockets.
-REALTIME_HANDOFF = environment.text("REALTIME_HANDOFF")
+REALTIME_HANDOFF = environment.text("REALTIME_HANDOFF", _handoff)
 WEB_WORKERS = environment.whole("WEB_WORKERS", min(os.cpu_count() or 1, 4), least=1, most=512)
 WEB_THREADS = environment.whole("WEB_THREADS", 4, least=1, most=512)
 REALTIME_WORKERS = environment.whole("REALTIME_WORKERS", 1, least=1, most=64)
@@ -243,18 +253,27 @@ EMBEDDED_REDIS = not REDIS_URL
 DATABASE_URL = DATABASE_URL or DATA_FOLDER.database_url
 REDIS_URL = REDIS_URL or DATA_FOLDER.redis_url
 
-# Commands may take as long as they need: migrations, imports, indexes.
-_session = {
-    "statement_timeout": 0 if PROCESS == "manage" else _service["STATEMENT_TIMEOUT"],
-    "lock_timeout": 0 if PROCESS == "manage" else _service["LOCK_TIMEOUT"],
-    # Compiling a query of milliseconds takes longer than running it.
-    "jit": "off",
-    "idle_in_transaction_session_timeout": environment.whole("IDLE_TRANSACTION_TIMEOUT", 60_000),
-}
-DATABASES = {
-    "default": addresses.django_database(DATABASE_URL, _session, f"backend {PROCESS}")
-    | {"CONN_MAX_AGE": None, "CONN_HEALTH_CHECKS": True}
-}
+_IDLE_TRANSACTION_TIMEOUT = environment.whole("IDLE_TRANSACTION_TIMEOUT", 60_000)
+
+
+def database(process: str) -> dict[str, Any]:
+    """The entry of ``DATABASES`` for a process of this name."""
+    # Commands may take as long as they need: migrations, imports, indexes.
+    is_command = process == "manage"
+    session = {
+        "statement_timeout": 0 if is_command else _service["STATEMENT_TIMEOUT"],
+        "lock_timeout": 0 if is_command else _service["LOCK_TIMEOUT"],
+        # Compiling a query of milliseconds takes longer than running it.
+        "jit": "off",
+        "idle_in_transaction_session_timeout": _IDLE_TRANSACTION_TIMEOUT,
+    }
+    return addresses.django_database(DATABASE_URL, session, f"backend {process}") | {
+        "CONN_MAX_AGE": None,
+        "CONN_HEALTH_CHECKS": True,
+    }
+
+
+DATABASES = {"default": database(PROCESS)}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 CACHES = {

@@ -11,7 +11,6 @@ _django = get_wsgi_application()
 
 from backend.api.edge import RestFirst  # noqa: E402 (needs Django's settings)
 from backend.api.wsgi_request import Utf8Request  # noqa: E402
-from backend.loaded import leave_out_loaded  # noqa: E402
 
 _django.request_class = Utf8Request
 application = RestFirst(_django)
@@ -19,4 +18,3 @@ application = RestFirst(_django)
 # Every view is imported now: a fault in one shows at the start, and no request waits for it.
 for urlconf in (None, "backend.api.urls"):
     get_resolver(urlconf)._populate()
-leave_out_loaded()

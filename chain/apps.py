@@ -9,8 +9,6 @@ class ChainConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from django.conf import settings
-
         from chain.classes import offer_classes
         from chain.models import Provider, Wallet
         from chain.purposes import PROVIDER, WALLET
@@ -20,7 +18,3 @@ class ChainConfig(AppConfig):
         encrypted_column(Provider, "url", PROVIDER)
         encrypted_column(Provider, "socket_url", PROVIDER)
         encrypted_column(Wallet, "key", WALLET)
-        if settings.PROCESS == "chain":
-            from chain import waking
-
-            waking.install()

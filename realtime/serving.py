@@ -9,6 +9,7 @@ from typing import Any, cast
 import uvicorn
 
 from backend.logs import get_logger
+from backend.processes import signs
 from backend.server.handoff import Receiver
 
 log = get_logger("sockets")
@@ -28,6 +29,10 @@ class SocketServer(uvicorn.Server):
         if self._handoff is not None:
             self._receiver = Receiver(self._handoff, self._take)
             self._receiver.start()
+
+    async def on_tick(self, counter: int) -> bool:
+        signs.leave()
+        return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         if self._receiver is not None:

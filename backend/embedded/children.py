@@ -79,6 +79,23 @@ def start(
     )
 
 
+def end_of(process: subprocess.Popen[bytes] | None) -> str:
+    """What ended a process: a signal, or its status."""
+    if process is None or process.returncode is None:
+        return "unknown"
+    return ended_by(process.returncode)
+
+
+def ended_by(code: int) -> str:
+    """The text for an exit code, which is negative for a signal."""
+    if code >= 0:
+        return f"status {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"
+
+
 def end_descendants(
     spare: Iterable[int | None] = (), patience: float = 10.0, how: int = signal.SIGTERM
 ) -> None:

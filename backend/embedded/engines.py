@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 
 from backend.embedded.account import Account
 from backend.embedded.binaries import engine_binaries
-from backend.embedded.errors import StartError
 from backend.embedded.folder import DataFolder, temporary_folder
 from backend.embedded.postgres import UNSAFE_BUT_FAST, PostgreSQL
 from backend.embedded.redis_server import Redis
@@ -40,11 +39,9 @@ class Engines:
         if redis:
             self._engines.append(Redis(folder, account, binaries, durable=durable))
 
-    def check(self) -> None:
-        """Raise if an engine has ended by itself."""
-        for engine in self._engines:
-            if not engine.alive:
-                raise StartError(f"{engine.name} has ended; its log is {engine.log}.")
+    @property
+    def programs(self) -> Sequence[PostgreSQL | Redis]:
+        return self._engines
 
     @property
     def pids(self) -> list[int | None]:

@@ -98,6 +98,11 @@ class DataFolder:
         return self.run / "app"
 
     @property
+    def reports(self) -> Path:
+        """For what was restarted (``backend.processes.report``)."""
+        return self.app_sockets / "reports"
+
+    @property
     def database_url(self) -> str:
         """libpq's form of an address on a socket."""
         return f"postgresql:///{DATABASE}?user={USER}&host={quote(str(self.postgres_socket))}"
@@ -150,6 +155,7 @@ class DataFolder:
             raise StartError(f"The folder for sockets {run} belongs to another account: remove it.")
         run.chmod(0o700 if account.is_self else 0o711)
         self.app_sockets.mkdir(exist_ok=True, mode=0o700)
+        self.reports.mkdir(exist_ok=True, mode=0o700)
         for folder in (self.redis, self.postgres_socket, self.redis_socket.parent):
             folder.mkdir(exist_ok=True, mode=0o700)
             account.own(folder)

@@ -84,8 +84,13 @@ class Redis:
             process.wait()
 
     @property
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         return self._process is not None and self._process.poll() is None
+
+    @property
+    def end(self) -> str:
+        """What ended the server; its log says more."""
+        return children.end_of(self._process)
 
     @property
     def pid(self) -> int | None:

@@ -5,17 +5,29 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 _BACKLOG: Final = 4096
 
 
+_inherited: dict[str, socket.socket] = {}
+
+
+def inherit(sockets: Mapping[str, socket.socket]) -> None:
+    """Use these open sockets for their addresses."""
+    _inherited.update(sockets)
+
+
 def listening_socket(bind: str) -> socket.socket:
-    """Return a listening socket. Only the service's own account can open a Unix socket.
+    """Return a listening socket: the inherited one, or a new one. Only the service's own account
+    can open a Unix socket.
 
     The file of a Unix socket that a killed process has left is replaced. Raises ``OSError``.
     """
+    if bind in _inherited:
+        return _inherited[bind]
     if bind.startswith("unix:"):
         path = Path(bind.removeprefix("unix:"))
         with contextlib.suppress(FileNotFoundError):

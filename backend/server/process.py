@@ -12,6 +12,7 @@ from typing import Final
 import uvloop
 
 from backend.logs import get_logger
+from backend.processes import signs
 from backend.server.accepting import Acceptor
 from backend.server.core import Rules, Server
 from backend.server.limits import Limits
@@ -21,6 +22,8 @@ _GRACE: Final = 10.0
 
 _SWITCH_INTERVAL: Final = 0.0005
 """Seconds until a busy thread releases the GIL. The event loop waits that long for each event."""
+
+_SIGN_EVERY: Final = 1.0  # seconds
 
 log = get_logger("server")
 
@@ -36,10 +39,16 @@ async def _serve(
     rules: Rules, limits: Limits, listeners: Sequence[socket.socket], threads: int
 ) -> None:
     loop = asyncio.get_running_loop()
+    _leave_signs(loop)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     await serve_until(stop, Server(loop, rules, limits, threads), listeners)
+
+
+def _leave_signs(loop: asyncio.AbstractEventLoop) -> None:
+    signs.leave()
+    loop.call_later(_SIGN_EVERY, _leave_signs, loop)
 
 
 async def serve_until(

@@ -1,0 +1,99 @@
+"""All processes of an instance, under ``script/server``.
+
+``backend.embedded.launcher`` starts this process and the engines, and answers its messages:
+
+    this process  → launcher   the settings that it needs, once they are known to be right
+    launcher      → this one   the listening sockets, once the engines run
+    this process  → launcher   what it prints, once the database is up to date
+
+The application is loaded while the engines start.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+from backend import environment
+from backend.embedded.words import greeting
+from backend.processes.link import Link
+from backend.processes.preloading import preload
+from backend.processes.supervisor import Supervisor
+
+
+def run(link: Link) -> None:
+    """Run the processes of all roles until SIGTERM. Returns in each of them when it has ended."""
+    from django.conf import settings
+
+    link.send(
+        {
+            "binds": _binds(settings),
+            "host": settings.LISTEN_HOST,
+            "port": settings.PORT,
+            "site": environment.text("SITE_ADDRESS"),
+            "address": settings.PUBLIC_URL,
+            "postgres": settings.EMBEDDED_POSTGRES,
+            "redis": settings.EMBEDDED_REDIS,
+        }
+    )
+    preload()
+    answer, sockets = link.receive()
+    login = _prepare()
+    link.send(greeting(settings, login, settings.DATA_FOLDER, answer["new_keys"]))
+    link.close()
+    from backend.processes.roles import ROLES
+    from backend.server import listening
+
+    listening.inherit(dict(zip(_binds(settings), sockets, strict=True)))
+    work = Supervisor([make() for make in ROLES.values()]).run()
+    if work is not None:
+        work()
+
+
+def _binds(settings: Any) -> list[str]:
+    return [*settings.WEB_BIND, settings.REALTIME_BIND, f"unix:{settings.REALTIME_HANDOFF}"]
+
+
+def _prepare() -> Any:
+    """What ``manage.py prepare --json`` says, from a fork of this process. Ends this one if that
+    fails, which has said why."""
+    reading, writing = os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        _prepare_in_fork(writing)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as output:
+        said = output.read()
+    _, status = os.waitpid(child, 0)
+    if status != 0:
+        sys.exit(max(1, os.waitstatus_to_exitcode(status)))
+    return json.loads(said)
+
+
+def _prepare_in_fork(output: int) -> None:
+    status: Any = 1
+    try:
+        import manage
+        from backend.processes.roles import become
+
+        become("manage")
+        os.dup2(output, 1)
+        sys.argv = ["manage.py", "prepare", "--json"]
+        manage.main()
+        status = 0
+    except SystemExit as end:
+        status = end.code or 0
+        if isinstance(status, str):
+            print(status, file=sys.stderr)
+            status = 1
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)

@@ -1,0 +1,33 @@
+"""Loads the application once, for all the processes that are forked afterwards."""
+
+from __future__ import annotations
+
+import gc
+
+from backend.loaded import leave_out_loaded
+
+
+def preload() -> None:
+    """Import whatever a process of any role needs, and leave it out of the search for garbage: a
+    search writes to each object, and what is written to isn't shared any more."""
+    gc.disable()
+
+    _preload_sockets()
+    _preload_celery()
+    leave_out_loaded()
+    gc.enable()
+
+
+def _preload_sockets() -> None:
+
+    import realtime.serving
+    import realtime.wire  # noqa: F401
+
+
+def _preload_celery() -> None:
+    import kombu.transport.redis  # noqa: F401
+
+    from backend.celery import app
+
+    app.loader.import_default_modules()
+    app.finalize()
