@@ -190,9 +190,12 @@ def leave_sign_of_life() -> None:
 
     signs.leave()
     own = (heartbeats.JOBS, heartbeats.CHAIN, heartbeats.BACKFILL)
-    which = settings.PROCESS if settings.PROCESS in own else heartbeats.WORKER
+    names = [settings.PROCESS if settings.PROCESS in own else heartbeats.WORKER]
+    if settings.PROFILE == "small" and names == [heartbeats.WORKER]:
+        names += [heartbeats.CHAIN, heartbeats.BACKFILL]
     try:
         with _redis() as client:
-            heartbeats.note(client, which)
+            for name in names:
+                heartbeats.note(client, name)
     except redis.RedisError:
         return  # Celery itself reports that Redis is away, and connects again

@@ -110,6 +110,7 @@ class InternalError(ServiceError):
 
 class ServiceUnavailable(ServiceError):
     code, status = 1, 503
+    headers: ClassVar[Mapping[str, str]] = {"Retry-After": "1"}
 
 
 class RateLimited(ServiceError):

@@ -116,7 +116,10 @@ WEB_BIND = environment.binds("WEB_BIND", _web)
 REALTIME_BIND = environment.bind("REALTIME_BIND", _realtime)
 # The Unix socket by which web processes pass on the handshakes of WebSockets.
 REALTIME_HANDOFF = environment.text("REALTIME_HANDOFF", _handoff)
-WEB_WORKERS = environment.whole("WEB_WORKERS", min(os.cpu_count() or 1, 4), least=1, most=512)
+# How many processes script/server starts: small has one for all background work.
+PROFILE = environment.choice("PROFILE", "default", ("default", "small"))
+_workers = 1 if PROFILE == "small" else min(os.cpu_count() or 1, 4)
+WEB_WORKERS = environment.whole("WEB_WORKERS", _workers, least=1, most=512)
 WEB_THREADS = environment.whole("WEB_THREADS", 4, least=1, most=512)
 REALTIME_WORKERS = environment.whole("REALTIME_WORKERS", 1, least=1, most=64)
 

@@ -1,7 +1,7 @@
 """``script/bench``: start the servers, load them, ask them, print the figures.
 
-``script/bench chain`` and ``script/bench realtime`` are commands of their own (``bench.chain``,
-``bench.realtime``).
+``script/bench chain``, ``realtime``, ``start`` and ``memory`` are commands of their own
+(``bench.chain``, ``bench.realtime``, ``bench.whole``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="script/bench",
         description="Measure the service, alone or beside Parse Server on the same PostgreSQL. "
-        "script/bench chain measures the chain app, script/bench realtime the sockets.",
+        "script/bench chain measures the chain app, script/bench realtime the sockets, "
+        "script/bench start and script/bench memory the whole service.",
     )
     parser.add_argument("--peer", action="store_true", help="measure Parse Server as well")
     parser.add_argument("--peer-only", action="store_true", help="measure Parse Server alone")
@@ -70,6 +71,11 @@ def main() -> None:
         from bench.realtime import command as realtime
 
         return realtime.main(sys.argv[2:])
+    if sys.argv[1:2] in (["start"], ["memory"]):
+        from bench import whole
+
+        command = whole.start_command if sys.argv[1] == "start" else whole.memory_command
+        return command(sys.argv[2:])
     arguments = _arguments()
     workloads = [
         workload for workload in WORKLOADS if not arguments.only or workload.name in arguments.only

@@ -82,10 +82,7 @@ def engines() -> Iterator[Engines]:
     settings = {"listen_addresses": "127.0.0.1", "port": str(port)}
     with temporary_folder("svc-bench-") as folder:
         account = folder.prepare()
-        # libpq reads it: the service makes its database over the socket, named after the port.
-        os.environ["PGPORT"] = str(port)
         with EmbeddedEngines(folder, account, settings=settings):
-            del os.environ["PGPORT"]
             pid = int((folder.postgres / "postmaster.pid").read_text().split()[0])
             url = f"postgresql://{USER}@127.0.0.1:{port}/{DATABASE}"
             with psycopg.connect(url) as connection:

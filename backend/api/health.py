@@ -18,6 +18,7 @@ from django.http import HttpRequest, HttpResponse
 
 from backend.heartbeats import BACKFILL, BEAT, CHAIN, JOBS, REALTIME, WORKER, latest
 from backend.logs import get_logger
+from backend.processes import report
 from backend.redis_clients import asking_once
 
 _PATIENCE = 2  # seconds
@@ -40,6 +41,9 @@ def ready(request: HttpRequest) -> HttpResponse:
     """200 when the service can do its work, else 503 and the names of what it lacks."""
     states = {name: _state(name, check) for name, check in CHECKS.items()}
     failing = [name for name, state in states.items() if state != "ok" and name not in _SHOWN_ONLY]
+    # What is restarted again and again may answer nevertheless, most of the time.
+    restarted = report.read(settings.DATA_FOLDER.reports)
+    states |= {one.name: "fails again and again" for one in restarted if one.is_failing}
     body: dict[str, object] = {"status": "ok", "checks": states}
     if failing:
         body = {"code": 1, "error": f"not ready: {', '.join(failing)}", "checks": states}

@@ -10,6 +10,7 @@ from django.conf import settings
 
 from backend import heartbeats
 from backend.doctor.registry import Finding, check, fail, ok, warn
+from backend.processes import report
 
 _SILENCE = {  # seconds
     heartbeats.WORKER: 20,
@@ -24,6 +25,28 @@ _WAITS = {
     heartbeats.BACKFILL: ("The worker for backfills", "events of the past wait"),
 }
 _QUEUED = 1000
+
+
+_HOUR = 3600.0
+
+
+@check("restarts")
+def restarts() -> Iterator[Finding]:
+    """Which processes ``script/server`` has started again."""
+    folder = settings.DATA_FOLDER.reports
+    if not folder.is_dir():
+        return
+    restarted = report.read(folder)
+    for one in restarted:
+        minutes = (time() - one.last_time) / 60
+        text = f"{one.name} was restarted {one.restarts} times, last {minutes:.0f} minutes ago"
+        advice = f"Look at its log; its last end: {one.last_end}."
+        if one.is_failing:
+            yield fail(f"{one.name} fails again and again ({one.last_end}).", advice)
+        elif time() - one.last_time < _HOUR:
+            yield warn(f"{text}.", advice)
+    if not any(one.is_failing or time() - one.last_time < _HOUR for one in restarted):
+        yield ok("no process was restarted within the last hour")
 
 
 @check("processes", needs=("redis",))

@@ -111,7 +111,7 @@ class Application:
         raise SystemExit(status or 1)  # it has written the reason
 
 
-def child_environment(sockets: Path, reports: Path) -> dict[str, str]:
+def child_environment(sockets: Path) -> dict[str, str]:
     """The environment of the application and of the proxy."""
     return {
         **_MEMORY,
@@ -119,7 +119,6 @@ def child_environment(sockets: Path, reports: Path) -> dict[str, str]:
         "PYTHONUNBUFFERED": "1",
         "DJANGO_SETTINGS_MODULE": "backend.settings",
         "SOCKETS_FOLDER": str(sockets),
-        "SUPERVISION": str(reports),
         "LOG_FORMAT": lines.style(),
     }
 

@@ -21,6 +21,7 @@ import psutil
 from backend.embedded.account import Account
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -34,6 +35,11 @@ def die_with_parent(death_signal: int, parent: int | None = None) -> None:
     _libc.prctl(_PR_SET_PDEATHSIG, death_signal, 0, 0, 0)
     if parent is not None and os.getppid() != parent:
         os.kill(os.getpid(), death_signal)
+
+
+def name_this(name: str) -> None:
+    """Name this process as ``ps -o comm`` and ``top`` show it, with at most 15 characters."""
+    _libc.prctl(_PR_SET_NAME, name.encode(), 0, 0, 0)
 
 
 def adopt_orphans() -> None:
@@ -60,11 +66,12 @@ def start(
     death_signal: int = signal.SIGTERM,
     folder: Path | None = None,
     environment: Mapping[str, str] | None = None,
+    given: IO[bytes] | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Start an engine as ``account``; its output goes to ``log``."""
+    """Start an engine as ``account``; its output goes to ``log``, its input is ``given``."""
     return subprocess.Popen(
         [str(part) for part in command],
-        stdin=subprocess.DEVNULL,
+        stdin=given or subprocess.DEVNULL,
         stdout=log,
         stderr=log,
         cwd=folder or "/",

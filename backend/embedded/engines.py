@@ -28,6 +28,7 @@ class Engines:
         redis: bool = True,
         settings: Mapping[str, str] | None = None,
         durable: bool = True,
+        is_small: bool = False,
     ) -> None:
         self._engines: list[PostgreSQL | Redis] = []
         self._stack = contextlib.ExitStack()
@@ -35,7 +36,7 @@ class Engines:
             return
         binaries = engine_binaries(account, folder.runtime)
         if postgres:
-            self._engines.append(PostgreSQL(folder, account, binaries, settings))
+            self._engines.append(PostgreSQL(folder, account, binaries, settings, is_small=is_small))
         if redis:
             self._engines.append(Redis(folder, account, binaries, durable=durable))
 

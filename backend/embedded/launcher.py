@@ -34,6 +34,7 @@ from backend.embedded.proxy import Proxy
 from backend.embedded.watch import Program, Watch
 from backend.probe import SocketConnection
 from backend.processes import report
+from backend.processes.link import SMALL
 from backend.server.listening import listening_socket
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -70,9 +71,8 @@ def _run(stack: contextlib.ExitStack) -> None:
     account = folder.prepare(environment.text("ENGINE_USER"))
     lock = stack.enter_context(folder.hold())
     new_keys = ensure_keys(folder)
-    os.environ[report.FOLDER] = str(folder.reports)
-    report.clear()
-    variables = child_environment(folder.app_sockets, folder.reports)
+    report.clear(folder.reports)
+    variables = child_environment(folder.app_sockets)
     application = Application(variables, lock, listen)
     stack.callback(application.stop)
     # Every setting is read and judged here, before anything else is started.
@@ -80,7 +80,13 @@ def _run(stack: contextlib.ExitStack) -> None:
     stack.callback(folder.forget)
     folder.record(pid=os.getpid(), address=settings["address"])
     engines = stack.enter_context(
-        Engines(folder, account, postgres=settings["postgres"], redis=settings["redis"])
+        Engines(
+            folder,
+            account,
+            postgres=settings["postgres"],
+            redis=settings["redis"],
+            is_small=settings["profile"] == SMALL,
+        )
     )
     # The application ends first, the engines later.
     stack.callback(lambda: application.stop(engines.pids))
@@ -93,7 +99,7 @@ def _run(stack: contextlib.ExitStack) -> None:
         programs.append(proxy)
     _wait_until_ready(SocketConnection(str(folder.app_sockets / "web.sock")), programs)
     print(greeting, flush=True)
-    Watch(programs).run()
+    Watch(programs, folder.reports).run()
 
 
 # -- signals ------------------------------------------------------------------------------------

@@ -10,8 +10,9 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from backend.embedded import children
@@ -19,6 +20,7 @@ from backend.embedded.account import Account
 from backend.embedded.binaries import POSTGRES_MAJOR, Binaries
 from backend.embedded.errors import StartError
 from backend.embedded.folder import DATABASE, USER, DataFolder
+from backend.embedded.memory import available_memory
 
 _START = 120.0  # seconds; recovery after a crash of a large database takes time
 _STOP = 60.0
@@ -32,11 +34,19 @@ UNSAFE_BUT_FAST = {
 }
 
 
+_SMALL = {
+    "shared_buffers": "32MB",
+    "max_connections": "40",
+    "max_worker_processes": "2",
+    # Each worker for reading takes some megabytes.
+    "io_method": "sync",
+}
+
+
 def _shared_buffers() -> int:
-    """An eighth of the machine's memory, in megabytes: the index of a million objects doesn't fit
-    into PostgreSQL's default of 128, which makes a query cost twice as much."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
-    return max(128, min(1024, memory // 8))
+    """An eighth of the memory, in megabytes: the index of a million objects doesn't fit into
+    PostgreSQL's default of 128, which makes a query cost twice as much."""
+    return max(128, min(1024, available_memory() // 8))
 
 
 class PostgreSQL:
@@ -50,6 +60,8 @@ class PostgreSQL:
         account: Account,
         binaries: Binaries,
         settings: Mapping[str, str] | None = None,
+        *,
+        is_small: bool = False,
     ) -> None:
         self.folder = folder
         self.data = folder.postgres
@@ -57,6 +69,7 @@ class PostgreSQL:
         self._account = account
         self._binaries = binaries
         self._settings = dict(settings or {})
+        self._is_small = is_small
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -75,7 +88,6 @@ class PostgreSQL:
                 folder=self.data,
             )
         self._wait_until_ready(self._process, begin)
-        self._make_database()
 
     def _options(self) -> list[str]:
         settings = {
@@ -85,7 +97,10 @@ class PostgreSQL:
             "log_timezone": "UTC",
             "timezone": "UTC",
             "shared_buffers": f"{_shared_buffers()}MB",
-        } | self._settings
+            # Nobody replicates the embedded server.
+            "max_logical_replication_workers": "0",
+        }
+        settings |= (_SMALL if self._is_small else {}) | self._settings
         return [f"--{name}={value}" for name, value in settings.items()]
 
     def stop(self) -> None:
@@ -138,15 +153,26 @@ class PostgreSQL:
         ]
         if self._settings.get("fsync") == "off":
             command.append("--no-sync")
-        with self.log.open("ab") as log:
-            begin = log.tell()
-            process = children.start(command, account=self._account, log=log, folder=fresh)
-            if process.wait() != 0:
-                shutil.rmtree(fresh, ignore_errors=True)
-                raise StartError(f"PostgreSQL's cluster can't be made: {self._last_words(begin)}")
+        self._run(command, fresh)
+        # By a server without connections, which needs no client library.
+        alone: list[str | Path] = [self._binaries.postgres, "--single", "-D", fresh, "postgres"]
+        self._run(alone, fresh, f"CREATE DATABASE {DATABASE};\n")
         if self.data.exists():
             self.data.rmdir()
         fresh.rename(self.data)
+
+    def _run(self, command: Sequence[str | Path], fresh: Path, text: str = "") -> None:
+        """Run a command for the new cluster, with the text on its standard input."""
+        with self.log.open("ab") as log, tempfile.TemporaryFile() as given:
+            given.write(text.encode())
+            given.seek(0)
+            begin = log.tell()
+            process = children.start(
+                command, account=self._account, log=log, folder=fresh, given=given
+            )
+            if process.wait() != 0:
+                shutil.rmtree(fresh, ignore_errors=True)
+                raise StartError(f"PostgreSQL's cluster can't be made: {self._last_words(begin)}")
 
     def _check(self) -> None:
         try:
@@ -161,19 +187,6 @@ class PostgreSQL:
                 f"The database in {self.data} was made by PostgreSQL {version}, this is "
                 f"{POSTGRES_MAJOR}: export it with the version that made it."
             )
-
-    def _make_database(self) -> None:
-        import psycopg
-
-        def connect(name: str) -> psycopg.Connection:
-            host = str(self.folder.postgres_socket)
-            return psycopg.connect(host=host, user=USER, dbname=name, autocommit=True)
-
-        try:
-            connect(DATABASE).close()
-        except psycopg.OperationalError:
-            with connect("postgres") as connection:
-                connection.execute(f"CREATE DATABASE {DATABASE}")
 
     # -- starting -------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Protocol
 
 from backend.embedded import lines
@@ -40,9 +41,11 @@ class _Watched:
 
 
 class Watch:
-    """The programs, in the order in which they need each other."""
+    """The programs, in the order in which they need each other. What is restarted is reported in
+    the folder ``reports``."""
 
-    def __init__(self, programs: Iterable[Program]) -> None:
+    def __init__(self, programs: Iterable[Program], reports: Path) -> None:
+        self._reports = reports
         self._watched = [_Watched(program) for program in programs]
 
     def run(self) -> None:
@@ -95,4 +98,4 @@ class Watch:
                         name, each.restarts.total, is_failing, each.last_end, each.last_time
                     )
                 )
-        report.write("launcher", found)
+        report.write(self._reports, "launcher", found)

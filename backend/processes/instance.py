@@ -18,7 +18,7 @@ from typing import Any
 
 from backend import environment
 from backend.embedded.words import greeting
-from backend.processes.link import Link
+from backend.processes.link import SMALL, Link
 from backend.processes.preloading import preload
 from backend.processes.supervisor import Supervisor
 
@@ -34,6 +34,7 @@ def run(link: Link) -> None:
             "port": settings.PORT,
             "site": environment.text("SITE_ADDRESS"),
             "address": settings.PUBLIC_URL,
+            "profile": settings.PROFILE,
             "postgres": settings.EMBEDDED_POSTGRES,
             "redis": settings.EMBEDDED_REDIS,
         }
@@ -43,11 +44,13 @@ def run(link: Link) -> None:
     login = _prepare()
     link.send(greeting(settings, login, settings.DATA_FOLDER, answer["new_keys"]))
     link.close()
-    from backend.processes.roles import ROLES
+    from backend.processes.roles import ROLES, SMALL_ROLES
     from backend.server import listening
 
     listening.inherit(dict(zip(_binds(settings), sockets, strict=True)))
-    work = Supervisor([make() for make in ROLES.values()]).run()
+    made = SMALL_ROLES if settings.PROFILE == SMALL else ROLES
+    roles = [make() for make in made.values()]
+    work = Supervisor(roles, settings.DATA_FOLDER.reports).run()
     if work is not None:
         work()
 

@@ -14,6 +14,8 @@ from typing import Any, Final
 
 VARIABLE: Final = "LAUNCHER_LINK"
 """The environment variable with the number of the open socket."""
+SMALL: Final = "small"
+"""The profile for machines with little memory, of the setting ``PROFILE``."""
 _MOST_SOCKETS: Final = 32
 
 

@@ -1,22 +1,17 @@
 """What was restarted: written by supervisors, read by ``/ready``, ``doctor`` and the admin.
 
-Each supervisor of an instance writes a file of its own into the folder that ``SUPERVISION`` names.
-A file and no Redis: Redis may be what fails. Without the variable, as in containers, nothing is
-written: there, the engine of the containers restarts them.
+Each supervisor of an instance writes a file of its own into ``DataFolder.reports``. Files and no
+Redis: Redis may be what fails. Where ``script/server`` doesn't run, as in containers, the folder is
+missing and nothing is written: there, something else restarts the processes.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
-
-FOLDER: Final = "SUPERVISION"
-"""The environment variable that names the folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +19,7 @@ class Restarted:
     """A process that has been restarted, or a group of equal ones.
 
     ``restarts`` counts since the start of its supervisor; ``last_end`` is what ended it the last
-    time, as text, ``last_time`` when, in seconds since the epoch. ``is_failing`` says that it died
+    time, as text, ``last_time`` when, in seconds since the epoch. ``is_failing`` says that it ended
     five times or more within a minute.
     """
 
@@ -35,37 +30,25 @@ class Restarted:
     last_time: float
 
 
-def write(source: str, found: Iterable[Restarted]) -> None:
+def write(folder: Path, source: str, found: Iterable[Restarted]) -> None:
     """Replace what ``source`` has reported. Does nothing where the folder can't be written to."""
-    folder = os.environ.get(FOLDER)
-    if not folder:
-        return
-    place = Path(folder) / f"{source}.json"
+    place = folder / f"{source}.json"
     fresh = place.with_suffix(".new")
     with contextlib.suppress(OSError):
         fresh.write_text(json.dumps([asdict(one) for one in found]))
         fresh.replace(place)
 
 
-def clear() -> None:
+def clear(folder: Path) -> None:
     """Forget what an earlier instance has reported."""
-    for place in _places():
+    for place in folder.glob("*.json"):
         place.unlink(missing_ok=True)
 
 
-def read() -> list[Restarted]:
-    """What all supervisors of this instance have reported."""
+def read(folder: Path) -> list[Restarted]:
+    """What all supervisors of the instance have reported, by name."""
     found: list[Restarted] = []
-    for place in _places():
+    for place in folder.glob("*.json"):
         with contextlib.suppress(OSError, ValueError, TypeError):
-            found += [_read(one) for one in json.loads(place.read_text())]
-    return found
-
-
-def _places() -> list[Path]:
-    folder = os.environ.get(FOLDER)
-    return sorted(Path(folder).glob("*.json")) if folder else []
-
-
-def _read(one: Mapping[str, object]) -> Restarted:
-    return Restarted(**one)  # type: ignore[arg-type]
+            found += [Restarted(**one) for one in json.loads(place.read_text())]
+    return sorted(found, key=lambda one: one.name)

@@ -6,16 +6,21 @@ import os
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from django.conf import settings
 from django.db import connections
 
 from backend import logs
 from backend import settings as declared
+from backend.embedded.children import name_this
 from backend.processes.supervisor import Role
+
+_SMALL_CONCURRENCY: Final = 8
+log = logs.get_logger("processes")
 
 
 def become(process: str) -> None:
@@ -25,6 +30,7 @@ def become(process: str) -> None:
     settings.PROCESS = process
     connections.settings["default"]["OPTIONS"] = declared.database(process)["OPTIONS"]
     logs.name_process(process)
+    name_this(f"svc-{process}")
 
 
 def _web() -> Role:
@@ -129,13 +135,43 @@ def _backfill() -> None:
     _work("backfill", BACKFILL_QUEUE, settings.BACKFILL_CONCURRENCY)
 
 
-def _work(name: str, queue: str, concurrency: int, pool: str = "prefork") -> None:
+def _small_worker() -> None:
+    """Celery: everything but jobs, in threads, and the schedule, in one process."""
+    from backend.celery import app
+    from backend.chain_settings import BACKFILL_QUEUE, QUEUE
+    from chain import waking
+
+    waking.install()
+    threading.Thread(target=_keep_schedule, args=(app,), name="schedule", daemon=True).start()
+    queues = f"{settings.CELERY_TASK_DEFAULT_QUEUE},{QUEUE},{BACKFILL_QUEUE}"
+    _work("worker", queues, _SMALL_CONCURRENCY, pool="threads")
+
+
+def _keep_schedule(app: Any) -> None:
+    from celery.beat import Service
+
+    try:
+        Service(app).start()
+    except BaseException:
+        log.exception("the schedule ended")
+    os._exit(1)  # and is started again, with the process
+
+
+def _small_jobs() -> None:
+    """Celery: runs of jobs, in threads. They have a process of their own: whatever they take, the
+    rest goes on."""
+    from backend.job_settings import QUEUE
+
+    _work("jobs", QUEUE, settings.JOB_CONCURRENCY, pool="threads")
+
+
+def _work(name: str, queues: str, concurrency: int, pool: str = "prefork") -> None:
     from backend.celery import app
 
     # Not by Celery's command, whose shell takes 10 MB of each process.
     worker = app.Worker(
         hostname=f"{name}@{socket.gethostname()}",
-        queues=[queue],
+        queues=queues.split(","),
         concurrency=concurrency,
         pool=pool,
         quiet=True,
@@ -173,3 +209,11 @@ ROLES: Final[Mapping[str, Callable[[], Role]]] = {
     "beat": partial(_of_celery, "beat", _beat),
 }
 """How each role is made, with the sockets that its processes share."""
+
+SMALL_ROLES: Final[Mapping[str, Callable[[], Role]]] = {
+    "web": _web,
+    "realtime": _realtime,
+    "worker": partial(_of_celery, "worker", _small_worker),
+    "jobs": partial(_of_celery, "jobs", _small_jobs),
+}
+"""The same work in fewer processes, for the profile ``small``."""

@@ -13,6 +13,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from time import monotonic, time
 from typing import Final
 
@@ -64,13 +65,17 @@ class _History:
 
 
 class Supervisor:
-    """The processes of some roles."""
+    """The processes of some roles. What it restarts is reported in the folder ``reports``, if any;
+    a process that leaves no sign of life for ``silence`` seconds is ended."""
 
-    def __init__(self, roles: Sequence[Role], *, silence: float = SILENCE) -> None:
+    def __init__(
+        self, roles: Sequence[Role], reports: Path | None = None, *, silence: float = SILENCE
+    ) -> None:
         places = [role for role in roles for _ in range(role.count)]
         self._children = [_Child(role, place) for place, role in enumerate(places)]
         self._history = {role.name: _History() for role in roles}
         self._signs = Signs(len(places))
+        self._reports = reports
         self._silence = silence
         self._stopping_since: float | None = None
         self._is_stopping = False
@@ -188,7 +193,8 @@ class Supervisor:
                         history.last_time,
                     )
                 )
-        report.write("roles", found)
+        if self._reports is not None:
+            report.write(self._reports, "roles", found)
 
     # -- signs of life ----------------------------------------------------------------------------
 

@@ -124,12 +124,28 @@ class Service:
         return re.findall(r"^ +(curl (?:.*\\\n)*.*)$", self.output, re.MULTILINE)
 
     def child(self, word: str) -> psutil.Process:
-        """The descendant whose command line has the word."""
+        """The descendant whose command line has the word, the oldest first."""
+        found = self.child_or_none(word)
+        assert found, f"There is no process {word}."
+        return found
+
+    def child_or_none(self, word: str, but: psutil.Process | None = None) -> psutil.Process | None:
+        """As ``child``; None if there is no other than this one."""
         for process in psutil.Process(self.process.pid).children(recursive=True):
             with contextlib.suppress(psutil.Error):
-                if any(word in part for part in process.cmdline()):
+                if process != but and any(word in part for part in process.cmdline()):
                     return process
-        raise AssertionError(f"There is no process {word}.")
+        return None
+
+    def processes_of(self, role: str) -> set[psutil.Process]:
+        """The processes of a role: those that the application has forked, and named."""
+        found = set()
+        application = self.child_or_none("backend.serve")
+        for process in application.children() if application else ():
+            with contextlib.suppress(psutil.Error):
+                if process.name() == f"svc-{role}":
+                    found.add(process)
+        return found
 
     def wait_until_gone(self) -> list[psutil.Process]:
         """Wait for every process that was there when the service was ready; return survivors."""

@@ -7,4 +7,5 @@ from objects.admin.operations import (  # noqa: F401 (registers)
     limit_pages,
     log_pages,
     maintenance_page,
+    process_page,
 )

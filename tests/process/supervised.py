@@ -1,0 +1,81 @@
+"""A supervisor for tests: ``python -m tests.process.supervised FOLDER SILENCE NAME=WORK …``.
+
+Each process writes its number to ``FOLDER/NAME`` when it begins to work.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from backend.processes import signs
+from backend.processes.supervisor import Role, Supervisor
+
+
+def serve() -> None:
+    """Leave signs of life until SIGTERM."""
+    while True:
+        signs.leave()
+        time.sleep(0.02)
+
+
+def hang() -> None:
+    """Leave one sign of life, and no other."""
+    signs.leave()
+    time.sleep(600)
+
+
+def wait() -> None:
+    """Leave a sign of life, and say that none is to be expected."""
+    signs.leave()
+    signs.pause()
+    time.sleep(600)
+
+
+def fail() -> None:
+    """End at once."""
+    sys.exit(3)
+
+
+def leave_orphan() -> None:
+    """Start a process that outlives this one, and serve."""
+    orphan = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    (Path(sys.argv[1]) / "orphan").write_text(str(orphan.pid))
+    serve()
+
+
+def ignore_sigterm() -> None:
+    """Serve, whatever is said."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    serve()
+
+
+_WORKS = {work.__name__: work for work in (serve, hang, wait, fail, leave_orphan, ignore_sigterm)}
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+
+    def begin(name: str, work: Callable[[], None]) -> None:
+        fresh = folder / f"{name}.{os.getpid()}"
+        fresh.write_text(str(os.getpid()))
+        fresh.replace(folder / name)
+        work()
+
+    roles = []
+    for given in sys.argv[3:]:
+        name, _, work = given.partition("=")
+        roles.append(Role(name, partial(begin, name, _WORKS[work])))
+    found = Supervisor(roles, folder / "reports", silence=float(sys.argv[2])).run()
+    if found is not None:
+        found()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""When a process that has ended is started again, and when that is reported."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backend.processes.restarts import FAILING, PAUSES, WINDOW, Restarts
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_the_first_restart_is_at_once_and_later_ones_wait_longer() -> None:
+    restarts = Restarts(Clock())
+    assert [restarts.died() for _ in range(8)] == [*PAUSES, PAUSES[-1], PAUSES[-1]]
+    assert restarts.total == 8
+
+
+def test_five_ends_within_a_minute_are_failing_until_a_minute_has_passed() -> None:
+    clock = Clock()
+    restarts = Restarts(clock)
+    for _ in range(FAILING):
+        assert not restarts.is_failing
+        restarts.died()
+        clock.now += 1
+    assert restarts.is_failing
+    clock.now += WINDOW
+    assert not restarts.is_failing
+    assert restarts.died() == 0.0
+
+
+def test_what_always_ends_at_once_stays_reported() -> None:
+    """Also with the longest pauses between its starts."""
+    clock = Clock()
+    restarts = Restarts(clock)
+    for _ in range(FAILING):
+        clock.now += restarts.died()
+    for _ in range(50):
+        assert restarts.is_failing
+        clock.now += restarts.died()
+
+
+@given(st.lists(st.floats(0, 100), max_size=60))
+def test_it_fails_if_and_only_if_five_ends_lie_within_the_last_minute(gaps: list[float]) -> None:
+    clock = Clock()
+    restarts = Restarts(clock)
+    ends: list[float] = []
+    for gap in gaps:
+        clock.now += gap
+        ends.append(clock.now)
+        pause = restarts.died()
+        recent = sum(end > clock.now - WINDOW for end in ends)
+        assert restarts.is_failing == (recent >= FAILING)
+        assert pause == PAUSES[min(recent, len(PAUSES)) - 1]
