@@ -61,6 +61,7 @@ class World:
         }
         sent_file = master.call("POST", "/files/a.txt", raw=b"hello", content_type="text/plain")
         self.file: str = sent_file.json["name"]
+        master.make("Blockchain", networkId=5)
         provider = {"name": "main", "url": "https://node.example/"}
         assert master.post("/networks/5/providers", provider).status == 201
         hook = {"className": "Game", "triggerName": "beforeLogin"}
