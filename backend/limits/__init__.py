@@ -24,7 +24,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from itertools import product
 from math import ceil
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from django.conf import settings
 
@@ -96,9 +96,10 @@ class TooManyRequests(RateLimited):
 class LimitsUnavailable(ServiceUnavailable):
     """Redis is away, and a rule doesn't let a request pass uncounted."""
 
+    headers: ClassVar[Mapping[str, str]] = {"Retry-After": str(round(PAUSE))}
+
     def __init__(self) -> None:
         super().__init__("The service can't count requests at the moment: try again soon.")
-        self.headers = {"Retry-After": str(round(PAUSE))}
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from backend import logs
 from backend import settings as declared
 from backend.embedded.children import name_this
 from backend.processes.supervisor import Role
+from backend.server.listening import close_others, listening_socket
 
 _SMALL_CONCURRENCY: Final = 8
 log = logs.get_logger("processes")
@@ -37,7 +38,6 @@ def _web() -> Role:
     """REST and the admin, by the server in ``backend.server``."""
     from backend.api.server_rules import limits, rules
     from backend.loaded import leave_out_loaded
-    from backend.server.listening import listening_socket
     from backend.server.process import serve
     from backend.wsgi import application
 
@@ -47,6 +47,7 @@ def _web() -> Role:
 
     def work() -> None:
         become("web")
+        close_others(listeners)
         _raise_file_limit()
         serve(rules(application), limits(), listeners, settings.WEB_THREADS)
 
@@ -55,14 +56,13 @@ def _web() -> Role:
 
 def _realtime() -> Role:
     """uvicorn: sockets, over ASGI."""
-    from backend.server.listening import listening_socket
-
     listening = listening_socket(settings.REALTIME_BIND)
     path = settings.REALTIME_HANDOFF
     handoff = listening_socket(f"unix:{path}") if path else None
 
     def work() -> None:
         become("realtime")
+        close_others((listening, handoff))
         _raise_file_limit()
         _serve_sockets(listening, handoff)
 
@@ -194,6 +194,7 @@ def _beat() -> None:
 def _of_celery(name: str, run: Callable[[], None]) -> Role:
     def work() -> None:
         become(name)
+        close_others()
         run()
 
     return Role(name, work)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -13,11 +13,23 @@ _BACKLOG: Final = 4096
 
 
 _inherited: dict[str, socket.socket] = {}
+_open: list[socket.socket] = []
 
 
 def inherit(sockets: Mapping[str, socket.socket]) -> None:
     """Use these open sockets for their addresses."""
     _inherited.update(sockets)
+    _open.extend(sockets.values())
+
+
+def close_others(own: Iterable[socket.socket | None] = ()) -> None:
+    """In a fork: close all listening sockets that this process has no use for. Clients of a socket
+    that nobody accepts from would wait as long as any process has it open."""
+    kept = [*own]
+    for listener in _open:
+        if listener not in kept:
+            listener.close()
+    _open.clear()
 
 
 def listening_socket(bind: str) -> socket.socket:
@@ -46,4 +58,5 @@ def listening_socket(bind: str) -> socket.socket:
         listener.bind((host, int(port)))
     listener.listen(_BACKLOG)
     listener.set_inheritable(True)
+    _open.append(listener)
     return listener

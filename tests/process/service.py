@@ -57,14 +57,14 @@ class Service:
     def __init__(self, data: Path, port: int | None = None, **settings: object) -> None:
         self.data = data
         self.port = port or free_port()
-        self.environment = plain_environment(
-            DATA_DIR=data,
-            PORT=self.port,
-            PUBLIC_URL=f"http://127.0.0.1:{self.port}",
-            WEB_WORKERS=1,
-            WORKER_CONCURRENCY=1,
-            **settings,
-        )
+        given: dict[str, object] = {
+            "DATA_DIR": data,
+            "PORT": self.port,
+            "PUBLIC_URL": f"http://127.0.0.1:{self.port}",
+            "WEB_WORKERS": 1,
+            "WORKER_CONCURRENCY": 1,
+        }
+        self.environment = plain_environment(**(given | settings))
         self.process = subprocess.Popen(
             [sys.executable, "-m", "backend.embedded"],
             cwd=ROOT,

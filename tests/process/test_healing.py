@@ -122,7 +122,7 @@ def heals(service: Service, load: Load) -> float:
     began = time.monotonic()
     until(lambda: is_whole(service), PATIENCE)
     before = len(load.stored)
-    until(lambda: len(load.stored) > before, PATIENCE)
+    until(lambda: len(load.stored) > before + 20, PATIENCE)
     return time.monotonic() - began
 
 

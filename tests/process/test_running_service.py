@@ -117,7 +117,7 @@ def test_a_second_instance_is_refused_and_the_first_is_named(service: Service):
 def test_a_port_in_use_is_named_with_its_user(service: Service, folder: DataFolder):
     other = run_server(DATA_DIR=folder.path, PORT=service.port)
     assert other.returncode == 1
-    assert f"Port {service.port} is in use by python" in other.stderr
+    assert f"Port {service.port} is in use by svc-web" in other.stderr
 
 
 def test_manage_finds_the_running_engines(service: Service):
