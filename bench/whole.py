@@ -187,7 +187,7 @@ def start_command(given: Sequence[str]) -> None:
                     kind = "first" if number == 0 else "later"
                     rows[f"{profile}, {kind}"].append({**seconds, "stop": whole.stop()})
     heads = [*PHASES, "stop"]
-    lines = [report.line("start", *heads), report.ruler(len(heads))]
+    lines = [report.line("start", *heads), report.ruler(len(heads) + 1)]
     for name, runs in rows.items():
         figures = [f"{statistics.median(run[head] for run in runs):.2f}" for head in heads]
         lines.append(report.line(name, *figures))
@@ -236,7 +236,11 @@ def memory_command(given: Sequence[str]) -> None:
             found["Parse Server and PostgreSQL"] = {"idle": idle, "under load": busy}
     lines = []
     for name, states in found.items():
-        lines += [f"\n{name}\n", report.line("process", "number", *states), report.ruler(3)]
+        lines += [
+            f"\n{name}\n",
+            report.line("process", "number", *states),
+            report.ruler(2 + len(states)),
+        ]
         for process in sorted({one for state in states.values() for one in state}):
             number = max(state.get(process, (0, 0.0))[0] for state in states.values())
             sizes = [f"{state.get(process, (0, 0.0))[1]:.0f}" for state in states.values()]

@@ -30,6 +30,7 @@ from backend.errors import CommandUnavailable, OperationForbidden, ServiceError
 from backend.job_settings import QUEUE as JOB_QUEUE
 from backend.logs import get_logger
 from backend.networks import is_in_networks
+from backend.processes import report
 from backend.redis_clients import asking_once
 from chain.metrics import ChainCollector
 from objects.database import fetch
@@ -92,6 +93,7 @@ class _Whole(Collector):
             else:
                 up.add_metric([name], 1)
                 yield from found
+        yield from _restarts()
         yield up
 
 
@@ -126,6 +128,17 @@ def _silences(client: redis.Redis) -> Iterable[Metric]:
         if seen is not None:
             gauge.add_metric([process], max(0.0, time() - seen))
     yield gauge
+
+
+def _restarts() -> Iterable[Metric]:
+    counter = CounterMetricFamily(
+        "svc_process_restarts",
+        "How often script/server has started a process again.",
+        labels=("process",),
+    )
+    for one in report.read(settings.DATA_FOLDER.reports):
+        counter.add_metric([one.name], one.restarts)
+    yield counter
 
 
 def _requests(client: redis.Redis) -> Iterable[Metric]:

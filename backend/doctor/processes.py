@@ -35,11 +35,13 @@ def restarts() -> Iterator[Finding]:
     """Which processes ``script/server`` has started again."""
     folder = settings.DATA_FOLDER.reports
     if not folder.is_dir():
+        yield ok("something else than script/server restarts the processes here")
         return
     restarted = report.read(folder)
     for one in restarted:
         minutes = (time() - one.last_time) / 60
-        text = f"{one.name} was restarted {one.restarts} times, last {minutes:.0f} minutes ago"
+        often = "once" if one.restarts == 1 else f"{one.restarts} times"
+        text = f"{one.name} was restarted {often}, the last time {minutes:.0f} minutes ago"
         advice = f"Look at its log; its last end: {one.last_end}."
         if one.is_failing:
             yield fail(f"{one.name} fails again and again ({one.last_end}).", advice)

@@ -16,7 +16,8 @@ import os
 import sys
 from typing import Any
 
-from backend import environment
+from backend import environment, logs
+from backend.embedded.children import name_this
 from backend.embedded.words import greeting
 from backend.processes.link import SMALL, Link
 from backend.processes.preloading import preload
@@ -40,6 +41,8 @@ def run(link: Link) -> None:
         }
     )
     preload()
+    logs.name_process("application")
+    name_this("svc-application")
     answer, sockets = link.receive()
     login = _prepare()
     link.send(greeting(settings, login, settings.DATA_FOLDER, answer["new_keys"]))

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +19,10 @@ from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 
 from backend import heartbeats, metrics_settings, request_counts
+from backend.embedded.folder import DataFolder
 from backend.environment import BadSetting
+from backend.processes import report
+from backend.processes.report import Restarted
 from chain.models import Backfill, Blockchain, Cursor, Reorganisation, Transaction
 from objects.core.names import new_object_id
 from tests.other_process import ROOT, database_url
@@ -200,6 +204,13 @@ def test_networks_and_transactions_are_counted(db: None, on: Any, master: Api) -
         (("network", "5"), ("provider", "public"))
     }
     assert b"SECRET" not in ask().content
+
+
+def test_restarts_are_counted(db: None, on: Any, settings: Any, tmp_path: Path) -> None:
+    settings.DATA_FOLDER = DataFolder(tmp_path)
+    settings.DATA_FOLDER.reports.mkdir(parents=True)
+    report.write(settings.DATA_FOLDER.reports, "roles", [Restarted("web", 3, False, "SIGKILL", 1)])
+    assert of(read(), "process_restarts_total", process="web") == 3
 
 
 def test_queues_processes_and_requests_are_counted(db: None, on: Any, server: redis.Redis) -> None:

@@ -143,6 +143,18 @@ def test_every_role_is_replaced_without_a_failed_request(start: Start) -> None:
     assert load.stored <= stored(service)
 
 
+def test_a_small_instance_does_everything_in_four_processes(start: Start) -> None:
+    service = start(PROFILE="small")
+    until(lambda: is_whole(service), PATIENCE)
+    application = service.child("backend.serve")
+    names = sorted(process.name() for process in application.children(recursive=True))
+    assert names == ["svc-jobs", "svc-realtime", "svc-web", "svc-worker"]
+    before = service.processes_of("worker")
+    min(before, key=lambda process: process.pid).kill()
+    until(partial(is_replaced, service, "worker", before), PATIENCE)
+    until(lambda: is_whole(service), PATIENCE)
+
+
 @pytest.mark.parametrize("victim", ["backend.serve", "/postgres", "redis-server"])
 def test_what_all_need_is_started_again(start: Start, victim: str) -> None:
     service = start(WEB_WORKERS=2)
