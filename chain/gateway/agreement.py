@@ -70,7 +70,8 @@ class _Answer:
 class _View:
     """What another provider has of the same blocks: all the same up to ``height``; from the block
     ``differs`` on something else, ``said``; or neither, if it isn't that far yet. If it is the same
-    block but has other logs, these are ``logs``."""
+    block but has other logs, these are ``logs``. ``missing`` is a block below its head that it
+    doesn't have."""
 
     member: Member
     tip: int
@@ -78,6 +79,7 @@ class _View:
     differs: int | None = None
     said: object = None
     logs: Sequence[Log] | None = None
+    missing: int | None = None
 
 
 def witnessed(network_id: int) -> int | None:
@@ -135,9 +137,19 @@ def tags_of_others(node: Node, *, seconds: float = 5.0) -> list[tuple[int | None
     for other in _others(pool_of(node.network_id).known(), node.provider):
         if len(heights) == _ASKED:
             break
-        with suppress(NodeFailure, ValueError):
+        began = monotonic()
+        try:
             safe, final = map(_height, other.node(seconds).batch(calls))
+        except (NodeFailure, ValueError) as failure:
+            pause = other.tags.failed()
+            if pause is not None:
+                _leave_out(other, f"doesn't say what is final: {failure}", pause)
+        else:
             heights.append((safe, final))
+            took = monotonic() - began
+            pause = other.tags.succeeded(took)
+            if pause is not None:
+                _leave_out(other, f"slow: {took:.1f} s to say what is final", pause, "slow")
     return heights
 
 
@@ -267,6 +279,14 @@ def _view_or_none(
                 _leave_out(other, f"can't be compared: {failure}", pause)
         return None
     else:
+        if view.missing is not None:
+            # For a moment that is usual behind a load balancer: it isn't that far yet.
+            pause = other.comparisons.failed()
+            if pause is None:
+                return view
+            text = f"can't be compared: it has no block {view.missing} below its head"
+            _leave_out(other, text, pause)
+            return None
         took = monotonic() - began
         pause = other.comparisons.succeeded(took)
         if pause is not None:
@@ -291,10 +311,14 @@ def _view(
     if tip is None:
         raise TryAgain("no latest block")
     common = headers[0].height - 1
+    missing: int | None = None
     differs: int | None = None
     said: object = None
     for ours, found in zip(chosen, theirs, strict=True):
-        if found is None or ours.height > tip.height:
+        if ours.height > tip.height:
+            break
+        if found is None:
+            missing = ours.height
             break
         if found.hash != ours.hash:
             if evidence is not None and evidence.is_refuted(pool.network_id, found):
@@ -310,7 +334,7 @@ def _view(
             height, logs = odd
             said = (height, frozenset(map(links.facts, logs)))
             return _View(other, tip.height, height - 1, height, said, logs)
-    return _View(other, tip.height, common, differs, said)
+    return _View(other, tip.height, common, differs, said, missing=missing)
 
 
 def _first_odd(node: HttpNode, answer: _Answer, last: int) -> tuple[int, list[Log]] | None:

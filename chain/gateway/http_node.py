@@ -83,10 +83,11 @@ class HttpNode:
             self._confirm(self._left() or self._endpoint.timeout)
 
     def header(self, block: int | str) -> Header | None:
-        return self._call(*_header_call(block), Header | None)
+        return _at(block, self._call(*_header_call(block), Header | None))
 
     def headers(self, blocks: Sequence[int | str]) -> list[Header | None]:
-        return [*self._all([_header_call(block) for block in blocks], Header | None)]
+        found = self._all([_header_call(block) for block in blocks], Header | None)
+        return [*map(_at, blocks, found)]
 
     def transactions_in(self, header: Header) -> list[str]:
         if header.transactions is not None:
@@ -129,7 +130,7 @@ class HttpNode:
         calls.append(("eth_getLogs", (_filter(wanted, begin, heights[-1]),)))
         types: list[Any] = [Header | None] * len(heights)
         *headers, logs = self._all_of(calls, [*types, list[Log]])
-        return headers, in_order(logs)
+        return [*map(_at, heights, headers)], in_order(logs)
 
     def block_receipts(self, headers: Sequence[Header]) -> Iterator[Receipts | None]:
         calls = [("eth_getBlockReceipts", (one.number,)) for one in headers]
@@ -258,6 +259,13 @@ def _height(result: Any) -> int | None:
         return None
     # What can't be a height mustn't make all others lag behind it.
     return height if 0 <= height < _HIGHEST else None
+
+
+def _at(block: int | str, header: Header | None) -> Header | None:
+    """The header of a block. Raises ``TryAgain`` if it is that of another height."""
+    if header is not None and isinstance(block, int) and header.height != block:
+        raise TryAgain(f"it returned block {header.height} for block {block}")
+    return header
 
 
 def _header_call(block: int | str) -> Call:

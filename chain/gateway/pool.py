@@ -54,6 +54,7 @@ class Member:
         self.reported_state: tuple[str, bool] = ("", False)
         self.differs_since: float | None = None  # in comparisons with another provider
         self.comparisons = Comparisons()
+        self.tags = Comparisons()  # how often its safe and final block were requested in vain
         budget = None
         if given.requests_per_second:
             budget = Budget(f"{given.source}:{given.row or given.name}", given.requests_per_second)

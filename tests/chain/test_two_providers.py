@@ -21,7 +21,7 @@ from tests.admin.staff import logged_in
 from tests.chain.gateway.networks import provider
 from tests.chain.lied_to import contents, truth
 from tests.chain.network_read import Network, listen, network
-from tests.evm.faults import altered, fails, gives, only_if
+from tests.evm.faults import altered, fails, gives, late, only_if
 from tests.evm.liar import Kind, Liar, Lie
 from tests.evm.node import Node
 from tests.evm.proxy import Call, Proxy, proxied
@@ -262,4 +262,62 @@ def test_a_first_provider_that_contradicts_itself_is_not_used_on(node: Node, lie
         lie(world, hostile)
         world.mint(2)
         world.follow()
+        check_reads_on(world)
+
+
+# -- A compared provider that has other blocks than were requested --------------------------------
+
+
+def _nothing_below_its_head(world: Network, hostile: Proxy) -> None:
+    newest = world.node.head
+
+    def block(call: Call) -> Any:
+        place = call.params[0]
+        is_new = place.startswith("0x") and int(place, 16) > newest
+        return None if is_new else call.forward()
+
+    hostile.on("eth_getBlockByNumber", block)
+
+
+def _another_height(world: Network, hostile: Proxy) -> None:
+    newest = world.node.head
+
+    def block(call: Call) -> Any:
+        place = call.params[0]
+        is_new = place.startswith("0x") and int(place, 16) > newest
+        return call.forward(hex(newest), *call.params[1:]) if is_new else call.forward()
+
+    hostile.on("eth_getBlockByNumber", block)
+
+
+@pytest.mark.parametrize("lie", [_nothing_below_its_head, _another_height])
+def test_a_provider_without_the_blocks_below_its_head_holds_nothing_up_for_long(
+    node: Node, lie: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("chain.core.comparisons.SHORTEST", 0.0)
+    with two(node) as (world, hostile):
+        lie(world, hostile)
+        for _ in range(4):
+            world.mint(2)
+            world.follow()
+        check_reads_on(world)
+        assert trouble_of("honest") is None
+        assert "can't be compared" in str(trouble_of("hostile"))
+
+
+@pytest.mark.parametrize("hook", [late(0.2), fails(-32603, "internal error")])
+def test_a_provider_that_only_holds_up_what_is_final_is_left_out(
+    node: Node, hook: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("chain.core.comparisons.SHORTEST", 0.0)
+    monkeypatch.setattr("chain.core.comparisons.SLOW", 0.1)
+    with two(node) as (world, hostile):
+        is_tag = only_if(lambda call: call.params[0] in ("safe", "finalized"), hook)
+        hostile.on("eth_getBlockByNumber", is_tag)
+        for _ in range(4):
+            world.mint(1)
+            reader.forget()
+            world.follow()
+        assert "is final" in str(trouble_of("hostile"))
+        assert trouble_of("honest") is None
         check_reads_on(world)
