@@ -6,6 +6,9 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+INTERRUPTED = 130
+"""The exit code of what Ctrl-C has ended, as shells have it."""
+
 
 def main() -> None:
     use_environment()
@@ -16,6 +19,9 @@ def main() -> None:
 
     try:
         execute_from_command_line(sys.argv)
+    except KeyboardInterrupt:
+        print("Interrupted.", file=sys.stderr)
+        sys.exit(INTERRUPTED)
     except OperationalError as error:
         sys.exit(unreachable("PostgreSQL", "DATABASE_URL", "EMBEDDED_POSTGRES", error))
     except ConnectionError as error:

@@ -82,6 +82,7 @@ _service["TRUSTED_PROXIES"] = _networks("TRUSTED_PROXIES")
 
 # -- The HTTP face ------------------------------------------------------------------------------
 
+_LOCAL = ("localhost", "127.0.0.1", "::1")
 DEBUG = environment.flag("DEBUG", False)
 # Whole tracebacks in the messages about modules of CLOUD_MODULES that can't be loaded.
 START_DEBUG = environment.flag("START_DEBUG", False)
@@ -93,6 +94,13 @@ PUBLIC_URL = environment.address(
 )
 PUBLIC_URL = PUBLIC_URL.rstrip("/")
 _public_host = urlsplit(PUBLIC_URL).hostname or "localhost"
+_SHORTEST_KEY = 12  # characters
+for _name, _value in (("SECRET_KEY", SECRET_KEY), ("MASTER_KEY", str(_service["MASTER_KEY"]))):
+    if _public_host not in _LOCAL and len(_value) < _SHORTEST_KEY:
+        raise BadSetting(
+            f"{_name} has fewer than {_SHORTEST_KEY} characters, which can be guessed, and"
+            " PUBLIC_URL isn't on this machine: set a longer one."
+        )
 ALLOWED_HOSTS = environment.words(
     "ALLOWED_HOSTS", dict.fromkeys((_public_host, "localhost", "127.0.0.1", "[::1]"))
 )

@@ -7,8 +7,11 @@ from django.urls import path
 
 from backend.api.health import health, ready
 from backend.api.metrics import metrics
+from backend.front_page import favicon, front_page
 
 urlpatterns = [
+    path("", front_page, name="front_page"),
+    path("favicon.ico", favicon, name="favicon"),
     path("admin/", admin.site.urls),
     path("health", health, name="health"),
     path("ready", ready, name="ready"),

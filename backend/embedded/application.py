@@ -43,6 +43,7 @@ class Application:
         self._sockets: Sequence[socket.socket] = ()
         self._process: subprocess.Popen[bytes] | None = None
         self._link: Link | None = None
+        self._leaving: list[subprocess.Popen[bytes]] = []
 
     def begin(self) -> Mapping[str, Any]:
         """Start loading the application. The settings that the launcher needs, when they are known
@@ -80,8 +81,26 @@ class Application:
         self.begin()
         self.go_on()
 
+    def replace(self) -> None:
+        """Start it once more, as it is on the disk now, and end the present one, which finishes
+        what it is doing. Both accept connections meanwhile. Raises ``StartError`` or ``SystemExit``
+        if the new one doesn't start; the present one goes on then."""
+        present = self._process
+        try:
+            self.start()
+        except (StartError, SystemExit):
+            if self._process is not None and self._process is not present:
+                self._process.kill()
+                self._process.wait()
+            self._process = present
+            raise
+        if present is not None:
+            present.terminate()
+            self._leaving.append(present)
+
     @property
     def is_alive(self) -> bool:
+        self._leaving = [process for process in self._leaving if process.poll() is None]
         return self._process is not None and self._process.poll() is None
 
     @property

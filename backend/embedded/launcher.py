@@ -24,6 +24,7 @@ from typing import Any, NoReturn
 import psutil
 
 from backend import environment
+from backend.embedded import lines
 from backend.embedded.application import Application, child_environment
 from backend.embedded.children import adopt_orphans
 from backend.embedded.engines import Engines
@@ -99,7 +100,32 @@ def _run(stack: contextlib.ExitStack) -> None:
         programs.append(proxy)
     _wait_until_ready(SocketConnection(str(folder.app_sockets / "web.sock")), programs)
     print(greeting, flush=True)
-    Watch(programs, folder.reports).run()
+    Watch(programs, folder.reports).run(_Reload(application))
+
+
+class _Reload:
+    """Replaces the application after SIGUSR1 (``manage.py reload``)."""
+
+    def __init__(self, application: Application) -> None:
+        self._application = application
+        self._is_wanted = False
+        signal.signal(signal.SIGUSR1, self._want)
+
+    def _want(self, number: int, frame: FrameType | None) -> None:
+        self._is_wanted = True
+
+    def __call__(self) -> None:
+        if not self._is_wanted:
+            return
+        self._is_wanted = False
+        try:
+            self._application.replace()
+        except (StartError, SystemExit) as error:
+            lines.error(
+                "the new application doesn't start; the present one goes on", end=str(error)
+            )
+        else:
+            lines.info("the application was replaced")
 
 
 # -- signals ------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ application, the proxy."""
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Protocol
 
@@ -48,9 +48,10 @@ class Watch:
         self._reports = reports
         self._watched = [_Watched(program) for program in programs]
 
-    def run(self) -> None:
-        """Watch until an exception ends that."""
+    def run(self, each_time: Callable[[], None]) -> None:
+        """Watch until an exception ends that; call ``each_time`` several times a second."""
         while True:
+            each_time()
             for each in self._watched:
                 self._look(each)
             time.sleep(_LOOK)

@@ -19,22 +19,31 @@ def is_unreachable(site_url: str, listen_host: str) -> bool:
     )
 
 
-def greeting(
-    settings: Any, login: Mapping[str, str | None], folder: DataFolder, new_keys: bool
-) -> str:
-    """Addresses, credentials, and two commands to paste."""
+def _header(header: str, name: str, value: str | None) -> str:
+    """A header for a shell: with the value, or with the variable of this name."""
+    return f'"{header}: ${name}"' if value is None else shlex.quote(f"{header}: {value}")
+
+
+def greeting(settings: Any, login: Mapping[str, Any], folder: DataFolder, new_keys: bool) -> str:
+    """Addresses, credentials, and two commands to paste. Secrets are in it when they are made; at
+    later starts it names their files, since logs keep what is printed."""
     service = settings.SERVICE
     base = f"{settings.PUBLIC_URL}{service['MOUNT_PATH']}"
     application, master, rest = (
-        f"-H {shlex.quote(f'{header}: {service[name]}')}"
+        f"-H {_header(header, name, service[name] if new_keys else None)}"
         for header, name in (
             ("X-Svc-Application-Id", "APP_ID"),
             ("X-Svc-Master-Key", "MASTER_KEY"),
             ("X-Svc-REST-API-Key", "REST_API_KEY"),
         )
     )
-    if login["password"]:
+    take_keys = ""
+    if not new_keys and folder.keys.exists():
+        take_keys = f"\nTake the keys into this shell:\n  . {shlex.quote(str(folder.keys))}\n"
+    if login["is_new"]:
         sign_in = f"user {login['username']}, password {login['password']}"
+    elif login["password"]:
+        sign_in = f"user {login['username']}, password in {folder.path / 'admin.json'}"
     else:
         sign_in = "with your staff account"
     place = str(folder.path)
@@ -55,7 +64,7 @@ Admin      {settings.PUBLIC_URL}/admin/   {sign_in}
 Data, keys {place}
 SDKs       Parse.initialize("{service["APP_ID"]}", "{service["JAVASCRIPT_KEY"]}")
            Parse.serverURL = "{base}"
-{warning}
+{warning}{take_keys}
 Create an object:
   curl -X POST {base}/classes/Note \\
     {application} \\

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -21,7 +22,7 @@ import psutil
 import pytest
 from websockets.sync.client import connect
 
-from tests.process.service import PATIENCE, Service
+from tests.process.service import PATIENCE, Service, run_manage
 from tests.waiting import until
 
 Start = Callable[..., Service]
@@ -141,6 +142,31 @@ def test_every_role_is_replaced_without_a_failed_request(start: Start) -> None:
             cut = sum(number for answer, number in load.answers.items() if answer not in (200, 201))
             assert cut <= (3 if role == "web" else 0), (role, load.answers)
     assert load.stored <= stored(service)
+
+
+def test_a_reload_replaces_every_process_without_a_failed_request(start: Start) -> None:
+    service = start(WEB_WORKERS=2)
+    until(lambda: is_whole(service), PATIENCE)
+    before = {process for role in ROLES for process in service.processes_of(role)}
+    with Load(service) as load:
+        done = run_manage("reload", DATA_DIR=service.data)
+        assert (done.returncode, done.stdout) == (0, "The application was replaced.\n")
+        heals(service, load)
+    assert {*load.answers} == {200, 201}
+    until(lambda: not any(process.is_running() for process in before), PATIENCE)
+    assert load.stored <= stored(service)
+
+
+def test_an_application_that_does_not_start_replaces_nothing(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text("")
+    service = start(PYTHONPATH=tmp_path, CLOUD_MODULES="own")
+    before = service.child("backend.serve")
+    (tmp_path / "own.py").write_text("import nowhere\n")
+    done = run_manage("reload", "--seconds", "6", DATA_DIR=service.data)
+    assert done.returncode == 1
+    service.wait_for_line("the new application doesn't start")
+    assert service.child("backend.serve") == before
+    assert service.get("/ready").status_code == 200
 
 
 def test_a_small_instance_does_everything_in_four_processes(start: Start) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.process.service import ROOT
+from tests.process.service import PATIENCE, ROOT, plain_environment
 
 
 @pytest.fixture
@@ -60,3 +61,20 @@ def test_the_environment_of_a_container_is_used_as_it_is(clone: Path):
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "manage.py doctor\n")
     assert not (clone / ".venv").exists()
     assert not (clone / ".venv.lock").exists()
+
+
+def test_ctrl_c_ends_a_command_with_a_line_and_without_a_traceback(tmp_path: Path):
+    keys = dict.fromkeys(("SECRET_KEY", "APP_ID", "REST_API_KEY", "MASTER_KEY"), "key")
+    code = "import time; print('begun', flush=True); time.sleep(60)"
+    command = subprocess.Popen(
+        [sys.executable, ROOT / "manage.py", "shell", "--no-imports", "-c", code],
+        env=plain_environment(DATA_DIR=tmp_path, **keys),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert command.stdout
+    assert command.stdout.readline() == "begun\n"
+    command.send_signal(signal.SIGINT)
+    _, errors = command.communicate(timeout=PATIENCE)
+    assert (command.returncode, errors) == (130, "Interrupted.\n")

@@ -51,6 +51,16 @@ def test_a_bad_setting_is_named(folder: DataFolder, name: str, value: str, wante
     assert "secret" not in said
 
 
+@pytest.mark.parametrize("name", ["MASTER_KEY", "SECRET_KEY"])
+def test_a_key_that_can_be_guessed_is_refused_outside_of_this_machine(
+    folder: DataFolder, name: str
+):
+    public = {"PUBLIC_URL": "https://api.example.org", "PORT": free_port(), "DATA_DIR": folder.path}
+    said = refusal(**public, **{name: "elevenchars"})
+    assert said.startswith(f"{name} has fewer than 12 characters")
+    assert "elevenchars" not in said
+
+
 def test_a_damaged_database_folder_is_named(folder: DataFolder):
     folder.postgres.mkdir()
     (folder.postgres / "base").mkdir()

@@ -53,6 +53,18 @@ def test_the_printed_credentials_open_the_admin(service: Service):
     assert answer.url.path == "/admin/"
 
 
+def test_the_address_itself_is_a_page_with_links_and_without_secrets(service: Service):
+    page = service.get("/")
+    assert page.status_code == 200
+    for address in ("/api/docs", "/admin/", "/health", "/ready", "/static/backend/icon.svg"):
+        assert f'"{address}"' in page.text
+        assert service.get(address).status_code in (200, 302), address
+    for secret in ("X-Svc-Master-Key", "X-Svc-REST-API-Key", "X-Svc-Application-Id"):
+        assert service.printed(secret + r": ([\w-]+)") not in page.text
+    assert service.get("/favicon.ico").headers["Location"] == "/static/backend/icon.svg"
+    assert "script-src" in page.headers["Content-Security-Policy"]
+
+
 def test_the_admin_has_its_style_sheets(service: Service):
     assert service.get("/static/admin/css/base.css").status_code == 200
 

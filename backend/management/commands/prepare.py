@@ -25,6 +25,7 @@ from objects.changes import capture
 
 LOCK = 7_316_504_801  # any number that nothing else locks
 _NAME = "admin"
+_FILE = "admin.json"
 
 
 class Command(BaseCommand):
@@ -46,8 +47,12 @@ class Command(BaseCommand):
                 cursor.execute("SELECT pg_advisory_unlock(%s)", [LOCK])
         if options["json"]:
             self.stdout.write(json.dumps(login))
-        elif login["password"]:
-            self.stdout.write(f"admin: {login['username']} / {login['password']}")
+        elif login["is_new"]:
+            # Not the password: what is printed here ends in logs.
+            place = settings.DATA_DIR / _FILE
+            self.stdout.write(
+                f"The first staff user is {login['username']}: {place} has the password."
+            )
 
     def _migrate(self, verbosity: int) -> None:
         from django.db.migrations.executor import MigrationExecutor
@@ -59,10 +64,11 @@ class Command(BaseCommand):
         capture.install()
 
 
-def first_staff_user(folder: Path) -> dict[str, str | None]:
-    """The name and password of the staff user that was made here, as far as they still hold."""
+def first_staff_user(folder: Path) -> dict[str, Any]:
+    """The name and password of the staff user that was made here, as far as they still hold, and
+    whether it was made now."""
     users = get_user_model()._default_manager
-    file = folder / "admin.json"
+    file = folder / _FILE
     try:
         kept = json.loads(file.read_text())
     except (OSError, ValueError):
@@ -74,8 +80,9 @@ def first_staff_user(folder: Path) -> dict[str, str | None]:
             with private_file(file) as out:
                 json.dump(kept, out)
         users.create_superuser(kept["username"], password=kept["password"])
-        return kept
+        return kept | {"is_new": True}
     if kept is None:
-        return {"username": None, "password": None}
+        return {"username": None, "password": None, "is_new": False}
     user = users.filter(username=kept["username"], is_staff=True).first()
-    return kept if user and user.check_password(kept["password"]) else kept | {"password": None}
+    holds = user is not None and user.check_password(kept["password"])
+    return kept | {"is_new": False} | ({} if holds else {"password": None})
