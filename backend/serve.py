@@ -12,7 +12,7 @@ import faulthandler
 import os
 import sys
 
-_ROLES = ("web", "realtime", "worker", "jobs", "chain", "backfill", "beat")
+ROLES = ("web", "realtime", "worker", "jobs", "chain", "backfill", "beat")
 
 
 def limit_memory() -> None:
@@ -40,8 +40,8 @@ def check_settings() -> None:
 
 def main() -> None:
     role = sys.argv[1] if len(sys.argv) > 1 else os.environ.get("PROCESS", "")
-    if role not in (*_ROLES, "all"):
-        raise SystemExit(f"usage: python -m backend.serve {'|'.join(_ROLES)}")
+    if role not in (*ROLES, "all"):
+        raise SystemExit(f"usage: python -m backend.serve {'|'.join(ROLES)}")
     faulthandler.enable()
     os.environ |= {
         "PROCESS": "web" if role == "all" else role,
@@ -70,10 +70,12 @@ def serve(role: str) -> None:
         import django
 
         django.setup()
-    from backend.processes.roles import ROLES
+    from backend.processes import roles
     from backend.processes.supervisor import Supervisor
+    from backend.server.listening import inherit_from_systemd
 
-    made = ROLES[role]()
+    inherit_from_systemd()
+    made = roles.ROLES[role]()
     work = made.work
     if role == "web" or made.count > 1:
         found = Supervisor([made]).run()

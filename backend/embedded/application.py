@@ -4,7 +4,6 @@ forks the rest (``backend.processes.instance``)."""
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import socket
 import subprocess
@@ -41,6 +40,7 @@ class Application:
         self._lock = lock
         self._listen = listen
         self._sockets: Sequence[socket.socket] = ()
+        self._binds: Sequence[str] = ()
         self._process: subprocess.Popen[bytes] | None = None
         self._link: Link | None = None
         self._leaving: list[subprocess.Popen[bytes]] = []
@@ -63,7 +63,9 @@ class Application:
         self._link = Link(ours)
         settings: Mapping[str, Any] = self._receive()
         if not self._sockets:
-            self._sockets = self._listen(settings)
+            self._binds, self._sockets = settings["binds"], self._listen(settings)
+        if settings["binds"] != self._binds:
+            raise StartError("The addresses it listens on have changed: start script/server again.")
         return settings
 
     def go_on(self, *, new_keys: bool = False) -> str:
@@ -130,11 +132,11 @@ class Application:
         raise SystemExit(status or 1)  # it has written the reason
 
 
-def child_environment(sockets: Path) -> dict[str, str]:
-    """The environment of the application and of the proxy."""
+def child_environment(given: Mapping[str, str], sockets: Path) -> dict[str, str]:
+    """The environment of the application and of the proxy, from the one that was given."""
     return {
         **_MEMORY,
-        **os.environ,
+        **given,
         "PYTHONUNBUFFERED": "1",
         "DJANGO_SETTINGS_MODULE": "backend.settings",
         "SOCKETS_FOLDER": str(sockets),

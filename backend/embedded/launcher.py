@@ -66,14 +66,16 @@ def main() -> int:
 
 
 def _run(stack: contextlib.ExitStack) -> None:
+    # The application reads .env itself, each time it is started.
+    given = dict(os.environ)
     environment.read_file(Path(environment.text("ENV_FILE") or ROOT / ".env"))
     folder = DataFolder(ROOT / (environment.text("DATA_DIR") or ".data"))
-    os.environ["DATA_DIR"] = str(folder.path)
+    given["DATA_DIR"] = os.environ["DATA_DIR"] = str(folder.path)
     account = folder.prepare(environment.text("ENGINE_USER"))
     lock = stack.enter_context(folder.hold())
     new_keys = ensure_keys(folder)
     report.clear(folder.reports)
-    variables = child_environment(folder.app_sockets)
+    variables = child_environment(given, folder.app_sockets)
     application = Application(variables, lock, listen)
     stack.callback(application.stop)
     # Every setting is read and judged here, before anything else is started.

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 _BACKLOG: Final = 4096
+_FIRST_PASSED: Final = 3  # SD_LISTEN_FDS_START
 
 
 _inherited: dict[str, socket.socket] = {}
@@ -20,6 +21,26 @@ def inherit(sockets: Mapping[str, socket.socket]) -> None:
     """Use these open sockets for their addresses."""
     _inherited.update(sockets)
     _open.extend(sockets.values())
+
+
+def inherit_from_systemd() -> None:
+    """Use the sockets that systemd has opened for this process (``sd_listen_fds``), for the
+    addresses they have."""
+    number = os.environ.pop("LISTEN_FDS", "")
+    if os.environ.pop("LISTEN_PID", "") != str(os.getpid()) or not number.isdecimal():
+        return
+    for place in range(_FIRST_PASSED, _FIRST_PASSED + int(number)):
+        listener = socket.socket(fileno=place)
+        listener.set_inheritable(False)
+        inherit({_address(listener): listener})
+
+
+def _address(listener: socket.socket) -> str:
+    name = listener.getsockname()
+    if listener.family == socket.AF_UNIX:
+        return f"unix:{name}"
+    host = f"[{name[0]}]" if ":" in name[0] else name[0]
+    return f"{host}:{name[1]}"
 
 
 def close_others(own: Iterable[socket.socket | None] = ()) -> None:

@@ -157,6 +157,20 @@ def test_a_reload_replaces_every_process_without_a_failed_request(start: Start) 
     assert load.stored <= stored(service)
 
 
+def test_a_reload_reads_the_settings_file_again(start: Start, tmp_path: Path) -> None:
+    file = tmp_path / "settings"
+    file.write_text("METRICS=off\n")
+    service = start(ENV_FILE=file)
+    assert service.get("/metrics").status_code == 404
+    file.write_text("METRICS=on\nMETRICS_NETWORKS=127.0.0.0/8\n")
+    assert run_manage("reload", DATA_DIR=service.data).returncode == 0
+    until(lambda: service.get("/metrics").status_code == 200, PATIENCE)
+    file.write_text("LISTEN_HOST=127.0.0.2\n")
+    assert run_manage("reload", "--seconds", "6", DATA_DIR=service.data).returncode == 1
+    assert "have changed" in service.wait_for_line("the new application doesn't start")
+    assert service.get("/metrics").status_code == 200
+
+
 def test_an_application_that_does_not_start_replaces_nothing(start: Start, tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text("")
     service = start(PYTHONPATH=tmp_path, CLOUD_MODULES="own")

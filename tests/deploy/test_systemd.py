@@ -1,0 +1,86 @@
+"""The units for systemd are valid, and its sockets are taken over."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from backend.serve import ROLES
+from tests.other_process import ROOT, database_url
+from tests.process.service import PATIENCE
+
+UNITS = ROOT / "deploy" / "systemd"
+
+
+def test_the_units_are_valid(tmp_path: Path) -> None:
+    analyze = shutil.which("systemd-analyze")
+    if analyze is None:
+        pytest.skip("systemd-analyze, which verifies units, isn't installed")
+    for unit in UNITS.iterdir():
+        text = unit.read_text().replace("/srv/svc-backend/.venv/bin/python", sys.executable)
+        text = text.replace("/srv/svc-backend", str(ROOT))
+        (tmp_path / unit.name).write_text(text.replace("User=svc-backend", "User=daemon"))
+    names = [unit.name for unit in UNITS.iterdir() if "@." not in unit.name]
+    names += [f"svc-backend@{role}.service" for role in ROLES]
+    done = subprocess.run(
+        [analyze, "verify", "--man=no", *names],
+        cwd=tmp_path,
+        env={**os.environ, "SYSTEMD_UNIT_PATH": f"{tmp_path}:"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    own = [line for line in done.stderr.splitlines() if "svc-backend" in line]
+    assert (done.returncode, own) == (0, [])
+
+
+def test_the_target_starts_every_role() -> None:
+    wanted = re.findall(r"svc-backend@(\w+)\.service", (UNITS / "svc-backend.target").read_text())
+    assert sorted(wanted) == sorted(ROLES)
+
+
+@pytest.mark.django_db
+def test_clients_wait_at_the_socket_of_systemd_while_the_process_is_replaced() -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=128) as listener:
+        port = listener.getsockname()[1]
+        for _ in range(2):
+            process = _start_with(listener, f"127.0.0.1:{port}")
+            try:
+                # Sent before the process listens, and between the two processes.
+                answer = httpx.get(f"http://127.0.0.1:{port}/health", timeout=PATIENCE)
+                assert answer.json() == {"status": "ok"}
+            finally:
+                process.terminate()
+                assert process.wait(PATIENCE) == 0
+
+
+def _start_with(listener: socket.socket, bind: str) -> subprocess.Popen[bytes]:
+    """Start web processes as systemd does: the socket is file descriptor 3, and two variables say
+    so."""
+
+    def pass_on() -> None:
+        os.dup2(listener.fileno(), 3)
+
+    code = 'export LISTEN_PID=$$; exec "$0" -m backend.serve web'
+    return subprocess.Popen(
+        ["sh", "-c", code, sys.executable],
+        cwd=ROOT,
+        env={
+            **os.environ,
+            "DATABASE_URL": database_url(),
+            "WEB_BIND": bind,
+            "WEB_WORKERS": "1",
+            "LISTEN_FDS": "1",
+            "LOG_LEVEL": "ERROR",
+        },
+        close_fds=False,
+        preexec_fn=pass_on,
+    )
