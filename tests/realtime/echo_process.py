@@ -39,6 +39,6 @@ class Echo(Socket):
 routing.websocket_urlpatterns.append(re_path("^echo$", Echo.as_asgi()))  # type: ignore[arg-type]
 
 if __name__ == "__main__":
-    from backend.serve import realtime
+    from backend.serve import serve
 
-    realtime()
+    serve("realtime")
