@@ -141,6 +141,8 @@ def _listen_for_signals() -> None:
 
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, stop)
+    # Until there is something to replace.
+    signal.signal(signal.SIGUSR1, lambda number, frame: None)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup leaves it
         signal.signal(signal.SIGHUP, stop)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
@@ -34,12 +35,23 @@ class Command(BaseCommand):
             raise CommandError(
                 f"script/server doesn't run with DATA_DIR={settings.DATA_DIR}: nothing to reload."
             )
-        launcher = psutil.Process(record["pid"])
-        before = _applications(launcher)
-        os.kill(launcher.pid, signal.SIGUSR1)
+        try:
+            launcher = psutil.Process(record["pid"])
+            before = _applications(launcher)
+            # The record may be old, and the number another process's: to most, the signal is fatal.
+            if not before:
+                raise CommandError("script/server runs no application yet: try again in a moment.")
+            os.kill(launcher.pid, signal.SIGUSR1)
+        except (psutil.Error, OSError):
+            raise CommandError(
+                f"Process {record['pid']}, script/server, can't be reached: run this as its account."
+            ) from None
         end = time.monotonic() + options["seconds"]
         while True:
-            now = _applications(launcher)
+            try:
+                now = _applications(launcher)
+            except psutil.NoSuchProcess:
+                raise CommandError("script/server has ended.") from None
             if now and not now & before:
                 break
             if time.monotonic() > end:
@@ -51,4 +63,9 @@ class Command(BaseCommand):
 
 
 def _applications(launcher: psutil.Process) -> set[psutil.Process]:
-    return {one for one in launcher.children() if one.name() == "svc-application"}
+    found = set()
+    for child in launcher.children():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if child.name() == "svc-application":
+                found.add(child)
+    return found
