@@ -159,18 +159,16 @@ def test_a_module_that_doesn_t_exist_is_one_sentence(folder: DataFolder):
 
 
 def test_there_is_nothing_to_reload_where_nothing_runs(folder: DataFolder):
-    ensure_keys(folder)
-    done = run_manage("reload", DATA_DIR=folder.path)
+    done = run_manage("reload", DATA_DIR=folder.path, **KEYS)
     assert done.returncode == 1
     assert "nothing to reload" in done.stderr
 
 
 def test_a_process_that_is_not_script_server_gets_no_signal(folder: DataFolder):
     """The record of an instance that was killed names a number that belongs to another process."""
-    ensure_keys(folder)
     other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     folder.record(pid=other.pid, address="http://localhost")
-    done = run_manage("reload", DATA_DIR=folder.path)
+    done = run_manage("reload", DATA_DIR=folder.path, **KEYS)
     assert (done.returncode, "runs no application" in done.stderr) == (1, True)
     assert other.communicate(b"\n", PATIENCE) == (None, None)
     assert other.returncode == 0

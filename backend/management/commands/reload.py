@@ -44,7 +44,7 @@ class Command(BaseCommand):
             os.kill(launcher.pid, signal.SIGUSR1)
         except (psutil.Error, OSError):
             raise CommandError(
-                f"Process {record['pid']}, script/server, can't be reached: run this as its account."
+                f"script/server ({record['pid']}) can't be reached: run this as its user."
             ) from None
         end = time.monotonic() + options["seconds"]
         while True:
