@@ -6,6 +6,8 @@ A missing or malformed value ends the process with one sentence that names the v
 
 from __future__ import annotations
 
+import difflib
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,6 +17,8 @@ import environ
 from django.core.exceptions import ImproperlyConfigured
 
 _env = environ.FileAwareEnv()
+_read: set[str] = set()
+_SIMILAR = 0.86  # of 1: a letter more, less or other in a name of eight
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
 
@@ -29,8 +33,21 @@ def read_file(path: Path) -> None:
         environ.Env.read_env(path, overwrite=False)
 
 
+def misspelt() -> list[tuple[str, str]]:
+    """Variables of the environment that nothing has read, but another one of nearly the same name:
+    the name that was given, and the one that was probably meant."""
+    unread = os.environ.keys() - _read - {f"{name}_FILE" for name in _read}
+    found = []
+    for name in sorted(unread):
+        similar = difflib.get_close_matches(name, _read - os.environ.keys(), 1, _SIMILAR)
+        if similar:
+            found.append((name, similar[0]))
+    return found
+
+
 def text(name: str, default: str = "") -> str:
     """The variable's text without surrounding blanks."""
+    _read.add(name)
     try:
         return str(_env.str(name, default)).strip()
     except (OSError, ValueError, ImproperlyConfigured):

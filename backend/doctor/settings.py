@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.http.request import validate_host
 
+from backend import environment
 from backend.checks import deployment
 from backend.conf import service_settings
 from backend.doctor.registry import Finding, check, fail, ok, warn
@@ -22,6 +23,16 @@ _PLACEHOLDERS = ("changeme", "change-me", "example", "insecure", "password", "yo
 _SECRET = ("SECRET_KEY", "MASTER_KEY", "READ_ONLY_MASTER_KEY")
 _SHORT_MASTER_KEY = "backend.W003"  # keys are looked at here, more closely
 _ROTATE = "script/manage rotate_keys makes new ones."
+
+
+@check("names of settings")
+def names() -> Iterator[Finding]:
+    """Whether a variable is nearly that of a setting."""
+    found = environment.misspelt()
+    for given, meant in found:
+        yield warn(f"{given} is no setting: {meant} is.", "Correct its name, or remove it.")
+    if not found:
+        yield ok("no variable looks like a misspelt setting")
 
 
 @check("keys")

@@ -19,9 +19,12 @@ from typing import Any
 from backend import environment, logs
 from backend.embedded.children import name_this
 from backend.embedded.words import greeting
+from backend.logs import get_logger
 from backend.processes.link import SMALL, Link
 from backend.processes.preloading import preload
 from backend.processes.supervisor import Supervisor
+
+log = get_logger("processes")
 
 
 def run(link: Link) -> None:
@@ -40,6 +43,8 @@ def run(link: Link) -> None:
             "redis": settings.EMBEDDED_REDIS,
         }
     )
+    for given, meant in environment.misspelt():
+        log.warning("a variable is no setting", name=given, meant=meant)
     preload()
     logs.name_process("application")
     name_this("svc-application")
