@@ -37,12 +37,12 @@ def misspelt() -> list[tuple[str, str]]:
     """Variables of the environment that nothing has read, but another one of nearly the same name:
     the name that was given, and the one that was probably meant."""
     unread = os.environ.keys() - _read - {f"{name}_FILE" for name in _read}
-    found = []
+    misspellings = []
     for name in sorted(unread):
         similar = difflib.get_close_matches(name, _read - os.environ.keys(), 1, _SIMILAR)
         if similar:
-            found.append((name, similar[0]))
-    return found
+            misspellings.append((name, similar[0]))
+    return misspellings
 
 
 def text(name: str, default: str = "") -> str:

@@ -47,7 +47,7 @@ class _Stopped(BaseException):
 
 
 def main() -> int:
-    """Run the service until it is told to stop. The result is the process's exit status."""
+    """Run the service until SIGTERM or Ctrl-C. The result is the process's exit status."""
     _listen_for_signals()
     adopt_orphans()
     try:
@@ -156,15 +156,15 @@ def listen(settings: Mapping[str, Any]) -> list[socket.socket]:
     if settings["site"]:
         # With an address of its own the proxy chooses its ports itself.
         return [listening_socket(bind) for bind in settings["binds"]]
-    found = []
+    listeners = []
     for bind in settings["binds"]:
         try:
-            found.append(listening_socket(bind))
+            listeners.append(listening_socket(bind))
         except OSError as error:
             if bind.startswith("unix:"):
                 raise
             raise StartError(_port_trouble(settings["host"], settings["port"], error)) from error
-    return found
+    return listeners
 
 
 def _port_trouble(host: str, port: int, error: OSError) -> str:

@@ -84,7 +84,7 @@ class Watch:
             each.due = None
 
     def _report(self) -> None:
-        found: list[report.Restarted] = []
+        restarted: list[report.Restarted] = []
         for each in self._watched:
             is_failing = each.restarts.is_failing
             name = each.program.name
@@ -94,9 +94,9 @@ class Watch:
                 )
             each.was_failing = is_failing
             if each.restarts.total:
-                found.append(
+                restarted.append(
                     report.Restarted(
                         name, each.restarts.total, is_failing, each.last_end, each.last_time
                     )
                 )
-        report.write(self._reports, "launcher", found)
+        report.write(self._reports, "launcher", restarted)

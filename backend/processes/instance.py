@@ -2,9 +2,9 @@
 
 ``backend.embedded.launcher`` starts this process and the engines, and answers its messages:
 
-    this process  → launcher   the settings that it needs, once they are known to be right
-    launcher      → this one   the listening sockets, once the engines run
-    this process  → launcher   what it prints, once the database is up to date
+    this process  → launcher       the settings that it needs, once they are known to be right
+    launcher      → this process   the listening sockets, once the engines run
+    this process  → launcher       what it prints, once the database is up to date
 
 The application is loaded while the engines start.
 """

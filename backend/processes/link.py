@@ -38,7 +38,7 @@ class Link:
     def send(self, message: Any, sockets: Sequence[socket.socket] = ()) -> None:
         """Send a message, and open sockets with it. Raises ``Closed``."""
         line = json.dumps(message).encode() + b"\n"
-        numbers = [one.fileno() for one in sockets]
+        numbers = [each.fileno() for each in sockets]
         try:
             sent = socket.send_fds(self._end, [line], numbers) if numbers else 0
             self._end.sendall(line[sent:])

@@ -8,8 +8,8 @@ from backend.loaded import leave_out_loaded
 
 
 def preload() -> None:
-    """Import whatever a process of any role needs, and leave it out of the search for garbage: a
-    search writes to each object, and what is written to isn't shared any more."""
+    """Import what the processes of all roles need, and freeze it: a garbage collection writes to
+    each object, and pages that are written to are no longer shared."""
     gc.disable()
 
     _preload_sockets()

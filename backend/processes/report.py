@@ -30,12 +30,12 @@ class Restarted:
     last_time: float
 
 
-def write(folder: Path, source: str, found: Iterable[Restarted]) -> None:
+def write(folder: Path, source: str, restarted: Iterable[Restarted]) -> None:
     """Replace what ``source`` has reported. Does nothing where the folder can't be written to."""
     place = folder / f"{source}.json"
     fresh = place.with_suffix(".new")
     with contextlib.suppress(OSError):
-        fresh.write_text(json.dumps([asdict(one) for one in found]))
+        fresh.write_text(json.dumps([asdict(each) for each in restarted]))
         fresh.replace(place)
 
 
@@ -47,8 +47,8 @@ def clear(folder: Path) -> None:
 
 def read(folder: Path) -> list[Restarted]:
     """What all supervisors of the instance have reported, by name."""
-    found: list[Restarted] = []
+    restarted: list[Restarted] = []
     for place in folder.glob("*.json"):
         with contextlib.suppress(OSError, ValueError, TypeError):
-            found += [Restarted(**one) for one in json.loads(place.read_text())]
-    return sorted(found, key=lambda one: one.name)
+            restarted += [Restarted(**fields) for fields in json.loads(place.read_text())]
+    return sorted(restarted, key=lambda each: each.name)

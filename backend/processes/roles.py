@@ -158,8 +158,8 @@ def _keep_schedule(app: Any) -> None:
 
 
 def _small_jobs() -> None:
-    """Celery: runs of jobs, in threads. They have a process of their own: whatever they take, the
-    rest goes on."""
+    """Celery: runs of jobs, in threads. They have a process of their own, so that they
+    delay nothing else."""
     from backend.job_settings import QUEUE
 
     _work("jobs", QUEUE, settings.JOB_CONCURRENCY, pool="threads")

@@ -83,8 +83,8 @@ class Supervisor:
     def run(self) -> Callable[[], None] | None:
         """Keep the processes running until SIGTERM or SIGINT, and until all of them have ended.
 
-        Returns None then. Returns once in each process that is forked, too: with the work that it
-        has to do, which is to be called outside of whatever this supervisor has on its stack.
+        Returns None in the supervisor. In each forked process it returns the work of the role: call
+        it after ``run`` has returned, so that nothing of the supervisor is left on the stack.
         """
         adopt_orphans()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -154,7 +154,7 @@ class Supervisor:
 
     def _reap(self) -> None:
         for pid, status in _ended():
-            child = next((one for one in self._children if one.pid == pid), None)
+            child = next((child for child in self._children if child.pid == pid), None)
             if child is not None:
                 self._ended(child, status)
 
@@ -177,14 +177,14 @@ class Supervisor:
         self._report()
 
     def _report(self) -> None:
-        found = []
+        restarted = []
         for name, history in self._history.items():
             is_failing = history.restarts.is_failing
             if is_failing and not history.was_failing:
                 log.error("a role fails again and again", role=name, deaths=FAILING, within=WINDOW)
             history.was_failing = is_failing
             if history.restarts.total:
-                found.append(
+                restarted.append(
                     report.Restarted(
                         name,
                         history.restarts.total,
@@ -194,7 +194,7 @@ class Supervisor:
                     )
                 )
         if self._reports is not None:
-            report.write(self._reports, "roles", found)
+            report.write(self._reports, "roles", restarted)
 
     # -- signs of life ----------------------------------------------------------------------------
 
@@ -217,7 +217,8 @@ class Supervisor:
             self._report()
 
     def _excuse(self) -> None:
-        """Everybody was stopped, as a suspended machine is, or slow: begin to count again."""
+        """Restart the clock of every process: the machine was suspended or overloaded, so their
+        silence says nothing."""
         for child in self._children:
             if self._signs.age(child.place) > 0:
                 self._signs.leave(child.place)
