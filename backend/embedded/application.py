@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from backend.embedded import lines
-from backend.embedded.children import before_exec, end_descendants, end_of
+from backend.embedded.children import before_exec, end_descendants, end_of, undisturbed
 from backend.embedded.errors import StartError
 from backend.processes.link import VARIABLE, Closed, Link
 
@@ -49,7 +49,7 @@ class Application:
         """Start loading the application. The settings that the launcher needs, when they are known
         to be right; the sockets listen then. Raises ``SystemExit`` if they aren't."""
         ours, theirs = socket.socketpair()
-        with theirs:
+        with theirs, undisturbed():
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "backend.serve", "all"],
                 cwd=ROOT,
@@ -104,6 +104,10 @@ class Application:
     def is_alive(self) -> bool:
         self._leaving = [process for process in self._leaving if process.poll() is None]
         return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process else None
 
     @property
     def end(self) -> str:

@@ -13,9 +13,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Final
 
 import psutil
 
@@ -55,6 +55,21 @@ def adopt_orphans() -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
+# What may raise an exception here, to stop the launcher.
+STOPPING: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Let signals that stop us wait until the block has ended. For starting a child: Python drops
+    an exception that is raised while it forks, and a child that nothing knows isn't ended."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def before_exec(death_signal: int) -> Callable[[], None]:
     """For ``Popen(preexec_fn=…)``: unblock signals and tie the child to us."""
     parent = os.getpid()
@@ -76,7 +91,8 @@ def start(
     environment: Mapping[str, str] | None = None,
     given: IO[bytes] | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Start an engine as ``account``; its output goes to ``log``, its input is ``given``."""
+    """Start an engine as ``account``; its output goes to ``log``, its input is ``given``. Call it
+    ``undisturbed``."""
     return subprocess.Popen(
         [str(part) for part in command],
         stdin=given or subprocess.DEVNULL,
@@ -109,6 +125,14 @@ def ended_by(code: int) -> str:
         return signal.Signals(-code).name
     except ValueError:
         return f"signal {-code}"
+
+
+def reap_orphans(but: Container[int | None]) -> None:
+    """Let go of the adopted children that have ended. Those in ``but`` are waited for elsewhere."""
+    for child in psutil.Process().children():
+        with contextlib.suppress(psutil.NoSuchProcess, ChildProcessError):
+            if child.pid not in but and child.status() == psutil.STATUS_ZOMBIE:
+                os.waitpid(child.pid, os.WNOHANG)
 
 
 def end_descendants(

@@ -26,7 +26,7 @@ import psutil
 from backend import environment
 from backend.embedded import lines
 from backend.embedded.application import Application, child_environment
-from backend.embedded.children import adopt_orphans
+from backend.embedded.children import STOPPING, adopt_orphans
 from backend.embedded.engines import Engines
 from backend.embedded.errors import StartError
 from backend.embedded.folder import DataFolder, unusable
@@ -40,19 +40,46 @@ from backend.server.listening import listening_socket
 
 ROOT = Path(__file__).resolve().parents[2]
 _READY = 120.0  # seconds
+_LOOK = 0.2  # seconds
 
 
 class _Stopped(BaseException):
     """SIGTERM or Ctrl-C."""
 
 
+class _Signals:
+    """The signals that stop the service: the first of them raises ``_Stopped``, and the rest are
+    ignored, for stopping is under way."""
+
+    def __init__(self) -> None:
+        self._came = False
+        for each in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(each, self._stop)
+        # Until there is something to replace.
+        signal.signal(signal.SIGUSR1, lambda number, frame: None)
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup leaves it
+            signal.signal(signal.SIGHUP, self._stop)
+
+    def _stop(self, number: int, frame: FrameType | None) -> NoReturn:
+        self._came = True
+        for each in STOPPING:
+            signal.signal(each, signal.SIG_IGN)
+        raise _Stopped
+
+    def check(self) -> None:
+        """Raise ``_Stopped`` if one came. Python drops an exception that is raised in some places,
+        such as a destructor."""
+        if self._came:
+            raise _Stopped
+
+
 def main() -> int:
     """Run the service until SIGTERM or Ctrl-C. The result is the process's exit status."""
-    _listen_for_signals()
+    signals = _Signals()
     adopt_orphans()
     try:
         with contextlib.ExitStack() as stack:
-            _run(stack)
+            _run(stack, signals)
         return 0
     except StartError as error:
         print(f"script/server: {error}", file=sys.stderr)
@@ -65,7 +92,7 @@ def main() -> int:
         return 0
 
 
-def _run(stack: contextlib.ExitStack) -> None:
+def _run(stack: contextlib.ExitStack, signals: _Signals) -> None:
     # The application reads .env itself, each time it is started.
     given = dict(os.environ)
     environment.read_file(Path(environment.text("ENV_FILE") or ROOT / ".env"))
@@ -102,7 +129,13 @@ def _run(stack: contextlib.ExitStack) -> None:
         programs.append(proxy)
     _wait_until_ready(SocketConnection(str(folder.app_sockets / "web.sock")), programs)
     print(greeting, flush=True)
-    Watch(programs, folder.reports).run(_Reload(application))
+    reload = _Reload(application)
+    watch = Watch(programs, folder.reports)
+    while True:
+        signals.check()
+        reload()
+        watch.look()
+        time.sleep(_LOOK)
 
 
 class _Reload:
@@ -128,23 +161,6 @@ class _Reload:
             )
         else:
             lines.info("the application was replaced")
-
-
-# -- signals ------------------------------------------------------------------------------------
-
-
-def _listen_for_signals() -> None:
-    def stop(number: int, frame: FrameType | None) -> NoReturn:
-        for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(each, signal.SIG_IGN)  # once is enough; stopping is under way
-        raise _Stopped
-
-    for each in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(each, stop)
-    # Until there is something to replace.
-    signal.signal(signal.SIGUSR1, lambda number, frame: None)
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup leaves it
-        signal.signal(signal.SIGHUP, stop)
 
 
 # -- the public port ----------------------------------------------------------------------------

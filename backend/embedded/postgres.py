@@ -80,13 +80,14 @@ class PostgreSQL:
         self._wait_for_predecessor()
         with self.log.open("ab") as log:
             begin = log.tell()
-            self._process = children.start(
-                [self._binaries.postgres, "-D", self.data, *self._options()],
-                account=self._account,
-                log=log,
-                death_signal=signal.SIGINT,
-                folder=self.data,
-            )
+            with children.undisturbed():
+                self._process = children.start(
+                    [self._binaries.postgres, "-D", self.data, *self._options()],
+                    account=self._account,
+                    log=log,
+                    death_signal=signal.SIGINT,
+                    folder=self.data,
+                )
         self._wait_until_ready(self._process, begin)
 
     def _options(self) -> list[str]:
@@ -167,9 +168,10 @@ class PostgreSQL:
             given.write(text.encode())
             given.seek(0)
             begin = log.tell()
-            process = children.start(
-                command, account=self._account, log=log, folder=fresh, given=given
-            )
+            with children.undisturbed():
+                process = children.start(
+                    command, account=self._account, log=log, folder=fresh, given=given
+                )
             if process.wait() != 0:
                 shutil.rmtree(fresh, ignore_errors=True)
                 raise StartError(f"PostgreSQL's cluster can't be made: {self._last_words(begin)}")

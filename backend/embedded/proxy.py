@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from backend.embedded.binaries import caddy
-from backend.embedded.children import before_exec, end_of
+from backend.embedded.children import before_exec, end_of, undisturbed
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 _STOP: Final = 10.0  # seconds
@@ -41,18 +41,23 @@ class Proxy:
 
     def start(self) -> None:
         """Start it; returns at once."""
-        self._process = subprocess.Popen(
-            [caddy(), "run", "--config", "Caddyfile", "--adapter", "caddyfile"],
-            cwd=ROOT,
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-            preexec_fn=before_exec(signal.SIGTERM),
-        )
+        with undisturbed():
+            self._process = subprocess.Popen(
+                [caddy(), "run", "--config", "Caddyfile", "--adapter", "caddyfile"],
+                cwd=ROOT,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+                preexec_fn=before_exec(signal.SIGTERM),
+            )
 
     @property
     def is_alive(self) -> bool:
         return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process else None
 
     @property
     def end(self) -> str:

@@ -50,7 +50,7 @@ class Redis:
             "daemonize": "no",
         }
         arguments = [part for name, value in settings.items() for part in (f"--{name}", value)]
-        with self.log.open("ab") as log:
+        with self.log.open("ab") as log, children.undisturbed():
             self._process = children.start(
                 [self._binaries.redis_server, *arguments],
                 account=self._account,

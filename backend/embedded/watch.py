@@ -4,16 +4,15 @@ application, the proxy."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
 
 from backend.embedded import lines
+from backend.embedded.children import reap_orphans
 from backend.embedded.errors import StartError
 from backend.processes import report
 from backend.processes.restarts import FAILING, WINDOW, Restarts
-
-_LOOK = 0.2  # seconds
 
 
 class Program(Protocol):
@@ -22,6 +21,9 @@ class Program(Protocol):
     name: str
 
     def start(self) -> None: ...
+
+    @property
+    def pid(self) -> int | None: ...
 
     @property
     def is_alive(self) -> bool: ...
@@ -48,13 +50,10 @@ class Watch:
         self._reports = reports
         self._watched = [_Watched(program) for program in programs]
 
-    def run(self, each_time: Callable[[], None]) -> None:
-        """Watch until an exception ends that; call ``each_time`` several times a second."""
-        while True:
-            each_time()
-            for each in self._watched:
-                self._look(each)
-            time.sleep(_LOOK)
+    def look(self) -> None:
+        """Start what has ended and is due. To be called several times a second."""
+        for each in self._watched:
+            self._look(each)
 
     def _look(self, each: _Watched) -> None:
         if each.due is None:
@@ -82,6 +81,7 @@ class Watch:
             self._died(each, str(error) or "it can't be started")
         else:
             each.due = None
+            reap_orphans({watched.program.pid for watched in self._watched})
 
     def _report(self) -> None:
         restarted: list[report.Restarted] = []
