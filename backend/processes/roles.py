@@ -151,7 +151,7 @@ def _keep_schedule(app: Any) -> None:
     from celery.beat import Service
 
     try:
-        Service(app).start()
+        Service(app, scheduler_cls=app.conf.beat_scheduler).start()
     except BaseException:
         log.exception("the schedule ended")
     os._exit(1)  # and is started again, with the process

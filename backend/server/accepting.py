@@ -42,6 +42,11 @@ class Acceptor:
         self._tasks: set[asyncio.Task[None]] = set()
         listener.setblocking(False)
 
+    @property
+    def is_connecting(self) -> bool:
+        """Whether accepted connections aren't counted yet."""
+        return bool(self._tasks)
+
     def start(self) -> None:
         """Start accepting."""
         if not self._is_stopped:

@@ -128,9 +128,7 @@ class Connection(asyncio.Protocol):
         self._since = monotonic()
         self._flow = Flow(cast(asyncio.Transport, transport))
         self._parser = RequestParser(server, self, self._state, peer, is_proxied=self._is_proxied)
-        if server.is_stopping:
-            self._end()
-        elif not server.connections.add(self):
+        if not server.connections.add(self):
             # Lingering connections would use up file descriptors in a flood.
             self._send(error_response(TooManyAtOnce()), "GET", "1.1", keep_alive=False)
             self._end()

@@ -20,6 +20,10 @@ from backend.server.limits import Limits
 _GRACE: Final = 10.0
 """Seconds that requests get to finish when the process stops."""
 
+_LAST_REQUESTS: Final = 1.0
+"""Seconds of it for which open connections are served one more request. A client that sends one to
+a connection that is just being closed can't know whether it has run."""
+
 _SWITCH_INTERVAL: Final = 0.0005
 """Seconds until a busy thread releases the GIL. The event loop waits that long for each event."""
 
@@ -52,9 +56,13 @@ def _leave_signs(loop: asyncio.AbstractEventLoop) -> None:
 
 
 async def serve_until(
-    stop: asyncio.Event, server: Server, listeners: Sequence[socket.socket]
+    stop: asyncio.Event,
+    server: Server,
+    listeners: Sequence[socket.socket],
+    last_requests: float = _LAST_REQUESTS,
 ) -> None:
-    """Serve until ``stop`` is set, then finish the requests that have started."""
+    """Serve until ``stop`` is set, then finish the requests that have started, and for
+    ``last_requests`` seconds one more of each open connection."""
     loop = server.loop
     acceptors = [Acceptor(server, listener) for listener in listeners]
     for acceptor in acceptors:
@@ -63,10 +71,17 @@ async def serve_until(
     server.is_stopping = True
     for acceptor in acceptors:
         acceptor.stop()
-    for connection in server.connections.snapshot():
-        connection.shut_down()
-    end = loop.time() + _GRACE
-    while len(server.connections) and loop.time() < end:
+    since = loop.time()
+    is_last = False
+
+    def is_open() -> bool:
+        return len(server.connections) > 0 or any(each.is_connecting for each in acceptors)
+
+    while is_open() and loop.time() < since + _GRACE:
+        if not is_last and loop.time() > since + last_requests:
+            is_last = True
+            for connection in server.connections.snapshot():
+                connection.shut_down()
         await asyncio.sleep(0.02)
     for connection in server.connections.snapshot():
         connection.drop()

@@ -22,7 +22,7 @@ import psutil
 import pytest
 from websockets.sync.client import connect
 
-from tests.process.service import PATIENCE, Service, run_manage
+from tests.process.service import PATIENCE, ROOT, Service, run_manage
 from tests.waiting import until
 
 Start = Callable[..., Service]
@@ -181,6 +181,27 @@ def test_an_application_that_does_not_start_replaces_nothing(start: Start, tmp_p
     service.wait_for_line("the new application doesn't start")
     assert service.child("backend.serve") == before
     assert service.get("/ready").status_code == 200
+
+
+_RUN_BY_THE_ADMIN = """
+from django_celery_beat.models import IntervalSchedule, PeriodicTask
+every, _ = IntervalSchedule.objects.get_or_create(every=1, period="seconds")
+PeriodicTask.objects.update_or_create(
+    name="own", defaults={"task": "backend.beat_is_alive", "interval": every}
+)
+print(PeriodicTask.objects.get(name="own").total_run_count)
+"""
+
+
+def test_a_small_instance_keeps_the_schedule_of_the_admin(start: Start) -> None:
+    service = start(PROFILE="small")
+
+    def has_run() -> bool:
+        done = run_manage("shell", "-v", "0", "-c", _RUN_BY_THE_ADMIN, DATA_DIR=service.data)
+        return int(done.stdout) > 0
+
+    until(has_run, PATIENCE)
+    assert not list(ROOT.glob("celerybeat*"))
 
 
 def test_a_small_instance_does_everything_in_four_processes(start: Start) -> None:

@@ -313,6 +313,7 @@ def running(
     threads: int = 2,
     proxies: frozenset[str] = frozenset(),
     realtime: str = "",
+    last_requests: float = 0,
     **changes: Any,
 ) -> Iterator[Running]:
     """A server on a free port of the loopback, stopped when the block ends."""
@@ -337,7 +338,7 @@ def running(
         server = Server(loop, rules, replace(limits, **changes), threads)
         started.append(Running(app, server, loop, listener.getsockname()[1]))
         has_started.set()
-        await serve_until(started[0].stop, server, [listener])
+        await serve_until(started[0].stop, server, [listener], last_requests)
 
     def run() -> None:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.server.running import BODY_LIMIT, Running, running
+from tests.server.running import BODY_LIMIT, PATIENCE, Running, running
 
 HOST = b"Host: a\r\n"
 CHUNKED = HOST + b"Transfer-Encoding: chunked\r\n"
@@ -434,6 +434,21 @@ def test_requests_that_run_finish_when_the_server_stops(server: Running) -> None
         server.app.gate.set()
         (reply,) = busy.responses()
     assert (reply.json["path"], reply.headers["connection"]) == ("/wait", "close")
+
+
+def test_open_connections_are_served_once_more_when_the_server_stops(tmp_path: Path) -> None:
+    with (
+        running(tmp_path, last_requests=PATIENCE) as server,
+        server.connect() as idle,
+        server.connect() as unused,
+    ):
+        assert idle.send(get()).response().status == 200
+        server.wait_for(lambda server: len(server.connections) == 2)
+        server.loop.call_soon_threadsafe(server.stop.set)
+        server.wait_for(lambda server: server.is_stopping)
+        for each in (idle, unused):
+            (reply,) = each.send(get(b"/last")).responses()
+            assert (reply.json["path"], reply.headers["connection"]) == ("/last", "close")
 
 
 def test_responses_are_json_whatever_is_sent(server: Running) -> None:
