@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from random import uniform
-from time import sleep
+from time import monotonic, sleep
 from typing import TypeVar
 
 from django.db import transaction
@@ -15,11 +16,14 @@ from objects import registry, store
 
 _T = TypeVar("_T")
 
-# A class changes rarely; one that changes under this many attempts in a row is under repair.
+# A class changes rarely; one that changes under so many attempts in a row, for so long, is under
+# repair.
 _ATTEMPTS = 20
+_PATIENCE = 10.0  # seconds
 _AT_ONCE = 3
-"""So many attempts follow each other; the later ones let whoever changes the class go on."""
+"""So many attempts follow each other; the later ones let the others change the class meanwhile."""
 _PAUSE = 0.01  # seconds
+_LONGEST = 0.2  # seconds
 
 
 def with_current_classes(action: Callable[[], _T]) -> _T:
@@ -30,9 +34,12 @@ def with_current_classes(action: Callable[[], _T]) -> _T:
     """
     missing: UndefinedTable | None = None
     is_checked = False
-    for attempt in range(_ATTEMPTS):
+    end = monotonic() + _PATIENCE
+    for attempt in count():
+        if attempt >= _ATTEMPTS and (missing or monotonic() > end):
+            break
         if attempt >= _AT_ONCE:
-            sleep(uniform(0, _PAUSE * attempt))
+            sleep(uniform(0, min(_PAUSE * attempt, _LONGEST)))
         try:
             return action()
         except store.StaleClass as stale:

@@ -1,0 +1,32 @@
+"""Requests to a class that others change all the time."""
+
+from __future__ import annotations
+
+import pytest
+
+from backend.errors import TransactionConflict
+from objects import store
+from objects.core.names import ClassName
+from objects.service import current
+
+
+def test_a_request_goes_on_when_the_class_has_been_changed_under_it_many_times():
+    attempts = 0
+
+    def action() -> str:
+        nonlocal attempts
+        attempts += 1
+        if attempts < 30:
+            raise store.StaleClass([ClassName("Growing")])
+        return "done"
+
+    assert current.with_current_classes(action) == "done"
+
+
+@pytest.mark.slow
+def test_a_class_that_never_stays_the_same_is_a_conflict():
+    def action() -> str:
+        raise store.StaleClass([ClassName("Growing")])
+
+    with pytest.raises(TransactionConflict, match="being changed"):
+        current.with_current_classes(action)
