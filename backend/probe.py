@@ -1,7 +1,7 @@
 """``python -m backend.probe``: whether the process that ``PROCESS`` names is healthy.
 
 For a container's health check: exit status 0 when it is. The servers are asked over HTTP; worker
-and beat are known by the signs of life that they leave in Redis.
+and beat are known by the signs of life that they leave in Redis, Caddy by its port.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import socket
 import sys
 from http.client import HTTPConnection
 from time import time
+from urllib.parse import urlsplit
 
 
 class SocketConnection(HTTPConnection):
@@ -37,6 +38,18 @@ def _answers(bind: str) -> bool:
     return connection.getresponse().status == 200
 
 
+def _listens(sites: str) -> bool:
+    """Whether Caddy listens where the first of its addresses says."""
+    first = sites.split(",")[0].strip()
+    site = urlsplit(first if "://" in first else f"https://{first}")
+    try:
+        port = site.port or (80 if site.scheme == "http" else 443)
+        socket.create_connection(("127.0.0.1", port), 5).close()
+    except (OSError, ValueError):
+        return False
+    return True
+
+
 def _heard_from(which: str, silence: float) -> bool:
     import redis
     from django.conf import settings
@@ -49,6 +62,8 @@ def _heard_from(which: str, silence: float) -> bool:
 
 
 def main() -> int:
+    if os.environ.get("PROCESS") == "caddy":  # which has no settings of the service
+        return 0 if _listens(os.environ.get("SITE_ADDRESS", "")) else 1
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backend.settings")
     from django.conf import settings
 

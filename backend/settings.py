@@ -261,6 +261,10 @@ DATABASE_URL = environment.address("DATABASE_URL", "", ("postgres", "postgresql"
 REDIS_URL = environment.address("REDIS_URL", "", ("redis", "rediss", "unix"))
 EMBEDDED_POSTGRES = not DATABASE_URL
 EMBEDDED_REDIS = not REDIS_URL
+DATABASE_URL = addresses.with_password(
+    DATABASE_URL, "DATABASE_URL", environment.text("DATABASE_PASSWORD")
+)
+REDIS_URL = addresses.with_password(REDIS_URL, "REDIS_URL", environment.text("REDIS_PASSWORD"))
 DATABASE_URL = DATABASE_URL or DATA_FOLDER.database_url
 REDIS_URL = REDIS_URL or DATA_FOLDER.redis_url
 
