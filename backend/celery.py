@@ -23,12 +23,15 @@ from structlog.contextvars import bind_contextvars, clear_contextvars, get_conte
 from backend.current import Current, begin
 from backend.embedded.children import die_with_parent
 from backend.loaded import leave_out_loaded
+from backend.logs import get_logger
 from backend.processes import signs
+from backend.schedule_lock import ScheduleLock
 
 # Started by root on a bare machine, everything but the engines runs as root; JSON is all we accept.
 warnings.filterwarnings("ignore", category=SecurityWarning)
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backend.settings")
 
+log = get_logger("celery")
 app = Celery("backend")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
@@ -105,27 +108,47 @@ def keep_what_is_there(**kwargs: Any) -> None:
     leave_out_loaded()
 
 
-class ServiceWithSigns(Service):
-    """Celery's, which leaves a sign of life whenever it looks at the schedule."""
+class OnlyService(Service):
+    """Celery's, which keeps the schedule while no other process does.
+
+    It ends when it has lost the lock: what it knows about the schedule may be outdated then.
+    """
+
+    leaves_signs = False
+
+    def start(self, *args: Any, **options: Any) -> None:
+        self._lock = ScheduleLock()
+        self._lock.wait()
+        super().start(*args, **options)
 
     def get_scheduler(self, *args: Any, **options: Any) -> Any:
         scheduler = super().get_scheduler(*args, **options)
         tick = scheduler.tick
 
-        def tick_with_sign(*args: Any, **options: Any) -> Any:
-            signs.leave()
+        def tick_if_held(*args: Any, **options: Any) -> Any:
+            if not self._lock.is_held:
+                log.error("the lock of the schedule is lost")
+                raise SystemExit(1)
+            if self.leaves_signs:
+                signs.leave()
             return tick(*args, **options)
 
-        scheduler.tick = tick_with_sign
+        scheduler.tick = tick_if_held
         return scheduler
+
+
+class _ServiceWithSigns(OnlyService):
+    """Leaves a sign of life whenever it looks at the schedule."""
+
+    leaves_signs = True
 
 
 class _Beat(Beat):
     """Celery's beat, which SIGTERM ends at any moment."""
 
-    Service = ServiceWithSigns
+    Service = _ServiceWithSigns
 
-    def install_sync_handler(self, service: ServiceWithSigns) -> None:
+    def install_sync_handler(self, service: OnlyService) -> None:
         """Leave the schedule to the end of ``Service.start``.
 
         Celery's own handler asks for the schedule right away. Where it interrupts the code that

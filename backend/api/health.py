@@ -16,6 +16,7 @@ import redis
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
+from backend import own_connection
 from backend.heartbeats import BACKFILL, BEAT, CHAIN, JOBS, REALTIME, WORKER, latest
 from backend.logs import get_logger
 from backend.processes import report
@@ -83,20 +84,9 @@ def _state(name: str, check: Callable[[], str]) -> str:
         return "unreachable"
 
 
-def _connect() -> psycopg.Connection:
-    """A connection of its own: the request's would wait as long as a request may."""
-    entry = settings.DATABASES["default"]
-    names = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host"}
-    given = {key: entry[name] for name, key in (names | {"PORT": "port"}).items() if entry[name]}
-    options = dict(entry["OPTIONS"]) | {
-        "connect_timeout": _PATIENCE,
-        "options": f"-c statement_timeout={_PATIENCE * 1000}",
-    }
-    return psycopg.connect(**{**options, **given}, autocommit=True)
-
-
 def _database() -> str:
-    with _connect() as connection:
+    # One of its own: the request's would wait as long as a request may.
+    with own_connection.connect(_PATIENCE) as connection:
         connection.execute("SELECT 1")
     return "ok"
 
@@ -109,7 +99,7 @@ def _known_migrations() -> frozenset[tuple[str, str]]:
 
 
 def _migrations() -> str:
-    with _connect() as connection:
+    with own_connection.connect(_PATIENCE) as connection:
         try:
             rows = connection.execute("SELECT app, name FROM django_migrations").fetchall()
         except psycopg.errors.UndefinedTable:

@@ -40,7 +40,9 @@ def greeting(settings: Any, login: Mapping[str, Any], folder: DataFolder, new_ke
     take_keys = ""
     if not new_keys and folder.keys.exists():
         take_keys = f"\nTake the keys into this shell:\n  . {shlex.quote(str(folder.keys))}\n"
-    if login["is_new"]:
+    if login["is_new"] and login["password"] is None:
+        sign_in = f"user {login['username']}, password as ADMIN_PASSWORD says"
+    elif login["is_new"]:
         sign_in = f"user {login['username']}, password {login['password']}"
     elif login["password"]:
         sign_in = f"user {login['username']}, password in {folder.path / 'admin.json'}"

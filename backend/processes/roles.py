@@ -148,10 +148,10 @@ def _small_worker() -> None:
 
 
 def _keep_schedule(app: Any) -> None:
-    from celery.beat import Service
+    from backend.celery import OnlyService
 
     try:
-        Service(app, scheduler_cls=app.conf.beat_scheduler).start()
+        OnlyService(app, scheduler_cls=app.conf.beat_scheduler).start()
     except BaseException:
         log.exception("the schedule ended")
     os._exit(1)  # and is started again, with the process
@@ -185,7 +185,7 @@ def _work(name: str, queues: str, concurrency: int, pool: str = "prefork") -> No
 
 
 def _beat() -> None:
-    """Celery: the schedule. Exactly one runs."""
+    """Celery: the schedule, which one process at a time keeps."""
     from backend.celery import app
 
     app.Beat(quiet=True).run()

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+from io import StringIO
+from pathlib import Path
+from typing import Any
 
 import pytest
+from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AnonymousUser, Group, User
 from django.core.exceptions import PermissionDenied
 from django.core.management import call_command
+from django.core.management.base import CommandError
 from django.test import Client
 
 from backend.principal import MASTER, READ_ONLY_MASTER
@@ -25,6 +30,31 @@ def test_prepare_makes_the_groups_and_may_do_so_again():
     call_command("prepare", verbosity=0)
     call_command("prepare", verbosity=0)
     assert set(Group.objects.values_list("name", flat=True)) >= {VIEWERS, EDITORS, ADMINISTRATORS}
+
+
+def test_the_first_staff_user_gets_the_password_of_the_setting(
+    monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Path
+):
+    settings.DATA_DIR = tmp_path
+    monkeypatch.setenv("ADMIN_PASSWORD", "a rather long one")
+    said = StringIO()
+    call_command("prepare", stdout=said)
+    user = get_user_model().objects.get(username="admin")
+    assert user.is_superuser
+    assert user.check_password("a rather long one")
+    assert "ADMIN_PASSWORD has the password" in said.getvalue()
+    assert "rather" not in said.getvalue()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("weak", ["x1y2z", "12345678901", "qwerty123"])
+def test_a_weak_password_of_the_first_staff_user_is_refused(
+    monkeypatch: pytest.MonkeyPatch, weak: str
+):
+    monkeypatch.setenv("ADMIN_PASSWORD", weak)
+    with pytest.raises(CommandError, match=r"ADMIN_PASSWORD: This password is") as refused:
+        call_command("prepare")
+    assert f" {weak}" not in str(refused.value)
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,13 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
 from django.core.management import call_command
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
+from backend import environment
 from backend.embedded.folder import private_file
 from backend.reachability import check_servers
 from backend.staff import make_groups
@@ -26,6 +29,7 @@ from objects.changes import capture
 LOCK = 7_316_504_801  # any number that nothing else locks
 _NAME = "admin"
 _FILE = "admin.json"
+_PASSWORD = "ADMIN_PASSWORD"
 
 
 class Command(BaseCommand):
@@ -49,7 +53,7 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(login))
         elif login["is_new"]:
             # Not the password: what is printed here ends in logs.
-            place = settings.DATA_DIR / _FILE
+            place = _PASSWORD if login["password"] is None else settings.DATA_DIR / _FILE
             self.stdout.write(
                 f"The first staff user is {login['username']}: {place} has the password."
             )
@@ -66,7 +70,7 @@ class Command(BaseCommand):
 
 def first_staff_user(folder: Path) -> dict[str, Any]:
     """The name and password of the staff user that was made here, as far as they still hold, and
-    whether it was made now."""
+    whether it was made now. The setting ``ADMIN_PASSWORD`` isn't repeated."""
     users = get_user_model()._default_manager
     file = folder / _FILE
     try:
@@ -74,6 +78,10 @@ def first_staff_user(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         kept = None
     if not users.filter(is_staff=True, is_active=True).exists():
+        given = environment.text(_PASSWORD)
+        if given:
+            users.create_superuser(_NAME, password=_strong(given))
+            return {"username": _NAME, "password": None, "is_new": True}
         if kept is None:
             kept = {"username": _NAME, "password": secrets.token_urlsafe(12)}
             folder.mkdir(parents=True, exist_ok=True)
@@ -86,3 +94,11 @@ def first_staff_user(folder: Path) -> dict[str, Any]:
     user = users.filter(username=kept["username"], is_staff=True).first()
     holds = user is not None and user.check_password(kept["password"])
     return kept | {"is_new": False} | ({} if holds else {"password": None})
+
+
+def _strong(password: str) -> str:
+    try:
+        validate_password(password)
+    except ValidationError as error:
+        raise CommandError(f"{_PASSWORD}: {' '.join(error.messages)}") from None
+    return password

@@ -1,0 +1,74 @@
+"""One process keeps the schedule, however many are started: the one that holds a lock.
+
+The lock is PostgreSQL's and belongs to a connection. It is free as soon as its process has ended,
+and some seconds after its machine is cut off.
+"""
+
+from __future__ import annotations
+
+from time import sleep
+from typing import Final
+
+import psycopg
+
+from backend import own_connection
+from backend.logs import get_logger
+
+_KEY: Final = 7_316_504_811  # any number that nothing else locks
+_PATIENCE: Final = 5  # seconds
+_PAUSE: Final = 1.0  # seconds
+# Both sides find out within half a minute that the other one is gone.
+_ALIVE: Final = {
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "options": f"-c statement_timeout={_PATIENCE * 1000} -c tcp_keepalives_idle=10 "
+    "-c tcp_keepalives_interval=5 -c tcp_keepalives_count=3",
+}
+
+log = get_logger("schedule")
+
+
+class ScheduleLock:
+    """The lock, as one process sees it."""
+
+    def __init__(self) -> None:
+        self._connection: psycopg.Connection | None = None
+
+    def wait(self) -> None:
+        """Wait until no other process holds the lock, and take it."""
+        is_waiting = False
+        while not self._take():
+            if not is_waiting:
+                log.info("another process keeps the schedule; waiting")
+                is_waiting = True
+            sleep(_PAUSE)
+        log.info("this process keeps the schedule")
+
+    def _take(self) -> bool:
+        try:
+            if self._connection is None or self._connection.closed:
+                self._connection = own_connection.connect(_PATIENCE, **_ALIVE)
+            row = self._connection.execute("SELECT pg_try_advisory_lock(%s)", (_KEY,)).fetchone()
+        except psycopg.Error as error:
+            log.warning("the schedule waits for the database", error=str(error))
+            self.release()
+            return False
+        return row is not None and bool(row[0])
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the lock, once taken, is still ours: its connection is."""
+        try:
+            if self._connection is None:
+                return False
+            self._connection.execute("SELECT 1")
+        except psycopg.Error:
+            return False
+        return True
+
+    def release(self) -> None:
+        """Let others take it."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
