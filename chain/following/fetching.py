@@ -38,6 +38,8 @@ class Look:
     ours: Header | None
     finalized: int | None = None
     safe: int | None = None
+    tagged: tuple[Header, ...] = ()
+    """The blocks of the tags."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ def look(node: Node, number: int | None, *, with_tags: bool) -> Look:
     # Many nodes have no tags, and say so in many ways.
     tags = [None if isinstance(one, NodeFailure) else header_in(one) for one in answers[-2:]]
     finalized, safe = (None if one is None else links.height_of(one) for one in tags)
-    return Look(latest, ours, finalized, safe)
+    return Look(latest, ours, finalized, safe, tuple(one for one in tags if one is not None))
 
 
 def blocks(node: Node, heights: Sequence[int]) -> dict[int, Header]:

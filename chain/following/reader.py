@@ -60,6 +60,7 @@ def look(network_id: int, node: Node, until: float) -> Outcome:
     seen = fetching.look(node, at.number, with_tags=with_tags)
     # What is final follows from its height, and stays.
     verifying.check_hashes(node, [seen.latest], Scheme.of(at.verify))
+    _check_tags(at, node, seen)
     if at.number is None:
         return _begin(at, node, seen)
     if seen.latest.height < at.number:
@@ -73,6 +74,21 @@ def look(network_id: int, node: Node, until: float) -> Outcome:
         now = _with_finality(at, node, seen)
         _tags_asked[network_id] = monotonic()
     return _read_on(now, node, seen.latest, until, written=at)
+
+
+def _check_tags(at: Position, node: Node, seen: Look) -> None:
+    """Raise ``TryAgain`` unless the blocks that the node calls safe and final are blocks of the
+    chain. A false one would make blocks final that aren't, and the first reorganisation halt the
+    network."""
+    verifying.check_hashes(node, seen.tagged, Scheme.of(at.verify))
+    for header in seen.tagged:
+        # Where all blocks are final at once, one may have been made meanwhile.
+        if header.height > seen.latest.height + STEP:
+            raise TryAgain("a block far above the newest one is called safe or final")
+        stored = position.hashes(at.network_id, header.height, header.height)
+        is_ours = seen.ours is not None and seen.ours.hash == at.hash
+        if is_ours and stored.get(header.height, header.hash) != header.hash:
+            raise TryAgain("a block of another chain is called safe or final")
 
 
 def _is_far_behind(at: Position) -> bool:

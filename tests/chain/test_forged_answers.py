@@ -138,6 +138,38 @@ def _with_high_heads(call: Call) -> Any:
     return {**block, "number": "0xfffffff"} if is_tag else block
 
 
+@pytest.mark.parametrize("lie", ["with another number", "far above", "of another chain"])
+@pytest.mark.parametrize("verify", ["sample", "all"])
+def test_a_false_tag_makes_nothing_final(node: Node, verify: str, lie: str) -> None:
+    """What is final stays it: the next reorganisation would halt the network until an operator
+    resumes it."""
+    with lied_to(node, verify=verify) as (world, _):
+
+        def falsified(call: Call) -> Any:
+            if call.params[0] not in ("safe", "finalized"):
+                return call.forward()
+            if lie == "with another number":
+                return {**call.forward(), "number": "0xfffffff"}
+            changed: dict[str, Any] = (
+                {"number": hex(node.head + 100_000)}
+                if lie == "far above"
+                else {"timestamp": "0x77"}
+            )
+            block = {**call.forward(hex(world.cursor.number or 0), False), **changed}
+            return {**block, "hash": hash_of(msgspec.convert(block, Header))}
+
+        grow(world, 2)
+        world.follow()
+        was = world.cursor.finalized
+        world.proxy.on("eth_getBlockByNumber", falsified)
+        grow(world, 2)
+        reader.forget()
+        world.follow()
+        assert world.cursor.finalized == was
+        node.reorg(3, [(world.gem.request("spam", 2), 0)])
+        check_recovers(world)
+
+
 @pytest.mark.parametrize("answer", ["none", "empty", "of another block", "twice", "without logs"])
 def test_where_every_block_is_checked_false_receipts_prove_nothing(node: Node, answer: str) -> None:
     def receipts(call: Call) -> Any:
