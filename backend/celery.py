@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import warnings
+from time import time
 from typing import Any
 
 import redis
@@ -22,6 +23,7 @@ from structlog.contextvars import bind_contextvars, clear_contextvars, get_conte
 
 from backend.current import Current, begin
 from backend.embedded.children import die_with_parent
+from backend.heartbeats import SENT_AT
 from backend.loaded import leave_out_loaded
 from backend.logs import get_logger
 from backend.processes import signs
@@ -62,7 +64,8 @@ def _keep_our_logging(**kwargs: Any) -> None:
 
 
 @signals.before_task_publish.connect
-def _send_request_id(headers: dict[str, Any], **kwargs: Any) -> None:
+def _send_with(headers: dict[str, Any], **kwargs: Any) -> None:
+    headers.setdefault(SENT_AT, time())
     request_id = get_contextvars().get("request_id")
     if request_id:
         headers.setdefault(HEADER, request_id)

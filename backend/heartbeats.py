@@ -1,4 +1,4 @@
-"""Signs of life that the background processes leave in Redis."""
+"""Signs of life that the background processes leave in Redis, and that tasks take along."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ JOBS = "jobs"
 CHAIN = "chain"
 BACKFILL = "backfill"
 REALTIME = "realtime"
+SENT_AT = "sent_at"
+"""The header of a task with the time at which it was sent, in seconds since the epoch."""
 _KEPT = 300  # seconds
 
 

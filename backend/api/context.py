@@ -25,6 +25,7 @@ from backend.randomness import random_bytes
 HEADER = "X-Request-Id"
 _LONGEST_ADDRESS = 64  # characters: IPv6 with the name of an interface
 _MOST_PROXIES = 8  # trusted proxies in a row
+_OUTSIDE = frozenset({"admin", "static", "health", "ready", "metrics"})
 _WELL_FORMED = re.compile(r"[A-Za-z0-9_.-]{8,64}").fullmatch
 
 
@@ -62,8 +63,15 @@ class RequestContext:
             round(duration * 1000, 2),
         )
         if service_settings.METRICS:
-            request_counts.count(request.method or "", response.status_code, duration)
+            route = getattr(request, "route", None) or _outside(request.path_info)
+            request_counts.count(request.method or "", route, response.status_code, duration)
         return response
+
+
+def _outside(path: str) -> str:
+    """The route of a path that isn't REST's, as far as metrics tell them apart."""
+    word = path.split("/", 2)[1] if path.startswith("/") else ""
+    return f"/{word}" if word in _OUTSIDE else "other"
 
 
 def client_address(meta: Mapping[str, Any]) -> str:

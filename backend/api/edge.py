@@ -87,10 +87,10 @@ def _answer(request: HttpRequest) -> HttpResponse:
     found = resolve(request.path_info[len(service_settings.MOUNT_PATH) :])
     if found is None:
         return _unknown(request)
-    view, names = found
-    if file_host.is_for_files(request.META) and not _serves_files(view):
+    request.route = found.form  # type: ignore[attr-defined]
+    if file_host.is_for_files(request.META) and not _serves_files(found.view):
         return error_response(file_host.nothing_else(), request)
-    return view(request, **names)
+    return found.view(request, **found.names)
 
 
 def _refused(request: HttpRequest) -> HttpResponse | None:

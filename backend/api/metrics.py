@@ -7,8 +7,7 @@ Everything is read during the request, within a few seconds: what doesn't answer
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterable, Iterator
-from time import time
+from collections.abc import Iterator
 from typing import Final
 
 import psycopg
@@ -17,36 +16,30 @@ from django.conf import settings
 from django.db import DatabaseError, transaction
 from django.http import HttpRequest, HttpResponse
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from backend import heartbeats, request_counts
+from backend import request_counts
 from backend.api.context import client_address
 from backend.api.exceptions import error_response
-from backend.chain_settings import BACKFILL_QUEUE, QUEUE
 from backend.conf import service_settings
 from backend.errors import CommandUnavailable, OperationForbidden, ServiceError
-from backend.job_settings import QUEUE as JOB_QUEUE
 from backend.logs import get_logger
 from backend.networks import is_in_networks
-from backend.processes import report
+from backend.process_metrics import (
+    of_connections,
+    of_queues,
+    of_requests,
+    of_restarts,
+    of_silences,
+)
 from backend.redis_clients import asking_once
 from chain.metrics import ChainCollector
 from objects.database import fetch
 from realtime.metrics import metrics as of_sockets
 
 _PATIENCE: Final = 3000  # milliseconds for each statement
-_QUEUES: Final = ("default", JOB_QUEUE, QUEUE, BACKFILL_QUEUE)
-_PREFIX: Final = "celery:"
-_PROCESSES: Final = (
-    heartbeats.WORKER,
-    heartbeats.BEAT,
-    heartbeats.JOBS,
-    heartbeats.CHAIN,
-    heartbeats.BACKFILL,
-    heartbeats.REALTIME,
-)
 
 log = get_logger("metrics")
 
@@ -93,62 +86,18 @@ class _Whole(Collector):
             else:
                 up.add_metric([name], 1)
                 yield from found
-        yield from _restarts()
+        yield from of_restarts()
         yield up
 
 
 def _of_database() -> list[Metric]:
     with transaction.atomic():
         fetch(f"SET LOCAL statement_timeout = {_PATIENCE}", (), prepare=False)
-        return [*ChainCollector().collect()]
+        return [*ChainCollector().collect(), *of_connections()]
 
 
 def _of_redis() -> list[Metric]:
     request_counts.add_up()
     with asking_once(settings.REDIS_URL, _PATIENCE / 1000) as client:
-        own = [*_queues(client), *_silences(client), *_requests(client)]
+        own = [*of_queues(client), *of_silences(client), *of_requests(client)]
     return [*own, *of_sockets()]
-
-
-def _queues(client: redis.Redis) -> Iterable[Metric]:
-    gauge = GaugeMetricFamily("svc_queue_length", "Tasks that wait.", labels=("queue",))
-    for queue in _QUEUES:
-        gauge.add_metric([queue], float(str(client.llen(f"{_PREFIX}{queue}"))))
-    yield gauge
-
-
-def _silences(client: redis.Redis) -> Iterable[Metric]:
-    gauge = GaugeMetricFamily(
-        "svc_process_silence_seconds",
-        "Seconds since a background process gave a sign of life; none at all is missing here.",
-        labels=("process",),
-    )
-    for process in _PROCESSES:
-        seen = heartbeats.latest(client, process)
-        if seen is not None:
-            gauge.add_metric([process], max(0.0, time() - seen))
-    yield gauge
-
-
-def _restarts() -> Iterable[Metric]:
-    counter = CounterMetricFamily(
-        "svc_process_restarts",
-        "How often script/server has started a process again.",
-        labels=("process",),
-    )
-    for one in report.read(settings.DATA_FOLDER.reports):
-        counter.add_metric([one.name], one.restarts)
-    yield counter
-
-
-def _requests(client: redis.Redis) -> Iterable[Metric]:
-    labels = ("method", "status")
-    number = CounterMetricFamily("svc_requests", "Requests that were answered.", labels=labels)
-    seconds = CounterMetricFamily(
-        "svc_request_seconds", "Seconds that answering took.", labels=labels
-    )
-    for (method, status), (count, duration) in sorted(request_counts.totals(client).items()):
-        number.add_metric([method, str(status)], count)
-        seconds.add_metric([method, str(status)], duration)
-    yield number
-    yield seconds

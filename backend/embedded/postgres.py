@@ -15,7 +15,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from backend.embedded import children
+from backend.embedded import children, upgrading
 from backend.embedded.account import Account
 from backend.embedded.binaries import POSTGRES_MAJOR, Binaries
 from backend.embedded.errors import StartError
@@ -74,6 +74,7 @@ class PostgreSQL:
 
     def start(self) -> None:
         """Start the server; returns when it answers. The first start makes the cluster."""
+        upgrading.finish(self.folder)
         if not self.data.exists() or not any(self.data.iterdir()):
             self._initialise()
         self._check()
@@ -177,17 +178,21 @@ class PostgreSQL:
                 raise StartError(f"PostgreSQL's cluster can't be made: {self._last_words(begin)}")
 
     def _check(self) -> None:
-        try:
-            version = (self.data / "PG_VERSION").read_text().strip()
-        except OSError:
+        major = upgrading.major_of(self.data)
+        if major is None:
             raise StartError(
                 f"The folder {self.data} is damaged: it is no PostgreSQL cluster (PG_VERSION is "
                 "missing). Restore it from a backup, or set DATA_DIR to another folder."
-            ) from None
-        if version != str(POSTGRES_MAJOR):
+            )
+        if major < POSTGRES_MAJOR:
             raise StartError(
-                f"The database in {self.data} was made by PostgreSQL {version}, this is "
-                f"{POSTGRES_MAJOR}: export it with the version that made it."
+                f"The database in {self.data} was made by PostgreSQL {major}, this is "
+                f"{POSTGRES_MAJOR}: `script/manage upgrade_postgres` brings it to this one."
+            )
+        if major > POSTGRES_MAJOR:
+            raise StartError(
+                f"The database in {self.data} was made by PostgreSQL {major}, which is newer than "
+                f"this one ({POSTGRES_MAJOR}): use the release of the service that made it."
             )
 
     # -- starting -------------------------------------------------------------------------------

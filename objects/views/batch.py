@@ -224,9 +224,9 @@ def _item(call: Call, request: object, place: str) -> _Item:
     written, _, query = path.partition("?")
     bare = decode_path(written)
     check_path(bare, mount)
-    view, names = (bare.startswith(f"{mount}/") and resolve(bare[len(mount) :])) or (None, {})
-    view_class = getattr(view, "view_class", None)
-    if view_class is None or not issubclass(view_class, ServiceView):
+    route = resolve(bare[len(mount) :]) if bare.startswith(f"{mount}/") else None
+    view_class = getattr(route.view, "view_class", None) if route else None
+    if route is None or view_class is None or not issubclass(view_class, ServiceView):
         raise InvalidJSON(f"cannot route batch path {path[:200]}")
     if view_class is BatchView:
         raise InvalidJSON(f"{place}.path: a batch can't contain a batch")
@@ -234,7 +234,7 @@ def _item(call: Call, request: object, place: str) -> _Item:
     if method.upper() == "GET":
         params.update(body)
     item = replace(call, method=method.upper(), params=params, body=body)
-    return _Item(place, bare[len(mount) :], item, view_class(), names)
+    return _Item(place, bare[len(mount) :], item, view_class(), route.names)
 
 
 def _answer(item: _Item) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from time import time
 from typing import Any
 
 import pytest
@@ -41,9 +42,10 @@ def on(settings: Any) -> Any:
 @pytest.fixture
 def server() -> Iterator[redis.Redis]:
     with redis.Redis.from_url(django_settings.REDIS_URL) as client:
-        client.delete(request_counts.KEY)
+        client.delete(request_counts.KEY, request_counts.DURATIONS_KEY)
         yield client
-        client.delete(request_counts.KEY, "celery:chain", "heartbeat:beat")
+        client.delete(request_counts.KEY, request_counts.DURATIONS_KEY)
+        client.delete("celery:chain", "celery:jobs", "heartbeat:beat")
 
 
 def ask(token: str | None = TOKEN, method: str = "GET", **meta: Any) -> Any:
@@ -242,15 +244,94 @@ def test_counts_of_all_processes_are_added(db: None, on: Any, server: redis.Redi
     server.delete(request_counts.KEY)
     other = (
         "from backend import request_counts as counts;"
-        " import django.conf; counts.count('GET', 200, 0.5); counts.add_up()"
+        " import django.conf; counts.count('GET', '/health', 200, 0.5); counts.add_up()"
     )
     environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"}
     environment |= {"DATABASE_URL": database_url(), "REDIS_URL": django_settings.REDIS_URL}
     subprocess.run([sys.executable, "-c", other], cwd=ROOT, env=environment, timeout=60, check=True)
-    request_counts.count("GET", 200, 0.25)
+    request_counts.count("GET", "/health", 200, 0.25)
     found = read()
     assert of(found, "requests_total", method="GET", status="200") == 2
     assert of(found, "request_seconds_total", method="GET", status="200") == 0.75
+    kind = {"method": "GET", "route": "/health", "status": "2xx"}
+    limits = ("0.1", "0.25", "0.5", "10.0", "+Inf")
+    counts = [of(found, "request_duration_seconds_bucket", **kind, le=limit) for limit in limits]
+    assert counts == [0, 1, 2, 2, 2]
+    assert of(found, "request_duration_seconds_sum", **kind) == 0.75
+
+
+def test_durations_are_told_apart_by_route(db: None, on: Any, server: redis.Redis) -> None:
+    request_counts.add_up()
+    server.delete(request_counts.KEY, request_counts.DURATIONS_KEY)
+    for name in ("One", "Two"):
+        Api(MASTER).get(f"/classes/{name}")
+    Api(MASTER).get("/classes/Thing/nowhere")
+    Api(MASTER).get("/nowhere/at/all")
+    Client().get("/health")
+    Client().get("/admin/login/")
+    Client().get("/x" * 100)
+    found = read()
+    counted = {
+        (dict(labels)["route"], dict(labels)["status"]): value
+        for (name, labels), value in found.items()
+        if name == "svc_request_duration_seconds_count"
+    }
+    assert counted == {
+        ("/classes/{class_name}", "2xx"): 2,
+        ("/classes/{class_name}/{object_id}", "4xx"): 1,
+        ("/health", "2xx"): 1,
+        ("/admin", "2xx"): 1,
+        ("other", "4xx"): 2,
+    }
+
+
+def test_what_could_not_be_added_up_is_added_later(
+    db: None, on: Any, server: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request_counts.add_up()
+    server.delete(request_counts.KEY, request_counts.DURATIONS_KEY)
+    with redis.Redis(host="127.0.0.1", port=1) as unreachable:
+        monkeypatch.setattr(request_counts._counts, "client", unreachable)
+        request_counts.count("GET", "/health", 200, 0.25)
+        request_counts.add_up()
+    monkeypatch.setattr(request_counts._counts, "client", None)
+    request_counts.count("GET", "/health", 200, 0.25)
+    found = read()
+    assert of(found, "requests_total", method="GET", status="200") == 2
+    kind = {"method": "GET", "route": "/health", "status": "2xx"}
+    assert of(found, "request_duration_seconds_count", **kind) == 2
+    assert of(found, "request_duration_seconds_sum", **kind) == 0.5
+
+
+def test_the_first_task_that_waits_is_as_old_as_its_sending(
+    db: None, on: Any, server: redis.Redis
+) -> None:
+    from backend.celery import app
+
+    assert of(read(), "queue_oldest_seconds", queue="jobs") is None
+    with app.connection_for_write() as broker:
+        for age in (30, 10):
+            app.send_task(
+                "backend.beat_is_alive",
+                connection=broker,
+                queue="jobs",
+                headers={heartbeats.SENT_AT: time() - age},
+            )
+    server.lpush("celery:jobs", "no JSON")
+    oldest = of(read(), "queue_oldest_seconds", queue="jobs")
+    assert oldest is not None
+    assert 30 <= oldest < 60
+
+
+def test_connections_to_the_database_are_counted(db: None, on: Any) -> None:
+    found = read()
+    limit = of(found, "database_connections_limit")
+    assert limit is not None
+    counted = sum(value for (name, _), value in found.items() if name == "svc_database_connections")
+    assert 1 <= counted <= limit
+    active = of(found, "database_connections", process="test", state="active")
+    assert active is not None
+    assert active >= 1
 
 
 def test_what_does_not_answer_is_missing(db: None, on: Any) -> None:

@@ -50,7 +50,7 @@ def use(path: str) -> None:
     route = resolve(bare)
     rules_for(bare, "POST")
     if route is not None:
-        names = {name: value for name, value in route[1].items() if name != "class_name"}
+        names = {name: value for name, value in route.names.items() if name != "class_name"}
         assert all("/" not in value for value in names.values())
 
 
