@@ -29,7 +29,6 @@ from objects.changes import capture
 LOCK = 7_316_504_801  # any number that nothing else locks
 _NAME = "admin"
 _FILE = "admin.json"
-_PASSWORD = "ADMIN_PASSWORD"
 
 
 class Command(BaseCommand):
@@ -53,7 +52,7 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(login))
         elif login["is_new"]:
             # Not the password: what is printed here ends in logs.
-            place = _PASSWORD if login["password"] is None else settings.DATA_DIR / _FILE
+            place = "ADMIN_PASSWORD" if login["password"] is None else settings.DATA_DIR / _FILE
             self.stdout.write(
                 f"The first staff user is {login['username']}: {place} has the password."
             )
@@ -78,7 +77,7 @@ def first_staff_user(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         kept = None
     if not users.filter(is_staff=True, is_active=True).exists():
-        given = environment.text(_PASSWORD)
+        given = environment.text("ADMIN_PASSWORD")
         if given:
             users.create_superuser(_NAME, password=_strong(given))
             return {"username": _NAME, "password": None, "is_new": True}
@@ -100,5 +99,5 @@ def _strong(password: str) -> str:
     try:
         validate_password(password)
     except ValidationError as error:
-        raise CommandError(f"{_PASSWORD}: {' '.join(error.messages)}") from None
+        raise CommandError(f"ADMIN_PASSWORD: {' '.join(error.messages)}") from None
     return password
