@@ -111,6 +111,7 @@ class Scenario:
         self.is_late_registered = self.random.random() < 0.4
         self.pauses = self.random.random() < 0.3
         self.twists = self.random.random() < 0.3
+        self.audits_failed = False
         self.passed = 0
         """The last block that an audit has compared with receipts that may have been false."""
         if providers > 1:
@@ -305,7 +306,8 @@ class Scenario:
         reader._tags_asked.clear()  # what is final is known by then
 
     def _audit(self) -> None:
-        """Two audits: while the providers lie about logs but not in receipts, or honest ones."""
+        """Two audits, or as many as ten minutes have while they fail: the providers lie about logs
+        but not in receipts, or are honest."""
         network_id = self.world.network_id
         still_lying = self.random.random() < 0.5
         self._settle()
@@ -318,10 +320,19 @@ class Scenario:
         before = compare(self.ledger)
         cursor = self.world.cursor
         reads = f"{cursor.number} {cursor.halted}"
-        for _ in range(2):
-            audit(network_id)
+        for minute in range(10):
+            findings = audit(network_id)
             let_a_minute_pass()
             self._check_subscribers()
+            if minute and findings is not None:
+                break
+        else:
+            # Answers that are no answers: the cursor says so, and the next audits make up for it.
+            self.counts.did["audits that failed for ten minutes"] += 1
+            if "trouble" not in (self.world.cursor.audit or ""):
+                self._wrong("an audit that fails says nothing", str(self.world.cursor.audit))
+            self.audits_failed = True
+            return
         history, rest = self._by_place(compare(self.ledger))
         self.counts.did["wrong before the audits"] += len(before)
         self.counts.did["not compared any more"] += len(history)
@@ -352,6 +363,9 @@ class Scenario:
             self._follow()
             Backfill.objects.update(paused_until=None)
             advance(self.world.network_id, 5.0)
+        if self.audits_failed:
+            for _ in range(2):
+                audit(self.world.network_id)
 
     def _end(self) -> None:
         cursor = self.world.cursor
