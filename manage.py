@@ -13,6 +13,9 @@ INTERRUPTED = 130
 def main() -> None:
     use_environment()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backend.settings")
+    from backend.embedded import pointers
+
+    pointers.choose(sys.argv, os.environ)
     from django.core.management import execute_from_command_line
     from django.db import OperationalError
     from redis import ConnectionError

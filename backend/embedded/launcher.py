@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 import psutil
 
 from backend import environment
-from backend.embedded import lines
+from backend.embedded import lines, pointers
 from backend.embedded.application import Application, child_environment
 from backend.embedded.children import STOPPING, adopt_orphans
 from backend.embedded.engines import Engines
@@ -109,6 +109,8 @@ def _run(stack: contextlib.ExitStack, signals: _Signals) -> None:
     settings = application.begin()
     stack.callback(folder.forget)
     folder.record(pid=os.getpid(), address=settings["address"])
+    stack.callback(pointers.forget, folder)
+    pointers.point_to(folder)
     engines = stack.enter_context(
         Engines(
             folder,
