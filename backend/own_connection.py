@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import psycopg
@@ -10,15 +11,18 @@ from django.conf import settings
 _NAMES = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host", "PORT": "port"}
 
 
-def connect(patience: int, **parameters: Any) -> psycopg.Connection:
+def connect(
+    patience: int, session: Mapping[str, object] | None = None, **parameters: Any
+) -> psycopg.Connection:
     """A new connection that commits by itself. It waits at most ``patience`` seconds for the server
-    and for each statement. Raises ``psycopg.OperationalError``."""
+    and for each statement. ``session`` are settings of the session, ``parameters`` those of libpq.
+    Raises ``psycopg.OperationalError``."""
     entry = settings.DATABASES["default"]
     address = {name: entry[key] for key, name in _NAMES.items() if entry[key]}
-    limits = {
-        "connect_timeout": patience,
-        "options": f"-c statement_timeout={patience * 1000}",
-    }
-    return psycopg.connect(
-        **{**entry["OPTIONS"], **limits, **address, **parameters}, autocommit=True
+    own = {"statement_timeout": patience * 1000, **(session or {})}
+    # Of a setting that is given twice, the later value counts.
+    options = " ".join(
+        [entry["OPTIONS"].get("options", ""), *(f"-c {name}={own[name]}" for name in own)]
     )
+    given = {**entry["OPTIONS"], **address, "connect_timeout": patience, **parameters}
+    return psycopg.connect(**{**given, "options": options.strip()}, autocommit=True)

@@ -18,13 +18,7 @@ _KEY: Final = 7_316_504_811  # any number that nothing else locks
 _PATIENCE: Final = 5  # seconds
 _PAUSE: Final = 1.0  # seconds
 # Both sides find out within half a minute that the other one is gone.
-_ALIVE: Final = {
-    "keepalives_idle": 10,
-    "keepalives_interval": 5,
-    "keepalives_count": 3,
-    "options": f"-c statement_timeout={_PATIENCE * 1000} -c tcp_keepalives_idle=10 "
-    "-c tcp_keepalives_interval=5 -c tcp_keepalives_count=3",
-}
+_ALIVE: Final = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 
 log = get_logger("schedule")
 
@@ -48,7 +42,9 @@ class ScheduleLock:
     def _take(self) -> bool:
         try:
             if self._connection is None or self._connection.closed:
-                self._connection = own_connection.connect(_PATIENCE, **_ALIVE)
+                self._connection = own_connection.connect(
+                    _PATIENCE, {f"tcp_{name}": value for name, value in _ALIVE.items()}, **_ALIVE
+                )
             row = self._connection.execute("SELECT pg_try_advisory_lock(%s)", (_KEY,)).fetchone()
         except psycopg.Error as error:
             log.warning("the schedule waits for the database", error=str(error))
