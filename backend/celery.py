@@ -114,15 +114,21 @@ def keep_what_is_there(**kwargs: Any) -> None:
 class OnlyService(Service):
     """Celery's, which keeps the schedule while no other process does.
 
-    It ends when it has lost the lock: what it knows about the schedule may be outdated then.
+    When it has lost the lock it waits for it again, and reads the schedule anew: what it knew may
+    be outdated by then.
     """
 
     leaves_signs = False
 
     def start(self, *args: Any, **options: Any) -> None:
         self._lock = ScheduleLock()
-        self._lock.wait()
-        super().start(*args, **options)
+        self._has_lost = True
+        while self._has_lost:
+            self._lock.wait()
+            self._has_lost = False
+            self.__dict__.pop("scheduler", None)
+            self._is_shutdown.clear()
+            super().start(*args, **options)
 
     def get_scheduler(self, *args: Any, **options: Any) -> Any:
         scheduler = super().get_scheduler(*args, **options)
@@ -131,7 +137,8 @@ class OnlyService(Service):
         def tick_if_held(*args: Any, **options: Any) -> Any:
             if not self._lock.is_held:
                 log.error("the lock of the schedule is lost")
-                raise SystemExit(1)
+                self._has_lost = True
+                raise SystemExit  # ends ``super().start``
             if self.leaves_signs:
                 signs.leave()
             return tick(*args, **options)

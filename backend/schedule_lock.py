@@ -34,7 +34,7 @@ class ScheduleLock:
         is_waiting = False
         while not self._take():
             if not is_waiting:
-                log.info("another process keeps the schedule; waiting")
+                log.info("waiting for the lock of the schedule, which another process may hold")
                 is_waiting = True
             sleep(_PAUSE)
         log.info("this process keeps the schedule")
