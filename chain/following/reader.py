@@ -60,7 +60,9 @@ def look(network_id: int, node: Node, until: float) -> Outcome:
     seen = fetching.look(node, at.number, with_tags=with_tags)
     # What is final follows from its height, and stays.
     verifying.check_hashes(node, [seen.latest], Scheme.of(at.verify))
-    _check_tags(at, node, seen)
+    has_tags = with_tags and _are_ours(at, node, seen)
+    if at.number is None and not has_tags:
+        raise TryAgain("what is called safe or final is no block of the chain")
     if at.number is None:
         return _begin(at, node, seen)
     if seen.latest.height < at.number:
@@ -70,25 +72,26 @@ def look(network_id: int, node: Node, until: float) -> Outcome:
     if seen.ours.hash != at.hash:
         return _fork(at, node, seen.ours, until, seen.latest)
     now = at
-    if with_tags:
+    if has_tags:
         now = _with_finality(at, node, seen)
         _tags_asked[network_id] = monotonic()
     return _read_on(now, node, seen.latest, until, written=at)
 
 
-def _check_tags(at: Position, node: Node, seen: Look) -> None:
-    """Raise ``TryAgain`` unless the blocks that the node calls safe and final are blocks of the
-    chain. A false one would make blocks final that aren't, and the first reorganisation halt the
-    network."""
-    verifying.check_hashes(node, seen.tagged, Scheme.of(at.verify))
+def _are_ours(at: Position, node: Node, seen: Look) -> bool:
+    """Whether the blocks that the node calls safe and final can be blocks of the chain. A false one
+    would make blocks final that aren't, and the first reorganisation halt the network."""
+    is_ours = seen.ours is not None and seen.ours.hash == at.hash
     for header in seen.tagged:
-        # Where all blocks are final at once, one may have been made meanwhile.
+        # Where all blocks are final at once, some may have been made meanwhile.
         if header.height > seen.latest.height + STEP:
-            raise TryAgain("a block far above the newest one is called safe or final")
+            return False
+        if not verifying.is_plausible(node.network_id, header):
+            return False
         stored = position.hashes(at.network_id, header.height, header.height)
-        is_ours = seen.ours is not None and seen.ours.hash == at.hash
         if is_ours and stored.get(header.height, header.hash) != header.hash:
-            raise TryAgain("a block of another chain is called safe or final")
+            return False
+    return True
 
 
 def _is_far_behind(at: Position) -> bool:

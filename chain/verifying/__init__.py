@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from chain.core.node import Header
 from chain.verifying import blocks, capabilities, evidence, hashes, noting, ranges
 from chain.verifying.blocks import is_doubtful, verified
-from chain.verifying.hashes import check_hashes
+from chain.verifying.hashes import check_hashes, is_plausible
 from chain.verifying.ranges import WIDTH, check_links, end_of_window, headers, verified_range
 from chain.verifying.schemes import Scheme
 
@@ -49,6 +49,7 @@ __all__ = [
     "have_provable_hashes",
     "headers",
     "is_doubtful",
+    "is_plausible",
     "learn",
     "verified",
     "verified_range",

@@ -54,6 +54,15 @@ def check_hashes(node: Node, headers: Iterable[Header], scheme: Scheme) -> None:
                 _wait_or_accept(node, header.height, scheme)
 
 
+def is_plausible(network_id: int, header: Header) -> bool:
+    """Whether a header has the hash that it states, as far as that can be computed here. Nothing is
+    noted if it hasn't."""
+    if has_own_hash(header) or not capabilities.has(network_id, "proves_hashes"):
+        return True
+    _, until = _bounds(network_id)
+    return until is not None and header.height > until
+
+
 def end_mismatches(network_id: int, newest: Header) -> None:
     """Note that a block was stored: if it has its own hash, ``PATIENCE`` begins again."""
     if network_id in _mismatches and has_own_hash(newest):
