@@ -47,7 +47,7 @@ def use_environment() -> None:
 def unreachable(engine: str, variable: str, embedded: str, error: Exception) -> str:
     from django.conf import settings
 
-    from backend.logs import mask_text
+    from backend.masking import mask_text
 
     if not getattr(settings, embedded):
         first_line = mask_text(str(error).strip().partition("\n")[0])

@@ -21,46 +21,11 @@ import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from backend import log_lines, log_store
-from backend.short_cache import short_cache
+from backend.masking import MASK, is_sensitive, mask_text
+from backend.readable_lines import render
 
-MASK = "***"
 _STANDARD_ERROR = 2
 _OURS = {"_record", "_from_structlog"}  # put in and taken out again by structlog's formatter
-
-_NAMES = (
-    r"authorization|cookie|set-cookie"
-    r"|(?:http[-_])?x[-_](?:svc|parse)[-_][\w-]*(?:key|token)"
-    r"|(?:[\w-]*[_-])?(?:master|rest_?api|java_?script|client|webhook|secret|api|private)_?key(?:_\w+)?"
-    r"|(?:[\w-]*[_-])?(?:session|auth|temporaryAuthentication|access|reset|csrf|csrfmiddleware)?_?token"
-    r"|(?:[\w-]*[_-])?password|passwd|secret"
-)
-_SENSITIVE_NAME = re.compile(rf"(?:{_NAMES})\Z", re.IGNORECASE)
-_SENSITIVE_TEXT = re.compile(
-    # A session token, wherever it stands
-    r"\br:[0-9A-Za-z]{16,}"
-    # user:password@ in a URL
-    r"|(?<=://)[^/\s@]+(?=@)"
-    # name: value, name=value, "name": "value"
-    rf"|(?i:(?<![\w-])(?P<name>{_NAMES})(?P<between>['\"]?\s*[:=]\s*(?:b?['\"])?)"
-    r"(?:(?:basic|bearer)\s+)?[^\s'\",;&}]+)"
-)
-# Most texts hold none of these, and finding that out is cheaper than trying the pattern.
-_HINT = re.compile(r"r:|://|[:=]")
-
-
-@short_cache(maxsize=1024, longest=100)
-def _is_sensitive(name: str) -> bool:
-    return _SENSITIVE_NAME.match(name) is not None
-
-
-def _hide(found: re.Match[str]) -> str:
-    name = found["name"]
-    return f"{name}{found['between']}{MASK}" if name else MASK
-
-
-def mask_text(text: str) -> str:
-    """The text without the secrets that can be recognised in it."""
-    return _SENSITIVE_TEXT.sub(_hide, text) if _HINT.search(text) else text
 
 
 def _mask_value(value: Any) -> Any:
@@ -71,7 +36,7 @@ def _mask_value(value: Any) -> Any:
         return value
     if isinstance(value, Mapping):
         return {
-            str(key): MASK if item and _is_sensitive(str(key)) else _mask_value(item)
+            str(key): MASK if item and is_sensitive(str(key)) else _mask_value(item)
             for key, item in value.items()
         }
     if isinstance(value, list | tuple | set | frozenset):
@@ -84,7 +49,7 @@ def mask(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
     for key, value in event.items():
         if key in _OURS:
             continue
-        event[key] = MASK if value and _is_sensitive(key) else _mask_value(value)
+        event[key] = MASK if value and is_sensitive(key) else _mask_value(value)
     return event
 
 
@@ -139,15 +104,12 @@ class _Console:
     """Readable lines for a person at a terminal."""
 
     def __init__(self) -> None:
-        colours = os.isatty(_STANDARD_ERROR) and "NO_COLOR" not in os.environ
-        self._render = structlog.dev.ConsoleRenderer(
-            colors=colours, exception_formatter=structlog.dev.plain_traceback
-        )
+        self._colours = os.isatty(_STANDARD_ERROR) and "NO_COLOR" not in os.environ
 
     def text(self, logger: WrappedLogger, method: str, event: EventDict) -> str:
         if log_store.is_on():
             log_store.keep(_encode(event))
-        return self._render(logger, method, event)
+        return render(event, colours=self._colours)
 
     def line(self, logger: WrappedLogger, method: str, event: EventDict) -> bytes:
         return self.text(logger, method, event).encode(errors="replace")

@@ -25,7 +25,7 @@ from psycopg.pq import Conninfo
 
 from backend.backup.problems import BackupError
 from backend.embedded.binaries import postgres_programs
-from backend.logs import mask_text
+from backend.masking import mask_text
 from objects.models import CHANGE_TABLES
 
 _PIECE = 1024 * 1024

@@ -15,7 +15,7 @@ from django.db.utils import OperationalError
 from backend.backup import postgres
 from backend.backup.problems import BackupError
 from backend.doctor.registry import DATABASE, Finding, check, fail, ok, warn
-from backend.logs import mask_text
+from backend.masking import mask_text
 from backend.redis_clients import asking_once
 
 OLDEST = 16

@@ -48,6 +48,11 @@ class Engines:
     def pids(self) -> list[int | None]:
         return [engine.pid for engine in self._engines]
 
+    def pass_on_lines(self) -> None:
+        """Pass on what the engines have written to their logs since the last time."""
+        for engine in self._engines:
+            engine.lines.look()
+
     def __enter__(self) -> Engines:
         with contextlib.ExitStack() as stack:
             for engine in self._engines:

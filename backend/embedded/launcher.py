@@ -79,7 +79,11 @@ def main() -> int:
     adopt_orphans()
     try:
         with contextlib.ExitStack() as stack:
-            _run(stack, signals)
+            try:
+                _run(stack, signals)
+            except _Stopped:
+                lines.info("stopping")
+                raise
         return 0
     except StartError as error:
         print(f"script/server: {error}", file=sys.stderr)
@@ -111,15 +115,15 @@ def _run(stack: contextlib.ExitStack, signals: _Signals) -> None:
     folder.record(pid=os.getpid(), address=settings["address"])
     stack.callback(pointers.forget, folder)
     pointers.point_to(folder)
-    engines = stack.enter_context(
-        Engines(
-            folder,
-            account,
-            postgres=settings["postgres"],
-            redis=settings["redis"],
-            is_small=settings["profile"] == SMALL,
-        )
+    engines = Engines(
+        folder,
+        account,
+        postgres=settings["postgres"],
+        redis=settings["redis"],
+        is_small=settings["profile"] == SMALL,
     )
+    after_engines = stack.enter_context(contextlib.ExitStack())
+    stack.enter_context(engines)
     # The application ends first, the engines later.
     stack.callback(lambda: application.stop(engines.pids))
     greeting = application.go_on(new_keys=new_keys)
@@ -130,6 +134,9 @@ def _run(stack: contextlib.ExitStack, signals: _Signals) -> None:
         proxy.start()
         programs.append(proxy)
     _wait_until_ready(SocketConnection(str(folder.app_sockets / "web.sock")), programs)
+    # Not before: why a start fails is to stand alone.
+    engines.pass_on_lines()
+    after_engines.callback(engines.pass_on_lines)
     print(greeting, flush=True)
     reload = _Reload(application)
     watch = Watch(programs, folder.reports)
@@ -137,6 +144,7 @@ def _run(stack: contextlib.ExitStack, signals: _Signals) -> None:
         signals.check()
         reload()
         watch.look()
+        engines.pass_on_lines()
         time.sleep(_LOOK)
 
 

@@ -1,37 +1,65 @@
 """Log lines of ``script/server`` itself, in the form of the service's (``backend.logs``), without
-what that needs."""
+what that needs. ``LOG_LEVEL`` and ``LOG_FORMAT`` hold for them too."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Final
+
+from backend.masking import mask_text
+from backend.readable_lines import render
+
+_LEVELS: Final = ("debug", "info", "warning", "error", "critical")
 
 
 def error(event: str, **facts: object) -> None:
     """Write a line of this level to standard error."""
-    _write("error", event, facts)
+    write("error", event, facts=facts)
 
 
 def info(event: str, **facts: object) -> None:
     """Write a line of this level to standard error."""
-    _write("info", event, facts)
+    write("info", event, facts=facts)
 
 
-def _write(level: str, event: str, facts: Mapping[str, object]) -> None:
-    now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+def write(
+    level: str,
+    event: str,
+    *,
+    process: str = "launcher",
+    timestamp: str = "",
+    facts: dict[str, object] | None = None,
+) -> None:
+    """Write a line, if ``LOG_LEVEL`` lets it pass. ``timestamp`` is ISO 8601, now by default."""
+    if _LEVELS.index(level) < _lowest():
+        return
+    record = {
+        **(facts or {}),
+        "event": mask_text(event),
+        "process": process,
+        "level": level,
+        "timestamp": timestamp or _now(),
+    }
     if style() == "json":
-        line = json.dumps(
-            {**facts, "event": event, "process": "launcher", "level": level, "timestamp": now}
-        )
+        line = json.dumps(record)
     else:
-        details = " ".join(f"{name}={value}" for name, value in facts.items())
-        line = f"{now} [{level:<9}] {event} {details} process=launcher"
-    print(line, file=sys.stderr, flush=True)
+        line = render(record, colours=sys.stderr.isatty() and "NO_COLOR" not in os.environ)
+    # By one call, since the application's processes write there too.
+    os.write(sys.stderr.fileno(), f"{line}\n".encode(errors="replace"))
 
 
 def style() -> str:
     """``json``, or ``console`` where a person reads: as ``LOG_FORMAT`` says."""
     return os.environ.get("LOG_FORMAT") or ("console" if sys.stderr.isatty() else "json")
+
+
+def _lowest() -> int:
+    name = os.environ.get("LOG_LEVEL", "").lower()
+    return _LEVELS.index(name) if name in _LEVELS else _LEVELS.index("info")
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

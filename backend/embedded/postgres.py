@@ -18,6 +18,7 @@ from pathlib import Path
 from backend.embedded import children, upgrading
 from backend.embedded.account import Account
 from backend.embedded.binaries import POSTGRES_MAJOR, Binaries
+from backend.embedded.engine_logs import POSTGRES_PREFIX, EngineLog, postgres_line
 from backend.embedded.errors import StartError
 from backend.embedded.folder import DATABASE, USER, DataFolder
 from backend.embedded.memory import available_memory
@@ -66,6 +67,7 @@ class PostgreSQL:
         self.folder = folder
         self.data = folder.postgres
         self.log = folder.log / "postgres.log"
+        self.lines = EngineLog("postgres", self.log, postgres_line)
         self._account = account
         self._binaries = binaries
         self._settings = dict(settings or {})
@@ -97,6 +99,10 @@ class PostgreSQL:
             "unix_socket_directories": f'"{self.folder.postgres_socket}"',
             "unix_socket_permissions": "0700",
             "log_timezone": "UTC",
+            "log_line_prefix": POSTGRES_PREFIX,
+            # Neither statements nor keys that are there already: values of objects are in both.
+            "log_error_verbosity": "terse",
+            "log_min_error_statement": "panic",
             "timezone": "UTC",
             "shared_buffers": f"{_shared_buffers()}MB",
             # Nobody replicates the embedded server.
@@ -162,6 +168,7 @@ class PostgreSQL:
         if self.data.exists():
             self.data.rmdir()
         fresh.rename(self.data)
+        self.lines.skip()
 
     def _run(self, command: Sequence[str | Path], fresh: Path, text: str = "") -> None:
         """Run a command for the new cluster, with the text on its standard input."""

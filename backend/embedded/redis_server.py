@@ -13,6 +13,7 @@ import time
 from backend.embedded import children
 from backend.embedded.account import Account
 from backend.embedded.binaries import Binaries
+from backend.embedded.engine_logs import EngineLog, redis_line
 from backend.embedded.errors import StartError
 from backend.embedded.folder import DataFolder
 
@@ -31,6 +32,7 @@ class Redis:
     ) -> None:
         self.folder = folder
         self.log = folder.log / "redis.log"
+        self.lines = EngineLog("redis", self.log, redis_line)
         self._account = account
         self._binaries = binaries
         self._durable = durable
@@ -69,6 +71,7 @@ class Redis:
                 self.stop()
                 raise StartError(f"Redis wasn't ready after {_START:.0f} seconds; see {self.log}.")
             time.sleep(0.01)
+        self.lines.skip()
 
     def stop(self) -> None:
         """Stop the server; what is queued is on the disk by then."""

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 
+import pytest
 import redis
 
 from backend.log_store import STREAM
@@ -23,6 +24,7 @@ def records(server: redis.Redis) -> Iterator[dict[str, object]]:
             last = entries[-1][0]
 
 
+@pytest.mark.slow
 def test_what_web_and_worker_log_is_kept(start: Callable[..., Service], folder):
     service = start(LOG_KEEP=50)
     request_id = "kept-by-the-web-process"
