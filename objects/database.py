@@ -32,6 +32,7 @@ from psycopg import pq
 from psycopg.adapt import Transformer
 from psycopg.types.json import Json, Jsonb
 
+from backend.database_outages import is_outage
 from backend.errors import (
     IncorrectType,
     InvalidQuery,
@@ -345,12 +346,20 @@ def _raise_service_error(error: psycopg.Error) -> None:
         raise _unstorable() from error
     if isinstance(error, psycopg.OperationalError) and _is_closed():
         raise _unavailable(error) from error
+    if is_outage(error):
+        raise _unable(error) from error
 
 
 def _unavailable(error: Exception) -> ServiceUnavailable:
     """Log the reason and return the client's error, which doesn't have it."""
     log.warning("the database can't be reached", reason=str(error).strip())
     return ServiceUnavailable("The database can't be reached at the moment.")
+
+
+def _unable(error: Exception) -> ServiceUnavailable:
+    """The same for a server that answers, and that its operator has to look after."""
+    log.error("the database can't do its work", reason=str(error).strip())
+    return ServiceUnavailable("The database can't do that at the moment.")
 
 
 def _is_closed() -> bool:

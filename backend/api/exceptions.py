@@ -5,7 +5,8 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 
 from backend.api.renderers import json_response
-from backend.errors import InternalError, ServiceError
+from backend.database_outages import is_outage
+from backend.errors import InternalError, ServiceError, ServiceUnavailable
 from backend.logs import get_logger
 
 log = get_logger("api")
@@ -20,6 +21,8 @@ def as_service_error(error: Exception, request_id: str) -> ServiceError:
     if isinstance(error, ServiceError) and error.status != InternalError.status:
         return error
     log.error("request failed", exc_info=error)
+    if is_outage(error):
+        return ServiceUnavailable("The database can't do that at the moment.")
     return InternalError(f"Internal server error. Request id: {request_id}")
 
 
@@ -27,8 +30,7 @@ def error_response(error: Exception, request: HttpRequest) -> HttpResponse:
     """Return the HTTP response for any exception."""
     shown = as_service_error(error, getattr(request, "id", "-"))
     response = json_response(shown.body(), shown.status)
-    if shown is error:
-        # Headers of the error: Allow, Retry-After.
-        for name, value in getattr(error, "headers", {}).items():
-            response.headers[name] = value
+    # Headers of the error: Allow, Retry-After.
+    for name, value in getattr(shown, "headers", {}).items():
+        response.headers[name] = value
     return response

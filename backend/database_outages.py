@@ -1,0 +1,35 @@
+"""Which errors of PostgreSQL say that it is away, or can't work: no fault of a request.
+
+A request that meets one is answered with 503, and may be sent again later.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import psycopg
+from psycopg import errors as pg
+
+# Connection exceptions, too little of something (disk, memory, connections), errors of its system.
+_CLASSES: Final = ("08", "53", "58")
+_STATES: Final = (
+    pg.AdminShutdown,
+    pg.CrashShutdown,
+    pg.CannotConnectNow,
+    pg.DatabaseDropped,
+    # After a failover, a server that is no primary.
+    pg.ReadOnlySqlTransaction,
+)
+
+
+def is_outage(error: BaseException | None) -> bool:
+    """Whether the error, psycopg's or Django's, is of this kind."""
+    if error is None:
+        return False
+    if not isinstance(error, psycopg.Error):
+        # Django's errors, and our own in between, name what they come from.
+        return is_outage(error.__cause__)
+    if error.sqlstate is None:
+        # libpq's own and psycopg's: the connection can't be made, or is lost.
+        return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    return isinstance(error, _STATES) or error.sqlstate[:2] in _CLASSES

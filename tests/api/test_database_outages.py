@@ -1,0 +1,56 @@
+"""A PostgreSQL that can't work: 503, and never a fault of the request."""
+
+from __future__ import annotations
+
+import django.db.utils
+import psycopg
+import pytest
+from django.db import connection
+from psycopg import errors as pg
+
+from backend.api.exceptions import as_service_error, error_response
+from backend.database_outages import is_outage
+from backend.errors import InternalError, ServiceUnavailable
+from objects.database import fetch
+
+pytestmark = pytest.mark.django_db
+
+_RAISE = """
+CREATE FUNCTION pg_temp.fail() RETURNS integer LANGUAGE plpgsql AS $$
+BEGIN RAISE EXCEPTION 'no room on /secret/disk' USING ERRCODE = '{state}'; END $$
+"""
+
+
+@pytest.mark.parametrize("state", ["53100", "53200", "53300", "58030", "57P02", "25006"])
+def test_what_its_operator_has_to_mend_is_503_without_the_reason(state: str, capfd) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(_RAISE.format(state=state))
+    with pytest.raises(ServiceUnavailable) as refused:
+        fetch("SELECT pg_temp.fail()", (), prepare=False)
+    assert "secret" not in str(refused.value)
+    assert "no room on /secret/disk" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("state", ["53100", "25006"])
+def test_the_same_holds_for_what_the_orm_asks(state: str, rf) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(_RAISE.format(state=state))
+        with pytest.raises(django.db.utils.Error) as failed:
+            cursor.execute("SELECT pg_temp.fail()")
+    response = error_response(failed.value, rf.get("/"))
+    assert response.status_code == 503
+    assert response["Retry-After"] == "1"
+    assert b"secret" not in response.content
+
+
+def test_a_lost_connection_is_an_outage() -> None:
+    assert is_outage(psycopg.OperationalError("the connection is lost"))
+    assert is_outage(psycopg.InterfaceError("the connection is closed"))
+
+
+@pytest.mark.parametrize(
+    "error", [pg.UniqueViolation("x"), pg.SyntaxError("x"), pg.UndefinedTable("x"), ValueError("x")]
+)
+def test_a_fault_of_ours_is_none(error: Exception) -> None:
+    assert not is_outage(error)
+    assert isinstance(as_service_error(error, "1"), InternalError)
