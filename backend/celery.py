@@ -14,6 +14,7 @@ from typing import Any
 
 import redis
 from celery import Celery, signals
+from celery.apps import worker as celery_worker
 from celery.apps.beat import Beat
 from celery.beat import Service
 from celery.bootsteps import StartStopStep
@@ -101,6 +102,9 @@ class _Channel(redis_transport.Channel):
 
 
 redis_transport.Transport.Channel = _Channel
+
+# What workers say on standard output when they are stopped would be the only lines there.
+celery_worker.safe_say = lambda *said: None
 
 
 @signals.worker_process_init.connect

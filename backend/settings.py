@@ -319,7 +319,7 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_TRANSPORT_OPTIONS = {"global_keyprefix": "celery:", "visibility_timeout": 3600}
-CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
+CELERY_BEAT_SCHEDULER = "backend.scheduler:Scheduler"
 CELERY_TIMEZONE = "UTC"
 CELERY_TASK_ROUTES = job_settings.ROUTES | chain_settings.ROUTES
 # Networks that can be waited for at the same moment, and backfills that run at once.

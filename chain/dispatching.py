@@ -11,8 +11,9 @@ from typing import Final
 
 from celery import Task
 from django.db import transaction
-from kombu.exceptions import OperationalError
 
+from backend import broker
+from backend.broker import BrokerAway
 from backend.logs import get_logger
 from chain.models import Blockchain
 from objects import maintenance
@@ -94,8 +95,8 @@ def _start_backfills(network_id: int) -> None:
     # A network's first poll decides what its history is.
     task = follow if rows[0][0] is None else backfill
     try:
-        task.apply_async((network_id,), retry=False, expires=_SECONDS)
-    except OperationalError as error:
+        broker.send(task, network_id, expires=_SECONDS)
+    except BrokerAway as error:
         log.warning("no broker; a backfill starts later", exc_info=error)
 
 

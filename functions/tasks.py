@@ -6,8 +6,8 @@ from dataclasses import asdict
 from typing import Any
 
 from celery import shared_task
-from kombu.exceptions import OperationalError
 
+from backend import broker
 from backend.current import current
 from backend.logs import get_logger
 from backend.principal import Authority, Principal
@@ -20,29 +20,22 @@ log = get_logger("functions")
 
 
 def start_trigger(one: Trigger, occasion: Occasion) -> None:
-    """Run a trigger in a worker. Without a broker it is lost, and logged."""
+    """Run a trigger in a worker."""
     said = asdict(occasion.principal)
     # Tokens never pass the broker.
     said.pop("session_token")
     said["authority"] = occasion.principal.authority.value
     said["roles"] = sorted(occasion.principal.roles)
-    try:
-        run_trigger.delay(
-            one.event,
-            one.class_name,
-            occasion.class_name,
-            said,
-            occasion.object,
-            occasion.original,
-            current().context,
-        )
-    except OperationalError as error:
-        log.error(
-            "trigger not started",
-            trigger=occasion.event,
-            class_name=occasion.class_name,
-            exc_info=error,
-        )
+    broker.send_surely(
+        run_trigger,
+        one.event,
+        one.class_name,
+        occasion.class_name,
+        said,
+        occasion.object,
+        occasion.original,
+        current().context,
+    )
 
 
 @shared_task(name="functions.run_trigger", ignore_result=True)

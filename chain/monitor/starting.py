@@ -7,6 +7,8 @@ from typing import Final
 
 from django.db import transaction
 
+from backend import broker
+from backend.broker import BrokerAway
 from backend.logs import get_logger
 from chain.core.names import hash_of, network_of
 from chain.core.sightings import Sighting
@@ -85,11 +87,9 @@ def _check_after_commit(network_id: int) -> None:
 
 def _check_soon(network_id: int) -> None:
     """Have a worker check now. Without a broker, or if the task is lost, the sweep does."""
-    from kombu.exceptions import OperationalError
-
     from chain.tasks import check_due
 
     try:
-        check_due.apply_async((network_id,), retry=False, expires=_SECONDS)
-    except OperationalError as error:
+        broker.send(check_due, network_id, expires=_SECONDS)
+    except BrokerAway as error:
         log.warning("no broker; a transaction is checked later", exc_info=error)

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from backend.errors import ScriptFailed, ServiceUnavailable
-from backend.logs import get_logger, mask_text
+from backend.logs import get_logger
+from backend.masking import mask_text
 from chain import gateway
 from chain.core.failures import NodeFailure, Refused
 from chain.core.node import Node

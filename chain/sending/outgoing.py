@@ -11,7 +11,7 @@ from django.db import transaction
 
 from backend.conf import service_settings
 from backend.errors import ScriptFailed, ServiceUnavailable
-from backend.logs import mask_text
+from backend.masking import mask_text
 from chain import monitor
 from chain.core.broadcasts import Broadcast
 from chain.core.failures import TryAgain

@@ -16,7 +16,8 @@ from django.db.models import Max
 
 from backend.conf import service_settings
 from backend.errors import ServiceError, UnderMaintenance
-from backend.logs import get_logger, mask_text
+from backend.logs import get_logger
+from backend.masking import mask_text
 from chain import gateway, monitor
 from chain.core.broadcasts import Broadcast
 from chain.core.failures import NodeFailure, Refused, TryAgain

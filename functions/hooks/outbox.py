@@ -19,6 +19,8 @@ from typing import Final
 import msgspec
 from django.db import transaction
 
+from backend import broker
+from backend.broker import BrokerAway
 from backend.conf import service_settings
 from backend.logs import get_logger
 from backend.outgoing import Unreachable
@@ -56,13 +58,11 @@ def keep(hook_id: int, trigger_name: str, occasion: Occasion) -> None:
 
 def start(delivery_id: int) -> None:
     """Have a worker send it. Without a broker the sweep will find it."""
-    from kombu.exceptions import OperationalError
-
     from functions.hooks.tasks import deliver
 
     try:
-        deliver.apply_async((delivery_id,), retry=False, expires=300)
-    except OperationalError as error:
+        broker.send(deliver, delivery_id, expires=300)
+    except BrokerAway as error:
         log.warning("no broker; a webhook is sent later", exc_info=error)
 
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
-from celery import current_app
 from django.db import transaction
-from kombu.exceptions import OperationalError
 
+from backend import broker
+from backend.broker import BrokerAway
 from backend.current import current
 from backend.errors import MasterKeyRequired, OperationForbidden, ScriptFailed, ServiceError
 from backend.logs import get_logger
@@ -100,7 +100,7 @@ def publish(status_id: str, job: Job) -> None:
     more = min(max(seconds, _KILL_AFTER_AT_LEAST), _KILL_AFTER_AT_MOST)
     limit = seconds + more if seconds else None
     try:
-        current_app.send_task(RUN_TASK, (status_id,), time_limit=limit, queue="jobs")
+        broker.send(RUN_TASK, status_id, time_limit=limit, queue="jobs")
         records.note_published(status_id)
-    except (OperationalError, ServiceError) as error:
+    except (BrokerAway, ServiceError) as error:
         log.error("workers not told of a job yet", job=job.name, status=status_id, exc_info=error)

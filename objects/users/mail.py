@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import transaction
-from kombu.exceptions import OperationalError
 
+from backend import broker
+from backend.broker import BrokerAway
 from backend.conf import service_settings
 from backend.errors import EmailMissing, EmailNotFound, InvalidEmailAddress, ServiceUnavailable
 from backend.logs import get_logger
@@ -84,8 +85,8 @@ def _address(email: object) -> str:
 
 def _start(purpose: str, **whose: Any) -> None:
     try:
-        tasks.mail_link.delay(purpose, **whose)
-    except OperationalError as error:
+        broker.send(tasks.mail_link, purpose, kwargs=whose)
+    except BrokerAway as error:
         raise ServiceUnavailable("No mail can be sent at the moment.") from error
 
 

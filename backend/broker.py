@@ -1,0 +1,168 @@
+"""Handing tasks to workers, from what must not wait for Redis: requests above all.
+
+Celery's own way waits for a Redis that doesn't answer without end, and its ten connections with
+it: a few requests would hold every thread. Here Redis has ``PATIENCE`` seconds. After it hasn't
+answered it isn't asked for ``PAUSE`` seconds.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from collections import deque
+from collections.abc import Mapping, Sequence
+from multiprocessing.util import Finalize
+from time import monotonic
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import redis
+from celery import Task, current_app
+from kombu import pools
+from kombu.exceptions import LimitExceeded, OperationalError
+
+from backend.logs import get_logger
+
+PATIENCE: Final = 0.5
+"""Seconds that Redis has for a connection, and for each answer."""
+PAUSE: Final = 2.0
+"""Seconds in which it isn't asked again after it hasn't answered."""
+_CONNECTIONS: Final = 16
+_MOST: Final = 10_000  # tasks that wait
+_MOST_BYTES: Final = 32 * 1024 * 1024
+
+log = get_logger("broker")
+
+
+class BrokerAway(Exception):
+    """The task wasn't handed over, since Redis doesn't answer."""
+
+
+class _Waiting(NamedTuple):
+    task: Task
+    args: Sequence[Any]
+    size: int
+
+
+class _Broker:
+    """The broker as one process knows it."""
+
+    def __init__(self) -> None:
+        self._away_until = 0.0
+        self._waiting: deque[_Waiting] = deque()
+        self._bytes = 0
+        self._lock = threading.Lock()
+        self._is_empty = threading.Condition(self._lock)
+        self._thread: threading.Thread | None = None
+
+    def send(self, task: Task | str, args: Sequence[Any], options: Mapping[str, Any]) -> None:
+        if monotonic() < self._away_until:
+            raise BrokerAway("Redis didn't answer a moment ago.")
+        try:
+            with self._producers().acquire(block=True, timeout=PATIENCE) as producer:
+                given = {
+                    "producer": producer,
+                    # At once, for a connection that Redis has closed since.
+                    "retry_policy": {"max_retries": 1, "interval_start": 0, "interval_max": 0},
+                    **options,
+                }
+                if isinstance(task, str):
+                    current_app.send_task(task, tuple(args), **given)
+                else:
+                    task.apply_async(tuple(args), **given)
+        except (OperationalError, LimitExceeded, redis.RedisError, OSError) as error:
+            self._away_until = monotonic() + PAUSE
+            raise BrokerAway(str(error)) from error
+
+    def send_later(self, task: Task, args: Sequence[Any]) -> None:
+        size = len(msgspec.json.encode(args, enc_hook=str))
+        with self._lock:
+            if len(self._waiting) >= _MOST or self._bytes + size > _MOST_BYTES:
+                log.error("a task is lost: too many wait for the broker", task=task.name)
+                return
+            self._waiting.append(_Waiting(task, args, size))
+            self._bytes += size
+            if self._thread is None:
+                self._begin()
+
+    def finish(self) -> None:
+        """Hand over what waits, if that succeeds at once."""
+        self._away_until = 0.0
+        try:
+            while self._hand_over():
+                pass
+        except BrokerAway:
+            log.error("tasks are lost: the process ends without a broker", tasks=len(self._waiting))
+
+    def _producers(self) -> Any:
+        connection = current_app.connection_for_write(
+            transport_options={
+                "socket_timeout": PATIENCE,
+                "socket_connect_timeout": PATIENCE,
+                "retry_on_timeout": False,
+            }
+        )
+        # kombu keeps one pool for each address and its options.
+        producers = pools.producers[connection]
+        producers.limit = _CONNECTIONS
+        return producers
+
+    def _begin(self) -> None:
+        # The one for a process of its own, the other for a server process (multiprocessing).
+        atexit.register(self.finish)
+        Finalize(None, self.finish, exitpriority=10)
+        self._thread = threading.Thread(target=self._work, name="broker", daemon=True)
+        self._thread.start()
+
+    def _work(self) -> None:
+        pause = threading.Event()
+        while True:
+            with self._is_empty:
+                while not self._waiting:
+                    self._is_empty.wait(PAUSE)
+            try:
+                self._hand_over()
+            except BrokerAway:
+                pause.wait(PAUSE)
+
+    def _hand_over(self) -> bool:
+        """Hand over the oldest that waits; False if none does."""
+        with self._lock:
+            if not self._waiting:
+                return False
+            oldest = self._waiting[0]
+        self.send(oldest.task, oldest.args, {})
+        with self._lock:
+            if self._waiting and self._waiting[0] is oldest:
+                self._waiting.popleft()
+                self._bytes -= oldest.size
+        return True
+
+
+_broker = _Broker()
+
+
+def _begin_again() -> None:
+    """A forked process has no thread that sends, and its parent's tasks are not its own."""
+    global _broker
+    _broker = _Broker()
+
+
+os.register_at_fork(after_in_child=_begin_again)
+
+
+def send(task: Task | str, *args: Any, **options: Any) -> None:
+    """Hand a task over, now. ``options`` are those of Celery's ``apply_async``. Raises
+    ``BrokerAway``, within a second or two."""
+    _broker.send(task, args, options)
+
+
+def send_surely(task: Task, *args: Any) -> None:
+    """Hand a task over, now or as soon as Redis answers again. It is lost if this process is killed
+    before, or if ten thousand wait."""
+    try:
+        _broker.send(task, args, {})
+    except BrokerAway as error:
+        log.warning("a task waits for the broker", task=task.name, reason=str(error))
+        _broker.send_later(task, args)

@@ -1,0 +1,57 @@
+"""The schedule in the database, also where the machine's clock is set back.
+
+django-celery-beat counts from when an entry ran last. After the clock has been set back that lies
+in the future, and nothing would run until then.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+from typing import Any, Final
+
+from celery.utils.time import maybe_make_aware
+from django_celery_beat.schedulers import DatabaseScheduler, ModelEntry
+
+from backend.logs import get_logger
+
+_NOTICED: Final = 1.0
+"""Seconds by which the clock is set back at least, for the schedule to be planned again."""
+
+log = get_logger("schedule")
+
+
+class Entry(ModelEntry):
+    """An entry that ran last now, at the latest."""
+
+    last_run_at: datetime
+
+    def is_due(self) -> Any:
+        now = self._default_now()
+        if maybe_make_aware(self.last_run_at) > now:
+            self.last_run_at = self.model.last_run_at = now
+        return super().is_due()
+
+
+class Scheduler(DatabaseScheduler):
+    """django-celery-beat's, with such entries."""
+
+    Entry = Entry
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._newest = time.time()
+        super().__init__(*args, **kwargs)
+
+    def tick(self, *args: Any, **kwargs: Any) -> Any:
+        """Send what is due. Seconds until it wants to be called again."""
+        now = time.time()
+        if now < self._newest - _NOTICED:
+            log.warning("the clock was set back", seconds=round(self._newest - now, 3))
+            self._plan_again()
+        self._newest = now
+        return super().tick(*args, **kwargs)
+
+    def _plan_again(self) -> None:
+        self._heap = None
+        # Changes in the admin have an earlier time from now on.
+        self._last_timestamp = None
