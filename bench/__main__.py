@@ -1,7 +1,7 @@
 """``script/bench``: start the servers, load them, ask them, print the figures.
 
-``script/bench chain``, ``realtime``, ``start`` and ``memory`` are commands of their own
-(``bench.chain``, ``bench.realtime``, ``bench.whole``).
+``script/bench chain``, ``realtime``, ``soak``, ``start`` and ``memory`` are commands of their own
+(``bench.chain``, ``bench.realtime``, ``bench.soak``, ``bench.whole``).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _arguments() -> argparse.Namespace:
         prog="script/bench",
         description="Measure the service, alone or beside Parse Server on the same PostgreSQL. "
         "script/bench chain measures the chain app, script/bench realtime the sockets, "
-        "script/bench start and script/bench memory the whole service.",
+        "script/bench start, memory and soak the whole service.",
     )
     parser.add_argument("--peer", action="store_true", help="measure Parse Server as well")
     parser.add_argument("--peer-only", action="store_true", help="measure Parse Server alone")
@@ -71,6 +71,10 @@ def main() -> None:
         from bench.realtime import command as realtime
 
         return realtime.main(sys.argv[2:])
+    if sys.argv[1:2] == ["soak"]:
+        from bench.soak import command as soak
+
+        return soak.main(sys.argv[2:])
     if sys.argv[1:2] in (["start"], ["memory"]):
         from bench import whole
 

@@ -30,6 +30,7 @@ from bench import report, servers
 from bench.failure import BenchFailure
 
 PATIENCE: Final = 120.0  # seconds
+MASTER_KEY: Final = "X-Svc-Master-Key"
 SETTLED: Final = 20.0
 """Seconds after which an idle service is measured."""
 _LOOK = 0.005
@@ -150,6 +151,17 @@ def megabytes(processes: Sequence[psutil.Process]) -> dict[str, tuple[int, float
     return dict(found)
 
 
+def master_headers(folder: DataFolder) -> dict[str, str]:
+    """Headers with the keys of the folder's instance."""
+    lines = folder.keys.read_text().splitlines()
+    keys = dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
+    return {
+        "X-Svc-Application-Id": keys["APP_ID"],
+        "X-Svc-REST-API-Key": keys["REST_API_KEY"],
+        MASTER_KEY: keys["MASTER_KEY"],
+    }
+
+
 @contextlib.contextmanager
 def load(port: int, mount: str, headers: Mapping[str, str], seconds: float) -> Iterator[None]:
     """Clients that create and find objects, for so many seconds before the block and within it."""
@@ -180,7 +192,7 @@ def start_command(given: Sequence[str]) -> None:
     options = parser.parse_args(given)
     rows: dict[str, list[dict[str, float]]] = defaultdict(list)
     for profile in ("default", "small"):
-        with _folder() as folder:
+        with temporary() as folder:
             for number in range(options.rounds + 1):
                 with started(folder, PROFILE=profile) as whole:
                     seconds = whole.seconds
@@ -191,7 +203,7 @@ def start_command(given: Sequence[str]) -> None:
     for name, runs in rows.items():
         figures = [f"{statistics.median(run[head] for run in runs):.2f}" for head in heads]
         lines.append(report.line(name, *figures))
-    kept = report.keep(_facts(), start=rows)
+    kept = report.keep(facts(), start=rows)
     print("seconds from the start, medians; the last column from SIGTERM\n\n" + "\n".join(lines))
     print(f"all figures: {kept}", file=sys.stderr)
 
@@ -202,16 +214,8 @@ def memory_command(given: Sequence[str]) -> None:
     options = parser.parse_args(given)
     found: dict[str, dict[str, dict[str, tuple[int, float]]]] = {}
     for profile in ("default", "small"):
-        with _folder() as folder, started(folder, PROFILE=profile) as whole:
-            keys = dict(
-                line.split("=", 1)
-                for line in folder.keys.read_text().splitlines()
-                if "=" in line and not line.startswith("#")
-            )
-            headers = {
-                "X-Svc-Application-Id": keys["APP_ID"],
-                "X-Svc-Master-Key": keys["MASTER_KEY"],
-            }
+        with temporary() as folder, started(folder, PROFILE=profile) as whole:
+            headers = master_headers(folder)
             time.sleep(SETTLED)
             idle = megabytes(whole.processes())
             with load(whole.port, "/api", headers, 10.0):
@@ -247,20 +251,22 @@ def memory_command(given: Sequence[str]) -> None:
             lines.append(report.line(process, number, *sizes))
         sums = [f"{sum(size for _, size in state.values()):.0f}" for state in states.values()]
         lines.append(report.line("all, MiB", "", *sums))
-    kept = report.keep(_facts(), memory=found)
+    kept = report.keep(facts(), memory=found)
     print("\n".join(lines))
     print(f"all figures: {kept}", file=sys.stderr)
 
 
 @contextlib.contextmanager
-def _folder() -> Iterator[DataFolder]:
+def temporary() -> Iterator[DataFolder]:
+    """A data folder that is gone when the block ends."""
     from backend.embedded.folder import temporary_folder
 
     with temporary_folder("svc-bench-") as folder:
         yield folder
 
 
-def _facts() -> dict[str, Any]:
+def facts() -> dict[str, Any]:
+    """What the figures depend on."""
     from bench import accounting
 
     return {"machine": accounting.machine()}

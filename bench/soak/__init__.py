@@ -1,0 +1,1 @@
+"""The service under load for a long time, and what it holds meanwhile."""
