@@ -383,6 +383,7 @@ def test_one_of_several_alone_is_read_and_makes_nothing_final(
     assert one["alone"] is None
 
 
+@pytest.mark.slow
 def test_after_a_long_pause_what_two_providers_call_final_is_read_in_large_ranges(
     world: Network, others: Proxy
 ) -> None:

@@ -307,6 +307,7 @@ def _with_all(field: dict[str, Any]) -> Any:
     return lambda logs: [{**log, **field} for log in logs]
 
 
+@pytest.mark.slow
 def test_times_of_logs_are_those_of_their_headers(node: Node) -> None:
     with lied_to(node, verify="all") as (world, _):
         pass_much_time(world)

@@ -149,6 +149,7 @@ def test_another_provider_is_used_for_a_past_that_one_makes_up(node: Node) -> No
         assert events_shown(world.network_id) == expected(world)
 
 
+@pytest.mark.slow
 def test_a_forgery_that_begins_when_the_headers_are_proved_is_refused(node: Node) -> None:
     with network(node) as world:
         Blockchain.objects.update(verify="all")

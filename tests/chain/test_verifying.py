@@ -295,6 +295,7 @@ def test_after_a_fork_with_unknown_headers_no_provider_is_refuted_by_their_hashe
         assert evidence.is_refuted(world.network_id, header)
 
 
+@pytest.mark.slow
 def test_what_is_not_clear_stays_to_be_compared(node: Node, settings: Any) -> None:
     check_all_of(settings)
     with lied_to(node) as (world, liar):
@@ -382,6 +383,7 @@ def test_a_provider_that_is_caught_does_not_hold_up_an_honest_one(
         assert contents(world) == truth(world)
 
 
+@pytest.mark.slow
 def test_a_block_that_no_provider_has_right_does_not_hide_those_behind_it(node: Node) -> None:
     with lied_to(node, verify="all") as (world, liar):
         grow_in_data(world, 12)

@@ -213,6 +213,7 @@ def epoch(instance: Instance) -> str:
     return str(value)
 
 
+@pytest.mark.slow
 def test_an_empty_instance_becomes_the_one_that_was_backed_up(first, empty):
     empty.do("restore", first.archive)
     assert empty.keys == FIRST_KEYS

@@ -92,6 +92,7 @@ def test_what_makes_no_sense_changes_nothing(bare):
     assert bare.keys == before
 
 
+@pytest.mark.slow
 @pytest.mark.process
 def test_old_keys_count_for_a_while_beside_the_new_ones(instance):
     instance.do("rotate_keys", "master", "rest", "--grace", "1h")
@@ -103,6 +104,7 @@ def test_old_keys_count_for_a_while_beside_the_new_ones(instance):
             assert instance.call("GET", "/users", key="rest").status == 200
 
 
+@pytest.mark.slow
 @pytest.mark.process
 def test_a_new_secret_key_reads_what_the_old_one_wrote_until_nothing_needs_it(instance):
     from objects.users.second_factor import STEP, one_time_password

@@ -29,6 +29,7 @@ def served(process: OtherProcess, times: int) -> tuple[int, set[int]]:
     return statuses.count(200), set(statuses) - {200}
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_two_processes_share_the_limit_of_an_address():
     rules = json.dumps([RULE])

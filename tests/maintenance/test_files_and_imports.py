@@ -104,6 +104,7 @@ def test_an_operator_may_import_during_maintenance(rows, master):
     assert master.post("/classes/Thing", {"n": 11}).error == (400, 119)
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("on_error", ["stop", "skip"])
 def test_an_import_over_rest_ends_too(rows, other, on_error):

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,13 +18,20 @@ import psutil
 from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
+ROLES = ("web", "realtime", "worker", "jobs", "chain", "backfill", "beat")
+NO_INSTANCE = Path(tempfile.gettempdir()) / "backend-tests-no-instance"
 PATIENCE = 90  # seconds, for a machine that is busy with other things
 
 
 def plain_environment(**settings: object) -> dict[str, str]:
-    """What an operator's shell has, and these settings; nothing of the test run's own."""
+    """What an operator's shell has, and these settings; nothing of the test run's own.
+
+    A data folder is always named: otherwise commands look for an instance that this checkout runs,
+    and meet those of other tests.
+    """
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
-    return kept | {"ENV_FILE": os.devnull} | {name: str(value) for name, value in settings.items()}
+    usual = {"ENV_FILE": os.devnull, "DATA_DIR": str(NO_INSTANCE)}
+    return kept | usual | {name: str(value) for name, value in settings.items()}
 
 
 def run_server(**settings: object) -> subprocess.CompletedProcess[str]:
@@ -146,6 +154,11 @@ class Service:
                 if process.name() == f"svc-{role}":
                     found.add(process)
         return found
+
+    def is_replaced(self, role: str, before: set[psutil.Process]) -> bool:
+        """Whether one of the role's processes ``before`` has ended, and another is there."""
+        now = self.processes_of(role)
+        return len(now) == len(before) and now != before
 
     def wait_until_gone(self) -> list[psutil.Process]:
         """Wait for every process that was there when the service was ready; return survivors."""

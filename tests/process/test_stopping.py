@@ -21,6 +21,7 @@ def paste(command: str) -> dict[str, object]:
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_sigterm_stops_every_process_and_a_second_start_has_the_data(
     folder: DataFolder, start: Start
 ):

@@ -230,6 +230,7 @@ def test_an_upload_runs_on_no_page_of_the_admin(chromium, address):
         assert page.evaluate("typeof Alpine") == "object"
 
 
+@pytest.mark.slow
 def test_no_page_of_the_admin_violates_its_policy(chromium, address):
     make_class()
     object_id = make(title="a", tags=["b"])

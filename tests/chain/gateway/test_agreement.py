@@ -184,6 +184,7 @@ def test_a_provider_that_refuses_comparisons_is_left_out(
     assert found["second"].paused_until is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [0, 1])
 def test_a_slow_provider_is_left_out_for_a_minute(
     pair: list[Proxy], node: Node, monkeypatch: pytest.MonkeyPatch, place: int

@@ -30,6 +30,7 @@ def processes(settings: Any) -> Iterator[Processes]:
         store.flushdb()
 
 
+@pytest.mark.slow
 def test_a_delivery_outlives_a_worker_that_is_killed(
     receiver: Receiver, processes: Processes
 ) -> None:

@@ -240,6 +240,7 @@ def master_call() -> Any:
     return Api(HEADERS).call
 
 
+@pytest.mark.slow
 def test_the_command_waits_for_the_end(processes: Processes) -> None:
     done = processes.manage("run_job", "cloud_note", "--param", "text=by hand", "--wait")
     assert done.returncode == 0, done.stderr
