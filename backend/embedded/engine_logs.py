@@ -66,7 +66,7 @@ class EngineLog:
                 self._empty()
 
     def skip(self) -> None:
-        """Leave out what is new, such as the usual words of a start that has succeeded."""
+        """Leave out what is new, such as the usual words of a first start that has succeeded."""
         self._place, self._rest = self._size(), b""
 
     def _pass_on(self) -> None:

@@ -44,7 +44,7 @@ def write(
         "timestamp": timestamp or _now(),
     }
     if style() == "json":
-        line = json.dumps(record)
+        line = json.dumps(record, separators=(",", ":"))
     else:
         line = render(record, colours=sys.stderr.isatty() and "NO_COLOR" not in os.environ)
     # By one call, since the application's processes write there too.

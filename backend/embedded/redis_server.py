@@ -37,6 +37,7 @@ class Redis:
         self._binaries = binaries
         self._durable = durable
         self._process: subprocess.Popen[bytes] | None = None
+        self._has_run = False
 
     def start(self) -> None:
         """Start the server; returns when it answers."""
@@ -71,7 +72,9 @@ class Redis:
                 self.stop()
                 raise StartError(f"Redis wasn't ready after {_START:.0f} seconds; see {self.log}.")
             time.sleep(0.01)
-        self.lines.skip()
+        if not self._has_run:
+            self.lines.skip()
+        self._has_run = True
 
     def stop(self) -> None:
         """Stop the server; what is queued is on the disk by then."""

@@ -122,7 +122,8 @@ def test_every_line_of_an_instance_is_json_where_no_person_reads(
     service = start(LOG_LEVEL="INFO")
     service.child("redis-server").kill()
     service.child("checkpointer").terminate()
-    service.wait_for_line("a process ended and is restarted")
+    for engine in ("redis", "postgres"):
+        service.wait_for_line(f'"process":"{engine}"')
     service.stop()
     records = [json.loads(line) for line in service.errors]
     assert {"postgres", "redis", "launcher", "web", "worker"} <= {
