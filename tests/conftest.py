@@ -84,9 +84,13 @@ def pytest_make_parametrize_id(config: pytest.Config, val: object) -> str | None
 
 
 @pytest.hookimpl(tryfirst=True)
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What is set up once for a module (processes, browsers, servers) is set up by one worker."""
+    """What is set up once for a module (processes, browsers, servers) is set up by one worker.
+    Tests in browsers are slow."""
     for item in items:
+        if "chromium" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
         if item.get_closest_marker("xdist_group") is None and _is_set_up_for_its_module(item):
             item.add_marker(pytest.mark.xdist_group(f"{item.path.parent.name}.{item.path.stem}"))
 

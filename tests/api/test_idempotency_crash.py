@@ -56,6 +56,7 @@ def kill(process: OtherProcess) -> None:
     parent.wait(30)
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_of_the_write(sender):
     with other_process() as process:
         outcome: list[object] = []
@@ -74,6 +75,7 @@ def test_killed_in_the_middle_of_the_write(sender):
     assert sender.score() == 1
 
 
+@pytest.mark.slow
 def test_killed_after_the_answer(sender):
     with other_process() as process:
         status, answer = sender.to(process)

@@ -285,6 +285,7 @@ def test_durations_are_told_apart_by_route(db: None, on: Any, server: redis.Redi
     }
 
 
+@pytest.mark.slow
 def test_what_could_not_be_added_up_is_added_later(
     db: None, on: Any, server: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -193,6 +193,7 @@ def test_where_every_block_is_checked_false_receipts_prove_nothing(node: Node, a
         check_recovers(world)
 
 
+@pytest.mark.slow
 def test_a_provider_that_lies_in_every_other_request_is_found_out(node: Node) -> None:
     """As an address with two machines, one of which is damaged."""
     with lied_to(node, verify="all") as (world, liar):

@@ -49,6 +49,7 @@ def _read_on(world: Network, reader: Reader) -> None:
     world.check()
 
 
+@pytest.mark.slow
 def test_processes_that_store_blocks_are_killed(world: Network, reader: Reader) -> None:
     # Many events are copied, few are parameters.
     points = ((in_copy(), 80), (before_commit(STORING), 80))

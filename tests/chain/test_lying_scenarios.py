@@ -31,6 +31,7 @@ def with_the_usual_settings(
 
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize(("providers", "verify"), CASES)
+@pytest.mark.slow
 def test_lies_leave_nothing_wrong(node: Node, providers: int, verify: str, seed: int) -> None:
     counts = play(node, seed, providers=providers, verify=verify)
     assert not counts.wrong, str(counts)

@@ -115,6 +115,7 @@ def expected(world: Network) -> Any:
 @pytest.mark.parametrize(
     ("first", "last"), [(0, 0), (13, 13), (59, 59), (60, 60), (61, 61), (0, 130), (100, 199)]
 )
+@pytest.mark.slow
 def test_a_forged_past_is_never_stored_where_every_block_is_checked(
     node: Node, first: int, last: int
 ) -> None:

@@ -83,6 +83,7 @@ def test_where_every_block_is_checked_a_backfill_stores_what_the_receipts_have(
     assert events_shown(node.chain_id) == on_chain(gem)
 
 
+@pytest.mark.slow
 def test_where_every_block_is_checked_a_backfill_waits_for_receipts_that_are_true(
     node: Node, gem: Contract, liar: Liar
 ) -> None:
@@ -140,6 +141,7 @@ def test_history_of_an_honest_node_costs_three_requests_for_each_range_more(
 
 @pytest.mark.parametrize("verify", ["sample", "all"])
 @pytest.mark.parametrize("kind", ["drop", "invent", "retopic"])
+@pytest.mark.slow
 def test_after_a_pause_nothing_wrong_is_read_of_final_blocks(
     node: Node, settings: Any, kind: Kind, verify: str
 ) -> None:

@@ -242,6 +242,7 @@ def test_the_status_shows_the_command_and_the_last_comparison(world: Network, li
 
 
 @pytest.mark.parametrize("seed", range(8))
+@pytest.mark.slow
 def test_nodes_that_lie_at_random_leave_no_trace_when_they_are_right_again(
     world: Network, seed: int
 ) -> None:

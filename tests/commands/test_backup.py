@@ -224,6 +224,7 @@ def test_an_empty_instance_becomes_the_one_that_was_backed_up(first, empty):
     check_all(first, empty)
 
 
+@pytest.mark.slow
 def test_changes_are_captured_in_a_restored_instance_and_none_of_before_are_there(first, empty):
     with psycopg.connect(first.instance.database) as rows:
         assert rows.execute("SELECT count(*) > 0 FROM objects_change").fetchone() == (True,)
@@ -243,6 +244,7 @@ def test_changes_are_captured_in_a_restored_instance_and_none_of_before_are_ther
     assert told == "[('Note', 'of Note'), ('New', 'of New')]"
 
 
+@pytest.mark.slow
 def test_an_instance_may_keep_its_own_keys(first, fresh):
     said = fresh.do("restore", first.archive, "--without-keys")
     assert "stored secrets can't be read" not in said
@@ -383,6 +385,7 @@ def test_tables_of_somebody_else_are_never_removed(first, empty):
 
 
 @pytest.mark.parametrize("where", ["database.dump", "files/", "files.ndjson", "keys.json"])
+@pytest.mark.slow
 def test_damage_is_found_before_anything_is_touched(first, empty, tmp_path, where):
     broken = tmp_path / "broken.tar"
     content = bytearray(first.archive.read_bytes())
@@ -410,6 +413,7 @@ def test_an_archive_that_was_cut_off_is_incomplete(first, tmp_path):
         assert "no archive" in said or "damaged" in said
 
 
+@pytest.mark.slow
 def test_an_archive_is_for_its_owner_and_never_replaced(first, tmp_path):
     assert stat.S_IMODE(first.archive.stat().st_mode) == 0o600
     assert first.archive.name.startswith("first-app-")
@@ -421,6 +425,7 @@ def test_an_archive_is_for_its_owner_and_never_replaced(first, tmp_path):
         assert key.encode() not in first.bare.read_bytes().replace(b"first-app", b"")
 
 
+@pytest.mark.slow
 def test_a_file_that_is_gone_from_storage_is_told_and_doesn_t_stop_the_backup(first, tmp_path):
     name = next(iter(first.files))
     path = first.instance.data / "files" / name[:2] / name

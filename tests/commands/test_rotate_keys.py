@@ -55,6 +55,7 @@ def test_a_key_is_shown_when_asked_for_and_made_where_there_was_none(bare):
 
 
 @pytest.mark.process
+@pytest.mark.slow
 def test_a_key_of_the_environment_is_printed_to_be_set_there(bare, tmp_path):
     before = bare.keys
     said = bare.do("rotate_keys", "master", MASTER_KEY="of-the-environment")
@@ -137,6 +138,7 @@ def test_a_new_secret_key_reads_what_the_old_one_wrote_until_nothing_needs_it(in
 
 
 @pytest.mark.process
+@pytest.mark.slow
 def test_finishing_waits_for_the_running_service_to_have_the_new_key(instance):
     import json
     import os

@@ -31,6 +31,7 @@ relaxed = settings(
     related=strategies.relations(),
     data=st.data(),
 )
+@pytest.mark.slow
 def test_sql_finds_what_the_predicate_finds(world: World, stored, things, others, related, data):
     world.fill(things, others, related)
     for where in data.draw(st.lists(strategies.wheres(things), min_size=1, max_size=8)):

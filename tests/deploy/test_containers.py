@@ -75,6 +75,7 @@ def test_every_role_is_a_service() -> None:
         assert services[role]["environment"]["PROCESS"] == role
 
 
+@pytest.mark.slow
 def test_the_port_is_part_of_the_public_address() -> None:
     web = compose(KEYS | {"PORT": "9000"})["web"]
     assert web["ports"] == ["9000:8000"]
@@ -82,6 +83,7 @@ def test_the_port_is_part_of_the_public_address() -> None:
     assert setting("settings.PUBLIC_URL", environment) == "http://localhost:9000"
 
 
+@pytest.mark.slow
 def test_an_address_of_the_site_alone_starts_caddy_and_closes_the_plain_port() -> None:
     site = "https://api.example.org"
     without, services = compose(KEYS), compose(KEYS | {"SITE_ADDRESS": site})
@@ -114,6 +116,7 @@ def test_caddy_is_healthy_when_it_listens_at_its_address() -> None:
         assert probe(f"localhost:{port}") == 0
 
 
+@pytest.mark.slow
 def test_passwords_of_any_characters_reach_the_settings() -> None:
     given = KEYS | {"POSTGRES_PASSWORD": "p@ss/w:rd%", "REDIS_PASSWORD": 'r@"/\\'}
     environment = compose(given)["worker"]["environment"]
@@ -122,6 +125,7 @@ def test_passwords_of_any_characters_reach_the_settings() -> None:
     assert setting("settings.REDIS_URL", environment).endswith("@redis:6379/0")
 
 
+@pytest.mark.slow
 def test_secrets_are_read_from_files(tmp_path: Path) -> None:
     services = compose({}, "compose.secrets.yaml")
     names = services["web"]["secrets"]

@@ -48,6 +48,7 @@ def test_the_target_starts_every_role() -> None:
 
 
 @pytest.mark.django_db
+@pytest.mark.slow
 def test_clients_wait_at_the_socket_of_systemd_while_the_process_is_replaced() -> None:
     with socket.create_server(("127.0.0.1", 0), backlog=128) as listener:
         port = listener.getsockname()[1]

@@ -40,6 +40,7 @@ def wait_for(port: int) -> None:
 
 @pytest.mark.usefixtures("emptied")
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.slow
 def test_the_receiver_is_called_as_it_says(tmp_path: Path) -> None:
     from functions.hooks import outbox
     from functions.hooks.models import Delivery

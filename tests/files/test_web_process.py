@@ -98,6 +98,7 @@ class Peak:
         return self.most - self.before
 
 
+@pytest.mark.slow
 def test_eight_uploads_at_once_take_little_memory(other):
     remove(other, uploaded(other))  # whatever is made once is there now
     with Peak() as peak, ThreadPoolExecutor(8) as pool:
@@ -115,6 +116,7 @@ def test_eight_uploads_at_once_take_little_memory(other):
     remove(other, *names)
 
 
+@pytest.mark.slow
 def test_uploads_in_json_dont_stay_in_memory(other):
     content = base64.b64encode(b"".join(pieces(SIZE)))
     keys = b'{"_ApplicationId": "test-app", "_MasterKey": "test-master-key", "base64": "'

@@ -144,6 +144,7 @@ def test_an_error_in_user_code_shows_the_frames_of_user_code_alone(tmp_path: Pat
     ]
 
 
+@pytest.mark.slow
 def test_the_whole_traceback_is_shown_when_debugging_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

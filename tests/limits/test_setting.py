@@ -26,6 +26,7 @@ def read(value: str) -> tuple[int, str]:
         ('["defaults", {"path": "/*", "per": "ip", "count": 100, "window": 1}]', "8"),
     ],
 )
+@pytest.mark.slow
 def test_the_environment_says_what_is_limited(value, rules):
     assert read(value) == (0, rules)
 

@@ -144,6 +144,7 @@ editor_schema = schemathesis.pytest.from_fixture("for_editor").include(
 
 @master_schema.parametrize()
 @bounded(3)
+@pytest.mark.slow
 def test_as_master(case: Case, world: Api) -> None:
     check(case, world)
 

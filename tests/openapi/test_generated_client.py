@@ -72,6 +72,7 @@ def generated(world: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
         del sys.modules[name]
 
 
+@pytest.mark.slow
 def test_a_generated_client_is_used(generated: Any, live_server: Any) -> None:
     def api(tag: str, operation: str) -> Any:
         return importlib.import_module(f"{PACKAGE}.api.{tag}.{operation}")
@@ -133,6 +134,7 @@ def test_a_generated_client_is_used(generated: Any, live_server: Any) -> None:
         assert refused.code == 142
 
 
+@pytest.mark.slow
 def test_a_generated_client_signs_up_and_in(generated: Any, live_server: Any) -> None:
     models = importlib.import_module(f"{PACKAGE}.models")
     users = f"{PACKAGE}.api.users"

@@ -116,6 +116,7 @@ def test_lines_of_redis() -> None:
     assert redis_line("19002:M 99 Nov 2026 21:35:04.202 * x").level == "info"
 
 
+@pytest.mark.slow
 def test_every_line_of_an_instance_is_json_where_no_person_reads(
     start: Callable[..., Service],
 ) -> None:

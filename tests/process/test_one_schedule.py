@@ -60,6 +60,7 @@ def start(tmp_path: Path) -> Iterator[Callable[[str], Beat]]:
 
 
 @pytest.mark.django_db
+@pytest.mark.slow
 def test_a_second_beat_waits_until_the_first_has_ended(start: Callable[[str], Beat]) -> None:
     first = start("first")
     first.wait_for(KEEPS)
@@ -70,6 +71,7 @@ def test_a_second_beat_waits_until_the_first_has_ended(start: Callable[[str], Be
 
 
 @pytest.mark.django_db
+@pytest.mark.slow
 def test_a_beat_that_has_lost_the_lock_takes_it_again(start: Callable[[str], Beat]) -> None:
     beat = start("only")
     beat.wait_for(KEEPS)
@@ -86,6 +88,7 @@ def test_a_beat_that_has_lost_the_lock_takes_it_again(start: Callable[[str], Bea
 
 
 @pytest.mark.django_db
+@pytest.mark.slow
 def test_a_waiting_beat_ends_at_sigterm(start: Callable[[str], Beat]) -> None:
     lock = ScheduleLock()
     lock.wait()

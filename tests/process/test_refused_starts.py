@@ -125,6 +125,7 @@ def test_a_server_that_refuses_connections_is_named(
 
 
 @pytest.mark.parametrize("name", SERVERS)
+@pytest.mark.slow
 def test_a_server_that_never_answers_is_named(folder: DataFolder, name: str):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         value = SERVERS[name].format(f"127.0.0.1:{silent.getsockname()[1]}")
@@ -192,6 +193,7 @@ def test_manage_without_keys_names_the_first_one(folder: DataFolder):
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_provider_that_can_t_be_used_is_named(folder: DataFolder):
     done = run_server(
         DATA_DIR=folder.path, PORT=free_port(), AUTH_ADAPTERS='{"google": {"clientIds": []}}'

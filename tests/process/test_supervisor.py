@@ -91,6 +91,7 @@ def test_a_process_that_hangs_is_replaced(start: Start) -> None:
     assert found.last_end == "it hung"
 
 
+@pytest.mark.slow
 def test_a_stopped_process_is_replaced(start: Start) -> None:
     """It can't end by itself any more."""
     supervised = start("first=serve", silence=1.5)
@@ -117,6 +118,7 @@ def test_a_supervisor_that_was_stopped_kills_nothing_when_it_goes_on(start: Star
     assert supervised.pid("second") == pids[1]
 
 
+@pytest.mark.slow
 def test_what_ends_again_and_again_is_reported_and_the_others_go_on(start: Start) -> None:
     supervised = start("first=fail", "second=serve")
     second = supervised.pid("second")

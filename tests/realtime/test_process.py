@@ -63,6 +63,7 @@ def test_a_part_is_made_once_and_ends_with_the_process(worker):
     run(scenario())
 
 
+@pytest.mark.slow
 def test_a_part_that_ends_is_run_again_and_the_process_is_not_ready_meanwhile():
     ways = ("fail", "end", "cancel")
     workers = {how: type(how, (Worker,), {"next": how, "name": how}) for how in ways}

@@ -127,6 +127,7 @@ def test_pings_without_end_close_the_connection(process):
     client.socket.close()
 
 
+@pytest.mark.slow
 def test_who_answers_no_ping_is_cut_off(process):
     client = RawClient(process.socket)
     client.read()

@@ -349,6 +349,7 @@ def start(value: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_the_setting_is_json_and_keeps_addresses_protected_where_it_does_not_name_users():
     default = {"_User": {"*": ("email",)}}
     assert start("").stdout.strip() == str(default)

@@ -241,6 +241,7 @@ def protected_fields(content: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("has_trigger", [False, True], ids=["plain", "with a trigger"])
 @pytest.mark.parametrize("closed", [closed_object, protected_fields])
+@pytest.mark.slow
 def test_success_and_errors_do_not_depend_on_unreadable_values(
     callers, closed, has_trigger, temporarily
 ):

@@ -102,6 +102,7 @@ def test_a_call_of_a_batch_that_is_refused_takes_nothing_with_it(pair: list[Prox
     assert found[1][1] == hex(ID)
 
 
+@pytest.mark.slow
 def test_no_answer_in_time_counts_as_a_failure(pair: list[Proxy], settings) -> None:
     # The second one has as long, on a busy machine.
     settings.SERVICE = {**settings.SERVICE, "RPC_TIMEOUT": 3}

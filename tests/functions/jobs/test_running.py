@@ -139,6 +139,7 @@ def test_a_task_that_comes_again_does_nothing() -> None:
     assert first.isdigit()
 
 
+@pytest.mark.slow
 def test_a_run_whose_process_is_killed_has_failed() -> None:
     made = begin("cloud_waits", word="nobody says this")
     os.kill(int(saying(made)), signal.SIGKILL)
@@ -217,6 +218,7 @@ def test_a_tick_is_skipped_and_counted_while_the_job_runs() -> None:
     assert ended(run["objectId"])["status"] == "succeeded"
 
 
+@pytest.mark.slow
 def test_a_schedule_made_over_rest_is_run_by_beat(master_call: Any) -> None:
     schedule = {"jobName": "cloud_once", "params": '{"text": "by and by"}', "description": "x"}
     made = master_call("POST", "/cloud_code/jobs", {"job_schedule": schedule})
