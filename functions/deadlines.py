@@ -132,12 +132,16 @@ def time_limit(seconds: float, connection: Any = None) -> Iterator[None]:
         yield
         return
     deadline = _Deadline(monotonic() + seconds, connection)
-    _watch.add(deadline)
     try:
+        _watch.add(deadline)
         yield
     finally:
-        with deadline.in_use:
+        try:
+            with deadline.in_use:
+                deadline.is_over = True
+                if deadline.was_raised:
+                    # Not delivered yet, maybe: it mustn't hit what comes next.
+                    withdraw()
+        finally:
+            # Also where it is raised just here: statements of later requests would be cancelled.
             deadline.is_over = True
-            if deadline.was_raised:
-                # Not delivered yet, maybe: it mustn't hit what comes next.
-                withdraw()
