@@ -132,7 +132,13 @@ class _Broker:
             if not self._waiting:
                 return False
             oldest = self._waiting[0]
-        self.send(oldest.task, oldest.args, {})
+        try:
+            self.send(oldest.task, oldest.args, {})
+        except BrokerAway:
+            raise
+        except Exception:
+            # Such as arguments that aren't JSON: it could never be sent, and the others wait.
+            log.exception("a task is lost: it can't be sent", task=oldest.task.name)
         with self._lock:
             if self._waiting and self._waiting[0] is oldest:
                 self._waiting.popleft()

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from backend import broker
 from backend.celery import app
 from functions import TriggerRequest, after_save
 from functions.tasks import run_trigger
 from tests.people import make_role, sign_up
 from tests.rest import MASTER, Api
+from tests.waiting import until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("emptied")]
 
@@ -79,3 +81,16 @@ def test_of_a_transaction_that_is_undone_nothing_is_queued() -> None:
 def test_a_trigger_that_is_not_there_any_more_is_left_out() -> None:
     said = {"authority": "master", "roles": [], "user_id": None}
     run_trigger.run("after_save", "Gone", "Gone", said, {"a": 1}, None, {})
+
+
+def test_a_task_that_can_t_be_sent_holds_up_no_other() -> None:
+    queued()
+    arrived: list[Any] = []
+    broker._broker.send_later(run_trigger, [object()] * 7)
+    broker._broker.send_later(run_trigger, [*range(7)])
+
+    def second_arrives() -> bool:
+        arrived.extend(queued())
+        return arrived == [[*range(7)]]
+
+    until(second_arrives, 30)
