@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
 
@@ -33,7 +34,8 @@ def write(
     timestamp: str = "",
     facts: dict[str, object] | None = None,
 ) -> None:
-    """Write a line, if ``LOG_LEVEL`` lets it pass. ``timestamp`` is ISO 8601, now by default."""
+    """Write a line, if ``LOG_LEVEL`` lets it pass and somebody reads. ``timestamp`` is ISO 8601,
+    now by default."""
     if _LEVELS.index(level) < _lowest():
         return
     record = {
@@ -47,8 +49,10 @@ def write(
         line = json.dumps(record, separators=(",", ":"))
     else:
         line = render(record, colours=sys.stderr.isatty() and "NO_COLOR" not in os.environ)
-    # By one call, since the application's processes write there too.
-    os.write(sys.stderr.fileno(), f"{line}\n".encode(errors="replace"))
+    # A reader that has gone away doesn't end the service.
+    with suppress(OSError):
+        # By one call, since the application's processes write there too.
+        os.write(sys.stderr.fileno(), f"{line}\n".encode(errors="replace"))
 
 
 def style() -> str:

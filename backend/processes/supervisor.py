@@ -138,7 +138,11 @@ class Supervisor:
             signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}
         )
         try:
-            child.pid = os.fork()
+            try:
+                child.pid = os.fork()
+            except OSError as error:  # too little memory, or too many processes
+                self._died(child, f"it can't be started: {error.strerror}")
+                return None
             if child.pid != 0:
                 return None
             signal.set_wakeup_fd(-1)
@@ -162,8 +166,11 @@ class Supervisor:
         pid, child.pid = child.pid, 0
         if self._is_stopping:
             return
+        self._died(child, ended_by(status) if child.killed_at is None else "it hung", pid)
+
+    def _died(self, child: _Child, end: str, pid: int | None = None) -> None:
         history = self._history[child.role.name]
-        history.last_end = ended_by(status) if child.killed_at is None else "it hung"
+        history.last_end = end
         history.last_time = time()
         pause = history.restarts.died()
         child.due = monotonic() + pause
@@ -171,7 +178,7 @@ class Supervisor:
             "a process ended and is restarted",
             role=child.role.name,
             pid=pid,
-            end=history.last_end,
+            end=end,
             pause=pause,
         )
         self._report()

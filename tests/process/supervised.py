@@ -1,10 +1,12 @@
 """A supervisor for tests: ``python -m tests.process.supervised FOLDER SILENCE NAME=WORK …``.
 
-Each process writes its number to ``FOLDER/NAME`` when it begins to work.
+Each process writes its number to ``FOLDER/NAME`` when it begins to work. The machine has room for
+none at first, as often as ``REFUSED_FORKS`` says.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -56,6 +58,17 @@ def ignore_sigterm() -> None:
     serve()
 
 
+def refuse_forks(times: int) -> None:
+    fork, left = os.fork, [errno.EAGAIN] * times
+
+    def refusing() -> int:
+        if left:
+            raise BlockingIOError(left.pop(), "Resource temporarily unavailable")
+        return fork()
+
+    os.fork = refusing
+
+
 _WORKS = {work.__name__: work for work in (serve, hang, wait, fail, leave_orphan, ignore_sigterm)}
 
 
@@ -68,6 +81,7 @@ def main() -> None:
         fresh.replace(folder / name)
         work()
 
+    refuse_forks(int(os.environ.get("REFUSED_FORKS", "0")))
     roles = []
     for given in sys.argv[3:]:
         name, _, work = given.partition("=")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import pytest
 from backend.embedded import engine_logs
 from backend.embedded.engine_logs import EngineLog, Entry, postgres_line, redis_line
 from backend.readable_lines import render
-from tests.process.service import Service
+from tests.process.service import ROOT, Service
 
 
 @pytest.fixture
@@ -132,6 +134,18 @@ def test_every_line_of_an_instance_is_json_where_no_person_reads(
     }
     for record in records:
         assert {"level", "event", "timestamp", "process"} <= set(record)
+
+
+def test_a_reader_that_has_gone_away_ends_nothing() -> None:
+    code = "from backend.embedded import lines; input(); lines.error('unread')"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], cwd=ROOT, stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stderr
+        process.stderr.close()
+        process.stderr = None
+        process.communicate(b"\n")
+    assert process.returncode == 0
 
 
 def test_a_readable_line_has_time_level_process_event_and_fields() -> None:

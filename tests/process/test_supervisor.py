@@ -20,14 +20,14 @@ from tests.waiting import until
 class Supervised:
     """A running supervisor (``tests.process.supervised``)."""
 
-    def __init__(self, folder: Path, silence: float, *roles: str) -> None:
+    def __init__(self, folder: Path, silence: float, *roles: str, refused: int = 0) -> None:
         self.folder = folder
         (folder / "reports").mkdir()
         self.names = [role.partition("=")[0] for role in roles]
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.process.supervised", folder, str(silence), *roles],
             cwd=ROOT,
-            env=plain_environment(),
+            env=plain_environment(REFUSED_FORKS=refused),
             stderr=subprocess.DEVNULL,
         )
 
@@ -54,8 +54,8 @@ Start = Callable[..., Supervised]
 def start(tmp_path: Path) -> Iterator[Start]:
     started: list[Supervised] = []
 
-    def start(*roles: str, silence: float = 60) -> Supervised:
-        started.append(Supervised(tmp_path, silence, *roles))
+    def start(*roles: str, silence: float = 60, refused: int = 0) -> Supervised:
+        started.append(Supervised(tmp_path, silence, *roles, refused=refused))
         return started[-1]
 
     yield start
@@ -78,6 +78,16 @@ def test_a_process_that_is_killed_is_replaced_and_the_others_go_on(
     assert found is not None
     assert (found.restarts, found.is_failing, found.last_end) == (1, False, number.name)
     assert supervised.reported("second") is None
+
+
+def test_a_machine_without_room_for_a_process_ends_none(start: Start) -> None:
+    supervised = start("first=serve", "second=serve", refused=2)
+    first, second = supervised.pid("first"), supervised.pid("second")
+    assert psutil.pid_exists(first)
+    assert psutil.pid_exists(second)
+    found = supervised.reported("first")
+    assert found is not None
+    assert found.last_end == "it can't be started: Resource temporarily unavailable"
 
 
 def test_a_process_that_hangs_is_replaced(start: Start) -> None:
