@@ -47,18 +47,33 @@ def main() -> None:
         "PROCESS": "web" if role == "all" else role,
         "DJANGO_SETTINGS_MODULE": "backend.settings",
     }
-    limit_memory()
-    check_settings()
     if role == "all":
-        from backend.processes import instance
-        from backend.processes.link import Link
-
-        link = Link.from_environment()
-        if link is None:
-            raise SystemExit("All roles are started by script/server.")
-        instance.run(link)
+        serve_all()
     else:
+        limit_memory()
+        check_settings()
         serve(role)
+
+
+def serve_all() -> None:
+    """Run the processes of all roles until SIGTERM, as a child of ``script/server``, which gets to
+    know why they don't start."""
+    from backend.processes.link import Link
+
+    link = Link.from_environment()
+    if link is None:
+        raise SystemExit("All roles are started by script/server.")
+    try:
+        limit_memory()
+        check_settings()
+        from backend.processes import instance
+
+        sockets = instance.begin(link)
+    except BaseException as end:
+        link.refuse(end)
+        raise
+    link.close()
+    instance.run(sockets)
 
 
 def serve(role: str) -> None:

@@ -8,24 +8,35 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from backend.embedded import lines
 from backend.embedded.children import before_exec, end_descendants, end_of, undisturbed
 from backend.embedded.errors import StartError
-from backend.processes.link import VARIABLE, Closed, Link
+from backend.processes.link import REFUSAL, VARIABLE, Closed, Link
 
 ROOT: Final = Path(__file__).resolve().parents[2]
+_LOADING: Final = 120.0  # seconds
+_LOOK: Final = 0.2  # seconds
 _STOP: Final = 20.0  # seconds, more than its processes have to finish what they do
 
 
+class Refused(SystemExit):
+    """The application doesn't start, and has written why; ``reason`` is that sentence too."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(status)
+        self.reason = reason
+
+
 class Application:
-    """The processes. ``pids`` are those of the engines, which end later.
+    """The processes.
 
     The listening sockets are opened here once: clients find them open, and wait, while the
-    processes are started again.
+    processes are started again. ``meanwhile`` is called several times a second while that lasts.
     """
 
     name = "the application"
@@ -36,32 +47,22 @@ class Application:
         lock: int,
         listen: Callable[[Mapping[str, Any]], Sequence[socket.socket]],
     ) -> None:
+        self.meanwhile: Callable[[], None] = lambda: None
         self._environment = dict(environment)
         self._lock = lock
         self._listen = listen
         self._sockets: Sequence[socket.socket] = ()
         self._binds: Sequence[str] = ()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._link: Link | None = None
+        self._process: subprocess.Popen[bytes] | None = None  # once it serves
+        self._start: _Start | None = None
         self._leaving: list[subprocess.Popen[bytes]] = []
 
     def begin(self) -> Mapping[str, Any]:
         """Start loading the application. The settings that the launcher needs, when they are known
-        to be right; the sockets listen then. Raises ``SystemExit`` if they aren't."""
-        ours, theirs = socket.socketpair()
-        with theirs, undisturbed():
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "backend.serve", "all"],
-                cwd=ROOT,
-                env=self._environment | {VARIABLE: str(theirs.fileno())},
-                stdin=subprocess.DEVNULL,
-                # It holds the data folder too, for as long as it takes to end its processes.
-                pass_fds=(self._lock, theirs.fileno()),
-                start_new_session=True,
-                preexec_fn=before_exec(signal.SIGTERM),
-            )
-        self._link = Link(ours)
-        settings: Mapping[str, Any] = self._receive()
+        to be right; the sockets listen then. Raises ``Refused`` if they aren't, and
+        ``StartError``."""
+        self._start = _Start(self._environment, self._lock)
+        settings: Mapping[str, Any] = self._start.receive(self.meanwhile, _LOADING)
         if not self._sockets:
             self._binds, self._sockets = settings["binds"], self._listen(settings)
         if settings["binds"] != self._binds:
@@ -70,51 +71,56 @@ class Application:
 
     def go_on(self, *, new_keys: bool = False) -> str:
         """Have the database brought up to date and the processes started, now that the engines run.
-        What the person at the terminal is to read. Raises ``SystemExit`` if that fails."""
-        assert self._link is not None
-        with contextlib.suppress(Closed):
-            self._link.send({"new_keys": new_keys}, self._sockets)
-        greeting: str = self._receive()
-        self._link.close()
+        What the person at the terminal is to read. Raises as ``begin`` does."""
+        start = self._start
+        assert start is not None
+        start.receive(self.meanwhile, _LOADING)
+        start.send({"new_keys": new_keys}, self._sockets)
+        greeting: str = start.receive(self.meanwhile)
+        self._process, self._start = start.process, None
+        start.link.close()
         return greeting
 
     def start(self) -> None:
-        """Start all of it again. Raises ``SystemExit`` if that fails."""
-        self.begin()
-        self.go_on()
+        """Start all of it again. Raises as ``begin`` does, and ``OSError``."""
+        try:
+            self.begin()
+            self.go_on()
+        finally:
+            if self._start is not None:
+                self._start.abandon()
+                self._start = None
 
     def replace(self) -> None:
         """Start it once more, as it is on the disk now, and end the present one, which finishes
-        what it is doing. Both accept connections meanwhile. Raises ``StartError`` or ``SystemExit``
-        if the new one doesn't start; the present one goes on then."""
+        what it is doing. Both accept connections meanwhile. Raises as ``start`` does if the new one
+        doesn't start; the present one goes on then."""
         present = self._process
-        try:
-            self.start()
-        except (StartError, SystemExit):
-            if self._process is not None and self._process is not present:
-                self._process.kill()
-                self._process.wait()
-            self._process = present
-            raise
+        self.start()
         if present is not None:
             present.terminate()
             self._leaving.append(present)
 
     @property
     def is_alive(self) -> bool:
+        """Whether it runs, or is being started."""
         self._leaving = [process for process in self._leaving if process.poll() is None]
-        return self._process is not None and self._process.poll() is None
+        return self._start is not None or (
+            self._process is not None and self._process.poll() is None
+        )
 
     @property
-    def pid(self) -> int | None:
-        return self._process.pid if self._process else None
+    def pids(self) -> set[int]:
+        starting = [self._start.process] if self._start else []
+        serving = [self._process] if self._process else []
+        return {process.pid for process in (*serving, *starting, *self._leaving)}
 
     @property
     def end(self) -> str:
         """What ended it."""
         return end_of(self._process)
 
-    def stop(self, spare: Sequence[int | None] = ()) -> None:
+    def stop(self, spare: Iterable[int] = ()) -> None:
         """End every process except those in ``spare`` and their descendants."""
         process, self._process = self._process, None
         if process is not None and process.poll() is None:
@@ -123,17 +129,67 @@ class Application:
                 process.wait(_STOP)
         end_descendants(spare=spare)
 
-    def _receive(self) -> Any:
-        assert self._link is not None
-        assert self._process is not None
+
+class _Start:
+    """A process that is loading the application, and what it says until it serves."""
+
+    def __init__(self, environment: Mapping[str, str], lock: int) -> None:
+        ours, theirs = socket.socketpair()
+        self.link = Link(ours)
+        with theirs, undisturbed():
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "backend.serve", "all"],
+                cwd=ROOT,
+                env={**environment, VARIABLE: str(theirs.fileno())},
+                stdin=subprocess.DEVNULL,
+                # It holds the data folder too, for as long as it takes to end its processes.
+                pass_fds=(lock, theirs.fileno()),
+                start_new_session=True,
+                preexec_fn=before_exec(signal.SIGTERM),
+            )
+
+    def send(self, message: Any, sockets: Sequence[socket.socket]) -> None:
+        with contextlib.suppress(Closed):  # ``receive`` tells why
+            self.link.send(message, sockets)
+
+    def receive(self, meanwhile: Callable[[], None], patience: float | None = None) -> Any:
+        """The next message. Raises ``Refused`` if there is none, and ``StartError`` if it doesn't
+        come within ``patience`` seconds or a signal has ended the process."""
+        end = time.monotonic() + patience if patience is not None else float("inf")
         try:
-            return self._link.receive()[0]
+            while True:
+                try:
+                    message = self.link.receive(_LOOK)[0]
+                except TimeoutError:
+                    meanwhile()
+                else:
+                    break
+                if time.monotonic() > end:
+                    raise StartError(
+                        f"The application wasn't loaded within {patience:.0f} seconds: a module of "
+                        "CLOUD_MODULES may be waiting for something."
+                    )
         except Closed:
-            status = self._process.wait()
+            raise self._refusal("the log has the reason") from None
+        if isinstance(message, dict) and REFUSAL in message:
+            raise self._refusal(message[REFUSAL])
+        return message
+
+    def _refusal(self, reason: str) -> BaseException:
+        try:
+            status = self.process.wait(_STOP)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            status = self.process.wait()
         if status < 0:
             name = signal.Signals(-status).name
-            raise StartError(f"The start was ended by {name}; start the service again.")
-        raise SystemExit(status or 1)  # it has written the reason
+            return StartError(f"The start was ended by {name}; start the service again.")
+        return Refused(status or 1, reason)
+
+    def abandon(self) -> None:
+        self.link.close()
+        self.process.kill()
+        self.process.wait()
 
 
 def child_environment(given: Mapping[str, str], sockets: Path) -> dict[str, str]:

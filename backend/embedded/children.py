@@ -127,7 +127,7 @@ def ended_by(code: int) -> str:
         return f"signal {-code}"
 
 
-def reap_orphans(but: Container[int | None]) -> None:
+def reap_orphans(but: Container[int]) -> None:
     """Let go of the adopted children that have ended. Those in ``but`` are waited for elsewhere."""
     for child in psutil.Process().children():
         with contextlib.suppress(psutil.NoSuchProcess, ChildProcessError):
@@ -136,7 +136,7 @@ def reap_orphans(but: Container[int | None]) -> None:
 
 
 def end_descendants(
-    spare: Iterable[int | None] = (), patience: float = 10.0, how: int = signal.SIGTERM
+    spare: Iterable[int] = (), patience: float = 10.0, how: int = signal.SIGTERM
 ) -> None:
     """End every descendant except those in ``spare``: politely, then by force."""
     spared = set(spare)

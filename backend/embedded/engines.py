@@ -45,8 +45,8 @@ class Engines:
         return self._engines
 
     @property
-    def pids(self) -> list[int | None]:
-        return [engine.pid for engine in self._engines]
+    def pids(self) -> set[int]:
+        return set().union(*(engine.pids for engine in self._engines))
 
     def pass_on_lines(self) -> None:
         """Pass on what the engines have written to their logs since the last time."""

@@ -25,7 +25,7 @@ import psutil
 
 from backend import environment
 from backend.embedded import lines, pointers
-from backend.embedded.application import Application, child_environment
+from backend.embedded.application import Application, Refused, child_environment
 from backend.embedded.children import STOPPING, adopt_orphans
 from backend.embedded.engines import Engines
 from backend.embedded.errors import StartError
@@ -34,7 +34,7 @@ from backend.embedded.keys import ensure_keys
 from backend.embedded.proxy import Proxy
 from backend.embedded.watch import Program, Watch
 from backend.probe import SocketConnection
-from backend.processes import report
+from backend.processes import reloads, report
 from backend.processes.link import SMALL
 from backend.server.listening import listening_socket
 
@@ -55,8 +55,6 @@ class _Signals:
         self._came = False
         for each in (signal.SIGTERM, signal.SIGINT):
             signal.signal(each, self._stop)
-        # Until there is something to replace.
-        signal.signal(signal.SIGUSR1, lambda number, frame: None)
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup leaves it
             signal.signal(signal.SIGHUP, self._stop)
 
@@ -89,11 +87,21 @@ def main() -> int:
         print(f"script/server: {error}", file=sys.stderr)
         return 1
     except OSError as error:
-        place = Path(error.filename or os.environ.get("DATA_DIR", "."))
-        print(f"script/server: {unusable(place, error)}", file=sys.stderr)
+        print(f"script/server: {_refusal(error)}", file=sys.stderr)
         return 1
     except _Stopped:
         return 0
+
+
+def _refusal(error: OSError) -> str:
+    data = Path(os.environ.get("DATA_DIR", ""))
+    if (
+        error.filename
+        and data.is_absolute()
+        and Path(os.fsdecode(error.filename)).is_relative_to(data)
+    ):
+        return unusable(Path(os.fsdecode(error.filename)), error)
+    return f"The service can't be started: {error}."
 
 
 def _run(stack: contextlib.ExitStack, signals: _Signals) -> None:
@@ -137,40 +145,37 @@ def _run(stack: contextlib.ExitStack, signals: _Signals) -> None:
     # Not before: why a start fails is to stand alone.
     engines.pass_on_lines()
     after_engines.callback(engines.pass_on_lines)
-    print(greeting, flush=True)
-    reload = _Reload(application)
+    with contextlib.suppress(OSError):  # a reader that has gone away
+        print(greeting, flush=True)
     watch = Watch(programs, folder.reports)
-    while True:
+
+    def look() -> None:
         signals.check()
-        reload()
         watch.look()
         engines.pass_on_lines()
+
+    application.meanwhile = look
+    reloads.make_folder(folder)
+    while True:
+        _reload(application, folder)
+        look()
         time.sleep(_LOOK)
 
 
-class _Reload:
-    """Replaces the application after SIGUSR1 (``manage.py reload``)."""
-
-    def __init__(self, application: Application) -> None:
-        self._application = application
-        self._is_wanted = False
-        signal.signal(signal.SIGUSR1, self._want)
-
-    def _want(self, number: int, frame: FrameType | None) -> None:
-        self._is_wanted = True
-
-    def __call__(self) -> None:
-        if not self._is_wanted:
-            return
-        self._is_wanted = False
-        try:
-            self._application.replace()
-        except (StartError, SystemExit) as error:
-            lines.error(
-                "the new application doesn't start; the present one goes on", end=str(error)
-            )
-        else:
-            lines.info("the application was replaced")
+def _reload(application: Application, folder: DataFolder) -> None:
+    """Replace the application if ``manage.py reload`` has requested it."""
+    answers = reloads.take(folder)
+    if not answers:
+        return
+    try:
+        application.replace()
+    except (StartError, SystemExit, OSError) as error:
+        reason = error.reason if isinstance(error, Refused) else str(error)
+        lines.error("the new application doesn't start; the present one goes on", end=reason)
+        reloads.answer(answers, reason)
+    else:
+        lines.info("the application was replaced")
+        reloads.answer(answers, "")
 
 
 # -- the public port ----------------------------------------------------------------------------

@@ -137,8 +137,8 @@ class PostgreSQL:
         return children.end_of(self._process)
 
     @property
-    def pid(self) -> int | None:
-        return self._process.pid if self._process else None
+    def pids(self) -> set[int]:
+        return {self._process.pid} if self._process else set()
 
     # -- first start ----------------------------------------------------------------------------
 

@@ -56,8 +56,8 @@ class Proxy:
         return self._process is not None and self._process.poll() is None
 
     @property
-    def pid(self) -> int | None:
-        return self._process.pid if self._process else None
+    def pids(self) -> set[int]:
+        return {self._process.pid} if self._process else set()
 
     @property
     def end(self) -> str:

@@ -99,8 +99,8 @@ class Redis:
         return children.end_of(self._process)
 
     @property
-    def pid(self) -> int | None:
-        return self._process.pid if self._process else None
+    def pids(self) -> set[int]:
+        return {self._process.pid} if self._process else set()
 
     def _wait_for_predecessor(self) -> None:
         """Wait until a server that lost its parent a moment ago has ended."""

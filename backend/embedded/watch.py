@@ -16,14 +16,15 @@ from backend.processes.restarts import FAILING, WINDOW, Restarts
 
 
 class Program(Protocol):
-    """Something that runs. ``start`` returns when it is usable; ``end`` is what has ended it."""
+    """Something that runs. ``start`` returns when it is usable; ``pids`` are the processes that it
+    waits for; ``end`` is what has ended it."""
 
     name: str
 
     def start(self) -> None: ...
 
     @property
-    def pid(self) -> int | None: ...
+    def pids(self) -> set[int]: ...
 
     @property
     def is_alive(self) -> bool: ...
@@ -51,7 +52,8 @@ class Watch:
         self._watched = [_Watched(program) for program in programs]
 
     def look(self) -> None:
-        """Start what has ended and is due. To be called several times a second."""
+        """Start what has ended and is due. To be called several times a second, also while one of
+        the programs is being started."""
         for each in self._watched:
             self._look(each)
 
@@ -75,13 +77,13 @@ class Watch:
         self._report()
 
     def _start(self, each: _Watched) -> None:
+        each.due = None
         try:
             each.program.start()
         except (StartError, SystemExit, OSError) as error:
             self._died(each, str(error) or "it can't be started")
         else:
-            each.due = None
-            reap_orphans({watched.program.pid for watched in self._watched})
+            reap_orphans(set().union(*(watched.program.pids for watched in self._watched)))
 
     def _report(self) -> None:
         restarted: list[report.Restarted] = []

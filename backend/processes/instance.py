@@ -3,6 +3,7 @@
 ``backend.embedded.launcher`` starts this process and the engines, and answers its messages:
 
     this process  → launcher       the settings that it needs, once they are known to be right
+    this process  → launcher       nothing, once the application is loaded
     launcher      → this process   the listening sockets, once the engines run
     this process  → launcher       what it prints, once the database is up to date
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import sys
 from typing import Any
 
@@ -27,8 +29,9 @@ from backend.processes.supervisor import Supervisor
 log = get_logger("processes")
 
 
-def run(link: Link) -> None:
-    """Run the processes of all roles until SIGTERM. Returns in each of them when it has ended."""
+def begin(link: Link) -> list[socket.socket]:
+    """Load the application and bring the database up to date. The listening sockets, when there is
+    nothing left that could keep the processes from starting."""
     from django.conf import settings
 
     link.send(
@@ -46,12 +49,19 @@ def run(link: Link) -> None:
     for given, meant in environment.misspelt():
         log.warning("a variable is no setting", name=given, meant=meant)
     preload()
+    link.send(None)
     logs.name_process("application")
     name_this("svc-application")
     answer, sockets = link.receive()
     login = _prepare()
     link.send(greeting(settings, login, settings.DATA_FOLDER, answer["new_keys"]))
-    link.close()
+    return sockets
+
+
+def run(sockets: list[socket.socket]) -> None:
+    """Run the processes of all roles until SIGTERM. Returns in each of them when it has ended."""
+    from django.conf import settings
+
     from backend.processes.roles import ROLES, SMALL_ROLES
     from backend.server import listening
 

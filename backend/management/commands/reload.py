@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
 import time
 from argparse import ArgumentParser
 from typing import Any
 
-import psutil
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
+
+from backend.processes import reloads
 
 _PAUSE = 0.1  # seconds
 
@@ -20,52 +18,43 @@ class Command(BaseCommand):
     help = (
         "Replaces all processes of the running script/server by new ones, without a failed request:"
         " after an update of the code, of modules or of settings in .env. Migrates first. The old"
-        " processes finish what they are doing."
+        " processes finish what they are doing. Other addresses (PORT, LISTEN_HOST, SITE_ADDRESS)"
+        " need a restart."
     )
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "--seconds", type=float, default=120, help="how long to wait (%(default)s)"
+            "--seconds", type=float, default=600, help="how long to wait (%(default)s)"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        record = settings.DATA_FOLDER.running()
+        data = settings.DATA_FOLDER
+        record = data.running()
         if record is None:
             raise CommandError(
                 f"script/server doesn't run with DATA_DIR={settings.DATA_DIR}: nothing to reload."
             )
         try:
-            launcher = psutil.Process(record["pid"])
-            before = _applications(launcher)
-            # The record may be old, and the number another process's: to most, the signal is fatal.
-            if not before:
-                raise CommandError("script/server runs no application yet: try again in a moment.")
-            os.kill(launcher.pid, signal.SIGUSR1)
-        except (psutil.Error, OSError):
+            answer = reloads.request(data)
+        except PermissionError:
             raise CommandError(
-                f"script/server ({record['pid']}) can't be reached: run this as its user."
+                f"script/server (process {record['pid']}) can't be reached: run this as its user."
             ) from None
+        except OSError:
+            raise CommandError("script/server is starting: try again in a moment.") from None
         end = time.monotonic() + options["seconds"]
-        while True:
-            try:
-                now = _applications(launcher)
-            except psutil.NoSuchProcess:
-                raise CommandError("script/server has ended.") from None
-            if now and not now & before:
-                break
+        while (reason := reloads.read_answer(answer)) is None:
+            if data.running() is None:
+                raise CommandError("script/server has ended.")
             if time.monotonic() > end:
                 raise CommandError(
-                    "The application wasn't replaced; the log of script/server has the reason."
+                    f"The application wasn't replaced within {options['seconds']:.0f} seconds. "
+                    "script/server goes on with it; its log tells how that ends."
                 )
             time.sleep(_PAUSE)
+        if reason:
+            raise CommandError(
+                f"The application wasn't replaced, the present one goes on: {reason}"
+            )
         self.stdout.write("The application was replaced.")
-
-
-def _applications(launcher: psutil.Process) -> set[psutil.Process]:
-    found = set()
-    for child in launcher.children():
-        with contextlib.suppress(psutil.NoSuchProcess):
-            if child.name() == "svc-application":
-                found.add(child)
-    return found
