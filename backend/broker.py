@@ -7,27 +7,29 @@ answered it isn't asked for ``PAUSE`` seconds.
 
 from __future__ import annotations
 
-import atexit
 import os
 import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
-from multiprocessing.util import Finalize
+from contextlib import suppress
 from time import monotonic
 from typing import Any, Final, NamedTuple
 
 import msgspec
 import redis
 from celery import Task, current_app
-from kombu import pools
 from kombu.exceptions import LimitExceeded, OperationalError
+from kombu.pools import ProducerPool
 
+from backend.endings import at_end
 from backend.logs import get_logger
 
 PATIENCE: Final = 0.5
 """Seconds that Redis has for a connection, and for each answer."""
 PAUSE: Final = 2.0
 """Seconds in which it isn't asked again after it hasn't answered."""
+LAST: Final = 5.0
+"""Seconds that a process which ends has for the tasks that still wait."""
 _CONNECTIONS: Final = 16
 _MOST: Final = 10_000  # tasks that wait
 _MOST_BYTES: Final = 32 * 1024 * 1024
@@ -50,17 +52,21 @@ class _Broker:
 
     def __init__(self) -> None:
         self._away_until = 0.0
+        self._producers: ProducerPool | None = None
+        self._making = threading.Lock()
         self._waiting: deque[_Waiting] = deque()
         self._bytes = 0
+        self._handing_over = threading.Lock()
         self._lock = threading.Lock()
-        self._is_empty = threading.Condition(self._lock)
+        self._something_waits = threading.Condition(self._lock)
         self._thread: threading.Thread | None = None
 
     def send(self, task: Task | str, args: Sequence[Any], options: Mapping[str, Any]) -> None:
-        if monotonic() < self._away_until:
-            raise BrokerAway("Redis didn't answer a moment ago.")
+        self._check()
         try:
-            with self._producers().acquire(block=True, timeout=PATIENCE) as producer:
+            with self._pool().acquire(block=True, timeout=PATIENCE) as producer:
+                # Another thread may have learnt meanwhile that Redis doesn't answer.
+                self._check()
                 given = {
                     "producer": producer,
                     # At once, for a connection that Redis has closed since.
@@ -71,7 +77,9 @@ class _Broker:
                     current_app.send_task(task, tuple(args), **given)
                 else:
                     task.apply_async(tuple(args), **given)
-        except (OperationalError, LimitExceeded, redis.RedisError, OSError) as error:
+        except LimitExceeded as error:
+            raise BrokerAway(f"All {_CONNECTIONS} connections to Redis are in use.") from error
+        except (OperationalError, redis.RedisError, OSError) as error:
             self._away_until = monotonic() + PAUSE
             raise BrokerAway(str(error)) from error
 
@@ -83,44 +91,48 @@ class _Broker:
                 return
             self._waiting.append(_Waiting(task, args, size))
             self._bytes += size
+            self._something_waits.notify()
             if self._thread is None:
-                self._begin()
+                self._thread = threading.Thread(target=self._work, name="broker", daemon=True)
+                self._thread.start()
 
     def finish(self) -> None:
-        """Hand over what waits, if that succeeds at once."""
+        """Hand over what waits, as far as Redis takes it within ``LAST`` seconds."""
+        end = monotonic() + LAST
         self._away_until = 0.0
-        try:
-            while self._hand_over():
+        with suppress(BrokerAway):
+            while monotonic() < end and self._hand_over():
                 pass
-        except BrokerAway:
-            log.error("tasks are lost: the process ends without a broker", tasks=len(self._waiting))
+        with self._lock:
+            if self._waiting:
+                tasks = len(self._waiting)
+                log.error("tasks are lost: the process ends without a broker", tasks=tasks)
+                self._waiting.clear()
 
-    def _producers(self) -> Any:
-        connection = current_app.connection_for_write(
-            transport_options={
-                "socket_timeout": PATIENCE,
-                "socket_connect_timeout": PATIENCE,
-                "retry_on_timeout": False,
-            }
-        )
-        # kombu keeps one pool for each address and its options.
-        producers = pools.producers[connection]
-        producers.limit = _CONNECTIONS
-        return producers
+    def _check(self) -> None:
+        if monotonic() < self._away_until:
+            raise BrokerAway("Redis didn't answer a moment ago.")
 
-    def _begin(self) -> None:
-        # The one for a process of its own, the other for a server process (multiprocessing).
-        atexit.register(self.finish)
-        Finalize(None, self.finish, exitpriority=10)
-        self._thread = threading.Thread(target=self._work, name="broker", daemon=True)
-        self._thread.start()
+    def _pool(self) -> ProducerPool:
+        with self._making:
+            if self._producers is None:
+                connection = current_app.connection_for_write(
+                    transport_options={
+                        "socket_timeout": PATIENCE,
+                        "socket_connect_timeout": PATIENCE,
+                        "retry_on_timeout": False,
+                    }
+                )
+                connections = connection.Pool(limit=_CONNECTIONS)
+                self._producers = ProducerPool(connections, limit=_CONNECTIONS)
+            return self._producers
 
     def _work(self) -> None:
         pause = threading.Event()
         while True:
-            with self._is_empty:
+            with self._something_waits:
                 while not self._waiting:
-                    self._is_empty.wait(PAUSE)
+                    self._something_waits.wait()
             try:
                 self._hand_over()
             except BrokerAway:
@@ -128,22 +140,23 @@ class _Broker:
 
     def _hand_over(self) -> bool:
         """Hand over the oldest that waits; False if none does."""
-        with self._lock:
-            if not self._waiting:
-                return False
-            oldest = self._waiting[0]
-        try:
-            self.send(oldest.task, oldest.args, {})
-        except BrokerAway:
-            raise
-        except Exception:
-            # Such as arguments that aren't JSON: it could never be sent, and the others wait.
-            log.exception("a task is lost: it can't be sent", task=oldest.task.name)
-        with self._lock:
-            if self._waiting and self._waiting[0] is oldest:
-                self._waiting.popleft()
-                self._bytes -= oldest.size
-        return True
+        with self._handing_over:
+            with self._lock:
+                if not self._waiting:
+                    return False
+                oldest = self._waiting[0]
+            try:
+                self.send(oldest.task, oldest.args, {})
+            except BrokerAway:
+                raise
+            except Exception:
+                # Such as arguments that aren't JSON: it could never be sent, and the others wait.
+                log.exception("a task is lost: it can't be sent", task=oldest.task.name)
+            with self._lock:
+                if self._waiting:  # ``finish`` may have given them up
+                    self._waiting.popleft()
+                    self._bytes -= oldest.size
+            return True
 
 
 _broker = _Broker()
@@ -156,6 +169,7 @@ def _begin_again() -> None:
 
 
 os.register_at_fork(after_in_child=_begin_again)
+at_end(lambda: _broker.finish())
 
 
 def send(task: Task | str, *args: Any, **options: Any) -> None:

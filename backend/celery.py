@@ -23,6 +23,7 @@ from celery.platforms import SecurityWarning
 from kombu.transport import redis as redis_transport
 from structlog.contextvars import bind_contextvars, clear_contextvars, get_contextvars
 
+from backend import endings
 from backend.current import Current, begin
 from backend.embedded.children import die_with_parent
 from backend.heartbeats import SENT_AT
@@ -184,6 +185,12 @@ class _Beat(Beat):
 
 
 app.Beat = app.subclass_with_self(_Beat)
+
+
+@signals.worker_process_shutdown.connect
+def _send_what_waits(**kwargs: Any) -> None:
+    """What other processes do when Python ends: those of a pool end without it."""
+    endings.end()
 
 
 @signals.worker_process_init.connect

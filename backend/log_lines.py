@@ -8,7 +8,6 @@ ends writes it.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import os
 import select
@@ -16,7 +15,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from multiprocessing.util import Finalize
+
+from backend.endings import at_end
 
 _STANDARD_ERROR = 2
 _DELAY = 0.1  # seconds
@@ -49,9 +49,6 @@ class _Lines:
 
     def _begin(self) -> None:
         self._begun = True
-        # The one for a process of its own, the other for a server process (multiprocessing).
-        atexit.register(self.write)
-        Finalize(None, self.write, exitpriority=0)
         threading.Thread(target=self._work, name="log lines", daemon=True).start()
 
     def _work(self) -> None:
@@ -93,6 +90,7 @@ def _begin_anew() -> None:
 
 
 os.register_at_fork(after_in_child=_begin_anew)
+at_end(lambda: _lines.write())
 
 
 def write(line: bytes) -> None:

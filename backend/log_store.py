@@ -13,17 +13,16 @@ entry has one field with the record as JSON, the line that standard error gets w
 
 from __future__ import annotations
 
-import atexit
 import os
 import threading
 import time
 from collections import deque
-from multiprocessing.util import Finalize
 from typing import Any
 
 import msgspec
 import redis
 
+from backend.endings import at_end
 from backend.redis_clients import lasting
 
 STREAM = "logs"
@@ -88,9 +87,6 @@ class LogStore:
 
     def _begin(self) -> None:
         self._begun = True
-        # The one for a process of its own, the other for a server process (multiprocessing).
-        atexit.register(self.send)
-        Finalize(None, self.send, exitpriority=0)
         threading.Thread(target=self._work, name="log store", daemon=True).start()
 
     def _work(self) -> None:
@@ -163,3 +159,4 @@ def _begin_anew() -> None:
 
 
 os.register_at_fork(after_in_child=_begin_anew)
+at_end(flush)

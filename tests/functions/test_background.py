@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -94,3 +95,21 @@ def test_a_task_that_can_t_be_sent_holds_up_no_other() -> None:
         return arrived == [[*range(7)]]
 
     until(second_arrives, 30)
+
+
+def test_sending_takes_no_more_connections_with_time() -> None:
+    queued()
+    with ThreadPoolExecutor(8) as pool:
+        for _ in pool.map(lambda n: broker.send(run_trigger, *[n] * 7), range(20)):
+            pass
+    producers, connections = sizes()
+    for n in range(100):
+        broker.send(run_trigger, *[n] * 7)
+    assert sizes() == (producers, connections)
+    assert len(queued()) == 120
+
+
+def sizes() -> tuple[int, int]:
+    """How many producers and connections are kept for sending."""
+    pool = broker._broker._pool()
+    return len(pool._resource.queue), len(pool.connections._resource.queue)
