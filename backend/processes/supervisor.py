@@ -1,7 +1,8 @@
 """Forks the processes of roles, and replaces those that die or hang.
 
-The supervisor has one thread and no connection, so that a fork is whole. Its children share what it
-has loaded. A child gets SIGTERM when the supervisor dies.
+The supervisor has one thread, but for that which sends its log records to Redis, and no connection
+but that one, so that a fork is whole. Its children share what it has loaded. A child gets SIGTERM
+when the supervisor dies.
 """
 
 from __future__ import annotations
@@ -141,7 +142,9 @@ class Supervisor:
             try:
                 child.pid = os.fork()
             except OSError as error:  # too little memory, or too many processes
-                self._died(child, f"it can't be started: {error.strerror}")
+                self._plan_restart(
+                    child, "a process can't be started", f"no process: {error.strerror}"
+                )
                 return None
             if child.pid != 0:
                 return None
@@ -159,28 +162,20 @@ class Supervisor:
     def _reap(self) -> None:
         for pid, status in _ended():
             child = next((child for child in self._children if child.pid == pid), None)
-            if child is not None:
-                self._ended(child, status)
+            if child is None:
+                continue
+            child.pid = 0
+            if not self._is_stopping:
+                end = ended_by(status) if child.killed_at is None else "it hung"
+                self._plan_restart(child, "a process ended and is restarted", end, pid)
 
-    def _ended(self, child: _Child, status: int) -> None:
-        pid, child.pid = child.pid, 0
-        if self._is_stopping:
-            return
-        self._died(child, ended_by(status) if child.killed_at is None else "it hung", pid)
-
-    def _died(self, child: _Child, end: str, pid: int | None = None) -> None:
+    def _plan_restart(self, child: _Child, event: str, reason: str, pid: int | None = None) -> None:
         history = self._history[child.role.name]
-        history.last_end = end
+        history.last_end = reason
         history.last_time = time()
         pause = history.restarts.died()
         child.due = monotonic() + pause
-        log.error(
-            "a process ended and is restarted",
-            role=child.role.name,
-            pid=pid,
-            end=end,
-            pause=pause,
-        )
+        log.error(event, role=child.role.name, pid=pid, end=reason, pause=pause)
         self._report()
 
     def _report(self) -> None:
@@ -267,7 +262,7 @@ def _ended() -> Iterator[tuple[int, int]]:
 
 
 def _send(pid: int, number: int) -> None:
-    # One that has ended by itself is reaped next.
+    # One that has ended meanwhile is reaped next.
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
 

@@ -87,7 +87,7 @@ def test_a_machine_without_room_for_a_process_ends_none(start: Start) -> None:
     assert psutil.pid_exists(second)
     found = supervised.reported("first")
     assert found is not None
-    assert found.last_end == "it can't be started: Resource temporarily unavailable"
+    assert found.last_end == "no process: Resource temporarily unavailable"
 
 
 def test_a_process_that_hangs_is_replaced(start: Start) -> None:
