@@ -43,8 +43,8 @@ def run(link: Link) -> None:
             "redis": settings.EMBEDDED_REDIS,
         }
     )
-    for given, meant in environment.misspelt():
-        log.warning("a variable is no setting", name=given, meant=meant)
+    for problem, advice in environment.problems():
+        log.warning(problem, advice=advice)
     preload()
     logs.name_process("application")
     name_this("svc-application")
