@@ -43,6 +43,7 @@ def refusal(**settings: object) -> str:
         ("MAX_LIMIT", "0", "MAX_LIMIT must be between 1 and"),
         ("AUTH_ADAPTERS", "secret", "AUTH_ADAPTERS must be a JSON object."),
         ("MASTER_KEY_FILE", "/nowhere/key", "MASTER_KEY_FILE can't be read."),
+        ("ENV_FILE", "/nowhere/service.env", "ENV_FILE=/nowhere/service.env: there is no such"),
     ],
 )
 def test_a_bad_setting_is_named(folder: DataFolder, name: str, value: str, wanted: str):
@@ -175,15 +176,39 @@ def test_a_process_that_is_not_script_server_gets_no_signal(folder: DataFolder):
     assert other.returncode == 0
 
 
-def test_manage_says_that_no_engine_runs(folder: DataFolder, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(
+    "command",
+    ["migrate", "maintenance status", "maintenance on", "create_class Game", "clean_files"],
+)
+def test_manage_says_that_the_service_isn_t_running(
+    folder: DataFolder, monkeypatch: pytest.MonkeyPatch, command: str
+):
     for name in ("SECRET_KEY", "APP_ID", "REST_API_KEY", "JAVASCRIPT_KEY", "MASTER_KEY"):
         monkeypatch.delenv(name, raising=False)
     ensure_keys(folder)
-    done = run_manage("migrate", DATA_DIR=folder.path)
-    assert done.returncode == 1
-    said = f"PostgreSQL isn't running: start script/server with DATA_DIR={folder.path}"
+    done = run_manage(*command.split(), DATA_DIR=folder.path)
+    assert (done.returncode, done.stdout) == (1, "")
+    said = f"The service isn't running: start script/server with DATA_DIR={folder.path}"
     assert done.stderr.startswith(said)
     assert done.stderr.count("\n") == 1
+
+
+def test_doctor_says_that_the_service_isn_t_running(folder: DataFolder):
+    done = run_manage("doctor", DATA_DIR=folder.path, **KEYS)
+    assert done.returncode == 1
+    assert f"FAIL  restarts: script/server isn't running with DATA_DIR={folder.path}" in done.stdout
+    assert "something else" not in done.stdout
+
+
+def test_doctor_doesn_t_expect_script_server_with_other_engines(folder: DataFolder):
+    urls = {name: url.format(f"127.0.0.1:{free_port()}") for name, url in SERVERS.items()}
+    done = run_manage("doctor", DATA_DIR=folder.path, **KEYS, **urls)
+    assert "ok    restarts: something else than script/server restarts" in done.stdout
+
+
+def test_help_needs_no_running_service(folder: DataFolder):
+    done = run_manage("create_class", "--help", DATA_DIR=folder.path, **KEYS)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_manage_without_keys_names_the_first_one(folder: DataFolder):
