@@ -27,7 +27,7 @@ _ROTATE = "script/manage rotate_keys makes new ones."
 
 @check("names of settings")
 def names() -> Iterator[Finding]:
-    """Whether a variable has nearly the name of a setting, or a line of ``.env`` isn't a setting."""
+    """Whether names are misspelt settings, and lines of ``.env`` aren't settings."""
     problems = environment.problems()
     for problem, advice in problems:
         yield warn(problem, advice)

@@ -93,7 +93,9 @@ def test_a_closed_pipe_ends_a_command_quietly(tmp_path: Path, lines: int):
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert command.stdin and command.stdout and command.stderr
+    assert command.stdin
+    assert command.stdout
+    assert command.stderr
     command.stdout.close()
     command.stdin.write("go on\n")
     command.stdin.close()

@@ -49,7 +49,14 @@ def test_settings_and_files_of_settings_are_not(monkeypatch: pytest.MonkeyPatch)
     )
 
 
-BROKEN = "APP_ID=app\n\n# a comment\nMY OWN=s3cret\n  \n export MASTER_KEY=s3cret\nexport REST_API_KEY=r\n"
+BROKEN = """APP_ID=app
+
+# a comment
+MY OWN=s3cret
+  
+ export MASTER_KEY=s3cret
+export REST_API_KEY=r
+"""
 
 
 @pytest.fixture
