@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -120,9 +121,10 @@ def refused_by(command: tuple[str, ...], folder: DataFolder, name: str, value: s
 def test_a_server_that_refuses_connections_is_named(
     folder: DataFolder, command: tuple[str, ...], name: str
 ):
-    message = refused_by(command, folder, name, SERVERS[name].format(f"127.0.0.1:{free_port()}"))
-    assert message.startswith(f"{name} can't be used: ")
-    assert message.lower().endswith("connection refused.")
+    place = f"127.0.0.1:{free_port()}"
+    message = refused_by(command, folder, name, SERVERS[name].format(place))
+    expected = f"{name} can't be used: no connection to {place}: connection refused."
+    assert message.lower() == expected.lower()
 
 
 @pytest.mark.parametrize("name", SERVERS)
@@ -141,17 +143,23 @@ def test_a_server_that_never_answers_is_named(folder: DataFolder, name: str):
         ("REDIS_URL", "redis://secret#word@127.0.0.1/0"),
         ("DATABASE_URL", "postgresql://u:p@secret.invalid@127.0.0.1/d"),
         ("DATABASE_URL", "postgresql://u:secret/p@127.0.0.1/d"),
+        ("REDIS_URL", "redis://127.0.0.1:5/secret@localhost/0"),
+        ("DATABASE_URL", "postgresql://127.0.0.1:5/secret@localhost/d"),
     ],
 )
 def test_no_part_of_a_malformed_address_is_repeated(folder: DataFolder, name: str, value: str):
-    assert refused_by(START, folder, name, value).startswith(f"{name} ")
+    message = refused_by(START, folder, name, value)
+    assert message.startswith(f"{name} ")
+    assert "127.0.0.1" not in message
 
 
 def test_a_database_that_doesn_t_exist_is_named_by_its_variable(folder: DataFolder):
     url = os.environ["DATABASE_URL"].replace("/backend?", "/nowhere?")
     message = refused_by(START, folder, "DATABASE_URL", url)
-    assert message == (
-        'DATABASE_URL can\'t be used: PostgreSQL answers: database "nowhere" does not exist.'
+    assert re.fullmatch(
+        r"DATABASE_URL can't be used: PostgreSQL at \S+ answers: "
+        r'database "nowhere" does not exist\.',
+        message,
     )
 
 
