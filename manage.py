@@ -20,6 +20,9 @@ OFFLINE_ARGUMENTS = ("-h", "--help", "--rest")
 def main() -> None:
     use_environment()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backend.settings")
+    # A container's variable names its role, whose time limits would end a backup or an index.
+    if os.environ.get("PROCESS") != "test":
+        os.environ["PROCESS"] = "manage"
     from backend.embedded import pointers
 
     pointers.choose(sys.argv, os.environ)

@@ -113,3 +113,19 @@ def test_another_broken_pipe_is_an_error(tmp_path: Path):
         **plain_environment(DATA_DIR=tmp_path, **keys),
     )
     assert (done.returncode, "a server has gone" in done.stderr) == (1, True)
+
+
+def test_a_command_in_the_container_of_a_role_has_no_time_limits_of_that_role(tmp_path: Path):
+    keys = dict.fromkeys(("SECRET_KEY", "APP_ID", "REST_API_KEY", "MASTER_KEY"), "key")
+    code = (
+        "from django.conf import settings; "
+        "print(settings.PROCESS, settings.DATABASES['default']['OPTIONS']['options'])"
+    )
+    done = run(
+        sys.executable,
+        ROOT / "manage.py",
+        *("shell", "--no-imports", "-c", code),
+        **plain_environment(DATA_DIR=tmp_path, PROCESS="web", **keys),
+    )
+    assert done.stdout.startswith("manage "), done.stderr
+    assert "statement_timeout=0 " in done.stdout
