@@ -2,17 +2,27 @@
 """Django's command line, with the service's settings and the engines that script/server runs."""
 
 import os
+import select
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parent
 INTERRUPTED = 130
-"""The exit code of what Ctrl-C has ended, as shells have it."""
+"""Exit code of a command that Ctrl-C ended, as in shells."""
+PIPE_CLOSED = 141
+"""Exit code of a command whose output nothing reads any more, as in shells: 128 and SIGPIPE."""
+
+OFFLINE_ARGUMENTS = ("-h", "--help", "--rest")
+"""Arguments with which a command of the applications needs no database."""
 
 
 def main() -> None:
     use_environment()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backend.settings")
+    # A container's variable names its role, whose time limits would end a backup or an index.
+    if os.environ.get("PROCESS") != "test":
+        os.environ["PROCESS"] = "manage"
     from backend.embedded import pointers
 
     pointers.choose(sys.argv, os.environ)
@@ -21,7 +31,17 @@ def main() -> None:
     from redis import ConnectionError
 
     try:
-        execute_from_command_line(sys.argv)
+        try:
+            check_database(sys.argv)
+            execute_from_command_line(sys.argv)
+        finally:
+            sys.stdout.flush()  # here and not at the interpreter's end, which would print a warning
+    except BrokenPipeError:
+        if not has_closed_output():
+            raise
+        # The interpreter flushes both once more when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(PIPE_CLOSED)
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)
         sys.exit(INTERRUPTED)
@@ -35,13 +55,40 @@ def use_environment() -> None:
     """Start again with the Python of ``.venv`` if this one has no Django."""
     if find_spec("django") is not None:
         return
-    environment = Path(__file__).resolve().parent / ".venv"
+    environment = ROOT / ".venv"
     python = environment / "bin" / "python"
     if not python.exists() or environment.resolve() == Path(sys.prefix).resolve():
         sys.exit(
             "manage.py: Django isn't installed. Run script/manage, which installs it in .venv."
         )
     os.execv(python, [str(python), *sys.argv])
+
+
+def check_database(arguments: list[str]) -> None:
+    """Connect to PostgreSQL if the command is one of the applications, which all need it.
+
+    Raises ``OperationalError``. The commands would take it for an error of a request, with another
+    message or a traceback.
+    """
+    from django.db import connection
+
+    names = {
+        module.stem
+        for application in ("objects", "functions", "chain")
+        for module in (ROOT / application / "management" / "commands").glob("[a-z]*.py")
+    }
+    is_offline = any(argument.partition("=")[0] in OFFLINE_ARGUMENTS for argument in arguments[2:])
+    if len(arguments) > 1 and arguments[1] in names and not is_offline:
+        connection.ensure_connection()
+        # Receivers of connection_created aren't registered yet.
+        connection.close()
+
+
+def has_closed_output() -> bool:
+    """Whether standard output is a pipe without a reader."""
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), 0)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 def unreachable(engine: str, variable: str, embedded: str, error: Exception) -> str:
@@ -54,8 +101,8 @@ def unreachable(engine: str, variable: str, embedded: str, error: Exception) -> 
         return f"{engine} at {variable} can't be used: {first_line}"
     if settings.DATA_FOLDER.running() is None:
         return (
-            f"{engine} isn't running: start script/server with DATA_DIR={settings.DATA_DIR}, "
-            f"or set {variable}."
+            f"The service isn't running: start script/server with DATA_DIR={settings.DATA_DIR}, "
+            f"or set {variable} to use another {engine}."
         )
     return f"The embedded {engine} doesn't answer; its log is in {settings.DATA_FOLDER.log}."
 

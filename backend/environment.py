@@ -7,6 +7,7 @@ A missing or malformed value ends the process with one sentence that names the v
 from __future__ import annotations
 
 import difflib
+import io
 import os
 import re
 from collections.abc import Iterable
@@ -18,6 +19,9 @@ from django.core.exceptions import ImproperlyConfigured
 
 _env = environ.FileAwareEnv()
 _read: set[str] = set()
+_ignored_lines: dict[Path, list[int]] = {}
+# As django-environ reads a line, which would log the text of others, and so perhaps a secret.
+_LINE = re.compile(r"(?:export )?[A-Za-z_0-9]+=")
 _SIMILAR = 0.86  # of 1: a letter more, less or other in a name of eight
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
@@ -28,14 +32,58 @@ class BadSetting(SystemExit):
 
 
 def read_file(path: Path) -> None:
-    """Take ``NAME=value`` lines from a file for names that the environment doesn't have."""
-    if path.is_file():
-        environ.Env.read_env(path, overwrite=False)
+    """Take ``NAME=value`` lines from a file for names that the environment doesn't have.
+
+    Does nothing without such a file. ``problems`` reports the lines that are neither settings,
+    comments nor empty. Raises ``BadSetting`` if the file can't be read.
+    """
+    try:
+        if not path.is_file():
+            return
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError:
+        raise BadSetting(f"{path} can't be read: it isn't UTF-8.") from None
+    except OSError as error:
+        raise BadSetting(f"{path} can't be read: {error.strerror}.") from None
+    _ignored_lines[path] = [
+        number
+        for number, line in enumerate(lines, 1)
+        if line.strip() and not line.startswith("#") and not _LINE.match(line)
+    ]
+    settings = [line for line in lines if _LINE.match(line)]
+    environ.Env.read_env(io.StringIO("\n".join(settings)), overwrite=False)
+
+
+def env_file(default: Path) -> Path:
+    """The file with the settings: that of ``ENV_FILE``, or the default. Raises ``BadSetting`` if
+    ``ENV_FILE`` names a file that doesn't exist."""
+    name = text("ENV_FILE")
+    if name and not Path(name).exists():
+        raise BadSetting(f"ENV_FILE={name}: there is no such file.")
+    return Path(name or default)
+
+
+def problems() -> list[tuple[str, str]]:
+    """Settings that have no effect, and what to do: misspelt names, and lines of files that aren't
+    settings. No value and no text of a line is in it."""
+    misspellings = [
+        (
+            f"{name} is not a setting; did you mean {meant}?",
+            "Correct the name, or remove the variable.",
+        )
+        for name, meant in misspelt()
+    ]
+    lines = [
+        (f"{path}, line {number} is ignored: it isn't NAME=value.", "Correct it, or remove it.")
+        for path, numbers in _ignored_lines.items()
+        for number in numbers
+    ]
+    return misspellings + lines
 
 
 def misspelt() -> list[tuple[str, str]]:
-    """Variables of the environment that nothing has read, but another one of nearly the same name:
-    the name that was given, and the one that was probably meant."""
+    """Variables of the environment that nothing has read, with nearly the name of a setting: the
+    variable's name, and that of the setting."""
     unread = os.environ.keys() - _read - {f"{name}_FILE" for name in _read}
     misspellings = []
     for name in sorted(unread):

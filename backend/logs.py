@@ -87,6 +87,37 @@ class _NotRoutine(logging.Filter):
         )
 
 
+class _ShortOutages(logging.Filter):
+    """Reduces what Celery logs while PostgreSQL or Redis is away to a line with the reason.
+
+    Beat logs a traceback and its own stack at each attempt. A warning about Celery's plans is
+    dropped: Celery's logging enables it again, and repeats it whenever the broker is lost.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.name == "py.warnings":
+            return "CPendingDeprecationWarning" not in record.getMessage()
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None and record.name.startswith(_CELERY) and _is_outage(error):
+            record.msg, record.args = record.getMessage().partition("\n")[0], ()
+            record.exc_info = record.exc_text = None
+        return True
+
+
+_CELERY: Final = ("celery", "django_celery_beat")
+
+
+def _is_outage(error: BaseException | None) -> bool:
+    # Loaded only here: script/manage --help, for example, needs neither.
+    from kombu.exceptions import OperationalError
+    from redis import exceptions as redis
+
+    from backend.database_outages import is_outage
+
+    away = (OperationalError, redis.ConnectionError, redis.TimeoutError)
+    return isinstance(error, away) or is_outage(error)
+
+
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 
@@ -161,12 +192,15 @@ def standard_library(level: str, style: str) -> dict[str, Any]:
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {"line": {"()": "backend.logs.formatter", "style": style}},
-        "filters": {"routine": {"()": "backend.logs._NotRoutine"}},
+        "filters": {
+            "routine": {"()": "backend.logs._NotRoutine"},
+            "outages": {"()": "backend.logs._ShortOutages"},
+        },
         "handlers": {
             "line": {
                 "()": "backend.logs._LineHandler",
                 "formatter": "line",
-                "filters": ["routine"],
+                "filters": ["routine", "outages"],
             }
         },
         "root": {"handlers": ["line"], "level": level},

@@ -1,7 +1,7 @@
 """Whether the PostgreSQL and Redis that ``DATABASE_URL`` and ``REDIS_URL`` name can be used.
 
-Processes check this once, when they start. The messages name the variable and repeat no part of
-its value: in a malformed URL, a piece of the password can stand where the host is expected.
+Processes check this once, when they start. The messages name the variable, and host and port if
+the URL is well-formed: in a malformed one, a part of the password can be where the host is expected.
 """
 
 from __future__ import annotations
@@ -13,13 +13,16 @@ import threading
 import time
 from collections.abc import Callable
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from backend.environment import BadSetting
 
 PATIENCE: Final = 3.0
 """Seconds that both servers have, together, to accept a connection and to answer."""
 
-_REFUSED = re.compile(r"failed: (?:FATAL:\s*)?(?!connection to)(?P<reason>[^\n]+)$", re.MULTILINE)
+_REFUSED = re.compile(
+    r"failed: (?P<severity>[A-Z]+:\s*)?(?!connection to)(?P<reason>[^\n]+)$", re.MULTILINE
+)
 _SILENT = f"there is no answer within {PATIENCE:.0f} seconds"
 _UNRESOLVED = "its host name can't be resolved"
 
@@ -70,7 +73,12 @@ def _postgres_problem(url: str) -> str:
         if "resolve host" in text or "translate host name" in text:
             return _UNRESOLVED
         match = _REFUSED.search(text)
-        return f"PostgreSQL answers: {match['reason'].strip().rstrip('.')}" if match else _INVALID
+        if match is None:
+            return _INVALID
+        place, reason = _postgres_place(url), match["reason"].strip().rstrip(".")
+        if match["severity"]:  # the server's message, not libpq's
+            return f"PostgreSQL{place and f' at {place}'} answers: {reason}"
+        return _unconnected(place, reason)
     except (OSError, ValueError) as error:
         return _system_problem(error)
     return ""
@@ -91,12 +99,45 @@ def _redis_problem(url: str) -> str:
     except redis.TimeoutError:
         return _SILENT
     except redis.ConnectionError as error:
-        return _system_problem(error.__cause__ or error.__context__ or error)
+        problem = _system_problem(error.__cause__ or error.__context__ or error)
+        is_reason = problem in _REASONS.values()
+        return _unconnected(_redis_place(url), problem) if is_reason else problem
     except redis.ResponseError:
         return "Redis rejects the connection: check its password and the number of the database"
     except (redis.RedisError, OSError, ValueError) as error:
         return _system_problem(error)
     return ""
+
+
+def _unconnected(place: str, reason: str) -> str:
+    return f"no connection to {place}: {reason}" if place else reason
+
+
+def _postgres_place(url: str) -> str:
+    """Host and port, or the folder of the socket; "" if a part of the password may be in them."""
+    from psycopg.conninfo import conninfo_to_dict
+
+    if not _is_well_formed(url):
+        return ""
+    parts = conninfo_to_dict(url)
+    host = str(parts.get("host") or "")
+    return host if not host or host.startswith("/") else f"{host}:{parts.get('port') or 5432}"
+
+
+def _redis_place(url: str) -> str:
+    """Host and port, or the path of the socket; "" if a part of the password may be in them."""
+    if not _is_well_formed(url):
+        return ""
+    parts = urlsplit(url)
+    if parts.scheme == "unix":
+        return parts.path
+    return f"{parts.hostname or 'localhost'}:{parts.port or 6379}"
+
+
+def _is_well_formed(url: str) -> bool:
+    """Whether no unescaped character of a password can have ended the part with the host early."""
+    authority, _, rest = url.partition("://")[2].partition("/")
+    return authority.count("@") <= 1 and "@" not in rest and not set(authority) & set("?#")
 
 
 _INVALID = "it isn't a valid address of such a server"

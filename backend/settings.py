@@ -40,7 +40,7 @@ from backend.environment import BadSetting
 from backend.limit_rules import read as read_rate_limits
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-environment.read_file(Path(environment.text("ENV_FILE") or BASE_DIR / ".env"))
+environment.read_file(environment.env_file(BASE_DIR / ".env"))
 # Which of the processes this is. It decides about timeouts and names the database connections.
 PROCESS = environment.choice(
     "PROCESS",

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import msgspec
 import psycopg
+from django.conf import settings
 from django.core.management import call_command
 from django.db import connections
 
@@ -26,7 +27,7 @@ from backend.backup import files, postgres, tables
 from backend.backup.archive import Archive, Manifest
 from backend.backup.problems import BackupError
 from backend.instance_keys import FALLBACKS, NAMES, check_writable, keep, present_keys
-from backend.management.commands.prepare import LOCK
+from backend.management.commands.prepare import LOCK, remove_invalid_password
 
 _LISTED = 5
 
@@ -38,7 +39,8 @@ class Restored:
     ``keys`` is whether the archive's keys are kept by the instance now, except those in
     ``given_keys``: the environment decides about these, and has others. ``unreadable`` counts
     secrets that can't be read with this instance's ``SECRET_KEY``; ``files_left`` files of before
-    that storage didn't let go.
+    that storage didn't let go. ``password_file`` had a password of the admin that isn't valid any
+    more, and was removed.
     """
 
     manifest: Manifest
@@ -46,6 +48,7 @@ class Restored:
     given_keys: tuple[str, ...]
     unreadable: int
     files_left: int
+    password_file: Path | None
 
 
 def restore(path: Path, *, overwrite: bool = False, with_keys: bool = True) -> Restored:
@@ -193,4 +196,11 @@ def _settle(manifest: Manifest, kept: dict[str, str], with_keys: bool, files_lef
     elif not with_keys or "SECRET_KEY" in given:
         former = [kept.get("SECRET_KEY", ""), *kept.get(FALLBACKS, "").split(",")]
         lost = reencrypt_all([key for key in former if key and key != secret]).unreadable
-    return Restored(manifest, bool(kept) and with_keys, tuple(given), lost, files_left)
+    return Restored(
+        manifest,
+        bool(kept) and with_keys,
+        tuple(given),
+        lost,
+        files_left,
+        remove_invalid_password(settings.DATA_DIR),
+    )

@@ -34,7 +34,7 @@ def _row(sql: str, *params: Any) -> tuple[Any, ...]:
 def database() -> Iterator[Finding]:
     """Whether PostgreSQL answers, and can be written by us."""
     where = (
-        "The embedded one runs with script/server."
+        "Start script/server, or look at its log: it runs this one."
         if settings.EMBEDDED_POSTGRES
         else ("Look at DATABASE_URL and at the server.")
     )
@@ -197,7 +197,7 @@ def backup_programs() -> Iterator[Finding]:
 def redis_server() -> Iterator[Finding]:
     """Whether Redis answers and keeps what is queued."""
     where = (
-        "The embedded one runs with script/server."
+        "Start script/server, or look at its log: it runs this one."
         if settings.EMBEDDED_REDIS
         else ("Look at REDIS_URL and at the server.")
     )

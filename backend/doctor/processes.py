@@ -32,8 +32,15 @@ _HOUR = 3600.0
 
 @check("restarts")
 def restarts() -> Iterator[Finding]:
-    """Which processes ``script/server`` has started again."""
+    """Which processes ``script/server`` has restarted, and whether it runs."""
     folder = settings.DATA_FOLDER.reports
+    is_embedded = settings.EMBEDDED_POSTGRES or settings.EMBEDDED_REDIS
+    if is_embedded and settings.DATA_FOLDER.running() is None:
+        yield fail(
+            f"script/server isn't running with DATA_DIR={settings.DATA_FOLDER.path}.",
+            "Start it, or set DATABASE_URL and REDIS_URL to other servers.",
+        )
+        return
     if not folder.is_dir():
         yield ok("something else than script/server restarts the processes here")
         return

@@ -27,12 +27,12 @@ _ROTATE = "script/manage rotate_keys makes new ones."
 
 @check("names of settings")
 def names() -> Iterator[Finding]:
-    """Whether a variable is nearly that of a setting."""
-    found = environment.misspelt()
-    for given, meant in found:
-        yield warn(f"{given} is no setting: {meant} is.", "Correct its name, or remove it.")
-    if not found:
-        yield ok("no variable looks like a misspelt setting")
+    """Whether names are misspelt settings, and lines of ``.env`` aren't settings."""
+    problems = environment.problems()
+    for problem, advice in problems:
+        yield warn(problem, advice)
+    if not problems:
+        yield ok("no variable looks like a misspelt setting, no line of .env is ignored")
 
 
 @check("keys")

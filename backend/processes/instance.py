@@ -46,8 +46,8 @@ def begin(link: Link) -> list[socket.socket]:
             "redis": settings.EMBEDDED_REDIS,
         }
     )
-    for given, meant in environment.misspelt():
-        log.warning("a variable is no setting", name=given, meant=meant)
+    for problem, advice in environment.problems():
+        log.warning(problem, advice=advice)
     preload()
     link.send(None)
     logs.name_process("application")

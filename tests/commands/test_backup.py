@@ -253,6 +253,22 @@ def test_an_instance_may_keep_its_own_keys(first, fresh):
 
 
 @pytest.mark.slow
+def test_a_password_file_stays_only_while_its_password_is_valid(first, fresh):
+    file = fresh.data / "admin.json"
+    login = {"username": "admin", "password": "of-the-new-instance"}
+    file.write_text(json.dumps(login))
+    output = fresh.do("restore", first.archive)
+    assert f"so {file} was removed" in output
+    assert "`script/manage changepassword NAME` sets a new password." in output
+    assert not file.exists()
+
+    valid = {"username": "staff", "password": "staff password"}
+    file.write_text(json.dumps(valid))
+    assert str(file) not in fresh.do("restore", first.archive, "--overwrite")
+    assert json.loads(file.read_text()) == valid
+
+
+@pytest.mark.slow
 def test_without_the_old_secret_key_second_factors_can_t_be_read_until_it_is_a_fallback(
     first, empty
 ):

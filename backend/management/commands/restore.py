@@ -55,6 +55,11 @@ def _left_to_do(done: Restored) -> list[str]:
     if done.given_keys:
         names = ", ".join(done.given_keys)
         said.append(f"The environment has other keys, which win; change them there: {names}.")
+    if done.password_file:
+        said.append(
+            f"The accounts of the admin are those of the archive, so {done.password_file} was"
+            " removed. `script/manage changepassword NAME` sets a new password."
+        )
     if done.unreadable:
         said.append(
             f"{done.unreadable} stored secrets can't be read (second factors, keys of wallets): "

@@ -65,6 +65,8 @@ class Command(BaseCommand):
         except ServiceError as error:
             raise CommandError(str(error)) from error
         except OSError as error:
+            if to_stdout and isinstance(error, BrokenPipeError):
+                raise  # manage.py ends the command
             raise CommandError(f"{path}: {error.strerror}") from error
         self.stderr.write(f"{class_name}: {written:,} objects written")
 
