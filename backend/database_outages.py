@@ -32,4 +32,6 @@ def is_outage(error: BaseException | None) -> bool:
     if error.sqlstate is None:
         # libpq's own and psycopg's: the connection can't be made, or is lost.
         return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    if isinstance(error, pg.ConfigurationLimitExceeded):  # such as a query's own limit
+        return False
     return isinstance(error, _STATES) or error.sqlstate[:2] in _CLASSES

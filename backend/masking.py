@@ -23,12 +23,11 @@ _SENSITIVE_TEXT = re.compile(
     r"\br:[0-9A-Za-z]{16,}"
     # user:password@ in a URL
     r"|(?<=://)[^/\s@]+(?=@)"
-    # name: value, name=value, "name": "value"
-    rf"|(?i:(?<![\w-])(?P<name>{_NAMES})(?P<between>['\"]?\s*[:=]\s*(?:b?['\"])?)"
-    r"(?:(?:basic|bearer)\s+)?[^\s'\",;&}]+)"
+    # name: value, name=value, "name": "value", also in a text that is quoted itself
+    rf"|(?i:(?<![\w-])(?P<name>{_NAMES})(?P<between>\\*['\"]?\s*[:=]\s*)"
+    r"(?:(?P<begin>b?(?P<quote>\\*['\"]))(?:(?!(?P=quote))(?:\\.|[^\\\n]))+"
+    r"|(?:(?:basic|bearer)\s+)?[^\s'\",;&}]+))"
 )
-# Most texts hold none of these, and finding that out is cheaper than trying the pattern.
-_HINT = re.compile(r"r:|://|[:=]")
 
 
 @short_cache(maxsize=1024, longest=100)
@@ -39,9 +38,10 @@ def is_sensitive(name: str) -> bool:
 
 def _hide(found: re.Match[str]) -> str:
     name = found["name"]
-    return f"{name}{found['between']}{MASK}" if name else MASK
+    return f"{name}{found['between']}{found['begin'] or ''}{MASK}" if name else MASK
 
 
 def mask_text(text: str) -> str:
     """The text without the secrets that can be recognised in it."""
-    return _SENSITIVE_TEXT.sub(_hide, text) if _HINT.search(text) else text
+    # Most texts can hold none, and finding that out is cheaper than trying the pattern.
+    return _SENSITIVE_TEXT.sub(_hide, text) if ":" in text or "=" in text else text

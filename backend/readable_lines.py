@@ -32,8 +32,11 @@ def render(record: Mapping[str, Any], *, colours: bool) -> str:
         f"{_plain(record['process']):<9}",
         _painted(_plain(record["event"]), _BOLD if colours else ""),
     ]
+    left_out = {*_AT_THE_BEGINNING, *_BELOW}
+    if record.get("logger") == record["event"]:
+        left_out.add("logger")
     for name, value in record.items():
-        if name not in _AT_THE_BEGINNING and name not in _BELOW and value != record["event"]:
+        if name not in left_out:
             parts.append(_painted(f"{_plain(name)}=", _FAINT if colours else "") + _quoted(value))
     below = [record[name] for name in _BELOW if record.get(name)]
     return "\n".join(
@@ -57,4 +60,7 @@ def _plain(value: object) -> str:
 
 def _quoted(value: object) -> str:
     text = _plain(value)
-    return repr(text) if not text or " " in text else text
+    if text and " " not in text:
+        return text
+    quote = "'" if "'" not in text else '"'
+    return f"{quote}{text}{quote}"

@@ -17,8 +17,16 @@ from backend.logs import get_logger
 _KEY: Final = 7_316_504_811  # any number that nothing else locks
 _PATIENCE: Final = 5  # seconds
 _PAUSE: Final = 1.0  # seconds
-# Both sides find out within half a minute that the other one is gone.
-_ALIVE: Final = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
+# Both sides find out within half a minute that the other one can't be reached, whether they are
+# waiting for it (keepalives, in seconds) or have sent something (in milliseconds).
+_ALIVE: Final = {
+    "tcp_keepalives_idle": 10,
+    "tcp_keepalives_interval": 5,
+    "tcp_keepalives_count": 3,
+    "tcp_user_timeout": 25_000,
+}
+# libpq's names for the same.
+_OURS: Final = {name.replace("tcp_keepalives", "keepalives"): _ALIVE[name] for name in _ALIVE}
 
 log = get_logger("schedule")
 
@@ -42,9 +50,7 @@ class ScheduleLock:
     def _take(self) -> bool:
         try:
             if self._connection is None or self._connection.closed:
-                self._connection = own_connection.connect(
-                    _PATIENCE, {f"tcp_{name}": value for name, value in _ALIVE.items()}, **_ALIVE
-                )
+                self._connection = own_connection.connect(_PATIENCE, _ALIVE, **_OURS)
             row = self._connection.execute("SELECT pg_try_advisory_lock(%s)", (_KEY,)).fetchone()
         except psycopg.Error as error:
             log.warning("the schedule waits for the database", error=str(error))

@@ -55,3 +55,5 @@ class Scheduler(DatabaseScheduler):
         self._heap = None
         # Changes in the admin have an earlier time from now on.
         self._last_timestamp = None
+        # What is due in some hours wasn't read, and would be after the old time alone.
+        self._last_full_sync = datetime.min  # noqa: DTZ901 (without a zone, as Celery's)

@@ -62,7 +62,9 @@ class EngineLog:
             if self._size() < self._place:  # emptied by another
                 self._place, self._rest = 0, b""
             self._pass_on()
-            if self._place > LONGEST:
+            size = self._size()
+            is_read = self._place >= size and not self._rest
+            if size > LONGEST and (is_read or size > 4 * LONGEST):
                 self._empty()
 
     def skip(self) -> None:
@@ -85,8 +87,14 @@ class EngineLog:
                 )
 
     def _empty(self) -> None:
-        # The engine goes on appending to the file that it has open.
-        shutil.copyfile(self._path, self._path.with_name(f"{self._path.name}.1"))
+        """Keep what the file holds beside it, if the disk has room, and empty the file: the engine
+        goes on appending to it."""
+        kept = self._path.with_name(f"{self._path.name}.1")
+        try:
+            shutil.copyfile(self._path, kept)
+        except OSError:
+            with suppress(OSError):
+                kept.unlink()
         os.truncate(self._path, 0)
         self._place, self._rest = 0, b""
 

@@ -204,18 +204,28 @@ class DataFolder:
             os.close(number)
 
     def running(self) -> dict[str, Any] | None:
-        """The running instance's record, or None."""
+        """The running instance's record, or None. Another account than the instance's, which can't
+        see the lock, goes by the number of the process."""
         try:
             record = json.loads(self.instance.read_text())
-            os.kill(record["pid"], 0)
-        except PermissionError:
-            return record
-        except (OSError, ValueError, KeyError, TypeError):
+            is_there = _exists(record["pid"]) and self._is_held()
+        except (OSError, ValueError, KeyError, TypeError, OverflowError):
             return None
-        return record if isinstance(record, dict) else None
+        return record if is_there else None
+
+    def _is_held(self) -> bool:
+        try:
+            number = os.open(self.lock, os.O_RDONLY | os.O_CLOEXEC)
+        except PermissionError:
+            return True
+        try:
+            # Shared, so that two that look at the same time don't see each other.
+            return not _locked(number, fcntl.LOCK_SH)
+        finally:
+            os.close(number)
 
     def record(self, **facts: Any) -> None:
-        """Write down the running instance for whoever asks."""
+        """Write down the running instance, for ``running``."""
         fresh = self.instance.with_suffix(".new")
         with private_file(fresh) as file:
             json.dump(facts, file, indent=1)
@@ -243,9 +253,18 @@ def private_file(path: Path) -> Iterator[Any]:
         os.fsync(number)
 
 
-def _locked(number: int) -> bool:
+def _exists(pid: int) -> bool:
+    with contextlib.suppress(PermissionError):
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+    return True
+
+
+def _locked(number: int, how: int = fcntl.LOCK_EX) -> bool:
     try:
-        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(number, how | fcntl.LOCK_NB)
     except OSError:
         return False
     return True

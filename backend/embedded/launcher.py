@@ -154,7 +154,8 @@ def _run(stack: contextlib.ExitStack, signals: _Signals) -> None:
         watch.look()
         engines.pass_on_lines()
 
-    application.meanwhile = look
+    for program in programs:
+        program.meanwhile = look
     reloads.make_folder(folder)
     while True:
         _reload(application, folder)

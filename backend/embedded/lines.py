@@ -10,7 +10,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
 
-from backend.masking import mask_text
+from backend.masking import MASK, is_sensitive, mask_text
 from backend.readable_lines import render
 
 _LEVELS: Final = ("debug", "info", "warning", "error", "critical")
@@ -34,12 +34,12 @@ def write(
     timestamp: str = "",
     facts: dict[str, object] | None = None,
 ) -> None:
-    """Write a line, if ``LOG_LEVEL`` lets it pass and somebody reads. ``timestamp`` is ISO 8601,
+    """Write a line, if ``LOG_LEVEL`` lets it pass. ``timestamp`` is ISO 8601,
     now by default."""
     if _LEVELS.index(level) < _lowest():
         return
     record = {
-        **(facts or {}),
+        **{name: _masked(name, value) for name, value in (facts or {}).items()},
         "event": mask_text(event),
         "process": process,
         "level": level,
@@ -53,6 +53,12 @@ def write(
     with suppress(OSError):
         # By one call, since the application's processes write there too.
         os.write(sys.stderr.fileno(), f"{line}\n".encode(errors="replace"))
+
+
+def _masked(name: str, value: object) -> object:
+    if is_sensitive(name):
+        return MASK
+    return mask_text(value) if isinstance(value, str) else value
 
 
 def style() -> str:

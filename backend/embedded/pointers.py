@@ -18,6 +18,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 FOLDER: Final = ROOT / ".instances"
 _NEED_NONE: Final = frozenset({"upgrade_postgres", "help", "check", "makemigrations"})
 """Commands that don't speak to a running instance."""
+_NAMING: Final = ("DATA_DIR", "DATA_DIR_FILE", "DATABASE_URL", "DATABASE_URL_FILE")
 
 
 def point_to(data: DataFolder, folder: Path = FOLDER) -> None:
@@ -35,13 +36,17 @@ def forget(data: DataFolder, folder: Path = FOLDER) -> None:
 
 def running(folder: Path = FOLDER) -> list[DataFolder]:
     """The data folders of the instances that run."""
-    found = []
-    with contextlib.suppress(OSError):
-        for pointer in sorted(folder.iterdir()):
+    try:
+        pointers = sorted(folder.iterdir())
+    except OSError:
+        return []
+    instances = []
+    for pointer in pointers:
+        with contextlib.suppress(OSError, ValueError):
             data = DataFolder(Path(pointer.read_text().strip()))
             if data.running() is not None:
-                found.append(data)
-    return found
+                instances.append(data)
+    return instances
 
 
 def choose(
@@ -51,21 +56,30 @@ def choose(
     folder: Path = FOLDER,
     usual: Path = ROOT / ".data",
 ) -> None:
-    """Have a command speak to the only instance that runs, if none was named and the usual one
-    doesn't run. Ends the process with a sentence if several do."""
+    """Have a command speak to the usual instance, or to the only one that runs, if none was named.
+    Which one is written to standard error where that isn't obvious. Ends the process with a
+    sentence if several run and the usual one doesn't."""
     environment.read_file(Path(variables.get("ENV_FILE") or ROOT / ".env"))
-    named = any(variables.get(name) for name in ("DATA_DIR", "DATABASE_URL", "DATABASE_URL_FILE"))
     command = arguments[1] if len(arguments) > 1 else "help"
-    if named or command in _NEED_NONE or DataFolder(usual).running() is not None:
+    if command in _NEED_NONE or any(variables.get(name) for name in _NAMING):
         return
-    others = running(folder)
-    if len(others) > 1:
-        names = ", ".join(str(one.path) for one in others)
+    instances = {data.path: data for data in running(folder)}
+    if DataFolder(usual).running() is not None:
+        instances.pop(DataFolder(usual).path, None)
+        if instances:
+            _name(DataFolder(usual))
+        return
+    if len(instances) > 1:
+        names = ", ".join(map(str, instances))
         sys.exit(f"Several instances run: set DATA_DIR to one of {names}.")
-    for one in others:
-        record = one.running() or {}
-        print(f"Instance: {record.get('address')} (DATA_DIR={one.path})", file=sys.stderr)
-        variables["DATA_DIR"] = str(one.path)
+    for data in instances.values():
+        _name(data)
+        variables["DATA_DIR"] = str(data.path)
+
+
+def _name(data: DataFolder) -> None:
+    record = data.running() or {}
+    print(f"Instance: {record.get('address')} (DATA_DIR={data.path})", file=sys.stderr)
 
 
 def _pointer(data: DataFolder, folder: Path) -> Path:

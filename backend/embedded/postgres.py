@@ -6,16 +6,15 @@ password and no port. Durability is PostgreSQL's default, except where a test as
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from backend.embedded import children, upgrading
+from backend.embedded import children, cluster, lines, upgrading
 from backend.embedded.account import Account
 from backend.embedded.binaries import POSTGRES_MAJOR, Binaries
 from backend.embedded.engine_logs import POSTGRES_PREFIX, EngineLog, postgres_line
@@ -23,8 +22,10 @@ from backend.embedded.errors import StartError
 from backend.embedded.folder import DATABASE, USER, DataFolder
 from backend.embedded.memory import available_memory
 
-_START = 120.0  # seconds; recovery after a crash of a large database takes time
+_START = 120.0  # seconds without a word
 _STOP = 60.0
+_SPEAK = 30.0  # seconds after which it is logged that the server is still starting
+_SOON = 2.0  # seconds in which it usually starts
 
 # For tests: nothing of theirs has to survive a power cut.
 UNSAFE_BUT_FAST = {
@@ -51,7 +52,8 @@ def _shared_buffers() -> int:
 
 
 class PostgreSQL:
-    """The server whose data is in a data folder."""
+    """The server whose data is in a data folder. ``patience`` is for a server that says nothing, in
+    seconds; ``meanwhile`` is called all the time while the server starts."""
 
     name = "PostgreSQL"
 
@@ -63,7 +65,9 @@ class PostgreSQL:
         settings: Mapping[str, str] | None = None,
         *,
         is_small: bool = False,
+        patience: float = _START,
     ) -> None:
+        self.meanwhile: Callable[[], None] = lambda: None
         self.folder = folder
         self.data = folder.postgres
         self.log = folder.log / "postgres.log"
@@ -72,6 +76,7 @@ class PostgreSQL:
         self._binaries = binaries
         self._settings = dict(settings or {})
         self._is_small = is_small
+        self._patience = patience
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -80,7 +85,8 @@ class PostgreSQL:
         if not self.data.exists() or not any(self.data.iterdir()):
             self._initialise()
         self._check()
-        self._wait_for_predecessor()
+        # One that lost its parent a moment ago may still write a checkpoint.
+        cluster.end_server(self.data)
         with self.log.open("ab") as log:
             begin = log.tell()
             with children.undisturbed():
@@ -105,14 +111,14 @@ class PostgreSQL:
             "log_min_error_statement": "panic",
             "timezone": "UTC",
             "shared_buffers": f"{_shared_buffers()}MB",
-            # Nobody replicates the embedded server.
+            # The embedded server has no replicas.
             "max_logical_replication_workers": "0",
         }
         settings |= (_SMALL if self._is_small else {}) | self._settings
         return [f"--{name}={value}" for name, value in settings.items()]
 
     def stop(self) -> None:
-        """Stop the server: disconnect everybody, write a checkpoint, end."""
+        """Stop the server: end connections, write a checkpoint, end."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -185,7 +191,7 @@ class PostgreSQL:
                 raise StartError(f"PostgreSQL's cluster can't be made: {self._last_words(begin)}")
 
     def _check(self) -> None:
-        major = upgrading.major_of(self.data)
+        major = cluster.major_of(self.data)
         if major is None:
             raise StartError(
                 f"The folder {self.data} is damaged: it is no PostgreSQL cluster (PG_VERSION is "
@@ -204,55 +210,36 @@ class PostgreSQL:
 
     # -- starting -------------------------------------------------------------------------------
 
-    def _wait_for_predecessor(self) -> None:
-        """Wait for a server that lost its parent a moment ago and still writes a checkpoint."""
-        pid = self._recorded_pid()
-        if pid is None:
-            return
-        if Path(f"/proc/{pid}/cwd").exists():
-            os.kill(pid, signal.SIGINT)
-        patience = time.monotonic() + _STOP
-        while self._recorded_pid() == pid:
-            if time.monotonic() > patience:
-                raise StartError(f"Another PostgreSQL server (process {pid}) uses {self.data}.")
-            time.sleep(0.05)
-
-    def _recorded_pid(self) -> int | None:
-        """The process in the pid file, if it really is a server of this cluster."""
-        try:
-            pid = int((self.data / "postmaster.pid").read_text().splitlines()[0])
-            if Path(os.readlink(f"/proc/{pid}/cwd")) == self.data.resolve():
-                return pid
-        except (OSError, ValueError, IndexError):
-            pass
-        return None
-
     def _wait_until_ready(self, process: subprocess.Popen[bytes], begin: int) -> None:
-        status = self.data / "postmaster.pid"
-        patience = time.monotonic() + _START
-        while time.monotonic() < patience:
-            if process.poll() is not None:
-                self._process = None
-                raise StartError(
-                    f"PostgreSQL doesn't start with {self.data}: {self._last_words(begin)}"
-                )
-            try:
-                lines = status.read_text().splitlines()
-            except OSError:
-                lines = []
-            if len(lines) > 7 and lines[0] == str(process.pid) and lines[7].strip() == "ready":
+        """Wait for as long as the server says that it is starting: after a crash, it first brings
+        in order what may be a large database."""
+        began = spoken = time.monotonic()
+        while process.poll() is None:
+            server = cluster.server_of(self.data)
+            state = server.state if server and server.pid == process.pid else ""
+            if state == "ready":
                 return
-            time.sleep(0.01)
-        self.stop()
-        raise StartError(f"PostgreSQL wasn't ready after {_START:.0f} seconds; see {self.log}.")
+            now = time.monotonic()
+            if not state and now - began > self._patience:
+                self.stop()
+                raise StartError(
+                    f"PostgreSQL said nothing for {self._patience:.0f} seconds; see {self.log}."
+                )
+            if now - spoken > _SPEAK:
+                lines.info("PostgreSQL is still starting", seconds=round(now - began))
+                spoken = now
+            self.meanwhile()
+            time.sleep(0.01 if now - began < _SOON else 0.1)
+        self._process = None
+        raise StartError(f"PostgreSQL doesn't start with {self.data}: {self._last_words(begin)}")
 
     def _last_words(self, begin: int) -> str:
         """What the log says about the failure, as one sentence."""
         with self.log.open("rb") as log:
             log.seek(begin)
-            lines = log.read().decode(errors="replace").splitlines()
+            words = log.read().decode(errors="replace").splitlines()
         for mark in ("FATAL: ", "PANIC: ", "error: ", "ERROR: "):
-            for line in lines:
+            for line in words:
                 if mark in line:
                     return f"{line.split(mark, 1)[1].strip()} (the log is {self.log})"
-        return f"{lines[-1].strip() if lines else 'it said nothing'} (the log is {self.log})"
+        return f"{words[-1].strip() if words else 'it said nothing'} (the log is {self.log})"

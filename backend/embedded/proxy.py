@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,6 +28,7 @@ class Proxy:
         sockets: Path,
         storage: Path,
     ) -> None:
+        self.meanwhile: Callable[[], None] = lambda: None
         self._environment = {
             **environment,
             "SITE_ADDRESS": settings["site"],

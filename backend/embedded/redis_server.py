@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Callable
 
 from backend.embedded import children
 from backend.embedded.account import Account
@@ -17,19 +18,23 @@ from backend.embedded.engine_logs import EngineLog, redis_line
 from backend.embedded.errors import StartError
 from backend.embedded.folder import DataFolder
 
-_START = 60.0
+_START = 60.0  # seconds
 _STOP = 20.0
+_PONG = b"+PONG"
+_LOADING = b"-LOADING"
 DATABASES = 64
 
 
 class Redis:
-    """The server whose data is in a data folder."""
+    """The server whose data is in a data folder. ``meanwhile`` is called all the time while it
+    starts."""
 
     name = "Redis"
 
     def __init__(
         self, folder: DataFolder, account: Account, binaries: Binaries, *, durable: bool = True
     ) -> None:
+        self.meanwhile: Callable[[], None] = lambda: None
         self.folder = folder
         self.log = folder.log / "redis.log"
         self.lines = EngineLog("redis", self.log, redis_line)
@@ -61,16 +66,19 @@ class Redis:
                 folder=self.folder.redis,
             )
         patience = time.monotonic() + _START
-        while not self._answers():
+        while not (answer := self._answer()).startswith(_PONG):
             if self._process.poll() is not None:
                 self._process = None
                 raise StartError(
                     f"Redis doesn't start with {self.folder.redis}; the log is {self.log}. "
                     "Nothing in it is needed for long: the folder may be moved away."
                 )
-            if time.monotonic() > patience:
+            if answer.startswith(_LOADING):  # a large file, however long that takes
+                patience = time.monotonic() + _START
+            elif time.monotonic() > patience:
                 self.stop()
                 raise StartError(f"Redis wasn't ready after {_START:.0f} seconds; see {self.log}.")
+            self.meanwhile()
             time.sleep(0.01)
         if not self._has_run:
             self.lines.skip()
@@ -105,18 +113,19 @@ class Redis:
     def _wait_for_predecessor(self) -> None:
         """Wait until a server that lost its parent a moment ago has ended."""
         patience = time.monotonic() + _STOP
-        while self._answers():
+        while self._answer():
             if time.monotonic() > patience:
                 raise StartError(f"Another Redis server uses {self.folder.redis}.")
             time.sleep(0.05)
 
-    def _answers(self) -> bool:
+    def _answer(self) -> bytes:
+        """The answer to a ping, empty if there is none."""
         # By hand: a client library would try again for seconds while the server isn't there yet.
         with socket.socket(socket.AF_UNIX) as client:
             client.settimeout(5)
             try:
                 client.connect(str(self.folder.redis_socket))
                 client.sendall(b"PING\r\n")
-                return client.recv(64).startswith(b"+PONG")
+                return client.recv(64)
             except OSError:
-                return False
+                return b""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,20 +19,13 @@ from typing import Final
 from backend.embedded import children
 from backend.embedded.account import Account
 from backend.embedded.binaries import POSTGRES_MAJOR, postgres_installs
+from backend.embedded.cluster import end_server, major_of
 from backend.embedded.errors import StartError
 from backend.embedded.folder import USER, DataFolder
 
 _UPGRADED: Final = "postgres.upgraded"  # complete, and on its way to the old one's place
 _UPGRADING: Final = "postgres.upgrading"
 _ROOM: Final = 1.2  # times the size of the cluster
-
-
-def major_of(cluster: Path) -> int | None:
-    """The major that a cluster was made by; None if there is no cluster."""
-    try:
-        return int((cluster / "PG_VERSION").read_text())
-    except (OSError, ValueError):
-        return None
 
 
 def finish(folder: DataFolder) -> None:
@@ -52,7 +46,10 @@ def upgrade(folder: DataFolder, account: Account, programs: Path | None = None) 
     ``programs`` is the folder of the old major's programs, if they aren't in the wheel. Raises
     ``StartError``: the old cluster is as it was then.
     """
+    children.adopt_orphans()  # the servers that pg_upgrade starts leave it
     finish(folder)
+    for cluster in (folder.postgres, folder.engines / _UPGRADING):
+        end_server(cluster)  # of an upgrade that was killed
     old = major_of(folder.postgres)
     if old is None:
         raise StartError(f"There is no PostgreSQL cluster in {folder.postgres}.")
@@ -185,6 +182,7 @@ class _Runner:
                 if process.poll() is None:
                     process.kill()
                     process.wait()
+                children.end_descendants(how=signal.SIGINT)
             log.seek(begin)
             said = log.read().decode(errors="replace")
         if status != 0:

@@ -4,7 +4,7 @@ application, the proxy."""
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Protocol
 
@@ -16,10 +16,12 @@ from backend.processes.restarts import FAILING, WINDOW, Restarts
 
 
 class Program(Protocol):
-    """Something that runs. ``start`` returns when it is usable; ``pids`` are the processes that it
-    waits for; ``end`` is what has ended it."""
+    """Something that runs. ``start`` returns when it is usable, and calls ``meanwhile`` again and
+    again where that may take long. ``pids`` are the processes that it waits for; ``end`` is what
+    has ended it."""
 
     name: str
+    meanwhile: Callable[[], None]
 
     def start(self) -> None: ...
 
@@ -41,6 +43,7 @@ class _Watched:
         self.last_end = ""
         self.last_time = 0.0
         self.was_failing = False
+        self.is_starting = False
 
 
 class Watch:
@@ -58,6 +61,8 @@ class Watch:
             self._look(each)
 
     def _look(self, each: _Watched) -> None:
+        if each.is_starting:
+            return
         if each.due is None:
             if each.program.is_alive:
                 if each.was_failing and not each.restarts.is_failing:
@@ -77,13 +82,16 @@ class Watch:
         self._report()
 
     def _start(self, each: _Watched) -> None:
-        each.due = None
+        each.is_starting = True
         try:
             each.program.start()
         except (StartError, SystemExit, OSError) as error:
             self._died(each, str(error) or "it can't be started")
         else:
+            each.due = None
             reap_orphans(set().union(*(watched.program.pids for watched in self._watched)))
+        finally:
+            each.is_starting = False
 
     def _report(self) -> None:
         restarted: list[report.Restarted] = []

@@ -49,7 +49,14 @@ def test_a_lost_connection_is_an_outage() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [pg.UniqueViolation("x"), pg.SyntaxError("x"), pg.UndefinedTable("x"), ValueError("x")]
+    "error",
+    [
+        pg.UniqueViolation("x"),
+        pg.SyntaxError("x"),
+        pg.UndefinedTable("x"),
+        pg.ConfigurationLimitExceeded("x"),
+        ValueError("x"),
+    ],
 )
 def test_a_fault_of_ours_is_none(error: Exception) -> None:
     assert not is_outage(error)

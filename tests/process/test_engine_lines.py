@@ -88,6 +88,28 @@ def test_a_log_that_has_grown_is_kept_once_and_emptied(log: Path, written, monke
     assert log.with_name("engine.log.1").stat().st_size <= 200
 
 
+def test_no_line_is_lost_where_more_is_written_than_read_at_once(
+    log: Path, written, monkeypatch
+) -> None:
+    monkeypatch.setattr(engine_logs, "LONGEST", 200_000)
+    lines = EngineLog("engine", log, whole)
+    append(log, b"".join(b"line %6d of many\n" % number for number in range(20_000)))
+    for _ in range(3):
+        lines.look()
+    assert len(written()) == 20_000
+    assert log.stat().st_size == 0
+
+
+def test_a_log_is_emptied_also_where_it_can_t_be_kept(log: Path, written, monkeypatch) -> None:
+    monkeypatch.setattr(engine_logs, "LONGEST", 10)
+    log.with_name("engine.log.1").mkdir()  # as on a full disk, nothing can be copied there
+    lines = EngineLog("engine", log, whole)
+    append(log, b"a line that is long enough\n")
+    lines.look()
+    assert written() == ["a line that is long enough"]
+    assert log.stat().st_size == 0
+
+
 def test_a_log_that_is_removed_and_made_again_is_followed(log: Path, written) -> None:
     lines = EngineLog("engine", log, whole)
     log.unlink()
@@ -158,7 +180,7 @@ def test_a_readable_line_has_time_level_process_event_and_fields() -> None:
         "level": "info",
         "timestamp": "2026-11-23T21:35:04.149123Z",
     }
-    expected = "21:35:04.149 info     web       request path='/a b\\\\x1b[2J' status=200"
+    expected = "21:35:04.149 info     web       request path='/a b\\x1b[2J' status=200"
     assert render(record, colours=False) == expected
     assert render(record, colours=True).startswith("\x1b[2m21:35:04.149\x1b[0m ")
 

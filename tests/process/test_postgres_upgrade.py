@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psutil
 import psycopg
 import pytest
 
 from backend.embedded import children, upgrading
 from backend.embedded.account import Account
 from backend.embedded.binaries import POSTGRES_MAJOR, postgres_installs
+from backend.embedded.cluster import major_of
 from backend.embedded.engines import Engines
 from backend.embedded.errors import StartError
 from backend.embedded.folder import DATABASE, USER, DataFolder
-from tests.process.service import run_manage
+from tests.process.service import ROOT, plain_environment, run_manage
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 OLD = 16
@@ -115,7 +119,7 @@ def test_an_older_database_is_named_with_the_command_that_upgrades_it(old: DataF
     assert (done.returncode, done.stderr) == (0, "")
     assert f"remove the old one: {old.engines}/postgres.{OLD}" in done.stdout
     assert words(old) == ["über"]
-    assert upgrading.major_of(old.engines / f"postgres.{OLD}") == OLD
+    assert major_of(old.engines / f"postgres.{OLD}") == OLD
 
     again = upgrade(old)
     assert again.returncode == 1
@@ -144,7 +148,33 @@ def test_an_upgrade_that_was_killed_while_it_put_the_new_one_in_place_is_finishe
     if moment == "before":
         kept.rename(old.postgres)
     assert words(old) == ["über"]
-    assert upgrading.major_of(kept) == OLD
+    assert major_of(kept) == OLD
+
+
+def test_an_upgrade_that_was_killed_leaves_no_server_in_the_way_of_the_next(
+    old: DataFolder,
+) -> None:
+    killed = subprocess.Popen(
+        [sys.executable, ROOT / "manage.py", "upgrade_postgres"],
+        env=plain_environment(DATA_DIR=old.path, **KEYS),
+    )
+    # pg_upgrade runs the old server, too.
+    until((old.postgres / "postmaster.pid").exists, PATIENCE)
+    killed.kill()
+    killed.wait()
+    assert upgrade(old).returncode == 0
+    assert servers(old) == []
+    assert words(old) == ["über"]
+
+
+def servers(folder: DataFolder) -> list[psutil.Process]:
+    """The processes that work in the folder of a cluster."""
+    processes = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if Path(process.cwd()).is_relative_to(folder.engines):
+                processes.append(process)
+    return processes
 
 
 def test_an_upgrade_that_fails_leaves_the_old_database_as_it_was(old: DataFolder) -> None:
@@ -159,7 +189,7 @@ def test_an_upgrade_that_fails_leaves_the_old_database_as_it_was(old: DataFolder
     done = upgrade(old)
     assert done.returncode == 1
     assert "The old database is as it was" in done.stderr
-    assert upgrading.major_of(old.postgres) == OLD
+    assert major_of(old.postgres) == OLD
     assert not (old.engines / "postgres.upgraded").exists()
 
 
@@ -168,4 +198,4 @@ def test_nothing_is_upgraded_while_the_service_runs(old: DataFolder) -> None:
         old.record(pid=1, address="http://localhost:1")
         done = upgrade(old)
     assert (done.returncode, "already running" in done.stderr) == (1, True)
-    assert upgrading.major_of(old.postgres) == OLD
+    assert major_of(old.postgres) == OLD

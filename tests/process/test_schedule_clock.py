@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 import time_machine
-from django_celery_beat.models import IntervalSchedule, PeriodicTask
+from django_celery_beat.models import CrontabSchedule, IntervalSchedule, PeriodicTask
 
 from backend.celery import app
 from backend.scheduler import Entry, Scheduler
@@ -53,6 +53,24 @@ def test_what_ran_in_the_future_is_due_after_its_interval(tasks: list[PeriodicTa
         assert entry.is_due().is_due is False
         clock.shift(6)
         assert entry.is_due().is_due is True
+
+
+def test_what_has_a_time_of_day_is_due_there_after_the_clock_was_set_back_by_half_a_day() -> None:
+    """The schedule reads only what is due in the next hours."""
+    PeriodicTask.objects.all().delete()
+    noon, _ = CrontabSchedule.objects.get_or_create(minute="0", hour="12")
+    PeriodicTask.objects.create(name="noon", task="nothing", crontab=noon)
+    PeriodicTask.objects.update(last_run_at=NOON - timedelta(days=1))
+    with time_machine.travel(NOON + timedelta(hours=12), tick=False) as clock:
+        scheduler = Sending()
+        scheduler.tick()
+        assert "noon" not in scheduler.schedule
+        clock.shift(timedelta(hours=-12, seconds=-10))
+        scheduler.tick()
+        clock.shift(11)
+        for _ in range(3):
+            scheduler.tick()
+        assert scheduler.sent == ["noon"]
 
 
 @pytest.mark.usefixtures("tasks")
