@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-import psutil
 import pytest
 
 from backend.embedded.folder import temporary_folder
 from tests.process.mixed_load import is_whole
 from tests.process.service import PATIENCE, Service
+from tests.process.stalls import stalled
 from tests.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ready_during_stalls")]
@@ -31,21 +30,6 @@ def service() -> Iterator[Service]:
         service.stop()
 
 
-@contextlib.contextmanager
-def stalled(service: Service, engines: Sequence[str]) -> Iterator[None]:
-    """The engines with all of their processes, stopped until the block ends."""
-    roots = [service.child(engine) for engine in engines]
-    family = [each for root in roots for each in (root, *root.children(recursive=True))]
-    for process in family:
-        process.suspend()
-    try:
-        yield
-    finally:
-        for process in family:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.resume()
-
-
 @pytest.mark.parametrize(
     ("engines", "unreachable"),
     [
@@ -58,7 +42,7 @@ def stalled(service: Service, engines: Sequence[str]) -> Iterator[None]:
 def test_ready_answers_while_engines_hang(
     service: Service, engines: list[str], unreachable: set[str]
 ) -> None:
-    with stalled(service, engines):
+    with stalled(service, *engines):
         for _ in range(2):
             began = time.monotonic()
             answer = service.get("/ready")
