@@ -30,6 +30,10 @@ class Client:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection; the next request makes another."""
         self._connection.close()
 
     def send(self, method: str, path: str, body: Any = None) -> Any:

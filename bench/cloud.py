@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functions import Request, TriggerRequest, before_save, function
+from functions import Request, TriggerRequest, after_save, before_save, function
 
 
 @function("benchAdd")
@@ -14,3 +14,9 @@ def add(request: Request, a: int, b: int) -> int:
 @before_save("BenchChecked")
 def check(request: TriggerRequest) -> None:
     request.object["visits"] = 1
+
+
+@after_save("SoakWatched", background=True)
+def remove(request: TriggerRequest) -> None:
+    """Delete the object, in a worker: what is stored is what still waits for one."""
+    request.objects("SoakWatched").delete(request.object)

@@ -186,8 +186,16 @@ def load(port: int, mount: str, headers: Mapping[str, str], seconds: float) -> I
             thread.join()
 
 
+def _parser(program: str) -> argparse.ArgumentParser:
+    return argparse.ArgumentParser(
+        prog=program,
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
 def start_command(given: Sequence[str]) -> None:
-    parser = argparse.ArgumentParser(prog="script/bench start", description=__doc__)
+    parser = _parser("script/bench start")
     parser.add_argument("--rounds", type=int, default=5, help="later starts (%(default)s)")
     options = parser.parse_args(given)
     rows: dict[str, list[dict[str, float]]] = defaultdict(list)
@@ -209,7 +217,7 @@ def start_command(given: Sequence[str]) -> None:
 
 
 def memory_command(given: Sequence[str]) -> None:
-    parser = argparse.ArgumentParser(prog="script/bench memory", description=__doc__)
+    parser = _parser("script/bench memory")
     parser.add_argument("--alone", action="store_true", help="without Parse Server")
     options = parser.parse_args(given)
     found: dict[str, dict[str, dict[str, tuple[int, float]]]] = {}

@@ -1,33 +1,42 @@
 """``/health``: the process answers. ``/ready``: everything that it needs answers too.
 
-Neither needs a header. ``/health`` touches nothing; ``/ready`` asks each dependency, waits for
-none of them longer than two seconds, and names those that fail, without saying where they are.
+Neither needs a header. ``/health`` touches nothing. ``/ready`` checks PostgreSQL and Redis at the
+same time, returns within about two seconds also when both of them hang, and names what fails,
+without its address.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import select
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from functools import lru_cache
-from time import time
+from time import monotonic, time
+from typing import Final
 
 import msgspec
 import psycopg
 import redis
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from psycopg.pq import DiagnosticField, ExecStatus
 
 from backend import own_connection
-from backend.heartbeats import BACKFILL, BEAT, CHAIN, JOBS, REALTIME, WORKER, latest
+from backend.heartbeats import BACKFILL, BEAT, CHAIN, JOBS, REALTIME, WORKER, latest_of
 from backend.logs import get_logger
 from backend.processes import report
 from backend.redis_clients import asking_once
 
-_PATIENCE = 2  # seconds
-_WORKER_SILENCE = 20
-_BEAT_SILENCE = 60
+PATIENCE: Final = 2
+"""Seconds that PostgreSQL and Redis have, both together, for a connection and the answers."""
+_SILENCE: Final = {WORKER: 20, JOBS: 20, CHAIN: 20, BACKFILL: 20, BEAT: 60, REALTIME: 20}
 _MOST_BYTES = 4096
 # Their absence delays jobs, schedules, chain records and sockets, and stops no request.
-_SHOWN_ONLY = frozenset({"jobs", "chain", "backfill", "beat", "realtime"})
+_SHOWN_ONLY = frozenset({JOBS, CHAIN, BACKFILL, BEAT, REALTIME})
+
+_UNREACHABLE: Final = "unreachable"
+_UNDEFINED_TABLE: Final = b"42P01"
 
 log = get_logger("ready")
 _encode = msgspec.json.encode
@@ -40,11 +49,11 @@ def health(request: HttpRequest) -> HttpResponse:
 
 def ready(request: HttpRequest) -> HttpResponse:
     """200 when the service can do its work, else 503 and the names of what it lacks."""
-    states = {name: _state(name, check) for name, check in CHECKS.items()}
+    states = _states()
     failing = [name for name, state in states.items() if state != "ok" and name not in _SHOWN_ONLY]
     # What is restarted again and again may answer nevertheless, most of the time.
     restarted = report.read(settings.DATA_FOLDER.reports)
-    states |= {one.name: "fails again and again" for one in restarted if one.is_failing}
+    states |= {process.name: "fails again and again" for process in restarted if process.is_failing}
     body: dict[str, object] = {"status": "ok", "checks": states}
     if failing:
         body = {"code": 1, "error": f"not ready: {', '.join(failing)}", "checks": states}
@@ -76,61 +85,107 @@ def _is_get(request: HttpRequest) -> bool:
         return False
 
 
-def _state(name: str, check: Callable[[], str]) -> str:
-    try:
-        return check()
-    except (psycopg.Error, redis.RedisError, OSError) as error:
-        log.warning("a dependency doesn't answer", dependency=name, error=str(error))
-        return "unreachable"
-
-
-def _database() -> str:
-    # One of its own: the request's would wait as long as a request may.
-    with own_connection.connect(_PATIENCE) as connection:
-        connection.execute("SELECT 1")
-    return "ok"
-
-
 @lru_cache(maxsize=1)
-def _known_migrations() -> frozenset[tuple[str, str]]:
+def _expected_migrations() -> frozenset[tuple[str, str]]:
     from django.db.migrations.loader import MigrationLoader
 
     return frozenset(MigrationLoader(None, ignore_no_migrations=True).graph.nodes)
 
 
-def _migrations() -> str:
-    with own_connection.connect(_PATIENCE) as connection:
+def _states() -> dict[str, str]:
+    """The state of each dependency, by name."""
+    _expected_migrations()  # reads all migrations the first time, which isn't PostgreSQL's time
+    deadline = monotonic() + PATIENCE
+    servers = {
+        "database": _Check({"database": _UNREACHABLE, "migrations": _UNREACHABLE}, _check_database),
+        "redis": _Check(dict.fromkeys(("redis", *_SILENCE), _UNREACHABLE), _check_redis),
+    }
+    for check in servers.values():
+        check.start(deadline)
+    states: dict[str, str] = {}
+    for name, check in servers.items():
+        states |= check.result(deadline)
+        if check.error:
+            log.warning("a dependency doesn't answer", dependency=name, error=check.error)
+    return states
+
+
+class _Check:
+    """A check in a thread, since resolving a host name has no timeout."""
+
+    def __init__(
+        self, states: Mapping[str, str], work: Callable[[dict[str, str], float], None]
+    ) -> None:
+        self._states = dict(states)
+        self._work = work
+        self.error = f"there is no answer within {PATIENCE} seconds"
+
+    def start(self, deadline: float) -> None:
+        self._thread = threading.Thread(target=self._run, args=[deadline], daemon=True)
+        self._thread.start()
+
+    def result(self, deadline: float) -> dict[str, str]:
+        """The states until now, at the deadline at the latest."""
+        self._thread.join(max(0.0, deadline - monotonic()))
+        return dict(self._states)
+
+    def _run(self, deadline: float) -> None:
         try:
-            rows = connection.execute("SELECT app, name FROM django_migrations").fetchall()
-        except psycopg.errors.UndefinedTable:
-            return "missing"
-    return "ok" if _known_migrations() <= set(rows) else "missing"
+            self._work(self._states, deadline)
+            self.error = ""
+        except (psycopg.Error, redis.RedisError, OSError) as error:
+            self.error = str(error)
 
 
-def _client() -> redis.Redis:
-    return asking_once(settings.REDIS_URL, _PATIENCE)
+def _check_database(states: dict[str, str], deadline: float) -> None:
+    # A connection for this request alone: Django's would wait as long as a request may.
+    with closing(own_connection.connect(PATIENCE)) as connection:
+        states["database"] = "ok"
+        applied = _applied_migrations(connection, deadline)
+    states["migrations"] = "ok" if _expected_migrations() <= applied else "missing"
 
 
-def _redis() -> str:
-    with _client() as client:
-        client.ping()
-    return "ok"
+def _applied_migrations(connection: psycopg.Connection, deadline: float) -> set[tuple[str, str]]:
+    """The applied migrations. Raises ``TimeoutError`` at the deadline.
+
+    ``execute`` would wait without end for a server that hangs: ``statement_timeout`` is the
+    server's.
+    """
+    server = connection.pgconn
+    server.send_query(b"SELECT app, name FROM django_migrations")
+    while server.flush():
+        _wait(server.socket, select.POLLOUT | select.POLLIN, deadline)
+        server.consume_input()
+    while server.is_busy():
+        _wait(server.socket, select.POLLIN, deadline)
+        server.consume_input()
+    result = server.get_result()
+    if result is None or result.error_field(DiagnosticField.SQLSTATE) == _UNDEFINED_TABLE:
+        return set()
+    if result.status != ExecStatus.TUPLES_OK:
+        raise psycopg.OperationalError(result.error_message.decode(errors="replace"))
+    rows = range(result.ntuples)
+    return {
+        ((result.get_value(row, 0) or b"").decode(), (result.get_value(row, 1) or b"").decode())
+        for row in rows
+    }
 
 
-def _heard(which: str, silence: float) -> str:
-    with _client() as client:
-        seen = latest(client, which)
-    return "ok" if seen is not None and time() - seen <= silence else "not heard from"
+def _wait(file: int, events: int, deadline: float) -> None:
+    # Not select.select, which takes no file with a number from 1024 on.
+    poll = select.poll()
+    poll.register(file, events)
+    if not poll.poll(max(0.0, deadline - monotonic()) * 1000):
+        raise TimeoutError(f"there is no answer within {PATIENCE} seconds")
 
 
-CHECKS: dict[str, Callable[[], str]] = {
-    "database": _database,
-    "migrations": _migrations,
-    "redis": _redis,
-    "worker": lambda: _heard(WORKER, _WORKER_SILENCE),
-    "jobs": lambda: _heard(JOBS, _WORKER_SILENCE),
-    "chain": lambda: _heard(CHAIN, _WORKER_SILENCE),
-    "backfill": lambda: _heard(BACKFILL, _WORKER_SILENCE),
-    "beat": lambda: _heard(BEAT, _BEAT_SILENCE),
-    "realtime": lambda: _heard(REALTIME, _WORKER_SILENCE),
-}
+def _check_redis(states: dict[str, str], deadline: float) -> None:
+    with asking_once(settings.REDIS_URL, max(0.1, deadline - monotonic())) as client:
+        heartbeats = latest_of(client, [*_SILENCE])
+    now = time()
+    fresh = {"redis": "ok"}
+    for name, silence in _SILENCE.items():
+        seen = heartbeats[name]
+        is_alive = seen is not None and now - seen <= silence
+        fresh[name] = "ok" if is_alive else "not heard from"
+    states |= fresh

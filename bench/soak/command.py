@@ -3,12 +3,15 @@
     script/bench soak [--minutes 30] [--profile default]
 
 Clients of REST and functions make as many requests as they can for a while; then half as many a
-second, for the time that is measured, beside sockets that come and go, log-ins, uploads, and a
-contract whose events come all the time. What is stored stays as much as it is, but for events.
+second, for the time that is measured, beside sockets that come and go, log-ins, uploads, triggers
+in the background, and a contract whose events come all the time. What is stored stays as much as it
+is, but for events.
 
-Each minute: PSS of every process (MiB; a page that processes share counts in parts), open files,
-connections of PostgreSQL, keys and memory of Redis. What is flat has in its last third at most 5 %
-(and 5, of what it is) more than in its second.
+Every --interval seconds: anonymous memory and PSS of every role (MiB), open files, connections of
+PostgreSQL and Redis, keys and memory of Redis, objects whose trigger waits for a worker.
+
+The soak fails if a request or a socket fails, if a process is restarted, if the rate is less than
+95 % of what it should be, or if something grows. Below the table it says by what rule.
 """
 
 from __future__ import annotations
@@ -16,13 +19,14 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import statistics
+import stat
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import psutil
 import psycopg
@@ -32,7 +36,8 @@ from backend.limit_rules import DEFAULTS, MOST
 from bench import report
 from bench.client import Client
 from bench.failure import BenchFailure
-from bench.soak.clients import Miner, Rest, Sockets
+from bench.soak import growth
+from bench.soak.clients import WATCHED, Miner, Rest, Sockets
 from bench.whole import (
     MASTER_KEY,
     Whole,
@@ -51,11 +56,22 @@ _PROCESSES, _THREADS = 2, 8  # of the clients
 _SOCKETS: Final = 60
 _WARM_UP: Final = 10.0  # seconds
 _PEAK: Final = 20.0  # seconds
-_EACH: Final = 60.0  # seconds between two looks
-_SLACK, _SLACK_OF_ANYTHING = 1.05, 5.0
+_LEAST_SAMPLES: Final = 6
 _NO_LIMITS: Final = json.dumps([{**rule, "count": MOST} for rule in DEFAULTS])
+_RESTART: Final = "a process ended and is restarted"
 
 Sample = dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a soak has measured. ``peak`` is in requests a second; ``failures`` and
+    ``failed_sockets`` count from the first request on, the peak included."""
+
+    peak: float
+    samples: list[Sample]
+    failures: int
+    failed_sockets: int
 
 
 def main(given: Sequence[str]) -> None:
@@ -64,11 +80,15 @@ def main(given: Sequence[str]) -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--minutes", type=int, default=30, help="that are measured (%(default)s)")
+    parser.add_argument("--minutes", type=float, default=30, help="that are measured (%(default)s)")
+    parser.add_argument(
+        "--interval", type=float, default=60, help="seconds between two samples (%(default)s)"
+    )
     parser.add_argument("--profile", choices=("default", "small"), default="default")
     options = parser.parse_args(given)
-    if options.minutes < 6:
-        raise BenchFailure("Less than six minutes say nothing.")
+    count = round(options.minutes * 60 / options.interval)
+    if count < _LEAST_SAMPLES:
+        raise BenchFailure(f"{count} samples are too few: make it {_LEAST_SAMPLES} or more.")
     settings = {
         "PROFILE": options.profile,
         "CLOUD_MODULES": "bench.cloud",
@@ -83,13 +103,16 @@ def main(given: Sequence[str]) -> None:
         gem = node.deployed("Gem")
         headers = master_headers(folder)
         _follow(whole, headers, gem)
-        peak, samples = _run(whole, headers, gem, options.minutes)
-    text, is_flat = _table(samples)
-    kept = report.keep(facts(), soak={"peak": peak, "samples": samples})
-    print(f"peak {peak:,.0f} requests/s; then half of it\n\n{text}")
+        result = _run(whole, headers, gem, count, options.interval)
+        restarts = whole.log.read_text().count(_RESTART)
+    kept = report.keep(facts(), soak={"peak": result.peak, "samples": result.samples})
+    print(f"peak {result.peak:,.0f} requests/s; then half of it\n\n{growth.table(result.samples)}")
     print(f"all figures: {kept}", file=sys.stderr)
-    if not is_flat:
-        sys.exit("script/bench: something isn't flat")
+    problems = growth.problems(
+        result.samples, result.peak / 2, result.failures, result.failed_sockets, restarts
+    )
+    if problems:
+        raise BenchFailure(f"the soak fails: {'; '.join(problems)}.")
 
 
 def _follow(whole: Whole, headers: dict[str, str], contract: Contract) -> None:
@@ -111,8 +134,8 @@ def _follow(whole: Whole, headers: dict[str, str], contract: Contract) -> None:
 
 
 def _run(
-    whole: Whole, headers: dict[str, str], contract: Contract, minutes: int
-) -> tuple[float, list[Sample]]:
+    whole: Whole, headers: dict[str, str], contract: Contract, count: int, interval: float
+) -> Result:
     keys = {
         "applicationId": headers["X-Svc-Application-Id"],
         "masterKey": headers[MASTER_KEY],
@@ -125,80 +148,109 @@ def _run(
         for each in (sockets, miner):
             each.start()
             stack.callback(each.stop)
+        client = stack.enter_context(Client(whole.port, "/api", headers))
         time.sleep(_WARM_UP)
         before = rest.count()[0]
         time.sleep(_PEAK)
         peak = (rest.count()[0] - before) / _PEAK
         rest.limit(peak / 2)
-        print(f"peak {peak:,.0f} requests/s; {minutes} minutes at half of it", file=sys.stderr)
-        samples = []
-        done, failed, _ = rest.count()
-        for _ in range(minutes):
-            time.sleep(_EACH)
-            now, now_failed, slowest = rest.count()
-            sample = _look(whole) | {
-                "requests/s": (now - done) / _EACH,
-                "failed requests": float(now_failed - failed),
-                "slowest request, ms": slowest * 1000,
-                "messages to sockets": float(sockets.messages),
-            }
-            done, failed = now, now_failed
-            samples.append(sample)
-            print(f"{len(samples)}: {_short(sample)}", file=sys.stderr)
-    return peak, samples
+        minutes = count * interval / 60
+        print(f"peak {peak:,.0f} requests/s; {minutes:g} minutes at half of it", file=sys.stderr)
+        samples: list[Sample] = []
+        began = last = time.monotonic()
+        counts = _counts(rest, sockets)
+        for number in range(count):
+            time.sleep(max(0.0, began + (number + 1) * interval - time.monotonic()))
+            now = time.monotonic()
+            counts_before, counts = counts, _counts(rest, sockets)
+            new = {name: counts[name] - counts_before[name] for name in counts}
+            samples.append(
+                {growth.MINUTE: (now - began) / 60}
+                | _held(whole, client)
+                | {
+                    "requests/s": new.pop("requests") / (now - last),
+                    "slowest request, ms": rest.slowest() * 1000,
+                    **new,
+                }
+            )
+            last = now
+            miner.check()
+            sockets.check()
+            print(f"{len(samples)}: {_short(samples[-1])}", file=sys.stderr)
+        _, failures = rest.count()
+        return Result(peak, samples, failures, sockets.failures)
+
+
+def _counts(rest: Rest, sockets: Sockets) -> Sample:
+    """What is counted from the start of the clients on."""
+    requests, failures = rest.count()
+    return {
+        "requests": requests,
+        "failed requests": failures,
+        "messages to sockets": sockets.messages,
+        "connections of sockets": sockets.connections,
+        "failed sockets": sockets.failures,
+    }
 
 
 def _short(sample: Sample) -> str:
-    shown = ("PSS, all", "open files, all", "requests/s", "failed requests")
-    return ", ".join(f"{name} {sample[name]:,.0f}" for name in shown)
+    names = ("PSS, all processes", "anonymous memory, all processes", "requests/s")
+    names += ("failed requests", "failed sockets")
+    return ", ".join(f"{name} {sample[name]:,.0f}" for name in names)
 
 
-def _look(whole: Whole) -> Sample:
+def _held(whole: Whole, client: Client) -> Sample:
     """What everything holds at this moment."""
     processes = whole.processes()
-    sizes = megabytes(processes)
-    found: Sample = {f"PSS, {name}": size for name, (_, size) in sizes.items()}
-    files: dict[str, int] = defaultdict(int)
-    for process in processes:
-        with contextlib.suppress(psutil.Error):
-            files[title(process)] += process.num_fds()
-    found |= {f"open files, {name}": float(number) for name, number in files.items()}
-    found["PSS, all"] = sum(size for _, size in sizes.values())
-    found["open files, all"] = float(sum(files.values()))
-    found["processes"] = float(len(processes))
+    held = _by_role("anonymous memory", _anonymous(processes))
+    held |= _by_role("PSS", {name: size for name, (_, size) in megabytes(processes).items()})
+    held |= _by_role("open files", _open_files(processes))
+    held["processes"] = float(len(processes))
     with psycopg.connect(whole.folder.database_url, autocommit=True) as connection:
         row = connection.execute(
             "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
         ).fetchone()
-        found["connections of PostgreSQL"] = float(row[0] - 1) if row else 0.0
-    with redis.Redis.from_url(whole.folder.redis_url) as client:
-        found["keys of Redis"] = float(client.dbsize())
-        found["memory of Redis, MiB"] = client.info("memory")["used_memory"] / 2**20
-    found["append-only file of Redis, MiB"] = _size(whole.folder.redis) / 2**20
-    return found
+        held["connections of PostgreSQL"] = float(row[0] - 1) if row else 0.0
+    with redis.Redis.from_url(whole.folder.redis_url) as store:
+        held["connections of Redis"] = float(store.info("clients")["connected_clients"] - 1)
+        held["keys of Redis"] = float(store.dbsize())
+        held["memory of Redis, MiB"] = store.info("memory")["used_memory"] / 2**20
+    files = whole.folder.redis.rglob("*")
+    held["append-only file of Redis, MiB"] = total_size(files) / 2**20
+    waiting: Any = client.send("GET", f"/classes/{WATCHED}?count=1&limit=0")
+    held["objects whose trigger waits"] = float(waiting["count"])
+    return held
 
 
-def _size(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+def _by_role(what: str, values: dict[str, float]) -> Sample:
+    sample = {f"{what}, {role}": value for role, value in values.items()}
+    return sample | {f"{what}, all processes": sum(values.values())}
 
 
-_NOT_HELD: Final = ("requests/s", "failed requests", "slowest request, ms", "messages to sockets")
+def _anonymous(processes: Iterable[psutil.Process]) -> dict[str, float]:
+    """Memory that isn't that of files or shared buffers (MiB), by role. A page that forked
+    processes share counts in each of them."""
+    sizes: dict[str, float] = defaultdict(float)
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
+            memory = process.memory_info()
+            sizes[title(process)] += (memory.rss - memory.shared) / 2**20
+    return dict(sizes)
 
 
-def _table(samples: list[Sample]) -> tuple[str, bool]:
-    """The thirds side by side, and whether all that is held is flat."""
-    third = len(samples) // 3
-    parts = [samples[:third], samples[third : 2 * third], samples[2 * third :]]
-    names = [*dict.fromkeys(name for sample in samples for name in sample)]
-    heads = ("first third", "second", "last", "flat")
-    lines = [report.line("medians", *heads), report.ruler(len(heads) + 1)]
-    is_flat = True
-    for name in names:
-        first, second, last = (
-            statistics.median(sample.get(name, 0.0) for sample in part) for part in parts
-        )
-        flat = "" if name in _NOT_HELD else "yes"
-        if flat and last > second * _SLACK and last > second + _SLACK_OF_ANYTHING:
-            flat, is_flat = "no", False
-        lines.append(report.line(name, *(f"{value:,.0f}" for value in (first, second, last)), flat))
-    return "\n".join(lines), is_flat
+def _open_files(processes: Iterable[psutil.Process]) -> dict[str, float]:
+    numbers: dict[str, float] = defaultdict(float)
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
+            numbers[title(process)] += process.num_fds()
+    return dict(numbers)
+
+
+def total_size(paths: Iterable[Path]) -> int:
+    """The bytes of all files among the paths. Redis renames and removes files meanwhile."""
+    size = 0
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError):
+            status = path.stat()
+            size += status.st_size if stat.S_ISREG(status.st_mode) else 0
+    return size

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import socket
+import threading
 import time
+from collections.abc import Iterator
 
 import pytest
 import redis
@@ -12,6 +16,7 @@ from django.test import Client, override_settings
 from backend import heartbeats
 
 NOWHERE = "127.0.0.1", "1"
+PATIENCE = 30.0  # seconds, for a machine that is busy with other things
 
 
 @pytest.fixture
@@ -118,3 +123,80 @@ def test_a_silent_beat_is_shown_but_stops_nothing(browser: Client):
     response = browser.get("/ready")
     assert response.status_code == 200
     assert response.json()["checks"]["beat"] == "not heard from"
+
+
+class MutePostgres:
+    """Accepts one connection of a client of PostgreSQL, and answers no statement on it."""
+
+    def __init__(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener.settimeout(PATIENCE)
+        self.port = self._listener.getsockname()[1]
+        self.statement = b""
+        self.is_closed_by_client = False
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        connection, _ = self._listener.accept()
+        with connection:
+            connection.settimeout(PATIENCE)
+            while connection.recv(8192)[4:8] in (ENCRYPTION, GSS_ENCRYPTION):
+                connection.sendall(b"N")
+            connection.sendall(b"R\0\0\0\x08\0\0\0\0" + b"Z\0\0\0\x05I")
+            self.statement = connection.recv(8192)
+            while connection.recv(8192):
+                pass
+            self.is_closed_by_client = True
+
+    def wait_until_closed(self) -> None:
+        self._thread.join()
+        self._listener.close()
+
+
+ENCRYPTION, GSS_ENCRYPTION = (number.to_bytes(4, "big") for number in (80877103, 80877104))
+
+
+@pytest.fixture
+def mute_postgres() -> Iterator[MutePostgres]:
+    server = MutePostgres()
+    yield server
+    server.wait_until_closed()
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("_worker")
+def test_a_database_that_answers_no_statement_is_left_at_the_deadline(
+    browser: Client, monkeypatch: pytest.MonkeyPatch, mute_postgres: MutePostgres
+):
+    entry = settings.DATABASES["default"]
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setitem(entry, "HOST", "127.0.0.1")
+        elsewhere.setitem(entry, "PORT", str(mute_postgres.port))
+        response = browser.get("/ready")
+    assert response.status_code == 503
+    assert response.json()["error"] == "not ready: migrations"
+    assert response.json()["checks"]["migrations"] == "unreachable"
+    mute_postgres.wait_until_closed()
+    assert b"django_migrations" in mute_postgres.statement
+    assert mute_postgres.is_closed_by_client
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("_worker")
+def test_ready_sends_redis_one_command_on_one_connection(browser: Client, store: redis.Redis):
+    with store.monitor() as monitor:
+        assert browser.get("/ready").status_code == 200
+        store.echo("the end")
+        commands = list(itertools.takewhile(is_before_the_end, monitor.listen()))
+    database = store.get_connection_kwargs().get("db", 0)
+    reads = [
+        command
+        for command in commands
+        if command["db"] == database and "heartbeat:" in command["command"]
+    ]
+    assert len(reads) == 1
+
+
+def is_before_the_end(command: dict[str, str]) -> bool:
+    return "the end" not in command["command"]

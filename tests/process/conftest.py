@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from backend.embedded.folder import DataFolder, temporary_folder
-from tests.process.service import Service
+from tests.process.loaded import Table
+from tests.process.service import Service, services
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -28,12 +29,13 @@ def folder() -> Iterator[DataFolder]:
 @pytest.fixture
 def start(folder: DataFolder) -> Iterator[Callable[..., Service]]:
     """Starts the service with the data folder; it is stopped after the test, if it still runs."""
-    started: list[Service] = []
+    with services(folder) as start:
+        yield start
 
-    def start(**settings: object) -> Service:
-        started.append(Service(folder.path, **settings))
-        return started[-1]
 
-    yield start
-    for service in started:
-        service.stop()
+@pytest.fixture(scope="module")
+def table() -> Iterator[Table]:
+    """The table of the module's tests, which is printed after the last (with ``-s``)."""
+    table = Table()
+    yield table
+    print(f"\n\n{table}")

@@ -9,12 +9,13 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import httpx
 import psutil
 
+from backend.embedded.folder import DataFolder
 from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -176,3 +177,19 @@ class Service:
             if stream:
                 stream.close()
         return status
+
+
+@contextlib.contextmanager
+def services(folder: DataFolder) -> Iterator[Callable[..., Service]]:
+    """Starts the service with the data folder; at the end it is stopped, if it still runs."""
+    started: list[Service] = []
+
+    def start(**settings: object) -> Service:
+        started.append(Service(folder.path, **settings))
+        return started[-1]
+
+    try:
+        yield start
+    finally:
+        for service in started:
+            service.stop()

@@ -1,94 +1,115 @@
-"""What happens to a machine, and to the engines on it: the service goes on by itself, and what it
-has said holds.
+"""What happens to a machine, and to the engines on it: the service recovers, and nothing that it
+has acknowledged is lost.
 
-``script/test --all tests/process/test_adversities.py -s`` prints the table of docs/operating.md.
+``script/test --all tests/process/test_adversities.py -s`` prints a table of the section "What was
+killed, filled and stopped" of docs/performance.md.
 """
 
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import os
 import shutil
 import signal
 import struct
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import redis
 
 from backend.embedded.folder import DataFolder
-from tests.process.loaded import loaded, report
-from tests.process.service import PATIENCE, Service
+from tests.process.loaded import NAMES, Start, Table, loaded
+from tests.process.mixed_load import create_note
+from tests.process.service import PATIENCE, Service, services
+from tests.process.stalls import stalled
 from tests.waiting import until
 
-Start = Callable[..., Service]
 pytestmark = pytest.mark.slow
 
-STALL = 8.0
-"""Seconds for which an engine answers nothing."""
+DURATION = 8.0
+"""Seconds for which an engine answers nothing, or a disk stays full."""
+REQUESTS = 4
+"""Requests that begin while an engine answers nothing."""
 
 
-def test_redis_is_emptied(start: Start, folder: DataFolder, tmp_path: Path) -> None:
+def test_redis_is_emptied(start: Start, folder: DataFolder, tmp_path: Path, table: Table) -> None:
     with loaded(start, tmp_path) as load:
         load.answers.clear()
         with redis.Redis(unix_socket_path=str(folder.redis_socket)) as client:
             client.flushall()
-        report("Redis is emptied", load, load.heals())
+        table.add("Redis is emptied", load, load.seconds_to_recover())
         assert {*load.answers} <= {200, 201}, load.bodies
 
 
-def test_postgres_is_restarted(start: Start, tmp_path: Path) -> None:
+def test_postgres_is_restarted(start: Start, tmp_path: Path, table: Table) -> None:
     with loaded(start, tmp_path) as load:
         process = load.service.child("/postgres")
         load.answers.clear()
         process.send_signal(signal.SIGINT)
         until(lambda: load.service.child_or_none("/postgres", but=process), PATIENCE)
-        report("PostgreSQL is restarted", load, load.heals())
+        table.add("PostgreSQL is restarted", load, load.seconds_to_recover())
         assert {*load.answers} <= {200, 201, 503}, load.bodies
 
 
 @pytest.mark.parametrize("engine", ["redis-server", "/postgres"])
-def test_an_engine_stalls(start: Start, tmp_path: Path, engine: str) -> None:
+def test_an_engine_stalls(start: Start, tmp_path: Path, table: Table, engine: str) -> None:
     with loaded(start, tmp_path) as load:
-        process = load.service.child(engine)
-        family = [process, *process.children(recursive=True)]
-        load.answers.clear()
-        for each in family:
-            each.suspend()
-        time.sleep(STALL)  # the stall itself
-        for each in family:
-            with contextlib.suppress(Exception):
-                each.resume()
-        report(f"{engine} stalls for {STALL:.0f} s", load, load.heals())
+        with ThreadPoolExecutor(REQUESTS) as pool, stalled(load.service, engine):
+            load.answers.clear()
+            began = time.monotonic()
+            requests = [pool.submit(create_note, load.service) for _ in range(REQUESTS)]
+            until(lambda: time.monotonic() - began > DURATION, PATIENCE)
+            answered = [request for request in requests if request.done()]
+            # Whether these requests were made during the stall: without PostgreSQL none can be
+            # stored, and without Redis each is.
+            statuses = [request.result().status_code for request in answered]
+            assert 201 not in statuses if engine == "/postgres" else statuses == [201] * REQUESTS
+        assert {request.result().status_code for request in requests} <= {201, 503}
+        what = f"{NAMES[engine]} answers nothing for {DURATION:.0f} s"
+        table.add(what, load, load.seconds_to_recover())
         assert {*load.answers} <= {200, 201, 503}, load.bodies
 
 
 @pytest.fixture
-def small_disk(folder: DataFolder) -> Iterator[Path]:
-    """The data folder on a disk of its own, of 400 MB."""
+def small_disk(folder: DataFolder) -> Iterator[DataFolder]:
+    """The data folder on a disk of its own, of 400 MB.
+
+    Unmounting fails while a process has a file of it open: request ``start_on_small_disk``.
+    """
     if os.geteuid() != 0:
         pytest.skip("mounting a file system needs root")
     command = ["mount", "-t", "tmpfs", "-o", "size=400m,mode=711", "tmpfs", str(folder.path)]
     if subprocess.run(command, capture_output=True, check=False).returncode != 0:
         pytest.skip("this machine lets root mount nothing, as in a container")
-    yield folder.path
-    subprocess.run(["umount", "--lazy", str(folder.path)], check=True)
+    yield folder
+    subprocess.run(["umount", str(folder.path)], check=True)
 
 
-def test_the_disk_is_full(start: Start, small_disk: Path, tmp_path: Path) -> None:
-    with loaded(start, tmp_path) as load:
+@pytest.fixture
+def start_on_small_disk(small_disk: DataFolder) -> Iterator[Start]:
+    """As ``start``: the service is stopped before the disk is unmounted."""
+    with services(small_disk) as start:
+        yield start
+
+
+def test_the_disk_is_full(
+    start_on_small_disk: Start, small_disk: DataFolder, tmp_path: Path, table: Table
+) -> None:
+    with loaded(start_on_small_disk, tmp_path) as load:
         load.answers.clear()
-        filler = small_disk / "filler"
+        filler = small_disk.path / "filler"
         with filler.open("wb") as file, contextlib.suppress(OSError):
             while file.write(b"\0" * 2**20):
                 file.flush()
         until(lambda: load.answers[503] + load.answers[500] > 50, PATIENCE)
-        time.sleep(STALL)  # the disk stays full
+        time.sleep(DURATION)  # the disk stays full
         filler.unlink()
-        report("the disk is full", load, load.heals())
+        table.add("the disk is full", load, load.seconds_to_recover())
         assert {*load.answers} <= {200, 201, 503}, load.bodies
 
 
@@ -117,11 +138,22 @@ class WallClock:
             file.write(struct.pack("=q", seconds))
 
 
-def test_the_clock_is_set(start: Start, clock: WallClock, tmp_path: Path) -> None:
+def created_at(service: Service) -> dt.datetime:
+    """The time of creation of a new note, as the service has set it."""
+    response = create_note(service)
+    assert response.status_code == 201, response.text
+    return dt.datetime.fromisoformat(response.json()["createdAt"])
+
+
+def test_the_clock_is_set(start: Start, clock: WallClock, tmp_path: Path, table: Table) -> None:
     with loaded(start, tmp_path, **clock.settings) as load:
         for hours in (1, -1, 0):
             load.answers.clear()
             clock.set(hours * 3600)
-            report(f"the clock is set to {hours:+d} h", load, load.heals())
+            expected = dt.datetime.now(dt.UTC) + dt.timedelta(hours=hours)
+            difference = abs(created_at(load.service) - expected)
+            assert difference < dt.timedelta(seconds=PATIENCE), difference
+            what = f"the clock is set to {hours:+d} h of the true time"
+            table.add(what, load, load.seconds_to_recover())
             assert {*load.answers} <= {200, 201}, load.bodies
         assert not [line for line in load.service.errors if "is restarted" in line]

@@ -31,7 +31,7 @@ def test_a_reload_replaces_every_process_without_a_failed_request(start: Start) 
     with Load(service) as load:
         done = run_manage("reload", DATA_DIR=service.data)
         assert (done.returncode, done.stdout) == (0, "The application was replaced.\n")
-        load.heals()
+        load.seconds_to_recover()
     assert {*load.answers} == {200, 201}
     until(lambda: not any(process.is_running() for process in before), PATIENCE)
     assert load.stored <= stored(service)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -28,3 +30,46 @@ def test_an_unknown_argument_starts_no_server():
     done = run("script/server", "--port", "9000")
     assert (done.returncode, done.stdout) == (1, "")
     assert "unknown argument --port" in done.stderr
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A folder with scripts and requirements, and an environment that installs nothing: its Python
+    prints its arguments."""
+    shutil.copytree(ROOT / "script", tmp_path / "script")
+    for name in ("requirements.txt", "requirements-dev.txt"):
+        shutil.copy(ROOT / name, tmp_path)
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text('#!/bin/sh\necho "$@"\n')
+    python.chmod(0o755)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["bench", "attack"])
+def test_a_benchmark_installs_the_requirements_of_development(clone: Path, name: str):
+    done = subprocess.run(
+        ["bash", clone / "script" / name, "start"],
+        env={"PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    stamps = {path.name for path in (clone / ".venv").glob(".installed-*")}
+    assert stamps == {".installed-requirements.txt", ".installed-requirements-dev.txt"}, done.stderr
+
+
+@pytest.mark.parametrize("name", ["start", "memory", "soak"])
+def test_the_help_of_a_benchmark_has_its_paragraphs(name: str):
+    done = subprocess.run(
+        [sys.executable, "-m", "bench", name, "--help"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"\n    script/bench {name} [" in done.stdout
+    assert done.stdout.startswith(f"usage: script/bench {name} ")
