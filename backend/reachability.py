@@ -1,7 +1,7 @@
 """Whether the PostgreSQL and Redis that ``DATABASE_URL`` and ``REDIS_URL`` name can be used.
 
 Processes check this once, when they start. The messages name the variable, and host and port if
-the URL is well-formed: a malformed one can have a part of the password where the host is expected.
+the URL is well-formed: in a malformed one, a part of the password can be where the host is.
 """
 
 from __future__ import annotations

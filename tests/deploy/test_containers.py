@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+import yaml
 from docker.utils.build import exclude_paths
 
 from backend.embedded.binaries import POSTGRES_MAJOR
@@ -73,6 +74,16 @@ def test_every_role_is_a_service() -> None:
     assert set(services) == {*ROLES, "postgres", "redis", "migrate", "caddy"}
     for role in ROLES:
         assert services[role]["environment"]["PROCESS"] == role
+
+
+def test_the_page_mounts_code_into_every_service_that_runs_it() -> None:
+    page = (ROOT / "docs" / "deploying.md").read_text()
+    [override] = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    services = yaml.safe_load(override)["services"]
+    built = {name for name, parts in compose({}).items() if parts.get("build") == "."}
+    assert set(services) == built - {"caddy"}
+    for parts in services.values():
+        assert parts == {"volumes": ["./shop:/app/shop:ro"]}
 
 
 @pytest.mark.slow

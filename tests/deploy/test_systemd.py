@@ -47,6 +47,32 @@ def test_the_target_starts_every_role() -> None:
     assert sorted(wanted) == sorted(ROLES)
 
 
+def test_the_proxy_of_the_page_sends_handshakes_to_the_socket_of_realtime() -> None:
+    page = (ROOT / "docs" / "deploying.md").read_text()
+    [proxy] = re.findall(r"```nginx\n(.*?)```", page, re.DOTALL)
+    upstreams = dict(re.findall(r"upstream (\w+) \{\s*server ([\d.:]+);", proxy))
+    assert upstreams == {
+        role: re.findall(r"ListenStream=(\S+)", (UNITS / f"svc-backend@{role}.socket").read_text())[
+            0
+        ]
+        for role in ("web", "realtime")
+    }
+    assert '"~*^websocket$" realtime; default web;' in proxy
+    assert "proxy_pass http://$backend;" in proxy
+
+
+def test_commands_of_the_page_run_as_the_account_of_the_units() -> None:
+    """Root's git refuses a clone of another account, and the service can't change root's files."""
+    page = (ROOT / "docs" / "deploying.md").read_text().partition("\n## Containers\n")[0]
+    blocks = "".join(re.findall(r"```sh\n(.*?)```", page, re.DOTALL))
+    command = re.compile(r"\bgit\b.* pull|\bpip\b|script/manage")
+    lines = [line for line in blocks.splitlines() if command.search(line)]
+    assert len(lines) >= 5
+    assert [line for line in lines if "sudo -u svc-backend" not in line] == []
+    accounts = re.findall(r"^User=(.*)$", (UNITS / "svc-backend.service").read_text(), re.MULTILINE)
+    assert accounts == ["svc-backend"]
+
+
 @pytest.mark.django_db
 @pytest.mark.slow
 def test_clients_wait_at_the_socket_of_systemd_while_the_process_is_replaced() -> None:

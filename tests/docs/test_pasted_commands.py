@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,6 +43,19 @@ def test_no_message_names_a_bare_manage_py(package: str):
 def test_no_page_names_a_bare_manage_py():
     pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
     assert [page.name for page in pages if BARE.search(page.read_text())] == []
+
+
+def test_archives_of_the_pages_are_outside_of_the_clone_and_git_ignores_others():
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    targets = [
+        target
+        for page in pages
+        for target in re.findall(r"script/manage backup (?:--verify )?([^\s`;]+)", page.read_text())
+        if target != "FOLDER"
+    ]
+    assert len(targets) >= 4
+    assert [target for target in targets if not target.startswith("/")] == []
+    subprocess.run(["git", "check-ignore", "-q", "before-update.tar"], cwd=ROOT, check=True)
 
 
 @pytest.mark.parametrize(
