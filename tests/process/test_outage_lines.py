@@ -45,9 +45,8 @@ def lost_redis() -> None:
 
 def lost_broker() -> None:
     """As Celery sends a task."""
-    connection = kombu.Connection(f"redis://127.0.0.1:{free_port()}/0")
-    with connection.Producer() as producer:
-        producer.publish({}, retry=False)
+    with kombu.Connection(f"redis://127.0.0.1:{free_port()}/0") as connection:
+        connection.Producer().publish({}, retry=False)
 
 
 @pytest.mark.parametrize("lose", [lost_postgres, lost_redis, lost_broker])
