@@ -18,7 +18,6 @@ from celery.apps import worker as celery_worker
 from celery.apps.beat import Beat
 from celery.beat import Service
 from celery.bootsteps import StartStopStep
-from celery.exceptions import CPendingDeprecationWarning
 from celery.platforms import SecurityWarning
 from kombu.transport import redis as redis_transport
 from structlog.contextvars import bind_contextvars, clear_contextvars, get_contextvars
@@ -34,8 +33,6 @@ from backend.schedule_lock import ScheduleLock
 
 # Started by root on a bare machine, everything but the engines runs as root; JSON is all we accept.
 warnings.filterwarnings("ignore", category=SecurityWarning)
-# What Celery may do by default some day, said whenever the broker is lost.
-warnings.filterwarnings("ignore", category=CPendingDeprecationWarning)
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backend.settings")
 
 log = get_logger("celery")

@@ -29,6 +29,16 @@ POSTGRES_PREFIX: Final = "%m|%p|%b|"
 
 _POSTGRES: Final = re.compile(r"([0-9-]{10}) ([0-9:.]{12}) UTC\|\d+\|([^|]*)\|([A-Z0-9]+): +(.*)")
 _REDIS: Final = re.compile(r"\d+:[A-Z] (\d\d \w{3} \d{4} [0-9:.]{12}) ([.*#-]) (.*)")
+# What Redis marks as a warning at each start and end.
+_REDIS_ROUTINE: Final = (
+    "oO0OoO0OoO0Oo",
+    "Redis version=",
+    "Valkey version=",
+    "Configuration loaded",
+    "Server initialized",
+    "Redis is now ready to exit",
+    "Valkey is now ready to exit",
+)
 _REDIS_LEVELS: Final = {".": "debug", "-": "debug", "*": "info", "#": "warning"}
 _POSTGRES_LEVELS: Final = {
     "WARNING": "warning",
@@ -117,7 +127,9 @@ def postgres_line(line: str) -> Entry:
     day, time, backend, severity, text = match.groups()
     level = _POSTGRES_LEVELS.get(severity, "info")
     if backend == "client backend":
-        level = "warning" if severity == "FATAL" else "info" if severity == "LOG" else "debug"
+        level = {"FATAL": "warning", "LOG": "info"}.get(severity, "debug")
+        if text.startswith("the database system is "):  # starting up, shutting down
+            level = "info"
     return Entry(level, text, f"{day}T{time}Z")
 
 
@@ -132,4 +144,5 @@ def redis_line(line: str) -> Entry:
     except ValueError:
         return Entry("info", line)
     stamp = time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return Entry(_REDIS_LEVELS[mark], text, stamp)
+    level = "info" if text.startswith(_REDIS_ROUTINE) else _REDIS_LEVELS[mark]
+    return Entry(level, text, stamp)

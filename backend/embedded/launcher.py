@@ -96,11 +96,11 @@ def main() -> int:
 def _refusal(error: OSError) -> str:
     data = Path(os.environ.get("DATA_DIR", ""))
     if (
-        error.filename
+        isinstance(error.filename, str)
         and data.is_absolute()
-        and Path(os.fsdecode(error.filename)).is_relative_to(data)
+        and Path(error.filename).is_relative_to(data)
     ):
-        return unusable(Path(os.fsdecode(error.filename)), error)
+        return unusable(Path(error.filename), error)
     return f"The service can't be started: {error}."
 
 

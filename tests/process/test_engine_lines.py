@@ -15,6 +15,8 @@ from backend.embedded.engine_logs import EngineLog, Entry, postgres_line, redis_
 from backend.readable_lines import render
 from tests.process.service import ROOT, Service
 
+STARTING = "the database system is starting up"
+
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
@@ -126,6 +128,7 @@ def test_a_log_that_is_removed_and_made_again_is_followed(log: Path, written) ->
         ("checkpointer|PANIC:  no space left", "critical", "no space left"),
         ("autovacuum worker|ERROR:  canceling", "error", "canceling"),
         ("client backend|ERROR:  duplicate key", "debug", "duplicate key"),
+        ("client backend|FATAL:  the database system is starting up", "info", STARTING),
         ("client backend|FATAL:  sorry, too many clients", "warning", "sorry, too many clients"),
     ],
 )
@@ -135,8 +138,10 @@ def test_lines_of_postgresql(line: str, level: str, event: str) -> None:
 
 
 def test_lines_of_redis() -> None:
-    line = "19002:M 23 Nov 2026 21:35:04.202 # Server initialized"
-    assert redis_line(line) == Entry("warning", "Server initialized", "2026-11-23T21:35:04.202Z")
+    begin = "19002:M 23 Nov 2026 21:35:04.202 # "
+    assert redis_line(f"{begin}Server initialized").level == "info"
+    text = "Can't save in background"
+    assert redis_line(begin + text) == Entry("warning", text, "2026-11-23T21:35:04.202Z")
     assert redis_line("19002:M 99 Nov 2026 21:35:04.202 * x").level == "info"
 
 
