@@ -14,15 +14,20 @@ import shutil
 import signal
 import struct
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import psutil
+import psycopg
 import pytest
 import redis
 
-from backend.embedded.folder import DataFolder
+from backend.embedded import children
+from backend.embedded.engines import Engines
+from backend.embedded.folder import DataFolder, temporary_folder
 from tests.process.loaded import NAMES, Start, Table, loaded
 from tests.process.mixed_load import create_note
 from tests.process.service import PATIENCE, Service, services
@@ -113,16 +118,11 @@ def test_the_disk_is_full(
         assert {*load.answers} <= {200, 201, 503}, load.bodies
 
 
-@pytest.fixture
-def clock(tmp_path: Path) -> WallClock:
-    """The wall clock of the service's own processes."""
-    if shutil.which("cc") is None:
-        pytest.skip("building the library that moves the clock needs a C compiler")
-    return WallClock(tmp_path)
-
-
 class WallClock:
-    """A clock that may be set at any time, for processes that are started with ``settings``."""
+    """A clock that may be set at any time, for processes that are started with ``environment``.
+
+    ``folder`` has to be one that the processes' accounts can reach.
+    """
 
     def __init__(self, folder: Path) -> None:
         library, self._file = folder / "wall_clock.so", folder / "offset"
@@ -130,12 +130,66 @@ class WallClock:
         command = ["cc", "-shared", "-fPIC", "-O2", "-o", library, source, "-ldl"]
         subprocess.run(command, check=True)
         self._file.write_bytes(struct.pack("=q", 0))
-        self.settings = {"LD_PRELOAD": library, "WALL_CLOCK_FILE": self._file}
+        for path in (folder, library, self._file):
+            path.chmod(0o755)
+        self.environment = {"LD_PRELOAD": str(library), "WALL_CLOCK_FILE": str(self._file)}
 
     def set(self, seconds: int) -> None:
         """Move it to so many seconds from the true time."""
         with self._file.open("r+b") as file:
             file.write(struct.pack("=q", seconds))
+
+
+@pytest.fixture
+def clock() -> Iterator[WallClock]:
+    """The wall clock of processes that are started with its environment."""
+    if shutil.which("cc") is None:
+        pytest.skip("building the library that moves the clock needs a C compiler")
+    with tempfile.TemporaryDirectory() as folder:
+        yield WallClock(Path(folder))
+
+
+@pytest.fixture
+def database_url(clock: WallClock) -> Iterator[str]:
+    """A PostgreSQL that has the clock. It isn't the embedded one, which is started with none of our
+    environment."""
+    with temporary_folder() as folder:
+        account = folder.prepare()
+        with Engines(folder, account, redis=False) as engines:
+            command = psutil.Process(engines.pids[0]).cmdline()
+        with (
+            (folder.path / "moved.log").open("ab") as log,
+            ended(
+                children.start(
+                    command,
+                    account=account,
+                    log=log,
+                    death_signal=signal.SIGINT,
+                    folder=folder.postgres,
+                    environment=children.PLAIN_ENVIRONMENT | clock.environment,
+                )
+            ),
+        ):
+            until(lambda: answers(folder.database_url), PATIENCE)
+            yield folder.database_url
+
+
+@contextlib.contextmanager
+def ended(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Interrupt the process at the end, and wait for it."""
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(PATIENCE)
+
+
+def answers(url: str) -> bool:
+    try:
+        psycopg.connect(url).close()
+    except psycopg.OperationalError:
+        return False
+    return True
 
 
 def created_at(service: Service) -> dt.datetime:
@@ -145,8 +199,15 @@ def created_at(service: Service) -> dt.datetime:
     return dt.datetime.fromisoformat(response.json()["createdAt"])
 
 
-def test_the_clock_is_set(start: Start, clock: WallClock, tmp_path: Path, table: Table) -> None:
-    with loaded(start, tmp_path, **clock.settings) as load:
+@pytest.mark.xfail(
+    strict=True,
+    reason="chain_cursor.next_poll_at lies in the future after PostgreSQL's clock was set back, so "
+    "networks aren't polled until then",
+)
+def test_the_clock_is_set(
+    start: Start, clock: WallClock, database_url: str, tmp_path: Path, table: Table
+) -> None:
+    with loaded(start, tmp_path, DATABASE_URL=database_url, **clock.environment) as load:
         for hours in (1, -1, 0):
             load.answers.clear()
             clock.set(hours * 3600)

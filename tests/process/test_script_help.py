@@ -60,16 +60,26 @@ def test_a_benchmark_installs_the_requirements_of_development(clone: Path, name:
     assert stamps == {".installed-requirements.txt", ".installed-requirements-dev.txt"}, done.stderr
 
 
-@pytest.mark.parametrize("name", ["start", "memory", "soak"])
-def test_the_help_of_a_benchmark_has_its_paragraphs(name: str):
-    done = subprocess.run(
-        [sys.executable, "-m", "bench", name, "--help"],
+def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "bench", *arguments],
         cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
+
+
+@pytest.mark.parametrize("name", ["start", "memory", "soak"])
+def test_the_help_of_a_benchmark_has_its_paragraphs(name: str):
+    done = bench(name, "--help")
     assert (done.returncode, done.stderr) == (0, "")
     assert f"\n    script/bench {name} [" in done.stdout
     assert done.stdout.startswith(f"usage: script/bench {name} ")
+
+
+def test_a_soak_that_measures_too_little_fails():
+    done = bench("soak", "--minutes", "5")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "script/bench: 5 samples are too few: make it 6 or more.\n"
