@@ -15,6 +15,7 @@ from django.db import transaction
 from backend import broker
 from backend.broker import BrokerAway
 from backend.logs import get_logger
+from chain.core.transitions import LATE_DELAY
 from chain.models import Blockchain
 from objects import maintenance
 from objects.database import fetch
@@ -25,12 +26,14 @@ log = get_logger("chain")
 
 # Looks are due on a tick of beat, which comes each second: those that would be due before the
 # middle of the next second are due now, so that an interval of two seconds doesn't become three.
+# A last look in the future says that the clock was set back.
 _DUE = """
 UPDATE chain_cursor c SET polled_at = statement_timestamp(), next_poll_at = statement_timestamp()
        + make_interval(secs => b.poll_interval / 1000.0)
   FROM chain_blockchain b
  WHERE b.network_id = c.network_id AND b.active
-   AND (c.next_poll_at IS NULL OR c.next_poll_at <= statement_timestamp() + interval '0.5 s')
+   AND (c.next_poll_at IS NULL OR c.next_poll_at <= statement_timestamp() + interval '0.5 s'
+        OR c.polled_at > statement_timestamp() + interval '1 s')
 RETURNING c.network_id, b.poll_interval
 """
 # Contracts that have changed are planned by the backfill, too.
@@ -46,6 +49,14 @@ SELECT DISTINCT t.network_id FROM chain_transaction t
   JOIN chain_blockchain b ON b.network_id::text = t.network_id AND b.active
  WHERE t.next_check_at <= statement_timestamp()
 """
+
+
+# No check is planned as far ahead, but before the clock was set back.
+_BRING_FORWARD = """
+UPDATE chain_transaction SET next_check_at = statement_timestamp()
+ WHERE next_check_at > statement_timestamp() + make_interval(secs => %s)
+"""
+_FARTHEST: Final = LATE_DELAY / 1000 + 60.0  # seconds
 
 
 def networks() -> list[int]:
@@ -72,6 +83,11 @@ def dispatch() -> None:
         check_due.apply_async((int(network_id),), expires=1.0)
     for (network_id,) in fetch(_WITH_BACKFILLS, (), prepare=True):
         backfill.apply_async((int(network_id),), expires=1.0)
+
+
+def bring_checks_forward() -> None:
+    """Have transactions checked that would wait for a time which the clock had reached before."""
+    fetch(_BRING_FORWARD, (_FARTHEST,), prepare=True)
 
 
 def start_backfills(network_id: int) -> None:

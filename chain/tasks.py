@@ -46,6 +46,7 @@ def finalize_all() -> None:
     """Scheduled by beat: mark what has become final, on each network by a task of its own."""
     from chain import dispatching
 
+    dispatching.bring_checks_forward()
     dispatching.for_each_network(finalize)
 
 

@@ -114,19 +114,21 @@ def deliver(delivery_id: int) -> None:
 # attempt.
 _TAKE: Final = f"""
 WITH due AS (
-    SELECT d.id, h.url, h.rests_until, d.hook_id
+    SELECT d.id, h.url, h.rests_until, d.hook_id,
+        -- Longer than that, if the clock was set back.
+        h.rests_until > now() AND h.rests_until <= now() + interval '{_REST} s' AS rests
     FROM functions_delivery d LEFT JOIN functions_hook h ON h.id = d.hook_id
     WHERE d.id = %s AND d.state = 'pending' AND d.due_at <= now()
     FOR UPDATE OF d SKIP LOCKED
 )
 UPDATE functions_delivery d SET
-    attempts = d.attempts + (CASE WHEN due.rests_until > now() THEN 0 ELSE 1 END),
-    due_at = CASE WHEN due.rests_until > now() THEN due.rests_until
+    attempts = d.attempts + (CASE WHEN due.rests THEN 0 ELSE 1 END),
+    due_at = CASE WHEN due.rests THEN due.rests_until
         ELSE now() + make_interval(secs => (ARRAY[{", ".join(map(str, (*PAUSES, PAUSES[0])))}])
             [least(d.attempts + 1, {ATTEMPTS})] * %s::double precision) END
 FROM due WHERE d.id = due.id
 RETURNING d.id, d.key, d.about, d.body, d.attempts, d.hook_id, due.url,
-    (due.rests_until > now())::text
+    due.rests::text
 """
 
 

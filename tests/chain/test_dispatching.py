@@ -13,7 +13,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from chain import dispatching
-from chain.models import Backfill, Blockchain, Cursor
+from chain.models import Backfill, Blockchain, Cursor, Transaction
 from chain.rules import contracts_changed
 from objects.models import Maintenance
 from tests.chain.gateway.networks import network
@@ -65,6 +65,26 @@ def test_what_is_due_before_the_middle_of_the_next_second_is_due_now(
         if timezone.now() - now < timedelta(seconds=0.4):
             break  # a busy machine may take longer, until it is due
     assert found == {"chain": count, "backfill": 0}
+
+
+def test_a_network_is_looked_at_after_the_clock_was_set_back() -> None:
+    network(5)
+    dispatching.dispatch()
+    later = timezone.now() + timedelta(hours=1)
+    Cursor.objects.update(polled_at=later, next_poll_at=later + timedelta(seconds=2))
+    assert sent() == {"chain": 1, "backfill": 0}
+    assert sent() == {"chain": 0, "backfill": 0}
+
+
+def test_transactions_are_checked_after_the_clock_was_set_back() -> None:
+    network(5)
+    posted = Api(MASTER).post("/classes/Transaction", {"hash": "0x" + "5" * 64, "networkId": 5})
+    assert posted.status == 201
+    dispatching.dispatch()
+    for ahead, count in ((timedelta(minutes=10), 0), (timedelta(hours=1), 1)):
+        Transaction.objects.update(next_check_at=timezone.now() + ahead)
+        dispatching.bring_checks_forward()
+        assert sent() == {"chain": count, "backfill": 0}
 
 
 def test_open_backfills_are_sent_to_their_own_queue() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from celery.contrib.testing.worker import start_worker
 from django.db import connection, transaction
+from django.utils import timezone
 
 from backend.celery import app
 from functions.hooks import outbox
@@ -149,6 +150,18 @@ def test_one_who_does_not_answer_is_left_alone_for_a_while(receiver: Receiver) -
     assert failed.last_error == "the connection was refused"
     assert address not in failed.last_error
     assert Hook.objects.get().rests_until is not None
+
+
+def test_one_who_rests_in_the_future_since_the_clock_was_set_back_is_told_at_once(
+    receiver: Receiver,
+) -> None:
+    declare("Game", "afterSave", receiver.on("/", {"success": 1}))
+    master.make("Game")
+    for minutes, received in ((0, 0), (60, 1)):
+        Hook.objects.update(rests_until=timezone.now() + timedelta(minutes=minutes, seconds=20))
+        deliver_all()
+        assert len(receiver.received) == received
+        pass_time(30)
 
 
 def test_a_removed_webhook_is_told_nothing_more(receiver: Receiver) -> None:
