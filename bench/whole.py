@@ -127,7 +127,8 @@ def title(process: psutil.Process) -> str:
     name = process.name()
     if name.startswith("svc-"):
         return name.removeprefix("svc-")
-    command = " ".join(process.cmdline())
+    # A process that ends has no command line any more.
+    command = " ".join([name, *process.cmdline()])
     for word, text in (
         ("backend.serve", "the process that all are forked from"),
         ("backend.embedded", "script/server"),
