@@ -66,7 +66,9 @@ def review_halted(network_id: int) -> bool:
     claimed = fetch(
         "UPDATE chain_cursor SET halt_checked_at = statement_timestamp()"
         " WHERE network_id = %s AND halted IS NOT NULL AND (halt_checked_at IS NULL"
-        " OR halt_checked_at <= statement_timestamp() - make_interval(secs => %s)) RETURNING 1",
+        " OR halt_checked_at <= statement_timestamp() - make_interval(secs => %s)"
+        # The clock was set back.
+        " OR halt_checked_at > statement_timestamp()) RETURNING 1",
         (network_id, CHECK_EVERY),
         prepare=True,
     )

@@ -199,11 +199,6 @@ def created_at(service: Service) -> dt.datetime:
     return dt.datetime.fromisoformat(response.json()["createdAt"])
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="chain_cursor.next_poll_at lies in the future after PostgreSQL's clock was set back, so "
-    "networks aren't polled until then",
-)
 def test_the_clock_is_set(
     start: Start, clock: WallClock, database_url: str, tmp_path: Path, table: Table
 ) -> None:
