@@ -156,7 +156,7 @@ def database_url(clock: WallClock) -> Iterator[str]:
     with temporary_folder() as folder:
         account = folder.prepare()
         with Engines(folder, account, redis=False) as engines:
-            command = psutil.Process(engines.pids[0]).cmdline()
+            command = psutil.Process(min(engines.pids)).cmdline()
         with (
             (folder.path / "moved.log").open("ab") as log,
             ended(
