@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import stat
 import time
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 from django.test import override_settings
 
+from backend.embedded.folder import DataFolder
 from tests.callers import *  # noqa: F403
 from tests.commands.instances import FIRST_KEYS, Instance, new_database
 from tests.rest import APPLICATION, CLIENT, MASTER, READ_ONLY, Api
@@ -140,16 +142,14 @@ def test_a_new_secret_key_reads_what_the_old_one_wrote_until_nothing_needs_it(in
 @pytest.mark.process
 @pytest.mark.slow
 def test_finishing_waits_for_the_running_service_to_have_the_new_key(instance):
-    import json
-    import os
-
-    record = instance.data / "instance.json"
-    record.write_text(json.dumps({"pid": os.getpid(), "address": "http://localhost"}))
-    instance.do("rotate_keys", "secret")
-    assert "restart it first" in instance.refused("rotate_keys", "--finish")
-    assert "SECRET_KEY_FALLBACKS" in instance.keys
-    record.touch()  # as a start does
-    instance.do("rotate_keys", "--finish")
+    folder = DataFolder(instance.data)
+    with folder.hold():  # as script/server does
+        folder.record(pid=os.getpid(), address="http://localhost")
+        instance.do("rotate_keys", "secret")
+        assert "restart it first" in instance.refused("rotate_keys", "--finish")
+        assert "SECRET_KEY_FALLBACKS" in instance.keys
+        folder.record(pid=os.getpid(), address="http://localhost")
+        instance.do("rotate_keys", "--finish")
 
 
 # -- keys that count for a while ------------------------------------------------------------------

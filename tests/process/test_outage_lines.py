@@ -80,6 +80,7 @@ def test_other_errors_keep_their_traceback(lines: Lines) -> None:
 
 
 def test_the_warning_about_plans_of_celery_is_dropped(lines: Lines) -> None:
+    logging.captureWarnings(False)  # as a worker of an earlier test may have left it
     logging.captureWarnings(True)
     try:
         with warnings.catch_warnings():
