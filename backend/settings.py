@@ -377,6 +377,7 @@ MIDDLEWARE = [
     # Answers everything below MOUNT_PATH, CORS included; what follows serves the admin.
     "backend.api.edge.ApiEdge",
     "backend.site.ConnectionUpkeep",
+    "backend.site.Probes",
     "backend.site.PagePolicy",
     "backend.site.StaffLogIn",
     "django.middleware.security.SecurityMiddleware",

@@ -47,6 +47,30 @@ class ConnectionUpkeep:
             close_caches()
 
 
+class Probes:
+    """Middleware: answers ``/health``, ``/ready`` and ``/metrics`` under every host.
+
+    Load balancers, Kubernetes and Prometheus send the address of a machine or pod as ``Host``, which
+    ``ALLOWED_HOSTS`` doesn't name.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        # Only here: this module is read before there are applications.
+        from backend.api.health import health, ready
+        from backend.api.metrics import metrics
+
+        self._get_response = get_response
+        self._views = {"/health": health, "/ready": ready, "/metrics": metrics}
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        view = self._views.get(request.path_info)
+        if view is None:
+            return self._get_response(request)
+        response = view(request)
+        response.headers["X-Content-Type-Options"] = "nosniff"
+        return response
+
+
 class PagePolicy:
     """Middleware: what browsers may load and run for the pages of the site.
 

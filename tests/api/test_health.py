@@ -46,6 +46,22 @@ def test_health_needs_no_header_and_no_dependency(browser: Client, django_assert
 
 
 @pytest.mark.django_db
+@pytest.mark.usefixtures("_worker")
+@pytest.mark.parametrize("path", ["/health", "/ready"])
+@pytest.mark.parametrize("host", ["10.1.2.3:8000", "[fd00::1]", "balancer.example", "not a host"])
+def test_health_and_readiness_are_answered_under_every_host(browser: Client, path: str, host: str):
+    response = browser.get(path, headers={"Host": host})
+    assert response.status_code == 200
+    assert response["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("path", ["/", "/admin/", "/health/"])
+def test_pages_are_served_under_the_service_s_hosts_alone(browser: Client, path: str):
+    assert browser.get(path, headers={"Host": "balancer.example"}).status_code == 400
+
+
+@pytest.mark.django_db
 @pytest.mark.parametrize("path", ["/health", "/api/health"])
 def test_health_answers_the_post_that_sdks_send(browser: Client, path: str):
     body = {"_method": "GET", "_ApplicationId": "test-app", "_InstallationId": "x"}

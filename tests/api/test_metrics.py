@@ -94,6 +94,11 @@ def test_an_empty_token_opens_nothing(db: None, on: Any) -> None:
     assert ask(None, **forged).status_code == 403
 
 
+def test_prometheus_names_the_address_of_a_pod(db: None, on: Any) -> None:
+    assert ask(HTTP_HOST="10.1.2.3:8000").status_code == 200
+    assert ask(None, HTTP_HOST="10.1.2.3:8000").status_code == 403
+
+
 def test_it_is_read_and_nothing_else(db: None, on: Any) -> None:
     assert ask(method="POST").status_code == 405
     assert ask(method="HEAD").content == b""
