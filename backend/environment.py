@@ -40,11 +40,14 @@ def read_file(path: Path) -> None:
     try:
         if not path.is_file():
             return
-        lines = path.read_text(encoding="utf-8").splitlines()
+        content = path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise BadSetting(f"{path} can't be read: it isn't UTF-8.") from None
     except OSError as error:
         raise BadSetting(f"{path} can't be read: {error.strerror}.") from None
+    if "\0" in content:
+        raise BadSetting(f"{path} can't be read: it contains a NUL character.")
+    lines = content.splitlines()
     _ignored_lines[path] = [
         number
         for number, line in enumerate(lines, 1)
@@ -56,11 +59,15 @@ def read_file(path: Path) -> None:
 
 def env_file(default: Path) -> Path:
     """The file with the settings: that of ``ENV_FILE``, or the default. Raises ``BadSetting`` if
-    ``ENV_FILE`` names a file that doesn't exist."""
+    ``ENV_FILE`` names a file that doesn't exist, or a folder or pipe. Processes that start later
+    read the file again, which a pipe doesn't allow; a device (``/dev/null``) is an empty file."""
     name = text("ENV_FILE")
-    if name and not Path(name).exists():
+    path = Path(name or default)
+    if name and not path.exists():
         raise BadSetting(f"ENV_FILE={name}: there is no such file.")
-    return Path(name or default)
+    if name and not (path.is_file() or path.is_char_device()):
+        raise BadSetting(f"ENV_FILE={name}: this isn't a file.")
+    return path
 
 
 def problems() -> list[tuple[str, str]]:

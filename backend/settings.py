@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -133,7 +134,12 @@ REALTIME_WORKERS = environment.whole("REALTIME_WORKERS", 1, least=1, most=64)
 
 _mount = environment.text("MOUNT_PATH", "/api").rstrip("/")
 _taken = ("admin", "static", "health", "ready", "metrics", "ws", "livequery")
-if not _mount.startswith("/") or _mount.split("/")[1] in _taken:
+_segments = _mount.split("/")[1:]
+if (
+    not re.fullmatch(r"(/[A-Za-z0-9_.~-]+)+", _mount)
+    or _segments[0] in _taken
+    or not {".", ".."}.isdisjoint(_segments)
+):
     raise BadSetting("MOUNT_PATH must be a path such as /api, and not the admin's, /health or /ws.")
 
 _service |= {

@@ -50,8 +50,8 @@ class ConnectionUpkeep:
 class Probes:
     """Middleware: answers ``/health``, ``/ready`` and ``/metrics`` under every host.
 
-    Load balancers, Kubernetes and Prometheus send the address of a machine or pod as ``Host``, which
-    ``ALLOWED_HOSTS`` doesn't name.
+    Load balancers, Kubernetes and Prometheus send the address of a machine or pod as ``Host``,
+    which ``ALLOWED_HOSTS`` doesn't name.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:

@@ -38,6 +38,9 @@ def refusal(**settings: object) -> str:
         ("MASTER_KEY_IPS", "localhost", "MASTER_KEY_IPS must list IP addresses"),
         ("MOUNT_PATH", "/admin", "MOUNT_PATH must be a path such as /api"),
         ("MOUNT_PATH", "/ws", "MOUNT_PATH must be a path such as /api"),
+        ("MOUNT_PATH", "/a\nb", "MOUNT_PATH must be a path such as /api"),
+        ("MOUNT_PATH", "/a b", "MOUNT_PATH must be a path such as /api"),
+        ("MOUNT_PATH", "/a/../b", "MOUNT_PATH must be a path such as /api"),
         ("WS_ALLOWED_ORIGINS", "app.example.org", "WS_ALLOWED_ORIGINS must list origins such as"),
         ("WS_ALLOWED_ORIGINS", "https://a.example/b", "WS_ALLOWED_ORIGINS must list origins"),
         ("WS_SEND_QUEUE", "10", "WS_SEND_QUEUE must be between 65536 and"),
@@ -45,6 +48,7 @@ def refusal(**settings: object) -> str:
         ("AUTH_ADAPTERS", "secret", "AUTH_ADAPTERS must be a JSON object."),
         ("MASTER_KEY_FILE", "/nowhere/key", "MASTER_KEY_FILE can't be read."),
         ("ENV_FILE", "/nowhere/service.env", "ENV_FILE=/nowhere/service.env: there is no such"),
+        ("ENV_FILE", "/tmp", "ENV_FILE=/tmp: this isn't a file."),
     ],
 )
 def test_a_bad_setting_is_named(folder: DataFolder, name: str, value: str, wanted: str):
