@@ -38,7 +38,7 @@ _KEYS = {
     "MASTER_KEY": "bench-master-key-of-some-length",
     "SECRET_KEY": "bench-secret-key",
 }
-# The default rules cost what they do in production, but a load from one address doesn't meet them.
+# The default limits cost what they do in production, but a load from one address doesn't meet them.
 _LIMITS = json.dumps([{**rule, "count": MOST} for rule in DEFAULTS])
 _PEER_DATABASE = "peer"
 PROXIED = "+proxy"
@@ -131,6 +131,8 @@ def service_environment(engines: Engines) -> dict[str, str]:
         "DATA_DIR": str(engines.folder),
         "MOUNT_PATH": "/api",
         "RATE_LIMITS": _LIMITS,
+        "CLIENT_SLOW_REQUESTS": "512",
+        "CLOUD_MODULES": "bench.cloud",
     }
 
 
@@ -151,7 +153,6 @@ def ours(engines: Engines, workers: int, threads: int | None = None) -> Iterator
     environment = service_environment(engines) | {
         "WEB_BIND": f"127.0.0.1:{port}",
         "WEB_WORKERS": str(workers),
-        "CLOUD_MODULES": "bench.cloud",
     }
     if threads is not None:
         environment["WEB_THREADS"] = str(threads)
