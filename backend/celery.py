@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import signal
 import warnings
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from time import time
 from typing import Any
 
@@ -19,6 +21,7 @@ from celery.apps.beat import Beat
 from celery.beat import Service
 from celery.bootsteps import StartStopStep
 from celery.platforms import SecurityWarning
+from django.db import connection
 from kombu.transport import redis as redis_transport
 from structlog.contextvars import bind_contextvars, clear_contextvars, get_contextvars
 
@@ -120,16 +123,17 @@ class OnlyService(Service):
     """Celery's, which keeps the schedule while no other process does.
 
     When it has lost the lock it waits for it again, and reads the schedule anew: what it knew may
-    be outdated by then.
+    be outdated by then. It waits for the lock, and for the broker, within blocks of ``waiting``.
     """
 
-    leaves_signs = False
+    waiting: Callable[[], AbstractContextManager[None]] = staticmethod(nullcontext)
 
     def start(self, *args: Any, **options: Any) -> None:
         self._lock = ScheduleLock()
         self._has_lost = True
         while self._has_lost:
-            self._lock.wait()
+            with self.waiting():
+                self._lock.wait()
             self._has_lost = False
             self.__dict__.pop("scheduler", None)
             self._is_shutdown.clear()
@@ -137,15 +141,16 @@ class OnlyService(Service):
 
     def get_scheduler(self, *args: Any, **options: Any) -> Any:
         scheduler = super().get_scheduler(*args, **options)
+        scheduler.waiting = self.waiting
         tick = scheduler.tick
 
         def tick_if_held(*args: Any, **options: Any) -> Any:
-            if not self._lock.is_held:
+            with self.waiting():
+                is_held = self._lock.is_held
+            if not is_held:
                 log.error("the lock of the schedule is lost")
                 self._has_lost = True
                 raise SystemExit  # ends ``super().start``
-            if self.leaves_signs:
-                signs.leave()
             return tick(*args, **options)
 
         scheduler.tick = tick_if_held
@@ -153,9 +158,19 @@ class OnlyService(Service):
 
 
 class _ServiceWithSigns(OnlyService):
-    """Leaves a sign of life whenever it looks at the schedule."""
+    """Sends a heartbeat whenever it looks at the schedule, and expects none while it waits for
+    PostgreSQL or the broker: a schedule that hangs for another reason is found and replaced."""
 
-    leaves_signs = True
+    waiting = staticmethod(signs.waiting)
+
+    def start(self, *args: Any, **options: Any) -> None:
+        with connection.execute_wrapper(_wait_for_database):
+            super().start(*args, **options)
+
+
+def _wait_for_database(execute: Callable[..., Any], *arguments: Any) -> Any:
+    with signs.waiting():
+        return execute(*arguments)
 
 
 class _Beat(Beat):

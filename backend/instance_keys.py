@@ -12,7 +12,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from backend import former_keys
+from backend import environment, former_keys
 from backend.conf import DEFAULTS, service_settings
 from backend.embedded.keys import MAKERS, read_keys, values_in, write_keys
 
@@ -52,7 +52,7 @@ def _given_at_start() -> set[str]:
 
 
 def _in_env_file() -> set[str]:
-    path = Path(os.environ.get("ENV_FILE") or settings.BASE_DIR / ".env")
+    path = environment.env_file(settings.BASE_DIR / ".env")
     return set(values_in(path)) if path.is_file() else set()
 
 

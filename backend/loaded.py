@@ -1,4 +1,4 @@
-"""What a process has loaded when it is ready: no garbage, ever."""
+"""Freeze everything loaded at startup, so the garbage collector never scans it again."""
 
 from __future__ import annotations
 

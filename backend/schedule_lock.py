@@ -19,14 +19,17 @@ _PATIENCE: Final = 5  # seconds
 _PAUSE: Final = 1.0  # seconds
 # Both sides find out within half a minute that the other one can't be reached, whether they are
 # waiting for it (keepalives, in seconds) or have sent something (in milliseconds).
-_ALIVE: Final = {
+_SERVER_KEEPALIVES: Final = {
     "tcp_keepalives_idle": 10,
     "tcp_keepalives_interval": 5,
     "tcp_keepalives_count": 3,
     "tcp_user_timeout": 25_000,
 }
 # libpq's names for the same.
-_OURS: Final = {name.replace("tcp_keepalives", "keepalives"): _ALIVE[name] for name in _ALIVE}
+_CLIENT_KEEPALIVES: Final = {
+    name.replace("tcp_keepalives", "keepalives"): value
+    for name, value in _SERVER_KEEPALIVES.items()
+}
 
 log = get_logger("schedule")
 
@@ -36,9 +39,11 @@ class ScheduleLock:
 
     def __init__(self) -> None:
         self._connection: psycopg.Connection | None = None
+        self._has_warned = False  # of the present outage
 
     def wait(self) -> None:
-        """Wait until no other process holds the lock, and take it."""
+        """Wait until no other process holds the lock, and take it. Waits as long as the database is
+        away, and logs that once for each outage."""
         is_waiting = False
         while not self._take():
             if not is_waiting:
@@ -50,17 +55,23 @@ class ScheduleLock:
     def _take(self) -> bool:
         try:
             if self._connection is None or self._connection.closed:
-                self._connection = own_connection.connect(_PATIENCE, _ALIVE, **_OURS)
+                self._connection = own_connection.connect(
+                    _PATIENCE, _SERVER_KEEPALIVES, **_CLIENT_KEEPALIVES
+                )
             row = self._connection.execute("SELECT pg_try_advisory_lock(%s)", (_KEY,)).fetchone()
         except psycopg.Error as error:
-            log.warning("the schedule waits for the database", error=str(error))
+            if not self._has_warned:
+                log.warning("the schedule waits for the database", error=str(error))
+                self._has_warned = True
             self.release()
             return False
+        self._has_warned = False
         return row is not None and bool(row[0])
 
     @property
     def is_held(self) -> bool:
-        """Whether the lock, once taken, is still ours: its connection is."""
+        """Return whether the connection that took the lock is still open. Waits for the server, for
+        as long as that doesn't answer."""
         try:
             if self._connection is None:
                 return False

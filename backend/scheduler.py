@@ -7,6 +7,8 @@ in the future, and nothing would run until then.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from typing import Any, Final
 
@@ -34,9 +36,14 @@ class Entry(ModelEntry):
 
 
 class Scheduler(DatabaseScheduler):
-    """django-celery-beat's, with such entries."""
+    """django-celery-beat's, with such entries.
+
+    It waits for the broker within a block of ``waiting``, which is how a process says that it isn't
+    hung (``backend.processes.signs``).
+    """
 
     Entry = Entry
+    waiting: Callable[[], AbstractContextManager[None]] = staticmethod(nullcontext)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._newest = time.time()
@@ -50,6 +57,14 @@ class Scheduler(DatabaseScheduler):
             self._plan_again()
         self._newest = now
         return super().tick(*args, **kwargs)
+
+    def apply_async(self, *args: Any, **kwargs: Any) -> Any:
+        with self.waiting():
+            return super().apply_async(*args, **kwargs)
+
+    def _ensure_connected(self) -> Any:
+        with self.waiting():
+            return super()._ensure_connected()
 
     def _plan_again(self) -> None:
         self._heap = None

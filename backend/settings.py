@@ -448,7 +448,10 @@ WHITENOISE_MAX_AGE = 3600
 LOG_LEVEL = environment.choice(
     "LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 )
-LOG_FORMAT = environment.choice("LOG_FORMAT", "json", ("json", "console"))
+# script/server sets the default, since it knows whether a person reads.
+LOG_FORMAT = environment.choice(
+    "LOG_FORMAT", os.environ.get("DEFAULT_LOG_FORMAT") or "json", ("json", "console")
+)
 LOGGING_CONFIG = None
 LOG_KEEP = environment.whole("LOG_KEEP", 20_000, most=1_000_000)
 logs.configure(LOG_LEVEL, LOG_FORMAT, PROCESS)

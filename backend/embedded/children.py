@@ -29,9 +29,10 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 def _prctl(*arguments: object) -> None:
     """Linux's ``prctl``. Other systems have nothing like it: there, children end only if their
-    parent ends them."""
-    if sys.platform == "linux":
-        _libc.prctl(*arguments)
+    parent ends them. Raises ``OSError``: no process may outlive its parent unnoticed."""
+    if sys.platform == "linux" and _libc.prctl(*arguments) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"prctl: {os.strerror(number)}")
 
 
 def die_with_parent(death_signal: int, parent: int | None = None) -> None:
@@ -62,7 +63,8 @@ STOPPING: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 @contextlib.contextmanager
 def undisturbed() -> Iterator[None]:
     """Let signals that stop us wait until the block has ended. For starting a child: Python drops
-    an exception that is raised while it forks, and a child that nothing knows isn't ended."""
+    an exception that is raised while it forks, and the child's ``Popen`` would be lost, so it could
+    only be ended by ``end_descendants``, not in order."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
     try:
         yield
@@ -108,6 +110,22 @@ def start(
         group=None if account.is_self else account.gid,
         extra_groups=None if account.is_self else (),
     )
+
+
+def stop(
+    process: subprocess.Popen[bytes] | None, signals: Iterable[tuple[signal.Signals, float]]
+) -> None:
+    """End a process by each of these signals in turn, with so many seconds after each, and by
+    SIGKILL when it is still there after the last. Does nothing if it has ended."""
+    if process is None:
+        return
+    for number, seconds in signals:
+        process.send_signal(number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(seconds)
+            return
+    process.kill()
+    process.wait()
 
 
 def end_of(process: subprocess.Popen[bytes] | None) -> str:

@@ -4,6 +4,7 @@
 
     DATA_DIR/
       keys.env        the keys made on the first run, readable by their owner only
+      unseen-keys     there until those keys have been printed
       lock            held while an instance runs
       instance.json   the running (or last) instance: process, addresses
       postgres/ redis/ log/ run/ files/
@@ -47,6 +48,7 @@ class DataFolder:
     def __init__(self, path: Path) -> None:
         self.path = Path(os.path.abspath(path))
         self.keys = self.path / "keys.env"
+        self.unseen_keys = self.path / "unseen-keys"
         self.lock = self.path / "lock"
         self.instance = self.path / "instance.json"
         self.log = self.path / "log"

@@ -36,7 +36,8 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.,:;+/=@%&*()~^!?|<>\[\]{} -]*")
 
 
 def ensure_keys(folder: DataFolder) -> bool:
-    """Make the keys that neither the environment nor the folder has; whether any was made."""
+    """Make the keys that neither the environment nor the folder has. Return whether any was made;
+    they are unseen then."""
     kept = read_keys(folder)
     missing = [
         name
@@ -44,8 +45,20 @@ def ensure_keys(folder: DataFolder) -> bool:
         if name not in kept and not os.environ.get(name) and not os.environ.get(f"{name}_FILE")
     ]
     if missing:
+        # First: a process that is killed here leaves at most a mark without keys.
+        folder.unseen_keys.touch(mode=0o600)
         write_keys(folder, {name: MAKERS[name]() for name in missing})
     return bool(missing)
+
+
+def has_unseen_keys(folder: DataFolder) -> bool:
+    """Return whether keys were made that no start has printed yet."""
+    return folder.unseen_keys.exists()
+
+
+def mark_keys_seen(folder: DataFolder) -> None:
+    """Remember that the keys were printed."""
+    folder.unseen_keys.unlink(missing_ok=True)
 
 
 def read_keys(folder: DataFolder) -> dict[str, str]:

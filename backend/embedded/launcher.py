@@ -1,8 +1,7 @@
 """``script/server``: from a data folder to a running service, and back.
 
-This process starts the engines, the application and the proxy, and starts again what ends by
-itself. It loads nothing of the application. However it ends, by a signal or killed, everything else
-ends too.
+Starts the engines, the application and the proxy, and restarts those that exit. When this process
+exits for any reason, all of them exit. It loads nothing of the application.
 """
 
 from __future__ import annotations
@@ -15,7 +14,8 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping
+import traceback
+from collections.abc import Callable, Mapping, Sequence
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from types import FrameType
@@ -25,12 +25,12 @@ import psutil
 
 from backend import environment
 from backend.embedded import lines, pointers
-from backend.embedded.application import Application, Refused, child_environment
+from backend.embedded.application import Application, child_environment
 from backend.embedded.children import STOPPING, adopt_orphans
 from backend.embedded.engines import Engines
 from backend.embedded.errors import StartError
 from backend.embedded.folder import DataFolder, unusable
-from backend.embedded.keys import ensure_keys
+from backend.embedded.keys import ensure_keys, has_unseen_keys, mark_keys_seen
 from backend.embedded.proxy import Proxy
 from backend.embedded.watch import Program, Watch
 from backend.probe import SocketConnection
@@ -74,51 +74,120 @@ class _Signals:
 def main() -> int:
     """Run the service until SIGTERM or Ctrl-C. The result is the process's exit status."""
     signals = _Signals()
-    adopt_orphans()
+    is_started = False
     try:
+        adopt_orphans()
         with contextlib.ExitStack() as stack:
             try:
-                _run(stack, signals)
+                service = _start(stack, signals)
+                is_started = True
+                service.run()
             except _Stopped:
                 lines.info("stopping")
                 raise
+            except (OSError, psutil.Error) as error:
+                if not is_started:
+                    raise
+                lines.error(
+                    "script/server ends because of an internal error",
+                    error=str(error),
+                    exception=traceback.format_exc(),
+                )
+                return 1
         return 0
     except StartError as error:
         print(f"script/server: {error}", file=sys.stderr)
         return 1
-    except OSError as error:
-        print(f"script/server: {_refusal(error)}", file=sys.stderr)
+    except (OSError, psutil.Error) as error:
+        print(f"script/server: {_failure(error, is_started=is_started)}", file=sys.stderr)
         return 1
     except _Stopped:
         return 0
 
 
-def _refusal(error: OSError) -> str:
+def _failure(error: Exception, *, is_started: bool) -> str:
+    """Why the service can't be started, or how its end failed, as one sentence."""
     data = Path(os.environ.get("DATA_DIR", ""))
     if (
-        isinstance(error.filename, str)
+        isinstance(error, OSError)
+        and isinstance(error.filename, str)
         and data.is_absolute()
         and Path(error.filename).is_relative_to(data)
     ):
         return unusable(Path(error.filename), error)
+    if is_started:
+        return f"The service has ended, but not in order: {error}."
     return f"The service can't be started: {error}."
 
 
-def _run(stack: contextlib.ExitStack, signals: _Signals) -> None:
+class _Service:
+    """The running service."""
+
+    def __init__(
+        self,
+        folder: DataFolder,
+        application: Application,
+        engines: Engines,
+        programs: Sequence[Program],
+        signals: _Signals,
+    ) -> None:
+        self._folder = folder
+        self._application = application
+        self._engines = engines
+        self._signals = signals
+        self._watch = Watch(programs, folder.reports)
+        for program in programs:
+            program.on_idle = self._look
+
+    def run(self) -> NoReturn:
+        """Restart what exits, and reload the application on request, until ``_Stopped``."""
+        reloads.make_folder(self._folder)
+        while True:
+            self._reload()
+            self._look()
+            time.sleep(_LOOK)
+
+    def _look(self) -> None:
+        self._signals.check()
+        self._watch.look()
+        self._engines.pass_on_lines()
+
+    def _reload(self) -> None:
+        """Replace the application if ``manage.py reload`` has requested it."""
+        answers = reloads.take(self._folder)
+        if not answers:
+            return
+        try:
+            self._watch.replace(self._application)
+        except (StartError, SystemExit, OSError) as error:
+            if self._application.is_alive:
+                event, state = "the present one goes on", "The present one goes on."
+            else:
+                event, state = "none is running", "None is running; its restarts continue."
+            lines.error(f"the new application doesn't start; {event}", end=str(error))
+            reloads.answer(answers, f"{error}\n{state}")
+        else:
+            lines.info("the application was replaced")
+            reloads.answer(answers, "")
+
+
+def _start(stack: contextlib.ExitStack, signals: _Signals) -> _Service:
+    """Start everything and greet the person at the terminal. ``stack`` ends it, in order."""
     # The application reads .env itself, each time it is started.
     given = dict(os.environ)
-    environment.read_file(Path(environment.text("ENV_FILE") or ROOT / ".env"))
+    environment.read_file(environment.env_file(ROOT / ".env"))
     folder = DataFolder(ROOT / (environment.text("DATA_DIR") or ".data"))
     given["DATA_DIR"] = os.environ["DATA_DIR"] = str(folder.path)
     account = folder.prepare(environment.text("ENGINE_USER"))
     lock = stack.enter_context(folder.hold())
-    new_keys = ensure_keys(folder)
+    ensure_keys(folder)
     report.clear(folder.reports)
     variables = child_environment(given, folder.app_sockets)
     application = Application(variables, lock, listen)
     stack.callback(application.stop)
     # Every setting is read and judged here, before anything else is started.
-    settings = application.begin()
+    loaded = application.load()
+    settings = loaded.settings
     stack.callback(folder.forget)
     folder.record(pid=os.getpid(), address=settings["address"])
     stack.callback(pointers.forget, folder)
@@ -130,53 +199,27 @@ def _run(stack: contextlib.ExitStack, signals: _Signals) -> None:
         redis=settings["redis"],
         is_small=settings["profile"] == SMALL,
     )
+    # The order of the end: the proxy, the application, the engines, the last lines of their logs.
     after_engines = stack.enter_context(contextlib.ExitStack())
     stack.enter_context(engines)
-    # The application ends first, the engines later.
     stack.callback(lambda: application.stop(engines.pids))
-    greeting = application.go_on(new_keys=new_keys)
+    greeting = application.serve(loaded, new_keys=has_unseen_keys(folder))
     programs: list[Program] = [*engines.programs, application]
     if settings["site"]:
-        proxy = Proxy(variables, settings, folder.app_sockets, folder.path / "caddy")
+        # Unlike the application, it doesn't read .env.
+        proxy_variables = {**variables, "LOG_FORMAT": lines.style()}
+        proxy = Proxy(proxy_variables, settings, folder.app_sockets, folder.path / "caddy")
         stack.callback(proxy.stop)
         proxy.start()
         programs.append(proxy)
     _wait_until_ready(SocketConnection(str(folder.app_sockets / "web.sock")), programs)
-    # Not before: why a start fails is to stand alone.
+    # Only now: until here, a failed start prints nothing but its reason.
     engines.pass_on_lines()
     after_engines.callback(engines.pass_on_lines)
     with contextlib.suppress(OSError):  # a reader that has gone away
         print(greeting, flush=True)
-    watch = Watch(programs, folder.reports)
-
-    def look() -> None:
-        signals.check()
-        watch.look()
-        engines.pass_on_lines()
-
-    for program in programs:
-        program.meanwhile = look
-    reloads.make_folder(folder)
-    while True:
-        _reload(application, folder)
-        look()
-        time.sleep(_LOOK)
-
-
-def _reload(application: Application, folder: DataFolder) -> None:
-    """Replace the application if ``manage.py reload`` has requested it."""
-    answers = reloads.take(folder)
-    if not answers:
-        return
-    try:
-        application.replace()
-    except (StartError, SystemExit, OSError) as error:
-        reason = error.reason if isinstance(error, Refused) else str(error)
-        lines.error("the new application doesn't start; the present one goes on", end=reason)
-        reloads.answer(answers, reason)
-    else:
-        lines.info("the application was replaced")
-        reloads.answer(answers, "")
+        mark_keys_seen(folder)
+    return _Service(folder, application, engines, programs, signals)
 
 
 # -- the public port ----------------------------------------------------------------------------

@@ -17,12 +17,12 @@ _LEVELS: Final = ("debug", "info", "warning", "error", "critical")
 
 
 def error(event: str, **facts: object) -> None:
-    """Write a line of this level to standard error."""
+    """Write a line of level error to standard error."""
     write("error", event, facts=facts)
 
 
 def info(event: str, **facts: object) -> None:
-    """Write a line of this level to standard error."""
+    """Write a line of level info to standard error."""
     write("info", event, facts=facts)
 
 
@@ -63,7 +63,12 @@ def _masked(name: str, value: object) -> object:
 
 def style() -> str:
     """``json``, or ``console`` where a person reads: as ``LOG_FORMAT`` says."""
-    return os.environ.get("LOG_FORMAT") or ("console" if sys.stderr.isatty() else "json")
+    return os.environ.get("LOG_FORMAT") or default_style()
+
+
+def default_style() -> str:
+    """The form of the lines where ``LOG_FORMAT`` isn't set."""
+    return "console" if sys.stderr.isatty() else "json"
 
 
 def _lowest() -> int:

@@ -58,8 +58,8 @@ def choose(
 ) -> None:
     """Have a command speak to the usual instance, or to the only one that runs, if none was named.
     Which one is written to standard error where that isn't obvious. Ends the process with a
-    sentence if several run and the usual one doesn't."""
-    environment.read_file(Path(variables.get("ENV_FILE") or ROOT / ".env"))
+    sentence if several run and the usual one doesn't, or if ``ENV_FILE`` can't be read."""
+    environment.read_file(environment.env_file(ROOT / ".env"))
     command = arguments[1] if len(arguments) > 1 else "help"
     if command in _NEED_NONE or any(variables.get(name) for name in _NAMING):
         return

@@ -53,7 +53,7 @@ def _shared_buffers() -> int:
 
 class PostgreSQL:
     """The server whose data is in a data folder. ``patience`` is for a server that says nothing, in
-    seconds; ``meanwhile`` is called all the time while the server starts."""
+    seconds; ``on_idle`` is called all the time while the server starts."""
 
     name = "PostgreSQL"
 
@@ -67,7 +67,7 @@ class PostgreSQL:
         is_small: bool = False,
         patience: float = _START,
     ) -> None:
-        self.meanwhile: Callable[[], None] = lambda: None
+        self.on_idle: Callable[[], None] = lambda: None
         self.folder = folder
         self.data = folder.postgres
         self.log = folder.log / "postgres.log"
@@ -120,18 +120,7 @@ class PostgreSQL:
     def stop(self) -> None:
         """Stop the server: end connections, write a checkpoint, end."""
         process, self._process = self._process, None
-        if process is None:
-            return
-        for how, patience in ((signal.SIGINT, _STOP), (signal.SIGQUIT, 10.0)):
-            if process.poll() is None:
-                process.send_signal(how)
-            try:
-                process.wait(patience)
-                return
-            except subprocess.TimeoutExpired:
-                continue
-        process.kill()
-        process.wait()
+        children.stop(process, [(signal.SIGINT, _STOP), (signal.SIGQUIT, 10.0)])
 
     @property
     def is_alive(self) -> bool:
@@ -228,7 +217,7 @@ class PostgreSQL:
             if now - spoken > _SPEAK:
                 lines.info("PostgreSQL is still starting", seconds=round(now - began))
                 spoken = now
-            self.meanwhile()
+            self.on_idle()
             time.sleep(0.01 if now - began < _SOON else 0.1)
         self._process = None
         raise StartError(f"PostgreSQL doesn't start with {self.data}: {self._last_words(begin)}")

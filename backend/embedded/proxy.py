@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import signal
 import subprocess
 from collections.abc import Callable, Mapping
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from backend.embedded.binaries import caddy
-from backend.embedded.children import before_exec, end_of, undisturbed
+from backend.embedded.children import before_exec, end_of, stop, undisturbed
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 _STOP: Final = 10.0  # seconds
@@ -28,7 +27,7 @@ class Proxy:
         sockets: Path,
         storage: Path,
     ) -> None:
-        self.meanwhile: Callable[[], None] = lambda: None
+        self.on_idle: Callable[[], None] = lambda: None
         self._environment = {
             **environment,
             "SITE_ADDRESS": settings["site"],
@@ -66,11 +65,4 @@ class Proxy:
 
     def stop(self) -> None:
         process, self._process = self._process, None
-        if process is None or process.poll() is not None:
-            return
-        process.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(_STOP)
-            return
-        process.kill()
-        process.wait()
+        stop(process, [(signal.SIGTERM, _STOP)])

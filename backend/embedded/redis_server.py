@@ -26,7 +26,7 @@ DATABASES = 64
 
 
 class Redis:
-    """The server whose data is in a data folder. ``meanwhile`` is called all the time while it
+    """The server whose data is in a data folder. ``on_idle`` is called all the time while it
     starts."""
 
     name = "Redis"
@@ -34,7 +34,7 @@ class Redis:
     def __init__(
         self, folder: DataFolder, account: Account, binaries: Binaries, *, durable: bool = True
     ) -> None:
-        self.meanwhile: Callable[[], None] = lambda: None
+        self.on_idle: Callable[[], None] = lambda: None
         self.folder = folder
         self.log = folder.log / "redis.log"
         self.lines = EngineLog("redis", self.log, redis_line)
@@ -78,7 +78,7 @@ class Redis:
             elif time.monotonic() > patience:
                 self.stop()
                 raise StartError(f"Redis wasn't ready after {_START:.0f} seconds; see {self.log}.")
-            self.meanwhile()
+            self.on_idle()
             time.sleep(0.01)
         if not self._has_run:
             self.lines.skip()
@@ -87,15 +87,7 @@ class Redis:
     def stop(self) -> None:
         """Stop the server; what is queued is on the disk by then."""
         process, self._process = self._process, None
-        if process is None:
-            return
-        if process.poll() is None:
-            process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(_STOP)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        children.stop(process, [(signal.SIGTERM, _STOP)])
 
     @property
     def is_alive(self) -> bool:

@@ -18,37 +18,45 @@ from typing import Final
 
 from backend.embedded import children
 from backend.embedded.account import Account
-from backend.embedded.binaries import POSTGRES_MAJOR, postgres_installs
+from backend.embedded.binaries import (
+    POSTGRES_MAJOR,
+    copy_programs,
+    postgres_installs,
+    postgres_major,
+)
 from backend.embedded.cluster import end_server, major_of
 from backend.embedded.errors import StartError
 from backend.embedded.folder import USER, DataFolder
 
-_UPGRADED: Final = "postgres.upgraded"  # complete, and on its way to the old one's place
-_UPGRADING: Final = "postgres.upgrading"
+# The new cluster: postgres.upgrading -> postgres.upgraded -> postgres.
+# The old one:     postgres -> postgres.16, by its major, before the new one's last step.
+_INCOMPLETE: Final = "postgres.upgrading"
+_COMPLETE: Final = "postgres.upgraded"
+_NEEDED: Final = ("postgres", "pg_controldata")
 _ROOM: Final = 1.2  # times the size of the cluster
 
 
 def finish(folder: DataFolder) -> None:
     """Put an upgraded cluster into its place, where an upgrade was interrupted in doing so."""
-    upgraded = folder.engines / _UPGRADED
+    upgraded = folder.engines / _COMPLETE
     if not upgraded.is_dir():
         return
     if folder.postgres.exists() and any(folder.postgres.iterdir()):
-        folder.postgres.rename(_kept(folder, major_of(folder.postgres)))
+        folder.postgres.rename(_backup(folder, major_of(folder.postgres)))
     elif folder.postgres.exists():
         folder.postgres.rmdir()
     upgraded.rename(folder.postgres)
 
 
 def upgrade(folder: DataFolder, account: Account, programs: Path | None = None) -> Path:
-    """Upgrade the cluster of a folder that is prepared and held. The place of the old one.
+    """Upgrade the cluster of a folder that is prepared and held. Return where the old one is now.
 
     ``programs`` is the folder of the old major's programs, if they aren't in the wheel. Raises
     ``StartError``: the old cluster is as it was then.
     """
     children.adopt_orphans()  # the servers that pg_upgrade starts leave it
     finish(folder)
-    for cluster in (folder.postgres, folder.engines / _UPGRADING):
+    for cluster in (folder.postgres, folder.engines / _INCOMPLETE):
         end_server(cluster)  # of an upgrade that was killed
     old = major_of(folder.postgres)
     if old is None:
@@ -60,54 +68,65 @@ def upgrade(folder: DataFolder, account: Account, programs: Path | None = None) 
             f"The database in {folder.postgres} was made by PostgreSQL {old}, which is newer than "
             f"this one ({POSTGRES_MAJOR}): use the newer release of the service."
         )
-    kept = _kept(folder, old)
-    if kept.exists():
-        raise StartError(f"{kept} is in the way: it was kept by an earlier upgrade. Move it away.")
-    installs = postgres_installs()
-    new_install = installs.get(POSTGRES_MAJOR)
-    old_install = programs.parent if programs else installs.get(old) or _of_debian(old)
-    if new_install is None or old_install is None:
-        missing = old if old_install is None else POSTGRES_MAJOR
+    backup = _backup(folder, old)
+    if backup.exists():
+        raise StartError(f"{backup} is in the way: an earlier upgrade made it. Move it away.")
+    new_programs = _installed(POSTGRES_MAJOR)
+    old_programs = _named(programs, old) if programs else _installed(old)
+    if new_programs is None or old_programs is None:
+        missing = old if old_programs is None else POSTGRES_MAJOR
         raise StartError(
             f"The programs of PostgreSQL {missing} aren't here: install them (apt install "
             f"postgresql-{missing}), and name their folder with --programs."
         )
     _check_room(folder.postgres)
-    with _workshop(folder, account, old_install, new_install) as (old_bin, new_bin, work):
+    with _accessible_programs(account, old_programs, new_programs) as (old_bin, new_bin, work):
         run = _Runner(account, folder, work)
         _recover(run, old_bin, folder.postgres)
-        fresh = folder.engines / _UPGRADING
-        shutil.rmtree(fresh, ignore_errors=True)
-        fresh.mkdir(mode=0o700)
-        account.own(fresh)
+        new_cluster = folder.engines / _INCOMPLETE
+        shutil.rmtree(new_cluster, ignore_errors=True)
+        new_cluster.mkdir(mode=0o700)
+        account.own(new_cluster)
         state = run([old_bin / "pg_controldata", "-D", folder.postgres])
         has_none = re.search(r"checksum version:\s+0$", state, re.MULTILINE)
         checksums = "--no-data-checksums" if has_none else "--data-checksums"
-        run([new_bin / "initdb", "-D", fresh, f"--username={USER}", "--auth=trust", checksums])
+        options = [f"--username={USER}", "--auth=trust", checksums]
+        run([new_bin / "initdb", "-D", new_cluster, *options])
         run(
             [
                 new_bin / "pg_upgrade",
                 f"--old-bindir={old_bin}",
                 f"--new-bindir={new_bin}",
                 f"--old-datadir={folder.postgres}",
-                f"--new-datadir={fresh}",
+                f"--new-datadir={new_cluster}",
                 f"--username={USER}",
                 f"--socketdir={work}",
                 f"--jobs={os.cpu_count() or 1}",
             ]
         )
-        fresh.rename(folder.engines / _UPGRADED)
+        new_cluster.rename(folder.engines / _COMPLETE)
     finish(folder)
-    return kept
+    return backup
 
 
-def _kept(folder: DataFolder, major: int | None) -> Path:
+def _backup(folder: DataFolder, major: int | None) -> Path:
     return folder.engines / f"postgres.{major or 'old'}"
 
 
-def _of_debian(major: int) -> Path | None:
-    install = Path(f"/usr/lib/postgresql/{major}")
-    return install if (install / "bin" / "postgres").exists() else None
+def _installed(major: int) -> Path | None:
+    """The folder of a major's programs: the wheel's, or Debian's."""
+    install = postgres_installs().get(major) or Path(f"/usr/lib/postgresql/{major}")
+    return install / "bin" if (install / "bin" / "postgres").exists() else None
+
+
+def _named(programs: Path, major: int) -> Path:
+    """The folder that ``--programs`` names, if it has the programs of this major. Raises
+    ``StartError``."""
+    programs = Path(os.path.realpath(programs))
+    is_complete = all(os.access(programs / name, os.X_OK) for name in _NEEDED)
+    if not is_complete or postgres_major(programs / "postgres") != major:
+        raise StartError(f"--programs: there is no PostgreSQL {major} in {programs}.")
+    return programs
 
 
 def _check_room(cluster: Path) -> None:
@@ -121,37 +140,30 @@ def _check_room(cluster: Path) -> None:
 
 
 @contextmanager
-def _workshop(
-    folder: DataFolder, account: Account, old: Path, new: Path
+def _accessible_programs(
+    account: Account, old: Path, new: Path
 ) -> Iterator[tuple[Path, Path, Path]]:
-    """The programs of both majors where the account can run them, and a folder to work in."""
+    """The folders of both majors' programs, copied where the account can't run them in place, and a
+    folder to work in."""
     with tempfile.TemporaryDirectory(prefix="svc-upgrade-", dir="/tmp") as place:
-        shop = Path(place)
-        shop.chmod(0o711)
-        work = shop / "w"
+        folder = Path(place)
+        folder.chmod(0o711)
+        work = folder / "w"
         work.mkdir(mode=0o700)
         account.own(work)
-        if account.can_read(old / "bin" / "postgres") and account.can_read(
-            new / "bin" / "postgres"
-        ):
-            yield old / "bin", new / "bin", work
-            return
-        for name, install in (("old", old), ("new", new)):
-            # The programs find their libraries two folders up, as in the wheel.
-            shutil.copytree(install, shop / name / "wheel" / install.name)
-            libraries = install.parent.with_name(f"{install.parent.name}.libs")
-            if libraries.is_dir():
-                shutil.copytree(libraries, shop / name / libraries.name)
-        for path in shop.glob("[on]*/**/*"):
-            if not path.is_symlink():
-                path.chmod(0o755 if path.is_dir() or os.access(path, os.X_OK) else 0o644)
-        for name in ("old", "new"):
-            (shop / name).chmod(0o755)
-        yield (
-            shop / "old" / "wheel" / old.name / "bin",
-            shop / "new" / "wheel" / new.name / "bin",
-            work,
-        )
+        if not account.can_read(old / "postgres"):
+            old = _copy(old, folder / "old")
+        if not account.can_read(new / "postgres"):
+            new = _copy(new, folder / "new")
+        yield old, new, work
+
+
+def _copy(programs: Path, into: Path) -> Path:
+    try:
+        return copy_programs(programs, into)
+    except OSError as error:
+        reason = error.strerror or error
+        raise StartError(f"{programs} can't be copied to {into}: {reason}.") from error
 
 
 def _recover(run: _Runner, programs: Path, cluster: Path) -> None:
@@ -184,11 +196,11 @@ class _Runner:
                     process.wait()
                 children.end_descendants(how=signal.SIGINT)
             log.seek(begin)
-            said = log.read().decode(errors="replace")
+            output = log.read().decode(errors="replace")
         if status != 0:
-            lines = said.strip().splitlines() or ["no reason given"]
+            lines = output.strip().splitlines() or ["no reason given"]
             raise StartError(
                 f"{Path(command[0]).name} failed: {lines[-1].strip()} (the log is {self._log}). The"
                 " old database is as it was."
             )
-        return said
+        return output

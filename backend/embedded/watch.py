@@ -1,5 +1,4 @@
-"""Starts what ``script/server`` has started again when it ends by itself: the engines, the
-application, the proxy."""
+"""Restarts the programs of ``script/server`` that exit: the engines, the application, the proxy."""
 
 from __future__ import annotations
 
@@ -11,17 +10,16 @@ from typing import Protocol
 from backend.embedded import lines
 from backend.embedded.children import reap_orphans
 from backend.embedded.errors import StartError
-from backend.processes import report
-from backend.processes.restarts import FAILING, WINDOW, Restarts
+from backend.processes.restarts import RestartHistory
 
 
 class Program(Protocol):
-    """Something that runs. ``start`` returns when it is usable, and calls ``meanwhile`` again and
+    """Something that runs. ``start`` returns when it is usable, and calls ``on_idle`` again and
     again where that may take long. ``pids`` are the processes that it waits for; ``end`` is what
     has ended it."""
 
     name: str
-    meanwhile: Callable[[], None]
+    on_idle: Callable[[], None]
 
     def start(self) -> None: ...
 
@@ -35,14 +33,16 @@ class Program(Protocol):
     def end(self) -> str: ...
 
 
+class Replaceable(Program, Protocol):
+    """A program of which a new one can be started before the present one ends."""
+
+    def replace(self) -> None: ...
+
+
 class _Watched:
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.restarts = Restarts()
-        self.due: float | None = None
-        self.last_end = ""
-        self.last_time = 0.0
-        self.was_failing = False
+        self.due: float | None = None  # when it is to be started, if it has exited
         self.is_starting = False
 
 
@@ -51,35 +51,42 @@ class Watch:
     the folder ``reports``."""
 
     def __init__(self, programs: Iterable[Program], reports: Path) -> None:
-        self._reports = reports
         self._watched = [_Watched(program) for program in programs]
+        names = [each.program.name for each in self._watched]
+        self._history = RestartHistory(names, lines.error, "launcher", reports)
 
     def look(self) -> None:
-        """Start what has ended and is due. To be called several times a second, also while one of
-        the programs is being started."""
+        """Start what has exited and is due. Call it several times a second, also while one of the
+        programs is being started or replaced."""
         for each in self._watched:
             self._look(each)
+        self._history.report_changes()
+
+    def replace(self, program: Replaceable) -> None:
+        """Replace one of the programs, running or not. ``look`` doesn't start it meanwhile. Raises
+        as ``program.replace`` does; if it doesn't run, its restarts continue then."""
+        each = next(each for each in self._watched if each.program is program)
+        each.is_starting = True
+        try:
+            program.replace()
+        finally:
+            each.is_starting = False
+        each.due = None
+        self._reap()
 
     def _look(self, each: _Watched) -> None:
         if each.is_starting:
             return
+        if each.program.is_alive:
+            each.due = None
+            return
         if each.due is None:
-            if each.program.is_alive:
-                if each.was_failing and not each.restarts.is_failing:
-                    self._report()
-                return
             self._died(each, each.program.end)
         if each.due is not None and each.due <= time.monotonic():
             self._start(each)
 
     def _died(self, each: _Watched, end: str) -> None:
-        each.last_end, each.last_time = end, time.time()
-        pause = each.restarts.died()
-        each.due = time.monotonic() + pause
-        lines.error(
-            "a process ended and is restarted", role=each.program.name, end=end, pause=pause
-        )
-        self._report()
+        each.due = time.monotonic() + self._history.record(each.program.name, end)
 
     def _start(self, each: _Watched) -> None:
         each.is_starting = True
@@ -89,24 +96,9 @@ class Watch:
             self._died(each, str(error) or "it can't be started")
         else:
             each.due = None
-            reap_orphans(set().union(*(watched.program.pids for watched in self._watched)))
+            self._reap()
         finally:
             each.is_starting = False
 
-    def _report(self) -> None:
-        restarted: list[report.Restarted] = []
-        for each in self._watched:
-            is_failing = each.restarts.is_failing
-            name = each.program.name
-            if is_failing and not each.was_failing:
-                lines.error(
-                    "a role fails again and again", role=name, deaths=FAILING, within=WINDOW
-                )
-            each.was_failing = is_failing
-            if each.restarts.total:
-                restarted.append(
-                    report.Restarted(
-                        name, each.restarts.total, is_failing, each.last_end, each.last_time
-                    )
-                )
-        report.write(self._reports, "launcher", restarted)
+    def _reap(self) -> None:
+        reap_orphans(set().union(*(each.program.pids for each in self._watched)))

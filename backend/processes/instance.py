@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import sys
 from typing import Any
 
 from backend import environment, logs
-from backend.embedded.children import name_this
+from backend.embedded.children import die_with_parent, name_this
 from backend.embedded.words import greeting
 from backend.logs import get_logger
 from backend.processes.link import SMALL, Link
@@ -53,7 +54,7 @@ def begin(link: Link) -> list[socket.socket]:
     logs.name_process("application")
     name_this("svc-application")
     answer, sockets = link.receive()
-    login = _prepare()
+    login = _prepare(link)
     link.send(greeting(settings, login, settings.DATA_FOLDER, answer["new_keys"]))
     return sockets
 
@@ -77,14 +78,18 @@ def _binds(settings: Any) -> list[str]:
     return [*settings.WEB_BIND, settings.REALTIME_BIND, f"unix:{settings.REALTIME_HANDOFF}"]
 
 
-def _prepare() -> Any:
+def _prepare(link: Link) -> Any:
     """What ``manage.py prepare --json`` says, from a fork of this process. Ends this one if that
     fails, which has said why."""
+    parent = os.getpid()
     reading, writing = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
     child = os.fork()
     if child == 0:
+        # Neither works on, nor keeps the launcher waiting, when this process has been killed.
+        link.close()
+        die_with_parent(signal.SIGTERM, parent)
         os.close(reading)
         _prepare_in_fork(writing)
     os.close(writing)

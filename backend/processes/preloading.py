@@ -19,7 +19,6 @@ def preload() -> None:
 
 
 def _preload_sockets() -> None:
-
     import realtime.serving
     import realtime.wire  # noqa: F401
 

@@ -42,7 +42,8 @@ def take(data: DataFolder) -> list[Path]:
 
 
 def answer(places: Iterable[Path], reason: str) -> None:
-    """Answer requests: the application was replaced, or ``reason`` says why it wasn't."""
+    """Answer requests: the application was replaced, or ``reason`` says why it wasn't, and what
+    runs now."""
     for each in places:
         with contextlib.suppress(OSError):
             fresh = each.with_suffix(".new")

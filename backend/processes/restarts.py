@@ -1,11 +1,14 @@
-"""When a process that has died is started again, and when its deaths are reported."""
+"""When a process that has died is started again, and how its deaths are logged and reported."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from time import monotonic
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from time import monotonic, time
 from typing import Final
+
+from backend.processes import report
 
 WINDOW: Final = 60.0
 """Seconds for which a death counts."""
@@ -21,12 +24,15 @@ class Restarts:
     def __init__(self, now: Callable[[], float] = monotonic) -> None:
         self._now = now
         self._deaths: deque[float] = deque(maxlen=len(PAUSES))
+        self._has_failed = False
         self.total = 0
 
     def died(self) -> float:
-        """Note a death. Seconds until the process is to be started again."""
+        """Record a death. Return the seconds until the process is to be started again."""
+        has_failed = self.is_failing
         recent = self.recent
         self._deaths.append(self._now())
+        self._has_failed = has_failed or self.recent >= FAILING
         self.total += 1
         return PAUSES[min(recent, len(PAUSES) - 1)]
 
@@ -38,5 +44,80 @@ class Restarts:
 
     @property
     def is_failing(self) -> bool:
-        """Whether the process died ``FAILING`` times within the window."""
-        return self.recent >= FAILING
+        """Whether the process died ``FAILING`` times within a window, and hasn't run for a whole
+        window without a death since then. A process that dies some seconds after each start would
+        otherwise change its state with every restart."""
+        return self._has_failed and self.recent > 0
+
+
+class _Role:
+    def __init__(self, now: Callable[[], float]) -> None:
+        self.restarts = Restarts(now)
+        self.last_end = ""
+        self.last_time = 0.0
+        self.is_reported_failing = False
+
+
+class RestartHistory:
+    """The restarts of one supervisor's roles since it was started, in the log and in its report.
+
+    ``log_error`` writes a line of level error, from its event and facts. The report is the one of
+    ``source`` in ``folder`` (``backend.processes.report``); without a folder there is none.
+    """
+
+    def __init__(
+        self,
+        roles: Iterable[str],
+        log_error: Callable[..., object],
+        source: str,
+        folder: Path | None,
+        now: Callable[[], float] = monotonic,
+    ) -> None:
+        self._roles = {name: _Role(now) for name in roles}
+        self._log_error = log_error
+        self._source = source
+        self._folder = folder
+
+    def record(
+        self, name: str, end: str, event: str = "a process ended and is restarted", **facts: object
+    ) -> float:
+        """Record what ended a process of the role. Return the seconds until its next start."""
+        role = self._roles[name]
+        role.last_end, role.last_time = end, time()
+        pause = role.restarts.died()
+        self._log_error(event, role=name, **facts, end=end, pause=pause)
+        self.report()
+        return pause
+
+    def report_changes(self) -> None:
+        """Report roles that have recovered. Call it every second or so."""
+        if any(
+            role.is_reported_failing and not role.restarts.is_failing
+            for role in self._roles.values()
+        ):
+            self.report()
+
+    def report(self) -> None:
+        """Replace the report by the present state, and log which roles have begun to fail."""
+        restarted = []
+        for name, role in self._roles.items():
+            is_failing = role.restarts.is_failing
+            if is_failing and not role.is_reported_failing:
+                self._log_error(
+                    "a role fails again and again", role=name, deaths=FAILING, within=WINDOW
+                )
+            role.is_reported_failing = is_failing
+            if role.restarts.total:
+                restarted.append(
+                    report.Restarted(
+                        name, role.restarts.total, is_failing, role.last_end, role.last_time
+                    )
+                )
+        folder = self._folder
+        if folder is not None:
+            report.write(folder, self._source, restarted)
+
+    def stop_reporting(self) -> None:
+        """Leave the report to the next supervisor of the same roles. May be called by a signal
+        handler."""
+        self._folder = None

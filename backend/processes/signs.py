@@ -1,15 +1,18 @@
-"""Signs of life that processes leave in memory which they share with their supervisor.
+"""Heartbeats of processes, in memory that they share with their supervisor.
 
-A process that has begun to leave signs and leaves none for a while hangs: its event loop or its
-consumer doesn't run any more. Signs need neither Redis nor a connection, so they say nothing about
-other processes. In a process without a supervisor they do nothing.
+A process that has sent a heartbeat and then sends none for ``supervisor.SILENCE`` seconds is
+considered hung. Heartbeats use shared memory, so sending one needs no connection. A process that
+waits for PostgreSQL or Redis isn't hung: it says so with ``pause`` or ``waiting``, so that an
+engine that is away or doesn't answer ends no other process. Without a supervisor the functions do
+nothing.
 """
 
 from __future__ import annotations
 
 import mmap
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from time import monotonic
 from typing import Final
 
@@ -18,24 +21,33 @@ _NONE: Final = 0.0
 
 
 class Signs:
-    """A place in shared memory for each of ``count`` processes."""
+    """A place in shared memory for each of ``count`` processes.
+
+    While a process runs, it alone writes to its place.
+    """
 
     def __init__(self, count: int, now: Callable[[], float] = monotonic) -> None:
         self._memory = mmap.mmap(-1, max(1, count) * _PLACE.size)
         self._now = now
+        self._reset_at = 0.0
 
     def leave(self, place: int) -> None:
-        """Leave a sign of life."""
+        """Send a heartbeat."""
         self._write(place, self._now())
 
     def clear(self, place: int) -> None:
-        """Nothing is expected of the place until its next sign."""
+        """Expect no heartbeat from the place until it sends the next one."""
         self._write(place, _NONE)
 
+    def reset(self) -> None:
+        """Count silence from now on, in this process. Writes to no place: a process that pauses at
+        the same moment stays paused."""
+        self._reset_at = self._now()
+
     def age(self, place: int) -> float:
-        """Seconds since the last sign; 0 if none is expected."""
+        """Seconds since the last heartbeat or ``reset``; 0 if none is expected."""
         (left,) = _PLACE.unpack_from(self._memory, place * _PLACE.size)
-        return 0.0 if left == _NONE else max(0.0, self._now() - left)
+        return 0.0 if left == _NONE else max(0.0, self._now() - max(left, self._reset_at))
 
     def _write(self, place: int, value: float) -> None:
         _PLACE.pack_into(self._memory, place * _PLACE.size, value)
@@ -45,21 +57,31 @@ _own: tuple[Signs, int] | None = None
 
 
 def own(signs: Signs, place: int) -> None:
-    """Have this process leave its signs in this place."""
+    """Have this process send its heartbeats to this place."""
     global _own
     _own = signs, place
 
 
 def leave() -> None:
-    """Leave a sign of life of this process."""
+    """Send a heartbeat of this process."""
     if _own is not None:
         signs, place = _own
         signs.leave(place)
 
 
 def pause() -> None:
-    """This process waits for something that may take long, such as Redis: no sign is expected
-    until it leaves the next one."""
+    """Expect no heartbeat of this process until it sends the next one, while it waits for something
+    that may take long, such as Redis."""
     if _own is not None:
         signs, place = _own
         signs.clear(place)
+
+
+@contextmanager
+def waiting() -> Iterator[None]:
+    """Expect no heartbeat of this process within the block, and send one at its end."""
+    pause()
+    try:
+        yield
+    finally:
+        leave()

@@ -1,8 +1,7 @@
 """Forks the processes of roles, and replaces those that die or hang.
 
-The supervisor has one thread, but for that which sends its log records to Redis, and no connection
-but that one, so that a fork is whole. Its children share what it has loaded. A child gets SIGTERM
-when the supervisor dies.
+The supervisor is single-threaded except for the log sender, which is reset in a fork, so forking is
+safe. Its children share what it has loaded. A child gets SIGTERM when the supervisor dies.
 """
 
 from __future__ import annotations
@@ -13,31 +12,31 @@ import select
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from time import monotonic, time
+from time import monotonic
 from typing import Final
 
 from backend.embedded.children import adopt_orphans, die_with_parent, ended_by
 from backend.logs import get_logger
-from backend.processes import report, signs
-from backend.processes.restarts import FAILING, WINDOW, Restarts
+from backend.processes import signs
+from backend.processes.restarts import RestartHistory
 from backend.processes.signs import Signs
 
 SILENCE: Final = 60.0
-"""Seconds without a sign of life after which a process counts as hanging."""
+"""Seconds without a heartbeat after which a process is considered hung."""
 STOP_TIME: Final = 15.0
 """Seconds from SIGTERM to SIGKILL."""
-_LOOK: Final = 1.0  # seconds between two looks at the signs
-_LATE: Final = 5.0  # a look that is so late says that the machine was busy or asleep
-_ABORTING: Final = 2.0  # seconds from SIGABRT, which writes the stacks, to SIGKILL
+_CHECK_INTERVAL: Final = 1.0  # seconds between two checks of the heartbeats
+_SUPERVISOR_LAG: Final = 5.0  # seconds between two checks that show that this process was held up
+_ABORT_TIMEOUT: Final = 2.0  # seconds from SIGABRT, which writes the stacks, to SIGKILL
 
 log = get_logger("processes")
 
 
 @dataclass(frozen=True)
 class Role:
-    """``count`` processes that do ``work``. They begin to leave signs of life when they serve."""
+    """``count`` processes that do ``work``. They begin to send heartbeats when they serve."""
 
     name: str
     work: Callable[[], None]
@@ -46,37 +45,26 @@ class Role:
 
 @dataclass
 class _Child:
-    """One process of a role; ``place`` is where it leaves its signs."""
+    """One process of a role; ``place`` is that of its heartbeats."""
 
     role: Role
     place: int
     pid: int = 0
     due: float = 0.0  # when it is to be started, if it doesn't run
-    killed_at: float | None = None  # when it was found hanging
-
-
-@dataclass
-class _History:
-    """The deaths of a role's processes."""
-
-    restarts: Restarts = field(default_factory=Restarts)
-    last_end: str = ""
-    last_time: float = 0.0
-    was_failing: bool = False
+    killed_at: float | None = None  # when it was found hung
 
 
 class Supervisor:
     """The processes of some roles. What it restarts is reported in the folder ``reports``, if any;
-    a process that leaves no sign of life for ``silence`` seconds is ended."""
+    a process that sends no heartbeat for ``silence`` seconds is ended."""
 
     def __init__(
         self, roles: Sequence[Role], reports: Path | None = None, *, silence: float = SILENCE
     ) -> None:
         places = [role for role in roles for _ in range(role.count)]
         self._children = [_Child(role, place) for place, role in enumerate(places)]
-        self._history = {role.name: _History() for role in roles}
+        self._history = RestartHistory([role.name for role in roles], log.error, "roles", reports)
         self._signs = Signs(len(places))
-        self._reports = reports
         self._silence = silence
         self._stopping_since: float | None = None
         self._is_stopping = False
@@ -95,11 +83,13 @@ class Supervisor:
         for end in (woken, waking):
             os.set_blocking(end, False)
         signal.set_wakeup_fd(waking, warn_on_full_buffer=False)
-        looked_at = monotonic()
+        # What an earlier supervisor of these roles has reported no longer holds.
+        self._history.report()
+        checked_at = monotonic()
         while True:
             self._reap()
             if self._is_stopping:
-                if not self._end():
+                if not self._stop_children():
                     break
             else:
                 work = self._start_due()
@@ -108,11 +98,12 @@ class Supervisor:
                     os.close(waking)
                     return work
                 now = monotonic()
-                if now - looked_at > _LATE:
-                    self._excuse()
-                if now - looked_at >= _LOOK:
-                    self._look()
-                    looked_at = now
+                if now - checked_at > _SUPERVISOR_LAG:
+                    self._reset_heartbeats()
+                if now - checked_at >= _CHECK_INTERVAL:
+                    self._kill_hung()
+                    self._history.report_changes()
+                    checked_at = now
             select.select([woken], [], [], self._pause())
             _empty(woken)
         signal.set_wakeup_fd(-1)
@@ -169,69 +160,39 @@ class Supervisor:
                 end = ended_by(status) if child.killed_at is None else "it hung"
                 self._plan_restart(child, "a process ended and is restarted", end, pid)
 
-    def _plan_restart(self, child: _Child, event: str, reason: str, pid: int | None = None) -> None:
-        history = self._history[child.role.name]
-        history.last_end = reason
-        history.last_time = time()
-        pause = history.restarts.died()
+    def _plan_restart(self, child: _Child, event: str, end: str, pid: int | None = None) -> None:
+        pause = self._history.record(child.role.name, end, event, pid=pid)
         child.due = monotonic() + pause
-        log.error(event, role=child.role.name, pid=pid, end=reason, pause=pause)
-        self._report()
 
-    def _report(self) -> None:
-        restarted = []
-        for name, history in self._history.items():
-            is_failing = history.restarts.is_failing
-            if is_failing and not history.was_failing:
-                log.error("a role fails again and again", role=name, deaths=FAILING, within=WINDOW)
-            history.was_failing = is_failing
-            if history.restarts.total:
-                restarted.append(
-                    report.Restarted(
-                        name,
-                        history.restarts.total,
-                        is_failing,
-                        history.last_end,
-                        history.last_time,
-                    )
-                )
-        if self._reports is not None:
-            report.write(self._reports, "roles", restarted)
+    # -- heartbeats -------------------------------------------------------------------------------
 
-    # -- signs of life ----------------------------------------------------------------------------
-
-    def _look(self) -> None:
-        """Kill what has been silent for too long; note what has recovered."""
+    def _kill_hung(self) -> None:
+        """Kill the processes that have been silent for too long."""
         for child in self._children:
             if child.pid == 0:
                 continue
             if child.killed_at is not None:
-                if monotonic() - child.killed_at > _ABORTING:
+                if monotonic() - child.killed_at > _ABORT_TIMEOUT:
                     _send(child.pid, signal.SIGKILL)
             elif self._signs.age(child.place) > self._silence:
                 child.killed_at = monotonic()
                 log.error("a process hangs and is ended", role=child.role.name, pid=child.pid)
                 _send(child.pid, signal.SIGABRT)
-        if any(
-            history.was_failing and not history.restarts.is_failing
-            for history in self._history.values()
-        ):
-            self._report()
 
-    def _excuse(self) -> None:
-        """Restart the clock of every process: the machine was suspended or overloaded, so their
-        silence says nothing."""
-        for child in self._children:
-            if self._signs.age(child.place) > 0:
-                self._signs.leave(child.place)
+    def _reset_heartbeats(self) -> None:
+        """Count the silence of all processes from now on. This process itself was held up (by
+        SIGSTOP, a paused virtual machine, or too little processor time), and so, probably, were its
+        children. A suspended machine doesn't count: Linux's monotonic clock stands still then."""
+        self._signs.reset()
 
     # -- the end ----------------------------------------------------------------------------------
 
     def _stop(self, number: int, frame: object) -> None:
         self._is_stopping = True
+        self._history.stop_reporting()
 
-    def _end(self) -> bool:
-        """End the processes; whether some are left."""
+    def _stop_children(self) -> bool:
+        """End the processes. Return whether some are left."""
         left = [child for child in self._children if child.pid]
         if self._stopping_since is None:
             self._stopping_since = monotonic()
@@ -245,7 +206,7 @@ class Supervisor:
     def _pause(self) -> float:
         """Seconds until something has to be done, if no signal comes."""
         waiting = [child.due - monotonic() for child in self._children if child.pid == 0]
-        return max(0.0, min([_LOOK, *([] if self._is_stopping else waiting)]))
+        return max(0.0, min([_CHECK_INTERVAL, *([] if self._is_stopping else waiting)]))
 
 
 def _ended() -> Iterator[tuple[int, int]]:

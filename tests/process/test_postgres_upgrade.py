@@ -59,8 +59,8 @@ def old(folder: DataFolder) -> DataFolder:
 @contextmanager
 def programs(folder: DataFolder, account: Account) -> Iterator[Path]:
     """The old programs where the account can run them."""
-    install = postgres_installs()[OLD]
-    with upgrading._workshop(folder, account, install, install) as (place, _, _):
+    programs = postgres_installs()[OLD] / "bin"
+    with upgrading._accessible_programs(account, programs, programs) as (place, _, _):
         yield place
 
 

@@ -7,13 +7,25 @@ import re
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
+import psutil
 import pytest
 
+from backend.embedded.binaries import postgres_programs
 from backend.embedded.folder import DataFolder
-from backend.embedded.keys import ensure_keys
+from backend.embedded.keys import ensure_keys, read_keys
+from backend.embedded.launcher import _failure
 from tests.ports import free_port
-from tests.process.service import PATIENCE, ROOT, plain_environment, run_manage, run_server
+from tests.process.service import (
+    PATIENCE,
+    ROOT,
+    Service,
+    plain_environment,
+    run_manage,
+    run_server,
+)
 
 
 def refusal(**settings: object) -> str:
@@ -92,6 +104,52 @@ def test_data_of_another_postgresql_version_is_named(folder: DataFolder):
 @pytest.mark.parametrize("place", ["/dev/null/data", "/proc/data"])
 def test_a_data_folder_that_can_t_be_made_is_named(place: str):
     assert f"The data folder {place} can't be used" in refusal(DATA_DIR=place)
+
+
+@pytest.mark.parametrize("value", ["/nowhere/service.env", "/tmp"])
+def test_a_settings_file_that_can_t_be_read_leaves_nothing_behind(
+    folder: DataFolder, value: str
+) -> None:
+    data = folder.path / "data"
+    assert refusal(DATA_DIR=data, ENV_FILE=value).startswith(f"ENV_FILE={value}: ")
+    assert not data.exists()
+    done = run_manage("doctor", DATA_DIR=data, ENV_FILE=value)
+    assert (done.returncode, done.stderr.startswith(f"ENV_FILE={value}: ")) == (1, True)
+
+
+@pytest.mark.slow
+def test_keys_are_printed_by_the_first_start_that_succeeds(
+    folder: DataFolder, start: Callable[..., Service]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        assert f"Port {port} is in use" in refusal(DATA_DIR=folder.path, PORT=port)
+    key = read_keys(folder)["MASTER_KEY"]
+    first = start()
+    assert first.printed(r"X-Svc-Master-Key: ([\w-]+)") == key
+    assert first.stop() == 0
+    assert key not in start().output
+
+
+@pytest.mark.parametrize("programs", ["nothing", "bin", "/usr", "{newer}"])
+def test_programs_that_aren_t_those_of_the_old_database_are_named(
+    folder: DataFolder, programs: str
+) -> None:
+    folder.postgres.mkdir(mode=0o700)
+    (folder.postgres / "PG_VERSION").write_text("16\n")
+    programs = programs.format(newer=postgres_programs())
+    before = {*Path("/tmp").glob("svc-upgrade-*")}
+    done = run_manage("upgrade_postgres", "--programs", programs, DATA_DIR=folder.path, **KEYS)
+    place = Path(programs).resolve()
+    assert done.returncode == 1
+    assert done.stderr == (f"CommandError: --programs: there is no PostgreSQL 16 in {place}.\n")
+    assert {*Path("/tmp").glob("svc-upgrade-*")} <= before
+
+
+@pytest.mark.parametrize("error", [OSError("no room"), psutil.NoSuchProcess(1)])
+def test_an_error_of_the_running_service_is_not_one_of_its_start(error: Exception) -> None:
+    assert "can't be started" in _failure(error, is_started=False)
+    assert "can't be started" not in _failure(error, is_started=True)
 
 
 SERVERS = {

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
+import httpx
+import psutil
+import psycopg
 import pytest
 
 from backend.embedded.folder import DataFolder
-from backend.processes import reloads
+from backend.processes import reloads, report
 from tests.process.mixed_load import Load, is_whole, stored
 from tests.process.service import PATIENCE, ROLES, Service, run_manage
 from tests.waiting import until
@@ -21,6 +27,19 @@ print("own.py waits", file=sys.stderr, flush=True)
 while not pathlib.Path({place!r}).exists():
     time.sleep(0.05)
 """
+SLOW_FUNCTION = """
+import pathlib, sys, time
+from functions import Request, function
+
+@function()
+def slow(request: Request) -> str:
+    print("own.py waits", file=sys.stderr, flush=True)
+    while not pathlib.Path({place!r}).exists():
+        time.sleep(0.05)
+    return "done"
+"""
+FAILING = "fails again and again"
+LOCK = 7_316_504_801  # of ``manage.py prepare``
 pytestmark = pytest.mark.slow
 
 
@@ -42,9 +61,11 @@ def test_a_reload_reads_the_settings_file_again(start: Start, tmp_path: Path) ->
     file.write_text("METRICS=off\n")
     service = start(ENV_FILE=file)
     assert service.get("/metrics").status_code == 404
-    file.write_text("METRICS=on\nMETRICS_NETWORKS=127.0.0.0/8\n")
+    assert all(line.startswith("{") for line in service.errors)
+    file.write_text("METRICS=on\nMETRICS_NETWORKS=127.0.0.0/8\nLOG_FORMAT=console\n")
     assert run_manage("reload", DATA_DIR=service.data).returncode == 0
     until(lambda: service.get("/metrics").status_code == 200, PATIENCE)
+    until(lambda: any(not line.startswith("{") for line in service.errors), PATIENCE)
     file.write_text("LISTEN_HOST=127.0.0.2\n")
     refused = run_manage("reload", DATA_DIR=service.data)
     assert refused.returncode == 1
@@ -61,6 +82,7 @@ def test_an_application_that_does_not_start_replaces_nothing(start: Start, tmp_p
     done = run_manage("reload", DATA_DIR=service.data)
     assert done.returncode == 1
     assert "CLOUD_MODULES: own can't be loaded" in done.stderr
+    assert "The present one goes on." in done.stderr
     service.wait_for_line("the new application doesn't start")
     assert service.child("backend.serve") == before
     assert service.get("/ready").status_code == 200
@@ -80,6 +102,121 @@ def test_what_ends_during_a_reload_is_restarted_meanwhile(start: Start, tmp_path
         goes_on.touch()
         assert reload.result(PATIENCE).returncode == 0
     until(lambda: is_whole(service), PATIENCE)
+
+
+def test_a_reload_between_two_restarts_starts_one_application(
+    start: Start, folder: DataFolder, tmp_path: Path
+) -> None:
+    module, goes_on = tmp_path / "own.py", tmp_path / "goes-on"
+    module.write_text("")
+    service = start(PYTHONPATH=tmp_path, CLOUD_MODULES="own")
+    module.write_text("import nowhere\n")
+    service.child("backend.serve").kill()
+    # The restarts fail, and the next one is due after five seconds.
+    service.wait_for_line('"pause":5.0')
+    [restarted] = report.read(folder.reports)
+    assert (restarted.name, restarted.is_failing) == ("the application", True)
+    assert "CLOUD_MODULES: own can't be loaded" in restarted.last_end
+
+    module.write_text(WAITS.format(place=str(goes_on)))
+    answer = reloads.request(folder)
+    service.wait_for_line("own.py waits")
+    with pytest.raises(subprocess.TimeoutExpired):
+        service.process.wait(6)  # until the restart would be due
+    goes_on.touch()
+    until(answer.exists, PATIENCE)
+    assert reloads.read_answer(answer) == ""
+    until(lambda: is_whole(service), PATIENCE)
+    assert len(applications(service)) == 1
+    assert service.stop() == 0
+
+
+def test_a_failed_reload_of_an_application_that_has_ended_says_that_none_runs(
+    start: Start, folder: DataFolder, tmp_path: Path
+) -> None:
+    module = tmp_path / "own.py"
+    module.write_text("")
+    service = start(PYTHONPATH=tmp_path, CLOUD_MODULES="own")
+    module.write_text("import nowhere\n")
+    service.child("backend.serve").kill()
+    service.wait_for_line('"pause":5.0')
+    answer = reloads.request(folder)
+    service.wait_for_line("the new application doesn't start; none is running")
+    until(answer.exists, PATIENCE)
+    assert "None is running; its restarts continue." in (reloads.read_answer(answer) or "")
+    module.write_text("")
+    until(lambda: is_whole(service), PATIENCE)
+
+
+def test_a_failing_role_is_reported_as_recovered_after_a_reload_that_repairs_it(
+    start: Start, folder: DataFolder, tmp_path: Path
+) -> None:
+    module = tmp_path / "own.py"
+    module.write_text("")
+    service = start(PYTHONPATH=tmp_path, CLOUD_MODULES="own")
+    for _ in range(5):
+        until(lambda: service.processes_of("beat"), PATIENCE)
+        for process in service.processes_of("beat"):
+            process.kill()
+            process.wait(PATIENCE)
+    until(lambda: service.get("/ready").json()["checks"]["beat"] == FAILING, PATIENCE)
+    assert run_manage("reload", DATA_DIR=service.data).returncode == 0
+    until(lambda: service.get("/ready").json()["checks"]["beat"] == "ok", PATIENCE)
+
+
+def test_a_migration_ends_with_the_process_that_started_it(
+    start: Start, folder: DataFolder
+) -> None:
+    service = start()
+    [present] = applications(service)
+    with psycopg.connect(folder.database_url, autocommit=True) as connection:
+        connection.execute("SELECT pg_advisory_lock(%s)", [LOCK])
+        answer = reloads.request(folder)
+
+        waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        until(lambda: connection.execute(waiting).fetchone() == (1,), PATIENCE)
+        [new] = applications(service) - {present}
+        [migration] = new.children()
+        new.kill()
+        until(answer.exists, PATIENCE)
+        assert "SIGKILL" in (reloads.read_answer(answer) or "")
+        until(lambda: not migration.is_running(), PATIENCE)
+    assert service.get("/ready").status_code == 200
+
+
+def test_ctrl_c_after_a_reload_lets_the_old_processes_finish(
+    start: Start, folder: DataFolder, tmp_path: Path
+) -> None:
+    goes_on = tmp_path / "goes-on"
+    (tmp_path / "own.py").write_text(SLOW_FUNCTION.format(place=str(goes_on)))
+    service = start(PYTHONPATH=tmp_path, CLOUD_MODULES="own")
+    key = service.printed(r"X-Svc-Master-Key: ([\w-]+)")
+    application = service.printed(r"X-Svc-Application-Id: ([\w-]+)")
+    headers = {"X-Svc-Master-Key": key, "X-Svc-Application-Id": application}
+    with ThreadPoolExecutor() as pool:
+        call = pool.submit(
+            httpx.post, f"{service.url}/api/functions/slow", headers=headers, timeout=PATIENCE
+        )
+        service.wait_for_line("own.py waits")
+        answer = reloads.request(folder)
+        until(answer.exists, PATIENCE)
+        service.process.send_signal(signal.SIGINT)
+        # More than what ends after the application gets, less than its own limit.
+        with pytest.raises(subprocess.TimeoutExpired):
+            service.process.wait(12.5)
+        goes_on.touch()
+        response = call.result(PATIENCE)
+    assert (response.status_code, response.json()) == (200, {"result": "done"})
+
+
+def applications(service: Service) -> set[psutil.Process]:
+    """The processes that ``script/server`` has started to load the application."""
+    found = set()
+    for process in psutil.Process(service.process.pid).children():
+        with suppress(psutil.Error):
+            if "backend.serve" in process.cmdline() and process.status() != psutil.STATUS_ZOMBIE:
+                found.add(process)
+    return found
 
 
 def test_requests_are_answered_once_each(tmp_path: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,6 +38,21 @@ def test_five_ends_within_a_minute_are_failing_until_a_minute_has_passed() -> No
     assert restarts.died() == 0.0
 
 
+@pytest.mark.parametrize("life", [0.0, 8.0, 10.0, 30.0])
+def test_what_ends_some_seconds_after_each_start_keeps_its_state(life: float) -> None:
+    """Its pauses grow with its deaths, so that fewer than ``FAILING`` lie within a window."""
+    clock = Clock()
+    restarts = Restarts(clock)
+    states = []
+    for _ in range(200):
+        clock.now += life + restarts.died()
+        states.append(restarts.is_failing)
+    changes = sum(one != other for one, other in pairwise(states))
+    assert changes == (0 if life == 30 else 1)
+    clock.now += WINDOW
+    assert not restarts.is_failing
+
+
 def test_what_always_ends_at_once_stays_reported() -> None:
     """Also with the longest pauses between its starts."""
     clock = Clock()
@@ -47,14 +65,20 @@ def test_what_always_ends_at_once_stays_reported() -> None:
 
 
 @given(st.lists(st.floats(0, 100), max_size=60))
-def test_it_fails_if_and_only_if_five_ends_lie_within_the_last_minute(gaps: list[float]) -> None:
+def test_it_fails_from_five_ends_within_a_minute_on_to_a_minute_without_one(
+    gaps: list[float],
+) -> None:
     clock = Clock()
     restarts = Restarts(clock)
     ends: list[float] = []
+    is_failing = False
     for gap in gaps:
         clock.now += gap
+        is_failing &= any(end > clock.now - WINDOW for end in ends)
+        assert restarts.is_failing == is_failing
         ends.append(clock.now)
         pause = restarts.died()
         recent = sum(end > clock.now - WINDOW for end in ends)
-        assert restarts.is_failing == (recent >= FAILING)
+        is_failing |= recent >= FAILING
+        assert restarts.is_failing == is_failing
         assert pause == PAUSES[min(recent, len(PAUSES)) - 1]

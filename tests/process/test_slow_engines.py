@@ -56,7 +56,7 @@ def test_a_server_that_is_recovering_is_waited_for_beyond_the_limit(folder: Data
         if time.monotonic() > begin + 2 * LIMIT:
             (folder.postgres / "recovered").touch()
 
-    postgres.meanwhile = recover_late
+    postgres.on_idle = recover_late
     postgres.start()
     assert time.monotonic() > begin + 2 * LIMIT
     assert postgres.is_alive

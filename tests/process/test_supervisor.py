@@ -22,7 +22,7 @@ class Supervised:
 
     def __init__(self, folder: Path, silence: float, *roles: str, refused: int = 0) -> None:
         self.folder = folder
-        (folder / "reports").mkdir()
+        (folder / "reports").mkdir(exist_ok=True)
         self.names = [role.partition("=")[0] for role in roles]
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.process.supervised", folder, str(silence), *roles],
@@ -113,7 +113,7 @@ def test_a_stopped_process_is_replaced(start: Start) -> None:
 
 @pytest.mark.slow
 def test_a_supervisor_that_was_stopped_kills_nothing_when_it_goes_on(start: Start) -> None:
-    """As after a machine was suspended: all its processes were silent."""
+    """As on a paused virtual machine: all its processes were silent."""
     supervised = start("first=serve", "second=serve", silence=6)
     pids = [*map(supervised.pid, supervised.names)]
     everybody = [psutil.Process(pid) for pid in (supervised.process.pid, *pids)]
@@ -143,6 +143,23 @@ def test_what_ends_again_and_again_is_reported_and_the_others_go_on(start: Start
     assert (found.restarts, found.last_end) == (5, "status 3")
     assert supervised.pid("second") == second
     assert supervised.reported("second") is None
+
+
+@pytest.mark.slow
+def test_a_new_supervisor_replaces_the_report_of_the_one_that_leaves(start: Start) -> None:
+    """As after a reload with repaired code."""
+
+    def is_failing() -> bool:
+        role = leaving.reported("first")
+        return role is not None and role.is_failing
+
+    leaving = start("first=fail", "second=ignore_sigterm")
+    until(is_failing, PATIENCE)
+    leaving.process.terminate()
+    start("first=serve", "second=serve")
+    until(lambda: leaving.reported("first") is None, PATIENCE)
+    assert leaving.process.wait(PATIENCE) == 0
+    assert leaving.reported("first") is None
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -54,7 +54,5 @@ class Command(BaseCommand):
                 )
             time.sleep(_PAUSE)
         if reason:
-            raise CommandError(
-                f"The application wasn't replaced, the present one goes on: {reason}"
-            )
+            raise CommandError(f"The application wasn't replaced: {reason}")
         self.stdout.write("The application was replaced.")

@@ -37,10 +37,10 @@ class Command(BaseCommand):
         try:
             account = folder.prepare(environment.text("ENGINE_USER"))
             with folder.hold():
-                kept = upgrading.upgrade(folder, account, options["programs"])
+                backup = upgrading.upgrade(folder, account, options["programs"])
         except StartError as error:
             raise CommandError(str(error)) from None
         self.stdout.write(
             f"The database is one of PostgreSQL {POSTGRES_MAJOR} now. Start script/server; when all"
-            f" is well, remove the old one: {kept}"
+            f" is well, remove the old one: {backup}"
         )
