@@ -6,38 +6,35 @@ it and never ends.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
-import django
-
-from backend.scheduler import Scheduler
-
-FOLDER = Path(sys.argv[1]) if __name__ == "__main__" else Path()
-
-
-class HangingScheduler(Scheduler):
-    """The service's, which hangs on request."""
-
-    def tick(self, *args: Any, **kwargs: Any) -> Any:
-        trigger = FOLDER / "hang"
-        if trigger.exists():
-            trigger.unlink()
-            time.sleep(600)
-        return super().tick(*args, **kwargs)
-
 
 def main() -> None:
+    folder, silence = Path(sys.argv[1]), float(sys.argv[2])
+    os.environ |= {"DJANGO_SETTINGS_MODULE": "backend.settings", "PROCESS": "beat"}
+    import django
+
     django.setup()
     from backend.celery import app
     from backend.processes.roles import ROLES
     from backend.processes.supervisor import Supervisor
+    from backend.scheduler import Scheduler
+
+    class HangingScheduler(Scheduler):
+        def tick(self, *args: Any, **kwargs: Any) -> Any:
+            trigger = folder / "hang"
+            if trigger.exists():
+                trigger.unlink()
+                time.sleep(600)
+            return super().tick(*args, **kwargs)
 
     app.conf.beat_max_loop_interval = 1
     app.conf.beat_scheduler = HangingScheduler
-    work = Supervisor([ROLES["beat"]()], FOLDER / "reports", silence=float(sys.argv[2])).run()
+    work = Supervisor([ROLES["beat"]()], folder / "reports", silence=silence).run()
     if work is not None:
         work()
 

@@ -67,7 +67,12 @@ class Beat:
     def wait_until_it_sends(self) -> None:
         with redis.Redis.from_url(self.data.redis_url) as client:
             client.flushdb()
-            until(lambda: any(client.scan_iter("celery:*")), PATIENCE)
+
+            def has_sent() -> bool:
+                assert self.process.poll() is None, self._log.read_text()
+                return any(client.scan_iter("celery:*"))
+
+            until(has_sent, PATIENCE)
 
     def wait_beyond_silence(self) -> None:
         with pytest.raises(subprocess.TimeoutExpired):
