@@ -71,8 +71,8 @@ class Watch:
             program.replace()
         finally:
             each.is_starting = False
+            self._reap()
         each.due = None
-        self._reap()
 
     def _look(self, each: _Watched) -> None:
         if each.is_starting:

@@ -27,16 +27,16 @@ print("own.py waits", file=sys.stderr, flush=True)
 while not pathlib.Path({place!r}).exists():
     time.sleep(0.05)
 """
-SLOW_FUNCTION = """
+SLOW_JOB = """
 import pathlib, sys, time
-from functions import Request, function
+from functions import JobRequest, job
 
-@function()
-def slow(request: Request) -> str:
+@job()
+def slow(request: JobRequest) -> None:
     print("own.py waits", file=sys.stderr, flush=True)
     while not pathlib.Path({place!r}).exists():
         time.sleep(0.05)
-    return "done"
+    pathlib.Path({done!r}).touch()
 """
 FAILING = "fails again and again"
 LOCK = 7_316_504_801  # of ``manage.py prepare``
@@ -180,33 +180,41 @@ def test_a_migration_ends_with_the_process_that_started_it(
         new.kill()
         until(answer.exists, PATIENCE)
         assert "SIGKILL" in (reloads.read_answer(answer) or "")
-        until(lambda: not migration.is_running(), PATIENCE)
+        until(lambda: has_ended(migration), PATIENCE)
     assert service.get("/ready").status_code == 200
 
 
 def test_ctrl_c_after_a_reload_lets_the_old_processes_finish(
     start: Start, folder: DataFolder, tmp_path: Path
 ) -> None:
-    goes_on = tmp_path / "goes-on"
-    (tmp_path / "own.py").write_text(SLOW_FUNCTION.format(place=str(goes_on)))
+    goes_on, is_done = tmp_path / "goes-on", tmp_path / "done"
+    (tmp_path / "own.py").write_text(SLOW_JOB.format(place=str(goes_on), done=str(is_done)))
     service = start(PYTHONPATH=tmp_path, CLOUD_MODULES="own")
-    key = service.printed(r"X-Svc-Master-Key: ([\w-]+)")
-    application = service.printed(r"X-Svc-Application-Id: ([\w-]+)")
-    headers = {"X-Svc-Master-Key": key, "X-Svc-Application-Id": application}
-    with ThreadPoolExecutor() as pool:
-        call = pool.submit(
-            httpx.post, f"{service.url}/api/functions/slow", headers=headers, timeout=PATIENCE
-        )
-        service.wait_for_line("own.py waits")
-        answer = reloads.request(folder)
-        until(answer.exists, PATIENCE)
-        service.process.send_signal(signal.SIGINT)
-        # More than what ends after the application gets, less than its own limit.
-        with pytest.raises(subprocess.TimeoutExpired):
-            service.process.wait(12.5)
-        goes_on.touch()
-        response = call.result(PATIENCE)
-    assert (response.status_code, response.json()) == (200, {"result": "done"})
+    until(lambda: is_whole(service), PATIENCE)
+    headers = {
+        "X-Svc-Master-Key": service.printed(r"X-Svc-Master-Key: ([\w-]+)"),
+        "X-Svc-Application-Id": service.printed(r"X-Svc-Application-Id: ([\w-]+)"),
+    }
+    response = httpx.post(f"{service.url}/api/jobs/slow", headers=headers, timeout=PATIENCE)
+    assert response.status_code == 200, response.text
+    service.wait_for_line("own.py waits")
+    old = applications(service)
+    answer = reloads.request(folder)
+    until(answer.exists, PATIENCE)
+    service.process.send_signal(signal.SIGINT)
+    # The job goes on although the new application has ended.
+    until(lambda: applications(service) == old, PATIENCE)
+    with pytest.raises(subprocess.TimeoutExpired):
+        service.process.wait(2)
+    goes_on.touch()
+    service.process.wait(PATIENCE)
+    assert is_done.exists()
+
+
+def has_ended(process: psutil.Process) -> bool:
+    with suppress(psutil.NoSuchProcess):
+        return process.status() == psutil.STATUS_ZOMBIE
+    return True
 
 
 def applications(service: Service) -> set[psutil.Process]:
