@@ -172,6 +172,35 @@ def ours(engines: Engines, workers: int, threads: int | None = None) -> Iterator
         )
 
 
+@contextlib.contextmanager
+def delivered(engines: Engines, workers: int) -> Iterator[Target]:
+    """The service as ``script/server`` starts it: its public port and all its processes, with
+    PostgreSQL and Redis of this run."""
+    port = free_port()
+    folder = engines.folder / "delivered"
+    folder.mkdir(exist_ok=True)
+    environment = service_environment(engines) | {
+        "DATA_DIR": str(folder),
+        "ENV_FILE": os.devnull,
+        "PORT": str(port),
+        "WEB_WORKERS": str(workers),
+    }
+    command = [sys.executable, "-m", "backend.embedded"]
+    with running("script/server", command, ROOT, environment, LOGS / "delivered.log") as pid:
+        wait_until_answering(port, "/ready")
+        yield Target(
+            "ours",
+            f"script/server, {workers} web processes",
+            port,
+            "/api",
+            "X-Svc",
+            (pid,),
+            DATABASE,
+            python_versions(),
+            _tune_ours,
+        )
+
+
 def python_versions(*more: str) -> dict[str, str]:
     """The versions that figures depend on, those of these packages as well."""
     from importlib.metadata import version
