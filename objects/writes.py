@@ -86,8 +86,11 @@ def create(
     fields: Mapping[str, Json],
     acl: Acl,
     relations: Mapping[FieldName, ChangeRelation],
+    *,
+    is_last: bool = False,
 ) -> str:
-    """Store a new object; its time. Raises ``DuplicateValue`` or ``StaleClass``."""
+    """Store a new object; its time. ``is_last`` as for ``database.fetch``. Raises
+    ``DuplicateValue`` or ``StaleClass``."""
     values = _values(table, object_id, fields, acl)
     names = ", ".join(values)
     slots = ", ".join(_slot(name) for name in values)
@@ -98,7 +101,7 @@ def create(
     )
     params = (*values.values(), table.class_id, table.version)
     if not relations:
-        return _insert(table, statement, params)
+        return _insert(table, statement, params, is_last=is_last)
     with transaction.atomic():
         created_at = _insert(table, statement, params)
         _change_relations(table, object_id, relations)
@@ -133,8 +136,10 @@ def create_many(
     )
 
 
-def _insert(table: ClassTable, statement: str, params: Sequence[Any]) -> str:
-    rows = _write(table, statement, params)
+def _insert(
+    table: ClassTable, statement: str, params: Sequence[Any], *, is_last: bool = False
+) -> str:
+    rows = _write(table, statement, params, is_last=is_last)
     if not rows:
         raise _refusal(table)
     return wire_timestamp(rows[0][0])
@@ -430,10 +435,15 @@ def _refusal(table: ClassTable) -> StaleClass:
 
 
 def _write(
-    table: ClassTable, statement: str, params: Sequence[Any], *, prepare: bool = True
+    table: ClassTable,
+    statement: str,
+    params: Sequence[Any],
+    *,
+    prepare: bool = True,
+    is_last: bool = False,
 ) -> list[Row]:
     try:
-        return fetch(statement, params, prepare=prepare)
+        return fetch(statement, params, prepare=prepare, is_last=is_last)
     except DatabaseError as error:
         refused = refusal(table, error)
         if refused is None:

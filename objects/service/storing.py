@@ -74,8 +74,11 @@ def create(
     write: Write,
     object_id: ObjectId,
     trusted: frozenset[FieldName] = _NO_FIELDS,
+    *,
+    is_last: bool = False,
 ) -> Created:
-    """Store a new object. Fields in ``trusted`` may be new to the class whoever the caller is."""
+    """Store a new object. Fields in ``trusted`` may be new to the class whoever the caller is.
+    ``is_last`` says that nothing follows in the outermost transaction."""
     table = registry.find(class_name)
     if table is None:
         check_may_create_class(principal, class_name)
@@ -90,7 +93,7 @@ def create(
         with transaction.atomic():
             table, fitted = add_fields(principal, class_name, write, trusted)
             return _insert(principal, table, fitted, object_id)
-    return _insert(principal, table, fitted, object_id)
+    return _insert(principal, table, fitted, object_id, is_last=is_last)
 
 
 def _fitted(table: ClassTable, write: Write) -> tuple[Write, dict[FieldName, FieldType]]:
@@ -138,9 +141,18 @@ def _new_object(principal: Principal, table: ClassTable, write: Write, object_id
     return _New(object_id, fields, acl, results)
 
 
-def _insert(principal: Principal, table: ClassTable, write: Write, object_id: ObjectId) -> Created:
+def _insert(
+    principal: Principal,
+    table: ClassTable,
+    write: Write,
+    object_id: ObjectId,
+    *,
+    is_last: bool = False,
+) -> Created:
     new = _new_object(principal, table, write, object_id)
-    created_at = writes.create(table, object_id, new.fields, new.acl, write.relations)
+    created_at = writes.create(
+        table, object_id, new.fields, new.acl, write.relations, is_last=is_last
+    )
     return Created(object_id, created_at, new.shown)
 
 
