@@ -1,8 +1,10 @@
 """How far an import has come, in a small file, so that it can go on after a stop of any kind.
 
-The file is written after every batch that is stored. A batch that was stored right before the
-process died isn't noted: its rows come again, and are recognised by their object ids, which are
-made from a secret of the checkpoint and the number of the row.
+The file is written after every batch that is stored. Imports into this instance's database have the
+counts there as well, committed with each batch (``progress``): after a crash between the two, these
+hold. Object ids are made from a secret of the checkpoint and the number of the row, so rows
+that come again although they were stored (of a class whose objects are stored one by one) are
+recognised.
 """
 
 from __future__ import annotations
@@ -34,6 +36,11 @@ class Checkpoint:
     stored: int = 0
     refused: int = 0
     kinds: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """What tells this import from others. The secret doesn't follow from it."""
+        return hmac.digest(bytes.fromhex(self.secret), b"key", "sha256").hex()
 
     def object_id(self, row: int) -> str:
         """The id of the object of a row: always the same one, and nobody can guess it."""
