@@ -16,12 +16,15 @@ import os
 import secrets
 import string
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from objects.core.names import OBJECT_ID_LENGTH
 from objects.exchange.problems import UnusableFile
 
 _ALPHABET = string.ascii_letters + string.digits
+_PAIRS = [first + second for second in _ALPHABET for first in _ALPHABET]
+_IDS = len(_ALPHABET) ** OBJECT_ID_LENGTH
 _HEAD = 1 << 16
 
 
@@ -40,17 +43,21 @@ class Checkpoint:
     @property
     def key(self) -> str:
         """What tells this import from others. The secret doesn't follow from it."""
-        return hmac.digest(bytes.fromhex(self.secret), b"key", "sha256").hex()
+        return hmac.digest(self._secret, b"key", "sha256").hex()
 
     def object_id(self, row: int) -> str:
         """The id of the object of a row: always the same one, and nobody can guess it."""
-        digest = hmac.digest(bytes.fromhex(self.secret), str(row).encode(), "sha256")
-        number = int.from_bytes(digest, "big")
-        letters = []
-        for _ in range(OBJECT_ID_LENGTH):
-            number, letter = divmod(number, len(_ALPHABET))
-            letters.append(_ALPHABET[letter])
-        return "".join(letters)
+        digest = hmac.digest(self._secret, str(row).encode(), "sha256")
+        number = int.from_bytes(digest, "big") % _IDS
+        pairs = []
+        for _ in range(OBJECT_ID_LENGTH // 2):
+            number, pair = divmod(number, len(_PAIRS))
+            pairs.append(_PAIRS[pair])
+        return "".join(pairs)
+
+    @cached_property
+    def _secret(self) -> bytes:
+        return bytes.fromhex(self.secret)
 
     def save(self, path: Path) -> None:
         """Replace the file in one step."""

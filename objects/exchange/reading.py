@@ -32,7 +32,7 @@ _LONGEST = 64 << 20  # characters of one element: more than any object may have
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # freezing triples what it costs to make one
 class Row:
     """One row: the line it begins on, and its values or what is wrong with it.
 

@@ -46,7 +46,7 @@ NOT_ABOUT_THE_OBJECT: tuple[type[ServiceError], ...] = (
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # freezing triples what it costs to make one
 class NewObject:
     """An object to be stored.
 
