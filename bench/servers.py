@@ -131,6 +131,7 @@ def service_environment(engines: Engines) -> dict[str, str]:
         "DATA_DIR": str(engines.folder),
         "MOUNT_PATH": "/api",
         "RATE_LIMITS": _LIMITS,
+        "CLIENT_SLOW_REQUESTS": "0",  # all requests come from one address
     }
 
 
