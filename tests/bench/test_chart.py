@@ -1,7 +1,8 @@
-"""Charts of the documentation: well-formed, complete, and readable where lines end close together."""
+"""Charts: well-formed, complete, and readable where lines end close together."""
 
 from __future__ import annotations
 
+import itertools
 from xml.etree import ElementTree
 
 from bench import chart
@@ -40,6 +41,6 @@ def test_names_of_lines_that_end_close_together_dont_overlap():
     root = ElementTree.fromstring(chart.log_log("t", "x", "y", lines))
     names = [text for text in root.iter(f"{_SVG}text") if (text.text or "").startswith("line")]
     places = sorted(float(name.attrib["y"]) for name in names)
-    assert all(below - above >= 14 for above, below in zip(places, places[1:], strict=False))
+    assert all(below - above >= 14 for above, below in itertools.pairwise(places))
     assert places[0] > 0
     assert places[-1] < float(root.attrib["height"])
