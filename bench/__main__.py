@@ -12,11 +12,7 @@ import signal
 import sys
 
 from backend.embedded.errors import StartError
-<<<<<<< HEAD
-from bench import generator, profiling, report, roles, servers
-=======
-from bench import delivered, generator, profiling, report, roles, scale, servers
->>>>>>> ecb317aa4a477af308b3b349eb0f96eb403d2b93
+from bench import delivered, generator, profiling, report, roles, servers
 from bench.failure import BenchFailure
 from bench.measure import Options, load, measure, say
 from bench.workloads import WORKLOADS
@@ -61,24 +57,12 @@ def _arguments() -> argparse.Namespace:
         help="what a member of 300 roles costs, by this many requests each (%(const)s)",
     )
     parser.add_argument("--profile", action="store_true", help="where the time of a request goes")
-<<<<<<< HEAD
-    return parser.parse_args()
-=======
-    parser.add_argument(
-        "--scale",
-        type=int,
-        nargs="?",
-        const=1_000_000,
-        metavar="OBJECTS",
-        help="compare 10,000 objects with this many (%(const)s)",
-    )
     arguments = parser.parse_args()
     if arguments.delivered and not arguments.peer:
         parser.error("--delivered compares with Parse Server: add --peer")
     if arguments.rounds is None:
         arguments.rounds = 5 if arguments.delivered else 3
     return arguments
->>>>>>> ecb317aa4a477af308b3b349eb0f96eb403d2b93
 
 
 def main() -> None:
