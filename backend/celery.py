@@ -10,7 +10,7 @@ import os
 import signal
 import warnings
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from time import time
 from typing import Any
 
@@ -134,6 +134,9 @@ class OnlyService(Service):
         while self._has_lost:
             with self.waiting():
                 self._lock.wait()
+                # The schedule sends the next sign, through a worker, in a quarter of a minute.
+                with suppress(redis.RedisError, OSError):
+                    beat_is_alive()
             self._has_lost = False
             self.__dict__.pop("scheduler", None)
             self._is_shutdown.clear()

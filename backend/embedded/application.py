@@ -37,6 +37,16 @@ class Refused(SystemExit):
         return self._reason
 
 
+_OF_THE_START: Final = {
+    "postgres": "DATABASE_URL",
+    "redis": "REDIS_URL",
+    "profile": "PROFILE",
+    "site": "SITE_ADDRESS",
+    "host": "LISTEN_HOST",
+}
+"""Settings that the engines and the proxy were started with, by their names in messages."""
+
+
 class Application:
     """The processes.
 
@@ -57,6 +67,7 @@ class Application:
         self._lock = lock
         self._listen = listen
         self._sockets: Sequence[socket.socket] = ()
+        self._settings: Mapping[str, Any] = {}  # of the first start
         self._binds: Sequence[str] = ()
         self._process: subprocess.Popen[bytes] | None = None  # once it serves
         self._loading: _Loader | None = None
@@ -69,6 +80,7 @@ class Application:
         settings: Mapping[str, Any] = loader.receive(self.on_idle, _LOADING)
         if not self._sockets:
             self._binds, self._sockets = settings["binds"], self._listen(settings)
+            self._settings = settings
         if settings["binds"] != self._binds:
             raise StartError("The addresses it listens on have changed: start script/server again.")
         return Loaded(loader, settings)
@@ -87,8 +99,14 @@ class Application:
     def start(self) -> None:
         """Start all of it again. Raises as ``load`` does, and ``OSError``. Not reentrant: nothing
         that ``on_idle`` calls may start it."""
+        self._restart()
+
+    def _restart(self, *, as_before: bool = False) -> None:
         try:
-            self.serve(self.load())
+            loaded = self.load()
+            if as_before:
+                _check_same(self._settings, loaded.settings)
+            self.serve(loaded)
         finally:
             if self._loading is not None:
                 self._loading.abandon()
@@ -97,9 +115,10 @@ class Application:
     def replace(self) -> None:
         """Start a second one, as it is on the disk now, and end the first, which finishes what it
         is doing. Both accept connections meanwhile. Raises as ``start`` does if the new one doesn't
-        start; the first continues then, if it runs."""
+        start, and ``StartError`` for settings that the engines and the proxy were started with; the
+        first continues then, if it runs."""
         present = self._process
-        self.start()
+        self._restart(as_before=True)
         if present is not None:
             present.terminate()
             self._leaving.append(present)
@@ -136,6 +155,12 @@ class Application:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 each.wait(max(0.0, deadline - time.monotonic()))
         end_descendants(spare=spare)
+
+
+def _check_same(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    for name, setting in _OF_THE_START.items():
+        if before[name] != now[name]:
+            raise StartError(f"{setting} has changed: start script/server again.")
 
 
 @dataclass(frozen=True)

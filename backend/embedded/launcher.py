@@ -7,7 +7,6 @@ exits for any reason, all of them exit. It loads nothing of the application.
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import signal
@@ -24,7 +23,7 @@ from typing import Any, NoReturn
 import psutil
 
 from backend import environment
-from backend.embedded import lines, pointers
+from backend.embedded import lines, pointers, ports
 from backend.embedded.application import Application, child_environment
 from backend.embedded.children import STOPPING, adopt_orphans
 from backend.embedded.engines import Engines
@@ -192,6 +191,12 @@ def _start(stack: contextlib.ExitStack, signals: _Signals) -> _Service:
     folder.record(pid=os.getpid(), address=settings["address"])
     stack.callback(pointers.forget, folder)
     pointers.point_to(folder)
+    proxy = None
+    if settings["site"]:
+        # Unlike the application, it doesn't read .env.
+        proxy_variables = {**variables, "LOG_FORMAT": lines.style()}
+        proxy = Proxy(proxy_variables, settings, folder.app_sockets, folder.path / "caddy")
+        proxy.check()
     engines = Engines(
         folder,
         account,
@@ -205,14 +210,13 @@ def _start(stack: contextlib.ExitStack, signals: _Signals) -> _Service:
     stack.callback(lambda: application.stop(engines.pids))
     greeting = application.serve(loaded, new_keys=has_unseen_keys(folder))
     programs: list[Program] = [*engines.programs, application]
-    if settings["site"]:
-        # Unlike the application, it doesn't read .env.
-        proxy_variables = {**variables, "LOG_FORMAT": lines.style()}
-        proxy = Proxy(proxy_variables, settings, folder.app_sockets, folder.path / "caddy")
+    if proxy is not None:
         stack.callback(proxy.stop)
         proxy.start()
         programs.append(proxy)
     _wait_until_ready(SocketConnection(str(folder.app_sockets / "web.sock")), programs)
+    if proxy is not None:
+        _wait(proxy.trouble, programs, pause=0.02)
     # Only now: until here, a failed start prints nothing but its reason.
     engines.pass_on_lines()
     after_engines.callback(engines.pass_on_lines)
@@ -238,24 +242,9 @@ def listen(settings: Mapping[str, Any]) -> list[socket.socket]:
         except OSError as error:
             if bind.startswith("unix:"):
                 raise
-            raise StartError(_port_trouble(settings["host"], settings["port"], error)) from error
+            trouble = ports.reason(settings["host"], settings["port"], "PORT", error)
+            raise StartError(trouble) from error
     return listeners
-
-
-def _port_trouble(host: str, port: int, error: OSError) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return f"Port {port} is in use{_listener(port)}: stop it, or set PORT to another one."
-    if error.errno == errno.EACCES:
-        return f"Port {port} needs privileges that this account lacks: set PORT above 1023."
-    return f"LISTEN_HOST={host} can't be listened on: {error.strerror or error}."
-
-
-def _listener(port: int) -> str:
-    with contextlib.suppress(psutil.Error, OSError):
-        for found in psutil.net_connections("tcp"):
-            if found.status == psutil.CONN_LISTEN and found.laddr.port == port and found.pid:
-                return f" by {psutil.Process(found.pid).name()} (process {found.pid})"
-    return ""
 
 
 # -- the start ----------------------------------------------------------------------------------

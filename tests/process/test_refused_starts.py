@@ -248,6 +248,30 @@ def test_a_module_that_doesn_t_exist_is_one_sentence(folder: DataFolder):
     assert said == "CLOUD_MODULES names nope, and there is no such module."
 
 
+@pytest.mark.parametrize(
+    ("site", "reason"),
+    [
+        ("localhost:99999", "parsing key: port 99999 is out of range."),
+        ("not a host at all {", "unrecognized directive: {."),
+    ],
+)
+def test_a_site_address_that_makes_no_sense_is_named(folder: DataFolder, site: str, reason: str):
+    message = refusal(DATA_DIR=folder.path, SITE_ADDRESS=site)
+    assert message.startswith(f"script/server: SITE_ADDRESS={site} can't be used: ")
+    assert message.endswith(reason)
+
+
+def test_a_port_of_a_site_address_that_is_taken_is_named(folder: DataFolder):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        message = refusal(DATA_DIR=folder.path, SITE_ADDRESS=f"http://localhost:{port}")
+    assert re.fullmatch(
+        rf"script/server: Port {port} is in use by \S+ \(process {os.getpid()}\): stop it, or set"
+        " SITE_ADDRESS to another one.",
+        message,
+    )
+
+
 def test_there_is_nothing_to_reload_where_nothing_runs(folder: DataFolder):
     done = run_manage("reload", DATA_DIR=folder.path, **KEYS)
     assert done.returncode == 1

@@ -16,6 +16,7 @@ import pytest
 
 from backend.embedded.folder import DataFolder
 from backend.processes import reloads, report
+from tests.ports import free_port
 from tests.process.mixed_load import Load, is_whole, stored
 from tests.process.service import PATIENCE, ROLES, Service, run_manage
 from tests.waiting import until
@@ -72,6 +73,27 @@ def test_a_reload_reads_the_settings_file_again(start: Start, tmp_path: Path) ->
     assert "have changed: start script/server again" in refused.stderr
     assert "have changed" in service.wait_for_line("the new application doesn't start")
     assert service.get("/metrics").status_code == 200
+
+
+def test_a_setting_that_the_engines_were_started_with_is_not_reloaded(
+    start: Start, tmp_path: Path
+) -> None:
+    file = tmp_path / "settings"
+    file.write_text("")
+    service = start(ENV_FILE=file)
+    before = {process for role in ROLES for process in service.processes_of(role)}
+    file.write_text("PROFILE=small\n")
+    done = run_manage("reload", DATA_DIR=service.data, ENV_FILE=file)
+    assert done.returncode == 1
+    assert "PROFILE has changed: start script/server again." in done.stderr
+    assert {process for role in ROLES for process in service.processes_of(role)} == before
+
+
+def test_the_service_is_reached_through_the_proxy_of_its_site_address(start: Start) -> None:
+    port = free_port()
+    service = start(SITE_ADDRESS=f"http://localhost:{port}", PUBLIC_URL=f"http://localhost:{port}")
+    assert httpx.get(f"http://localhost:{port}/health", timeout=PATIENCE).status_code == 200
+    assert service.child_or_none("caddy") is not None
 
 
 def test_an_application_that_does_not_start_replaces_nothing(start: Start, tmp_path: Path) -> None:
