@@ -10,15 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from time import perf_counter
-from typing import Any
+from typing import Any, Final
 
 from psycopg.errors import ProgramLimitExceeded
 
 from backend.errors import ObjectTooLarge
 from backend.result_memory import ResultMemory
-from objects import slow_queries
 from objects.compiler import Sql, compile_query, order_by
-from objects.core.names import ClassName, ObjectId
+from objects.core.names import ClassName, FieldName, ObjectId
 from objects.core.query import (
     AllOf,
     Compare,
@@ -29,12 +28,16 @@ from objects.core.query import (
     ReadableBy,
     all_of,
 )
-from objects.database import fetch
+from objects.core.shapes import served_equality
+from objects.database import Row, fetch
 from objects.indexes import is_ordered_by_index
+from objects.learned import shape_counts
 from objects.policy import Scope
 from objects.records import Record
 from objects.rows import object_columns
 from objects.tables import ClassTable
+
+_NO_FIELDS: Final[frozenset[FieldName]] = frozenset()
 
 
 class StaleClass(Exception):
@@ -83,7 +86,8 @@ def find(
     memory: ResultMemory,
 ) -> list[Record]:
     """The objects that satisfy the constraint, sorted; ties by object id, so paging is stable."""
-    condition = compile_query(where, table, "t", scope)
+    led = served_equality(table.learned, where, order) if table.learned else _NO_FIELDS
+    condition = compile_query(where, table, "t", scope, led)
     sorting = order_by(order, table, "t", where)
     guard, guard_params = _guard(table, scope)
     paging, paging_params = _paging(limit, skip)
@@ -91,6 +95,7 @@ def find(
     # and a nested loop over one row keeps the order of the inner select. Rows become text outside
     # of it, for PostgreSQL would do that before it sorts, to all that are left out in the end too.
     begin = perf_counter()
+    rows: list[Row] = []
     try:
         rows = fetch(
             f"SELECT {guard}, {object_columns(table, 't')} FROM objects_class c LEFT JOIN LATERAL"
@@ -109,7 +114,7 @@ def find(
         )
     finally:
         # The slowest are those that were stopped.
-        slow_queries.note(table, where, order, perf_counter() - begin)
+        shape_counts.note(table, where, order, perf_counter() - begin, len(rows))
     return _records(table, scope, rows)
 
 
@@ -132,7 +137,8 @@ def by_ids(
 
 def count(table: ClassTable, where: Query, scope: Scope) -> int:
     """How many objects satisfy the constraint, exactly."""
-    condition = compile_query(where, table, "t", scope)
+    led = served_equality(table.learned, where, ()) if table.learned else _NO_FIELDS
+    condition = compile_query(where, table, "t", scope, led)
     guard, guard_params = _guard(table, scope)
     rows = fetch(
         f"SELECT {guard}, (SELECT count(*) FROM {table.relation} t WHERE {condition.text})"

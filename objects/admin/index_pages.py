@@ -8,9 +8,10 @@ from django.contrib import messages
 from django.http import HttpResponseBase, HttpResponseRedirect
 
 from backend.errors import InvalidQuery, ServiceError
-from objects import classes, indexes, slow_queries
+from objects import classes, indexes
 from objects.admin.frame import Place, class_page
 from objects.core.values import Json
+from objects.learned.advice import advice
 
 _FIELDS: Final = 4
 _DIRECTIONS: Final = (
@@ -50,7 +51,7 @@ def index_list(place: Place) -> HttpResponseBase:
         fields=sorted([*table.schema.fields, "objectId", "createdAt", "updatedAt"]),
         directions=_DIRECTIONS,
         spare=range(_FIELDS),
-        advice=slow_queries.advice(table),
+        advice=advice(table),
         error=error,
     )
     response.status_code = error.status if error else 200

@@ -1,0 +1,103 @@
+"""What the schedule does for learned indexes: drop, try, build (docs/indexes.md)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from backend.conf import service_settings
+from backend.logs import get_logger
+from objects import maintenance, registry
+from objects.core.index_decisions import verdict
+from objects.database import fetch
+from objects.learned import builds, drops, evidence, locks
+from objects.learned.evidence import Learned
+from objects.tables import ClassTable
+
+UNUSED_DAYS: Final = 14
+_NOT_WORTH_DAYS: Final = 7
+_TRIAL: Final = 86_400  # seconds
+
+log = get_logger("learned_indexes")
+
+
+def run() -> bool:
+    """Bring the learned indexes up to date, and build at most one; whether one was built.
+
+    Does nothing in maintenance mode, and while another process does it. It may end at any moment:
+    what it leaves, the next run puts in order.
+    """
+    with locks.only_run() as is_ours:
+        if not is_ours or maintenance.state() is not None:
+            return False
+        tidy()
+        drop_useless()
+        return service_settings.AUTO_INDEX == "on" and build_next()
+
+
+def tidy() -> None:
+    """Put in order what processes have left that ended: rows without an index, indexes without a
+    row, builds under way that nobody waits for."""
+    evidence.trim()
+    present = dict(drops.leftovers())
+    by_id = {table.class_id: table for table in registry.all_classes()}
+    for index in evidence.learned():
+        table = by_id.get(index.class_id)
+        if table is None:
+            continue
+        if index.state == "building":
+            _finish(table, index, is_valid=present.get(index.name, False))
+        elif index.state == "valid" and not present.get(index.name, False):
+            drops.drop(table.class_name, index, "the database doesn't have it")
+    wanted = {index.name for index in evidence.learned() if index.state != "failed"}
+    for name in present:
+        if name not in wanted:
+            drops.drop_from_database(name)
+
+
+def _finish(table: ClassTable, index: Learned, *, is_valid: bool) -> None:
+    with locks.building(table.class_id) as is_held:
+        if not is_held:
+            return  # the database is still building it, although its client has ended
+        if is_valid and builds.put_to_use(table.class_name, index.id):
+            return
+        if drops.drop_from_database(index.name):
+            builds.fail(index, "the process that built it has ended")
+
+
+def drop_useless() -> None:
+    """Drop indexes that nobody uses, and those that make queries slower."""
+    evidence.note_use()
+    by_id = {table.class_id: table for table in registry.all_classes()}
+    for index in evidence.learned():
+        table = by_id.get(index.class_id)
+        if table is None or index.state != "valid":
+            continue
+        if is_unused(index):
+            drops.drop(table.class_name, index, f"unused for {UNUSED_DAYS} days")
+        elif index.trial_age < _TRIAL:
+            reason = verdict(*evidence.trials(index, evidence.shapes(index.class_id)))
+            if reason is not None:
+                drops.drop(table.class_name, index, reason, _NOT_WORTH_DAYS)
+
+
+def is_unused(index: Learned, now: datetime | None = None) -> bool:
+    """Whether PostgreSQL hasn't used an index for ``UNUSED_DAYS``."""
+    last = index.used_at or index.built_at
+    return last is not None and last < (now or datetime.now(UTC)) - timedelta(days=UNUSED_DAYS)
+
+
+def build_next(class_name: str | None = None) -> bool:
+    """Build the index that saves most time, of all classes or of one; whether one was built."""
+    best = None
+    rows = fetch("SELECT DISTINCT class_id FROM objects_query_shape", (), prepare=False)
+    counted = {int(row[0]) for row in rows}
+    for table in registry.all_classes():
+        if table.class_id not in counted or class_name not in (None, table.class_name):
+            continue
+        costs = evidence.shapes(table.class_id)
+        indexes = evidence.learned(table.class_id)
+        for suggestion in evidence.suggestions_for(table, costs, indexes)[:1]:
+            if best is None or suggestion.cost.seconds > best[1].cost.seconds:
+                best = (table, suggestion)
+    return best is not None and builds.build(*best)
