@@ -50,6 +50,11 @@ class Cost:
         return self.seconds / self.calls if self.calls else 0.0
 
     @property
+    def milliseconds(self) -> float:
+        """Milliseconds of one query."""
+        return self.mean * 1000
+
+    @property
     def mean_results(self) -> float:
         return self.results / self.calls if self.calls else 0.0
 

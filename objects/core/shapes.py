@@ -18,7 +18,7 @@ from . import query as tree
 from .names import CREATED_AT, OBJECT_ID, FieldName
 from .query import OrderKey, Query
 from .regex import compile_regex
-from .schema import ClassSchema, Direction
+from .schema import DEFAULT_FIELDS, ClassSchema, Direction
 
 Use: TypeAlias = Literal["equality", "range", "prefix", "place", "text", "alternative", "filter"]
 """How a condition asks for a field. ``alternative``: a range that is one of several conditions;
@@ -92,23 +92,40 @@ def shape_of(where: Query, order: Sequence[OrderKey], schema: ClassSchema) -> Sh
     Conditions of access lists don't count: they are part of every query of a client. Fields that
     the class doesn't have are left out.
     """
+    key = key_of(where, order, schema)
+    return None if key is None else Shape(*key)
+
+
+ShapeKey: TypeAlias = tuple[tuple[tuple[FieldName, Use], ...], tuple[tuple[FieldName, bool], ...]]
+"""The parts of a ``Shape``."""
+
+
+def key_of(where: Query, order: Sequence[OrderKey], schema: ClassSchema) -> ShapeKey | None:
+    """What ``shape_of`` makes a shape of. Every find takes it: it has to be quick."""
     uses: dict[FieldName, Use] = {}
+    own = schema.fields
     for part in where.parts if type(where) is tree.AllOf else (where,):
         of_part = _PARTS.get(type(part))
         if of_part is None:
             continue
         for name, use in of_part(part):
             known = uses.get(name)
-            if (known is None or _RANK[use] < _RANK[known]) and schema.field_type(name):
+            if known is None:
+                if name in own or name in DEFAULT_FIELDS:
+                    uses[name] = use
+            elif _RANK[use] < _RANK[known]:
                 uses[name] = use
-    keys = tuple((key.path[0], key.descending) for key in order if not key.is_score)
-    if len(uses) > MAX_CONDITIONS or len(keys) > MAX_ORDER_KEYS:
+    if len(uses) > MAX_CONDITIONS or len(order) > MAX_ORDER_KEYS:
         return None
     conditions = tuple(sorted(uses.items())) if len(uses) > 1 else tuple(uses.items())
-    if all(len(key.path) == 1 and schema.field_type(key.path[0]) for key in order):
-        return Shape(conditions, keys)
-    # Keys inside of values, and a rank of words, are no order that an index has.
-    return Shape(conditions, ())
+    keys = []
+    for key in order:
+        name = key.path[0]
+        if len(key.path) > 1 or (name not in own and name not in DEFAULT_FIELDS):
+            # Keys inside of values, and a rank of words, are no order that an index has.
+            return conditions, ()
+        keys.append((name, key.descending))
+    return conditions, tuple(keys)
 
 
 _Parts = tuple[tuple[FieldName, Use], ...]

@@ -25,7 +25,7 @@ from backend.errors import ServiceError
 from backend.logs import get_logger
 from objects import maintenance
 from objects.core.query import OrderKey, Query
-from objects.core.shapes import Shape, shape_of
+from objects.core.shapes import Shape, ShapeKey, key_of
 from objects.database import fetch
 from objects.tables import ClassTable
 
@@ -65,7 +65,7 @@ class _Count:
         self.slow_seconds += other.slow_seconds
 
 
-_Key = tuple[int, Shape]
+_Key = tuple[int, ShapeKey]
 
 _lock = threading.Lock()
 _counts: dict[_Key, _Count] = {}
@@ -76,7 +76,7 @@ def note(
     table: ClassTable, where: Query, order: Sequence[OrderKey], seconds: float, results: int = 0
 ) -> None:
     """Count a query of the class. Never raises: no request depends on it."""
-    shape = shape_of(where, order, table.schema)
+    shape = key_of(where, order, table.schema)
     if shape is None:
         return
     key = (table.class_id, shape)
@@ -95,7 +95,7 @@ def note(
         count.seconds += seconds
         count.results += results
     if 0 < service_settings.SLOW_QUERY <= seconds * 1000:
-        _note_slow(table, shape, count, seconds)
+        _note_slow(table, Shape(*shape), count, seconds)
     if not _has_thread:
         _start_thread()
 
@@ -192,7 +192,7 @@ def flush() -> bool:
 def _add_to_database(counts: dict[_Key, _Count]) -> None:
     rows = []
     for (class_id, shape), count in counts.items():
-        text = shape.encode()
+        text = Shape(*shape).encode()
         digest = blake2s(text.encode(), digest_size=16).hexdigest()
         rows.append((class_id, digest, text, count))
     totals = [
