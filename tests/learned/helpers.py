@@ -13,7 +13,6 @@ from objects.core.names import ClassName, Subject
 from objects.core.query_parser import parse_order, parse_where
 from objects.core.shapes import served_equality
 from objects.learned import shape_counts
-from objects.policy import Scope
 from objects.tables import ClassTable
 
 GAME = ClassName(Subject("Game"))
@@ -92,4 +91,12 @@ def plan(where: Any, order: str | None = None) -> str:
         return json.dumps(cursor.fetchone()[0])
 
 
-__all__ = ["Scope", "ask", "auto_indexes", "game", "make_class", "plan"]
+def is_building() -> bool:
+    """Whether another connection is building an index."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT FROM pg_stat_activity WHERE datname = current_database()"
+            " AND query LIKE 'CREATE INDEX CONCURRENTLY%' AND state = 'active'"
+            " AND pid <> pg_backend_pid()"
+        )
+        return cursor.fetchone() is not None
