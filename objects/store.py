@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from psycopg.errors import ProgramLimitExceeded
 
-from backend.errors import ObjectTooLarge
+from backend.errors import ObjectTooLarge, ServiceError
 from backend.result_memory import ResultMemory
 from objects.compiler import Sql, compile_query, order_by
 from objects.core.names import ClassName, FieldName, ObjectId
@@ -29,7 +29,7 @@ from objects.core.query import (
     all_of,
 )
 from objects.core.shapes import served_equality
-from objects.database import Row, fetch
+from objects.database import fetch
 from objects.indexes import is_ordered_by_index
 from objects.learned import shape_counts
 from objects.policy import Scope
@@ -38,6 +38,8 @@ from objects.rows import object_columns
 from objects.tables import ClassTable
 
 _NO_FIELDS: Final[frozenset[FieldName]] = frozenset()
+_STOPPED: Final = 0.1
+"""Seconds after which a statement that fails was stopped for taking long."""
 
 
 class StaleClass(Exception):
@@ -95,7 +97,6 @@ def find(
     # and a nested loop over one row keeps the order of the inner select. Rows become text outside
     # of it, for PostgreSQL would do that before it sorts, to all that are left out in the end too.
     begin = perf_counter()
-    rows: list[Row] = []
     try:
         rows = fetch(
             f"SELECT {guard}, {object_columns(table, 't')} FROM objects_class c LEFT JOIN LATERAL"
@@ -112,9 +113,13 @@ def find(
             is_limited=scope.is_limited,
             memory=memory,
         )
-    finally:
-        # The slowest are those that were stopped.
-        shape_counts.note(table, where, order, perf_counter() - begin, len(rows))
+    except ServiceError:
+        # The slowest are those that were stopped. Those that were refused took no time.
+        seconds = perf_counter() - begin
+        if seconds >= _STOPPED:
+            shape_counts.note(table, where, order, seconds)
+        raise
+    shape_counts.note(table, where, order, perf_counter() - begin, len(rows))
     return _records(table, scope, rows)
 
 
