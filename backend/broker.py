@@ -15,7 +15,6 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any, Final, NamedTuple
 
-import msgspec
 import redis
 from celery import Task, current_app
 from kombu.exceptions import LimitExceeded, OperationalError
@@ -84,7 +83,7 @@ class _Broker:
             raise BrokerAway(str(error)) from error
 
     def send_later(self, task: Task, args: Sequence[Any]) -> None:
-        size = len(msgspec.json.encode(args, enc_hook=str))
+        size = len(repr(args))  # about as many bytes as its message has
         with self._lock:
             if len(self._waiting) >= _MOST or self._bytes + size > _MOST_BYTES:
                 log.error("a task is lost: too many wait for the broker", task=task.name)
@@ -108,6 +107,7 @@ class _Broker:
                 tasks = len(self._waiting)
                 log.error("tasks are lost: the process ends without a broker", tasks=tasks)
                 self._waiting.clear()
+                self._bytes = 0
 
     def _check(self) -> None:
         if monotonic() < self._away_until:

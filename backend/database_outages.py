@@ -17,6 +17,7 @@ _STATES: Final = (
     pg.CrashShutdown,
     pg.CannotConnectNow,
     pg.DatabaseDropped,
+    pg.IdleSessionTimeout,
     # After a failover, a server that is no primary.
     pg.ReadOnlySqlTransaction,
 )
@@ -30,8 +31,11 @@ def is_outage(error: BaseException | None) -> bool:
         # Django's errors, and our own in between, name what they come from.
         return is_outage(error.__cause__)
     if error.sqlstate is None:
-        # libpq's own and psycopg's: the connection can't be made, or is lost.
-        return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+        # libpq's own and psycopg's: the connection can't be made, or is lost. Of psycopg's
+        # InterfaceErrors others are mistakes in how it is called.
+        return isinstance(error, psycopg.OperationalError) or (
+            isinstance(error, psycopg.InterfaceError) and "connection" in str(error)
+        )
     if isinstance(error, pg.ConfigurationLimitExceeded):  # such as a query's own limit
         return False
     return isinstance(error, _STATES) or error.sqlstate[:2] in _CLASSES

@@ -15,16 +15,15 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import environ
-from django.core.exceptions import ImproperlyConfigured
 
-_env = environ.FileAwareEnv()
+_variables = environ.FileAwareEnv.ENVIRON
 _read: set[str] = set()
 _ignored_lines: dict[Path, list[int]] = {}
 # As django-environ reads a line, which would log the text of others, and so perhaps a secret.
 _LINE = re.compile(r"(?:export )?[A-Za-z_0-9]+=")
 _SIMILAR = 0.86  # of 1: a letter more, less or other in a name of eight
 _TRUE = {"1", "true", "yes", "on"}
-_FALSE = {"0", "false", "no", "off", ""}
+_FALSE = {"0", "false", "no", "off"}
 
 
 class BadSetting(SystemExit):
@@ -51,7 +50,7 @@ def read_file(path: Path) -> None:
     _ignored_lines[path] = [
         number
         for number, line in enumerate(lines, 1)
-        if line.strip() and not line.startswith("#") and not _LINE.match(line)
+        if line.strip() and not line.lstrip().startswith("#") and not _LINE.match(line)
     ]
     settings = [line for line in lines if _LINE.match(line)]
     environ.Env.read_env(io.StringIO("\n".join(settings)), overwrite=False)
@@ -101,11 +100,12 @@ def misspelt() -> list[tuple[str, str]]:
 
 
 def text(name: str, default: str = "") -> str:
-    """The variable's text without surrounding blanks."""
+    """The variable's text without surrounding blanks. Nothing in it is replaced: a secret may begin
+    with ``$``, which ``environ.Env.str`` would take for the name of another variable."""
     _read.add(name)
     try:
-        return str(_env.str(name, default)).strip()
-    except (OSError, ValueError, ImproperlyConfigured):
+        return str(_variables.get(name, default)).strip()
+    except (OSError, ValueError):
         raise BadSetting(f"{name}_FILE can't be read.") from None
 
 
@@ -118,8 +118,8 @@ def required(name: str, hint: str) -> str:
 
 
 def flag(name: str, default: bool) -> bool:
-    """A switch: on or off."""
-    value = text(name, "on" if default else "off").lower()
+    """A switch: on or off. Empty is the default."""
+    value = text(name).lower() or ("on" if default else "off")
     if value not in _TRUE | _FALSE:
         raise BadSetting(f"{name} must be on or off, not {value!r}.")
     return value in _TRUE
@@ -207,4 +207,5 @@ def binds(name: str, default: Iterable[str]) -> tuple[str, ...]:
 def _is_bind(value: str) -> bool:
     host, _, port = value.rpartition(":")
     is_address = bool(host) and port.isdecimal() and 0 < int(port) < 65536
-    return value.startswith("unix:/") or is_address
+    is_socket = value.startswith("unix:/") and not value.endswith("/")
+    return is_socket or is_address

@@ -50,7 +50,10 @@ def _run(checks: dict[str, Callable[[], str]]) -> dict[str, str]:
     problems = dict.fromkeys(checks, _SILENT)
 
     def work(name: str) -> None:
-        problems[name] = checks[name]()
+        try:
+            problems[name] = checks[name]()
+        except Exception:  # the drivers' own, for parameters of a URL that they can't use
+            problems[name] = _INVALID
 
     threads = [threading.Thread(target=work, args=[name], daemon=True) for name in checks]
     deadline = time.monotonic() + PATIENCE
@@ -99,7 +102,8 @@ def _redis_problem(url: str) -> str:
     except redis.TimeoutError:
         return _SILENT
     except redis.ConnectionError as error:
-        problem = _system_problem(error.__cause__ or error.__context__ or error)
+        cause = error.__cause__ or error.__context__
+        problem = "the server closes the connection" if cause is None else _system_problem(cause)
         is_reason = problem in _REASONS.values()
         return _unconnected(_redis_place(url), problem) if is_reason else problem
     except redis.ResponseError:
@@ -120,8 +124,14 @@ def _postgres_place(url: str) -> str:
     if not _is_well_formed(url):
         return ""
     parts = conninfo_to_dict(url)
-    host = str(parts.get("host") or "")
-    return host if not host or host.startswith("/") else f"{host}:{parts.get('port') or 5432}"
+    hosts = str(parts.get("host") or "").split(",")
+    ports = str(parts.get("port") or 5432).split(",")
+    if len(ports) == 1:
+        ports *= len(hosts)
+    return ", ".join(
+        host if not host or host.startswith("/") else f"{host}:{port or 5432}"
+        for host, port in zip(hosts, ports, strict=False)
+    )
 
 
 def _redis_place(url: str) -> str:
@@ -150,7 +160,7 @@ def _system_problem(error: BaseException) -> str:
         return _SILENT
     if isinstance(error, OSError) and error.errno in _REASONS:
         return _REASONS[error.errno]
-    return _INVALID if isinstance(error, ValueError) else "the server closes the connection"
+    return _INVALID
 
 
 _REASONS: Final = {

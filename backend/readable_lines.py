@@ -40,7 +40,7 @@ def render(record: Mapping[str, Any], *, colours: bool) -> str:
             parts.append(_painted(f"{_plain(name)}=", _FAINT if colours else "") + _quoted(value))
     below = [record[name] for name in _BELOW if record.get(name)]
     return "\n".join(
-        [" ".join(parts), *(_plain(line) for text in below for line in text.splitlines())]
+        [" ".join(parts), *(_plain(line) for text in below for line in str(text).splitlines())]
     )
 
 

@@ -13,7 +13,7 @@ import sys
 from dataclasses import replace
 
 from backend.embedded.errors import StartError
-from bench import generator, profiling, report, roles, scale, servers
+from bench import delivered, generator, profiling, report, roles, scale, servers
 from bench.failure import BenchFailure
 from bench.measure import Options, load, measure, say
 from bench.workloads import WORKLOADS
@@ -27,6 +27,11 @@ def _arguments() -> argparse.Namespace:
         "script/bench start, memory and soak the whole service.",
     )
     parser.add_argument("--peer", action="store_true", help="measure Parse Server as well")
+    parser.add_argument(
+        "--delivered",
+        action="store_true",
+        help="measure script/server through its public port, against what is aimed at, with --peer",
+    )
     parser.add_argument("--peer-only", action="store_true", help="measure Parse Server alone")
     parser.add_argument(
         "--only",
@@ -35,7 +40,7 @@ def _arguments() -> argparse.Namespace:
         metavar="WORKLOAD",
         help="this workload; may be repeated: %(choices)s",
     )
-    parser.add_argument("--rounds", type=int, default=3, help="measured rounds (%(default)s)")
+    parser.add_argument("--rounds", type=int, help="measured rounds (3, with --delivered 5)")
     parser.add_argument("--seconds", type=int, default=8, help="seconds a run (%(default)s)")
     parser.add_argument("--connections", type=int, default=16, help="kept open (%(default)s)")
     parser.add_argument("--objects", type=int, default=100_000, help="loaded (%(default)s)")
@@ -65,7 +70,12 @@ def _arguments() -> argparse.Namespace:
         metavar="OBJECTS",
         help="compare 10,000 objects with this many (%(const)s)",
     )
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    if arguments.delivered and not arguments.peer:
+        parser.error("--delivered compares with Parse Server: add --peer")
+    if arguments.rounds is None:
+        arguments.rounds = 5 if arguments.delivered else 3
+    return arguments
 
 
 def main() -> None:
@@ -99,7 +109,9 @@ def main() -> None:
     with contextlib.ExitStack() as stack:
         engines = stack.enter_context(servers.engines())
         running = []
-        if not arguments.peer_only:
+        if arguments.delivered:
+            running.append(stack.enter_context(servers.delivered(engines, arguments.workers)))
+        elif not arguments.peer_only:
             running.append(
                 stack.enter_context(servers.ours(engines, arguments.workers, arguments.threads))
             )
@@ -116,7 +128,9 @@ def main() -> None:
             text, contents = scale.compare(engines, running[0], arguments.scale, options)
         else:
             targets = [(target, load(target, engines, arguments.objects)) for target in running]
-            if arguments.profile:
+            if arguments.delivered:
+                text, contents = delivered.run(engines, targets, workloads, options)
+            elif arguments.profile:
                 text, contents = profiling.profile(engines, *targets[0], workloads, options)
             else:
                 if arguments.proxy:

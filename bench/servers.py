@@ -38,8 +38,7 @@ _KEYS = {
     "MASTER_KEY": "bench-master-key-of-some-length",
     "SECRET_KEY": "bench-secret-key",
 }
-# The default rules cost what they do in production, but a load from one address doesn't meet them,
-# nor the limit of its slow requests.
+# The default limits cost what they do in production, but a load from one address doesn't meet them.
 _LIMITS = json.dumps([{**rule, "count": MOST} for rule in DEFAULTS])
 _PEER_DATABASE = "peer"
 PROXIED = "+proxy"
@@ -136,6 +135,7 @@ def service_environment(engines: Engines) -> dict[str, str]:
         "MOUNT_PATH": "/api",
         "RATE_LIMITS": _LIMITS,
         "CLIENT_SLOW_REQUESTS": "512",
+        "CLOUD_MODULES": "bench.cloud",
     }
 
 
@@ -156,7 +156,6 @@ def ours(engines: Engines, workers: int, threads: int | None = None) -> Iterator
     environment = service_environment(engines) | {
         "WEB_BIND": f"127.0.0.1:{port}",
         "WEB_WORKERS": str(workers),
-        "CLOUD_MODULES": "bench.cloud",
     }
     if threads is not None:
         environment["WEB_THREADS"] = str(threads)
@@ -166,6 +165,35 @@ def ours(engines: Engines, workers: int, threads: int | None = None) -> Iterator
         yield Target(
             "ours",
             f"this service, {workers} processes",
+            port,
+            "/api",
+            "X-Svc",
+            (pid,),
+            DATABASE,
+            python_versions(),
+            _tune_ours,
+        )
+
+
+@contextlib.contextmanager
+def delivered(engines: Engines, workers: int) -> Iterator[Target]:
+    """The service as ``script/server`` starts it: its public port and all its processes, with
+    PostgreSQL and Redis of this run."""
+    port = free_port()
+    folder = engines.folder / "delivered"
+    folder.mkdir(exist_ok=True)
+    environment = service_environment(engines) | {
+        "DATA_DIR": str(folder),
+        "ENV_FILE": os.devnull,
+        "PORT": str(port),
+        "WEB_WORKERS": str(workers),
+    }
+    command = [sys.executable, "-m", "backend.embedded"]
+    with running("script/server", command, ROOT, environment, LOGS / "delivered.log") as pid:
+        wait_until_answering(port, "/ready")
+        yield Target(
+            "ours",
+            f"script/server, {workers} web processes",
             port,
             "/api",
             "X-Svc",

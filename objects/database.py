@@ -105,6 +105,7 @@ def fetch(
         _raise_service_error(error)
         raise
     finally:
+        statement_limits.note_answer()
         if session.limited is not None:
             statement_limits.end(session)
     return session.rows(result) if result.ntuples else []

@@ -24,7 +24,7 @@ from typing import Any, Final, Protocol
 from backend.conf import service_settings
 from backend.current import Budget, current
 from backend.errors import ServiceError, Timeout
-from backend.slow_statements import Entry, SlowStatements, TooManySlowRequests
+from backend.slow_statements import AnswerClock, Entry, SlowStatements, TooManySlowRequests
 
 REQUEST_FACTOR: Final = 3
 _TICK: Final = 0.05  # seconds
@@ -102,9 +102,14 @@ def too_long() -> Timeout:
     return Timeout("The request took too long and was stopped.")
 
 
+_answer_clock = AnswerClock()
+note_answer = _answer_clock.note_answer
+"""Call it when PostgreSQL has answered, whatever the statement."""
+
+
 @lru_cache(maxsize=4)
 def _slow_statements(share: int) -> SlowStatements:
-    return SlowStatements(share)
+    return SlowStatements(share, answer_clock=_answer_clock)
 
 
 def slow_statements() -> SlowStatements:

@@ -171,9 +171,9 @@ class Count:
 class Counter:
     """The counts in one Redis. Made once a process; its threads share it."""
 
-    def __init__(self, url: str, *, pause: float = PAUSE) -> None:
+    def __init__(self, url: str, *, pause: float = PAUSE, patience: float = PATIENCE) -> None:
         self._pause = pause
-        self._redis = lasting(url, PATIENCE)
+        self._redis = lasting(url, patience)
         self._script = self._redis.register_script(_SCRIPT)
         self._lease = self._redis.register_script(_LEASE)
         self._away_until = 0.0

@@ -194,7 +194,10 @@ class Floods:
                 return False
             wanted = max(number - tally.left, rule.count // BLOCK)
             spent, tally.unreported = tally.unreported, 0
-            own_room = rule.count - tally.granted
+            # Those of calls under way count as granted: threads share the room without Redis.
+            own_room = max(0, rule.count - tally.granted)
+            tally.granted += wanted
+            ends = tally.ends
         # Outside of the lock, because the call may take as long as Redis does.
         answer, bucket = None, None
         if self._counter is not None:
@@ -203,14 +206,15 @@ class Floods:
             answer = self._counter.lease(bucket, spent, wanted, now=when)
         with self._lock:
             if answer is None:
-                granted, remains = max(0, min(wanted, own_room)), max(0, own_room - wanted)
+                granted, remains = min(wanted, own_room), max(0, own_room - wanted)
                 more = tally.ends - now
-                tally.unreported += spent
+                tally.unreported += spent + granted
             else:
                 granted, level = answer
                 remains, more = level.remains, level.more / 1000
             tally.left += granted
-            tally.granted += granted
+            # In a new window, nothing of this call has been counted.
+            tally.granted += granted if tally.ends != ends else granted - wanted
             tally.remains = remains
             tally.is_low = 2 * (remains + tally.left) < rule.count
             tally.full_until = now + more

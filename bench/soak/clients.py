@@ -51,8 +51,10 @@ class Rest:
         self._failed: Synchronized[int] = multiprocessing.Value("q", 0)
         self._slowest: Synchronized[float] = multiprocessing.Value("d", 0.0)
         self._crashed: Synchronized[int] = multiprocessing.Value("q", 0)
+        # Forked: a process of another kind couldn't take a bound method.
+        context = multiprocessing.get_context("fork")
         self._running = [
-            multiprocessing.Process(target=self._run, args=(port, dict(headers)), daemon=True)
+            context.Process(target=self._run, args=(port, dict(headers)), daemon=True)
             for _ in range(processes)
         ]
 
@@ -225,11 +227,15 @@ class _Background(ABC):
         """Work until ``_over`` is set."""
 
 
+class RefusedMessage(Exception):
+    """The service answered a message of a live query by another one than expected."""
+
+
 class Sockets(_Background):
     """Live queries and listeners of the event channel, which come and go.
 
-    ``messages``, ``connections`` and ``failures`` count until now. A failure is a handshake that
-    doesn't succeed, or a connection that the server closes.
+    ``messages``, ``connections`` and ``failures`` count until now. A failure is a handshake or a
+    subscription that doesn't succeed, or a connection that the server closes.
     """
 
     def __init__(self, port: int, keys: Mapping[str, str], number: int) -> None:
@@ -245,8 +251,8 @@ class Sockets(_Background):
     async def _come_and_go_all(self) -> None:
         query = {"className": "Soak", "where": {"number": {"$lt": 20}}}
         subscription = [
-            json.dumps({"op": "connect", **self._keys}),
-            json.dumps({"op": "subscribe", "requestId": 1, "query": query}),
+            (json.dumps({"op": "connect", **self._keys}), "connected"),
+            (json.dumps({"op": "subscribe", "requestId": 1, "query": query}), "subscribed"),
         ]
         async with asyncio.TaskGroup() as group:
             tasks = [
@@ -262,17 +268,21 @@ class Sockets(_Background):
             for task in tasks:
                 task.cancel()
 
-    async def _come_and_go(self, path: str, messages: list[str]) -> None:
+    async def _come_and_go(self, path: str, messages: list[tuple[str, str]]) -> None:
+        """Connect, send messages that are answered by these ops, and listen, again and again."""
         while True:
             try:
                 async with connect(
                     f"ws://127.0.0.1:{self._port}{path}", compression=None
                 ) as socket:
                     self.connections += 1
-                    for text in messages:
+                    for text, expected in messages:
                         await socket.send(text)
+                        answer = json.loads(await socket.recv())
+                        if answer.get("op") != expected:
+                            raise RefusedMessage(answer)
                     await self._stay(socket)
-            except (OSError, WebSocketException):
+            except (OSError, WebSocketException, RefusedMessage):
                 self.failures += 1
             await asyncio.sleep(0.1)
 

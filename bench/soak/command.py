@@ -24,7 +24,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -63,15 +63,15 @@ _RESTART: Final = "a process ended and is restarted"
 Sample = dict[str, float]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Result:
     """What a soak has measured. ``peak`` is in requests a second; ``failures`` and
     ``failed_sockets`` count from the first request on, the peak included."""
 
-    peak: float
-    samples: list[Sample]
-    failures: int
-    failed_sockets: int
+    peak: float = 0.0
+    samples: list[Sample] = field(default_factory=list)
+    failures: int = 0
+    failed_sockets: int = 0
 
 
 def main(given: Sequence[str]) -> None:
@@ -86,6 +86,8 @@ def main(given: Sequence[str]) -> None:
     )
     parser.add_argument("--profile", choices=("default", "small"), default="default")
     options = parser.parse_args(given)
+    if options.interval <= 0:
+        raise BenchFailure("--interval must be more than 0.")
     count = round(options.minutes * 60 / options.interval)
     if count < _LEAST_SAMPLES:
         raise BenchFailure(f"{count} samples are too few: make it {_LEAST_SAMPLES} or more.")
@@ -103,9 +105,12 @@ def main(given: Sequence[str]) -> None:
         gem = node.deployed("Gem")
         headers = master_headers(folder)
         _follow(whole, headers, gem)
-        result = _run(whole, headers, gem, count, options.interval)
+        result = Result()
+        try:
+            _run(whole, headers, gem, count, options.interval, result)
+        finally:  # also what was measured until a client ended
+            kept = report.keep(facts(), soak={"peak": result.peak, "samples": result.samples})
         restarts = whole.log.read_text().count(_RESTART)
-    kept = report.keep(facts(), soak={"peak": result.peak, "samples": result.samples})
     print(f"peak {result.peak:,.0f} requests/s; then half of it\n\n{growth.table(result.samples)}")
     print(f"all figures: {kept}", file=sys.stderr)
     problems = growth.problems(
@@ -134,8 +139,14 @@ def _follow(whole: Whole, headers: dict[str, str], contract: Contract) -> None:
 
 
 def _run(
-    whole: Whole, headers: dict[str, str], contract: Contract, count: int, interval: float
-) -> Result:
+    whole: Whole,
+    headers: dict[str, str],
+    contract: Contract,
+    count: int,
+    interval: float,
+    result: Result,
+) -> None:
+    """Measure, and fill ``result``. Raises ``BenchFailure`` if a client ends."""
     keys = {
         "applicationId": headers["X-Svc-Application-Id"],
         "masterKey": headers[MASTER_KEY],
@@ -152,11 +163,12 @@ def _run(
         time.sleep(_WARM_UP)
         before = rest.count()[0]
         time.sleep(_PEAK)
-        peak = (rest.count()[0] - before) / _PEAK
+        result.peak = peak = (rest.count()[0] - before) / _PEAK
+        if not peak:
+            raise BenchFailure("no request was answered")
         rest.limit(peak / 2)
         minutes = count * interval / 60
         print(f"peak {peak:,.0f} requests/s; {minutes:g} minutes at half of it", file=sys.stderr)
-        samples: list[Sample] = []
         began = last = time.monotonic()
         counts = _counts(rest, sockets)
         for number in range(count):
@@ -164,7 +176,7 @@ def _run(
             now = time.monotonic()
             counts_before, counts = counts, _counts(rest, sockets)
             new = {name: counts[name] - counts_before[name] for name in counts}
-            samples.append(
+            result.samples.append(
                 {growth.MINUTE: (now - began) / 60}
                 | _held(whole, client)
                 | {
@@ -176,9 +188,9 @@ def _run(
             last = now
             miner.check()
             sockets.check()
-            print(f"{len(samples)}: {_short(samples[-1])}", file=sys.stderr)
-        _, failures = rest.count()
-        return Result(peak, samples, failures, sockets.failures)
+            print(f"{len(result.samples)}: {_short(result.samples[-1])}", file=sys.stderr)
+        _, result.failures = rest.count()
+        result.failed_sockets = sockets.failures
 
 
 def _counts(rest: Rest, sockets: Sockets) -> Sample:

@@ -46,6 +46,7 @@ def test_the_same_holds_for_what_the_orm_asks(state: str, rf) -> None:
 def test_a_lost_connection_is_an_outage() -> None:
     assert is_outage(psycopg.OperationalError("the connection is lost"))
     assert is_outage(psycopg.InterfaceError("the connection is closed"))
+    assert is_outage(pg.IdleSessionTimeout("x"))
 
 
 @pytest.mark.parametrize(
@@ -55,6 +56,7 @@ def test_a_lost_connection_is_an_outage() -> None:
         pg.SyntaxError("x"),
         pg.UndefinedTable("x"),
         pg.ConfigurationLimitExceeded("x"),
+        psycopg.InterfaceError("the cursor is closed"),
         ValueError("x"),
     ],
 )

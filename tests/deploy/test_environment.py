@@ -33,6 +33,7 @@ def make_environment(folder: Path, pip: str) -> None:
     answers = f"case $1 in -c) exit 0 ;; -V) echo Python 3.11.0 ;; *) {pip} ;; esac"
     python.write_text(f"#!/bin/sh\n{answers}\n")
     python.chmod(0o755)
+    (folder / ".venv" / ".complete").touch()
 
 
 def run(folder: Path) -> subprocess.CompletedProcess[str]:
@@ -87,6 +88,29 @@ def test_what_is_installed_is_not_installed_again(tmp_path: Path) -> None:
     )
     assert (again.returncode, again.stderr) == (0, "")
     assert (tmp_path / "calls").read_text() == "x\n"
+
+
+def test_an_environment_whose_making_was_interrupted_is_made_again(tmp_path: Path) -> None:
+    make_environment(tmp_path, "exit 1")
+    (tmp_path / ".venv" / ".complete").unlink()
+    done = run(tmp_path)
+    assert "Making the environment .venv with Python 3." in done.stderr
+    assert (tmp_path / ".venv" / ".complete").exists()
+
+
+def test_an_unusable_python_that_is_named_is_not_ignored(tmp_path: Path) -> None:
+    make_environment(tmp_path, "exit 0")
+    (tmp_path / ".venv" / ".complete").unlink()
+    done = subprocess.run(
+        ENSURE,
+        cwd=tmp_path,
+        env={"PATH": "/usr/local/bin:/usr/bin:/bin", "PYTHON": "/nowhere/python"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.strip().endswith("PYTHON=/nowhere/python is no Python 3.11 to 3.14.")
 
 
 def test_progress_counts_every_package_and_names_the_installation(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_settings_and_files_of_settings_are_not(monkeypatch: pytest.MonkeyPatch)
 
 BROKEN = """APP_ID=app
 
-# a comment
+  # a comment
 MY OWN=s3cret
   
  export MASTER_KEY=s3cret

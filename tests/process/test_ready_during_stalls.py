@@ -1,10 +1,12 @@
-"""``/ready`` answers in time, also while PostgreSQL or Redis hang."""
+"""While PostgreSQL or Redis hang, ``/ready`` answers in time. Clients aren't blamed for it."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
+import httpx
 import pytest
 
 from backend.embedded.folder import temporary_folder
@@ -52,3 +54,33 @@ def test_ready_answers_while_engines_hang(
             assert {name for name, state in checks.items() if state == "unreachable"} == unreachable
             assert seconds < LONGEST
     until(lambda: is_whole(service), PATIENCE)
+
+
+STALL = 1.5
+"""Seconds, several times those after which a statement is slow."""
+CLIENTS = 16
+"""Of one address: more than it may have slow requests."""
+SEARCHES = 40 * CLIENTS
+
+
+def test_no_client_is_refused_for_searches_that_postgresql_held_up(service: Service) -> None:
+    keys = {
+        "X-Svc-Application-Id": service.printed(r"X-Svc-Application-Id: ([\w-]+)"),
+        "X-Svc-REST-API-Key": service.printed(r"X-Svc-REST-API-Key: ([\w-]+)"),
+    }
+
+    with (
+        httpx.Client(base_url=service.url, headers=keys, timeout=PATIENCE) as connections,
+        ThreadPoolExecutor(CLIENTS) as clients,
+    ):
+
+        def search(number: int = 0) -> int:
+            return connections.get("/api/classes/_Role").status_code
+
+        assert set(clients.map(search, range(SEARCHES))) == {200}
+        with stalled(service, "/postgres"):
+            over = time.monotonic() + STALL
+            searches = [clients.submit(search) for _ in range(CLIENTS)]
+            until(lambda: time.monotonic() > over, PATIENCE)
+        assert {each.result() for each in searches} == {200}
+        assert set(clients.map(search, range(SEARCHES))) == {200}

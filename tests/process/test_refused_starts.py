@@ -157,6 +157,24 @@ def test_no_part_of_a_malformed_address_is_repeated(folder: DataFolder, name: st
     assert "127.0.0.1" not in message
 
 
+@pytest.mark.parametrize("parameter", ["bogus=1", "protocol=9", "ssl_cert_reqs=bogus"])
+def test_a_parameter_of_an_address_that_can_t_be_used_is_no_silence(
+    folder: DataFolder, parameter: str
+):
+    value = f"redis://127.0.0.1:{free_port()}/0?{parameter}"
+    message = refused_by(START, folder, "REDIS_URL", value)
+    assert message.startswith("REDIS_URL can't be used: ")
+    assert "answer" not in message
+    assert "closes" not in message
+
+
+def test_each_server_of_an_address_is_named_with_its_port(folder: DataFolder):
+    first, second = free_port(), free_port()
+    value = f"postgresql://u:secret@127.0.0.1:{first},127.0.0.1:{second}/d"
+    message = refused_by(START, folder, "DATABASE_URL", value)
+    assert f"127.0.0.1:{first}, 127.0.0.1:{second}" in message
+
+
 def test_a_database_that_doesn_t_exist_is_named_by_its_variable(folder: DataFolder):
     url = os.environ["DATABASE_URL"].replace("/backend?", "/nowhere?")
     message = refused_by(START, folder, "DATABASE_URL", url)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from backend.errors import RateLimited
-from backend.slow_statements import HOLD_TIME, SLOW_AFTER, SlowStatements
+from backend.slow_statements import HOLD_TIME, SLOW_AFTER, AnswerClock, SlowStatements
 
 
 class Clock:
@@ -26,7 +26,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def gate(clock: Clock) -> SlowStatements:
-    return SlowStatements(2, clock)
+    return SlowStatements(2, clock, clock)
 
 
 def test_an_address_with_its_share_of_slow_statements_is_refused(gate, clock):
@@ -87,7 +87,32 @@ def test_what_a_request_has_spent_before_counts(gate):
 
 
 def test_without_a_share_nothing_is_refused(clock):
-    gate = SlowStatements(0, clock)
+    gate = SlowStatements(0, clock, clock)
     for _ in range(50):
         gate.enter("a", spent=10.0)
     assert gate.excess() == []
+
+
+def test_the_time_in_which_postgresql_answers_nothing_does_not_count(clock):
+    answers = AnswerClock(clock)
+    gate = SlowStatements(2, clock, answers)
+    entries = [gate.enter("a") for _ in range(4)]
+    clock.now += 20 * SLOW_AFTER
+    assert gate.excess() == []
+    gate.check("a")
+    for entry in entries:
+        answers.note_answer()
+        gate.leave(entry)
+    for entry in [gate.enter("a") for _ in range(4)]:
+        gate.leave(entry)
+
+
+def test_a_statement_is_slow_while_others_are_answered(clock):
+    answers = AnswerClock(clock)
+    gate = SlowStatements(2, clock, answers)
+    entries = [gate.enter("a") for _ in range(3)]
+    until = clock.now + SLOW_AFTER + 0.05
+    while clock.now < until:
+        clock.now += 0.02
+        answers.note_answer()
+    assert gate.excess() == entries[2:]

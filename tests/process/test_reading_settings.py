@@ -1,0 +1,37 @@
+"""What the environment says is taken as it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from backend import environment
+
+
+@pytest.mark.parametrize("secret", ["$ecret", "$", "$HOME", "$A_SECRET", r"\$x", "a=b#c"])
+def test_a_value_that_begins_with_a_dollar_is_no_other_variable_s(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, secret: str
+) -> None:
+    name = f"SECRET_{secret.encode().hex()}"  # values of files are remembered by name
+    monkeypatch.setenv("A_SECRET", secret)
+    assert environment.text("A_SECRET") == secret
+    file = tmp_path / "secret"
+    file.write_text(f"{secret}\n")
+    monkeypatch.setenv(f"{name}_FILE", str(file))
+    assert environment.text(name) == secret
+
+
+@pytest.mark.parametrize("default", [True, False])
+def test_an_empty_switch_is_the_default(monkeypatch: pytest.MonkeyPatch, default: bool) -> None:
+    monkeypatch.setenv("A_SWITCH", "")
+    assert environment.flag("A_SWITCH", default) is default
+
+
+@pytest.mark.parametrize("place", ["unix:/", "unix:/run/", ":80", "host:0", "host"])
+def test_a_place_where_nothing_can_listen_is_refused(
+    monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.setenv("A_BIND", place)
+    with pytest.raises(environment.BadSetting, match=r"A_BIND must be unix:/path/to.sock"):
+        environment.bind("A_BIND", "")
