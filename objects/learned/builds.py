@@ -224,14 +224,17 @@ def _reason(error: ServiceError | psycopg.Error) -> tuple[str, int | None]:
 def _fail(row_id: int, reason: str, seconds: int | None) -> None:
     """Store why there is no index. In maintenance mode nothing is stored; ``tidy`` does it then."""
     log.warning("an index isn't built", index_id=row_id, reason=reason)
-    fetch(
-        "UPDATE objects_learned_index SET state = 'failed', reason = %s, retry_at ="
-        " statement_timestamp() + make_interval(secs => COALESCE(%s::float8,"
-        f" least({_DAY}, {_FIRST_PAUSE} * power(2, least(attempts, 16) - 1))))"
-        f" WHERE id = %s AND {maintenance.guard()}",
-        (reason, seconds, row_id),
-        prepare=False,
-    )
+    try:
+        fetch(
+            "UPDATE objects_learned_index SET state = 'failed', reason = %s, retry_at ="
+            " statement_timestamp() + make_interval(secs => COALESCE(%s::float8,"
+            f" least({_DAY}, {_FIRST_PAUSE} * power(2, least(attempts, 16) - 1))))"
+            f" WHERE id = %s AND {maintenance.guard()}",
+            (reason, seconds, row_id),
+            prepare=False,
+        )
+    except ServiceError as error:
+        log.warning("that is stored by the next run", index_id=row_id, error=error.message)
 
 
 def fail(index: Learned, reason: str) -> None:

@@ -24,6 +24,14 @@ _POLL: Final = 0.05
 _RUN: Final = 7_316_504_813
 _BUILD: Final = 7_316_505
 # Any numbers that nothing else locks.
+# Only what takes long is ended: storing why there is no index goes on.
+_CANCEL: Final = """
+SELECT pg_cancel_backend(a.pid) FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+WHERE l.locktype = 'advisory' AND l.granted AND l.mode = 'ExclusiveLock'
+AND (l.classid, l.objid, l.objsubid) = (%s, %s, 2)
+AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+AND a.state = 'active' AND a.query ~ '^(CREATE|DROP) INDEX CONCURRENTLY|^ANALYZE'
+"""
 
 
 @contextmanager
@@ -63,13 +71,7 @@ def stopped(table: ClassTable) -> Iterator[None]:
     while fetch("SELECT pg_try_advisory_lock_shared(%s, %s)", key, prepare=False)[0][0] != "t":
         if time.monotonic() >= end:
             raise Timeout("An index of the class is being built; try again.")
-        fetch(
-            "SELECT pg_cancel_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted"
-            " AND mode = 'ExclusiveLock' AND (classid, objid, objsubid) = (%s, %s, 2)"
-            " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
-            key,
-            prepare=False,
-        )
+        fetch(_CANCEL, key, prepare=False)
         time.sleep(_POLL)
     try:
         yield

@@ -8,7 +8,8 @@ from typing import Final
 from backend.conf import service_settings
 from backend.logs import get_logger
 from objects import maintenance, registry
-from objects.core.index_decisions import verdict
+from objects.core.index_decisions import MIN_CALLS, MIN_SECONDS, verdict
+from objects.core.names import ClassName, Subject
 from objects.database import fetch
 from objects.learned import builds, drops, evidence, locks
 from objects.learned.evidence import Learned
@@ -39,10 +40,10 @@ def tidy() -> None:
     """Put in order what processes have left that ended: rows without an index, indexes without a
     row, builds under way that nobody waits for."""
     evidence.trim()
+    registry.forget_outdated()
     present = dict(drops.leftovers())
-    by_id = {table.class_id: table for table in registry.all_classes()}
     for index in evidence.learned():
-        table = by_id.get(index.class_id)
+        table = _table(index.class_id)
         if table is None:
             continue
         if index.state == "building":
@@ -68,10 +69,9 @@ def _finish(table: ClassTable, index: Learned, *, is_valid: bool) -> None:
 def drop_useless() -> None:
     """Drop indexes that nobody uses, and those that make queries slower."""
     evidence.note_use()
-    by_id = {table.class_id: table for table in registry.all_classes()}
     for index in evidence.learned():
-        table = by_id.get(index.class_id)
-        if table is None or index.state != "valid":
+        table = _table(index.class_id) if index.state == "valid" else None
+        if table is None:
             continue
         if is_unused(index):
             drops.drop(table.class_name, index, f"unused for {UNUSED_DAYS} days")
@@ -87,13 +87,24 @@ def is_unused(index: Learned, now: datetime | None = None) -> bool:
     return last is not None and last < (now or datetime.now(UTC)) - timedelta(days=UNUSED_DAYS)
 
 
-def build_next(class_name: str | None = None) -> bool:
-    """Build the index that saves most time, of all classes or of one; whether one was built."""
+def _table(class_id: int) -> ClassTable | None:
+    """The class of this id. Reading all classes would take long where there are thousands."""
+    rows = fetch("SELECT name FROM objects_class WHERE id = %s", (class_id,), prepare=False)
+    return registry.find(ClassName(Subject(rows[0][0]))) if rows else None
+
+
+def build_next() -> bool:
+    """Build the index that saves most time, of all classes; whether one was built."""
     best = None
-    rows = fetch("SELECT DISTINCT class_id FROM objects_query_shape", (), prepare=False)
-    counted = {int(row[0]) for row in rows}
-    for table in registry.all_classes():
-        if table.class_id not in counted or class_name not in (None, table.class_name):
+    rows = fetch(
+        "SELECT DISTINCT class_id FROM objects_query_shape"
+        " WHERE window_calls >= %s AND window_seconds >= %s",
+        (MIN_CALLS, MIN_SECONDS),
+        prepare=False,
+    )
+    for (class_id,) in rows:
+        table = _table(int(class_id))
+        if table is None:
             continue
         costs = evidence.shapes(table.class_id)
         indexes = evidence.learned(table.class_id)
