@@ -145,6 +145,7 @@ def count(table: ClassTable, where: Query, scope: Scope) -> int:
     led = served_equality(table.learned, where, ()) if table.learned else _NO_FIELDS
     condition = compile_query(where, table, "t", scope, led)
     guard, guard_params = _guard(table, scope)
+    begin = perf_counter()
     rows = fetch(
         f"SELECT {guard}, (SELECT count(*) FROM {table.relation} t WHERE {condition.text})"
         " FROM objects_class c WHERE c.id = %s",
@@ -152,8 +153,11 @@ def count(table: ClassTable, where: Query, scope: Scope) -> int:
         prepare=False,
         is_limited=scope.is_limited,
     )
+    seconds = perf_counter() - begin
     _check_guard(table, scope, rows)
-    return int(rows[0][1] or 0)
+    number = int(rows[0][1] or 0)
+    shape_counts.note(table, where, (), seconds, number)
+    return number
 
 
 def select(table: ClassTable, statement: Sql, scope: Scope, memory: ResultMemory) -> list[str]:

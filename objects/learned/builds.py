@@ -158,8 +158,11 @@ def _create(table: ClassTable, name: str, fields: IndexFields) -> None:
             (),
             prepare=False,
         )
-        # Without statistics of the new expressions PostgreSQL guesses what a condition leaves.
-        fetch(f"ANALYZE {table.storage}", (), prepare=False)
+        try:
+            # Without statistics of the new expressions PostgreSQL guesses what a condition leaves.
+            fetch(f"ANALYZE {table.storage}", (), prepare=False)
+        except (ServiceError, psycopg.Error) as error:
+            log.warning("statistics of an index have to wait", index=name, reason=str(error))
 
 
 def put_to_use(class_name: ClassName, row_id: int, seconds: float | None = None) -> bool:
@@ -177,7 +180,8 @@ def put_to_use(class_name: ClassName, row_id: int, seconds: float | None = None)
             rows = fetch(
                 "UPDATE objects_learned_index l SET state = 'valid', reason = '', attempts = 0,"
                 " retry_at = NULL, build_seconds = %s, version = %s, scans = 0,"
-                " built_at = statement_timestamp(), used_at = statement_timestamp()"
+                " built_at = statement_timestamp(), used_at = statement_timestamp(),"
+                " checked_at = statement_timestamp()"
                 " WHERE id = %s AND state = 'building' AND class_id = %s RETURNING fields",
                 (seconds, version, row_id, table.class_id),
                 prepare=False,

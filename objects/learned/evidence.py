@@ -223,8 +223,17 @@ def _learned(row: Row) -> Learned:
 def note_use() -> None:
     """Store when each learned index was used last, by the counters of PostgreSQL.
 
-    A counter that is smaller than before was reset, which is no use.
+    A counter that is smaller than before was reset, which is no use. Times in which nobody read the
+    counters (a service that was stopped, an archive that was restored) don't count as unused.
     """
+    fetch(
+        "UPDATE objects_learned_index SET used_at = used_at + CASE WHEN checked_at <"
+        " statement_timestamp() - interval '1 hour' THEN statement_timestamp() - checked_at"
+        " ELSE interval '0' END, checked_at = statement_timestamp() WHERE state = 'valid'"
+        " AND COALESCE(checked_at < statement_timestamp() - interval '10 minutes', true)",
+        (),
+        prepare=False,
+    )
     fetch(
         "UPDATE objects_learned_index l SET scans = s.idx_scan, used_at = CASE"
         " WHEN s.idx_scan > l.scans OR (s.idx_scan < l.scans AND s.idx_scan > 0)"

@@ -51,9 +51,9 @@ class LearnedIndex(models.Model):
 
     ``fields`` is a list of pairs (field, direction); ``name`` is the index's name in the database.
     Queries use it while ``state`` is ``valid``. ``scans`` is the counter of ``pg_stat`` when it was
-    read last, ``used_at`` when it had changed last. A failed one isn't built before ``retry_at``.
-    ``before_…`` is what the queries of ``shape`` had cost until it was built, ``version`` the
-    version of the class with it.
+    read last, ``used_at`` when it had changed last, later by times in which nobody read it. A
+    failed one isn't built before ``retry_at``. ``before_…`` is what the queries of ``shape`` had
+    cost until it was built, ``version`` the version of the class with it.
     """
 
     BUILDING, VALID, FAILED = "building", "valid", "failed"
@@ -75,6 +75,7 @@ class LearnedIndex(models.Model):
     build_seconds = models.FloatField(null=True)
     scans = models.BigIntegerField(default=0)
     used_at = models.DateTimeField(null=True)
+    checked_at = models.DateTimeField(null=True)
 
     class Meta:
         db_table = "objects_learned_index"

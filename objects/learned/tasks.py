@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import psycopg
 from celery import shared_task
 
-from backend.errors import UnderMaintenance
+from backend.errors import ServiceError, UnderMaintenance
 from backend.logs import get_logger
 from objects.learned import upkeep
 
@@ -18,3 +19,6 @@ def learn_indexes() -> None:
         upkeep.run()
     except UnderMaintenance:
         log.info("learned indexes wait until maintenance mode is off")
+    except (ServiceError, psycopg.Error) as error:
+        # A class that is removed at this moment, a database that is away: the next run does it.
+        log.warning("learned indexes aren't up to date", reason=str(error))

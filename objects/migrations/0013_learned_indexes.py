@@ -30,6 +30,7 @@ class Migration(migrations.Migration):
                 ('build_seconds', models.FloatField(null=True)),
                 ('scans', models.BigIntegerField(default=0)),
                 ('used_at', models.DateTimeField(null=True)),
+                ('checked_at', models.DateTimeField(null=True)),
             ],
             options={
                 'db_table': 'objects_learned_index',

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from objects.core.index_decisions import MIN_CALLS, MIN_SECONDS, Cost
 from objects.learned import evidence, shape_counts, upkeep
 from tests.learned.helpers import ask, auto_indexes, game, make_class, plan
 from tests.rest import MASTER, Api
@@ -17,21 +18,28 @@ def caller(transactional_db) -> Api:
 
 
 def test_queries_that_are_slow_get_an_index_and_use_it(caller):
-    make_class(caller, 40_000)
-    where, order = {"rank": {"$gte": 39_000}}, "rank"
+    make_class(caller, 100_000)
+    where, order = {"rank": {"$gte": 99_000}}, "rank"
     before = caller.results("Game", where=where, order=order, limit=50)
-    for _ in range(150):
+    calls = 1
+    while _cost().seconds < MIN_SECONDS or calls < MIN_CALLS:
         caller.results("Game", where=where, order=order, limit=50)
-    assert shape_counts.flush()
+        calls += 1
+        assert shape_counts.flush()
     assert upkeep.run()
     assert list(auto_indexes().values()) == [True]
     assert game().learned == ((("rank", 1),),)
     assert caller.results("Game", where=where, order=order, limit=50) == before
     assert "objects_auto" in plan(where, order)
     (index,) = evidence.learned(game().class_id)
-    assert index.before.calls == 151
+    assert index.before.calls == calls
     assert index.before.mean > 0.005
     assert index.size
+
+
+def _cost() -> Cost:
+    costs = evidence.shapes(game().class_id)
+    return next((one.recent for one in costs if one.shape.order[:1] == (("rank", False),)), Cost())
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,15 @@ def test_finds_are_counted_with_what_they_took_and_returned(master, table):
     assert 0 < cost.recent.seconds < 10
 
 
+def test_counting_objects_counts_with_the_number_of_those_that_match(master, table):
+    for n in range(3):
+        master.make("Game", rank=n)
+    master.get("/classes/Game", where={"rank": {"$gte": 1}}, count=1, limit=0)
+    assert shape_counts.flush()
+    (cost,) = [one for one in evidence.shapes(table.class_id) if one.shape.conditions]
+    assert (str(cost.shape), cost.recent.results) == ("rank (range)", 2)
+
+
 def test_queries_of_clients_count_for_the_same_shape(master, table):
     Api(CLIENT).results("Game", where={"rank": {"$gte": 1}}, order="rank")
     master.results("Game", where={"rank": {"$gte": 2}}, order="rank")

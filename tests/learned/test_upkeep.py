@@ -311,6 +311,19 @@ def test_an_index_that_was_not_used_for_two_weeks_is_dropped(table):
     assert game().learned == ()
 
 
+def test_times_in_which_the_service_did_not_run_do_not_count_as_unused(table):
+    ask_for_rank()
+    assert upkeep.run()
+    long_ago = datetime.now(UTC) - timedelta(days=30)
+    change(
+        "UPDATE objects_learned_index SET built_at = %s, used_at = %s, checked_at = %s",
+        *[long_ago] * 3,
+    )
+    upkeep.run()
+    assert len(auto_indexes()) == 1
+    assert rows()[BY_RANK].used_at > datetime.now(UTC) - timedelta(days=1)
+
+
 def test_use_is_noted_by_the_counters_and_a_reset_of_them_is_no_use(table):
     ask_for_rank()
     assert upkeep.run()
