@@ -89,13 +89,13 @@ def suggestions(
         if not is_costly(shape, cost, rows):
             continue
         possible = candidates(shape, schema)
-        if any(is_part_of(fields, one) for fields in possible[:1] for one in present):
+        if any(is_part_of(fields, index) for fields in possible[:1] for index in present):
             continue
         fields = next(
             (
                 fields
                 for fields in possible
-                if fields not in refused and not any(is_part_of(fields, one) for one in present)
+                if fields not in refused and not any(is_part_of(fields, index) for index in present)
             ),
             None,
         )

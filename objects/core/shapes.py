@@ -109,11 +109,11 @@ def key_of(where: Query, order: Sequence[OrderKey], schema: ClassSchema) -> Shap
         if of_part is None:
             continue
         for name, use in of_part(part):
-            known = uses.get(name)
-            if known is None:
+            existing = uses.get(name)
+            if existing is None:
                 if name in own or name in DEFAULT_FIELDS:
                     uses[name] = use
-            elif _RANK[use] < _RANK[known]:
+            elif _RANK[use] < _RANK[existing]:
                 uses[name] = use
     if len(uses) > MAX_CONDITIONS or len(order) > MAX_ORDER_KEYS:
         return None
@@ -228,20 +228,20 @@ def candidates(shape: Shape, schema: ClassSchema) -> tuple[IndexFields, ...]:
     ranges = [name for name in shape.fields("range", "prefix") if _kind(schema, name) in _RANGED]
     keys = _sort_keys(shape, schema, frozenset(equal))
     room = MAX_INDEX_FIELDS - len(leading)
-    found: list[IndexFields] = []
+    indexes: list[IndexFields] = []
     is_by_age = bool(keys) and keys[0][0] == CREATED_AT
     if keys and not is_by_age:
-        found.append(leading + keys[:room])
-    found += [(*leading, (name, 1)) for name in ranges if name != CREATED_AT]
+        indexes.append(leading + keys[:room])
+    indexes += [(*leading, (name, 1)) for name in ranges if name != CREATED_AT]
     # Every class has an index in the order of age. Queries that are slow in spite of it find little
     # of what they walk past: the field of a range serves them better.
     if is_by_age and leading:
-        found.append(leading + keys[:room])
-    found += [
+        indexes.append(leading + keys[:room])
+    indexes += [
         ((name, "2dsphere"),) for name in shape.fields("place") if _kind(schema, name) == "GeoPoint"
     ]
     distinct: list[IndexFields] = []
-    for fields in found:
+    for fields in indexes:
         if not any(is_part_of(fields, other) for other in distinct):
             distinct.append(fields)
     return tuple(distinct)

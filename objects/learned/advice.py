@@ -46,7 +46,7 @@ class Advice:
         counted = self.by_use.get(use, (0, 0.0))
         self.by_use[use] = (counted[0] + queries, counted[1] + seconds)
         order: tuple[AdviceUse, ...] = ("range", "order", "place", "text")
-        self.uses = tuple(one for one in order if one in self.by_use)
+        self.uses = tuple(each for each in order if each in self.by_use)
         self.queries = max(number for number, _ in self.by_use.values())
         self.seconds = max(spent for _, spent in self.by_use.values())
         if latest is not None and (self.latest is None or latest > self.latest):
@@ -111,10 +111,10 @@ def _is_served(table: ClassTable, use: AdviceUse, name: FieldName) -> bool:
         return True
     if name in table.columns:
         return True  # a model has its own indexes; what they serve isn't known here
-    wanted = {"place": ("2dsphere",), "text": ("text",)}.get(use, (1, -1))
+    directions = {"place": ("2dsphere",), "text": ("text",)}.get(use, (1, -1))
     indexes = [index.fields for index in table.schema.index_declarations.values()]
     for fields in (*indexes, *table.learned):
         leading = fields if use == "text" else fields[:1]
-        if any(field == name and direction in wanted for field, direction in leading):
+        if any(field == name and direction in directions for field, direction in leading):
             return True
     return False

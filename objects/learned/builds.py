@@ -58,13 +58,13 @@ def build(table: ClassTable, suggestion: Suggestion) -> bool:
     with building(table.class_id) as is_held:
         if not is_held:
             return False
-        others = [one for one in evidence.learned(table.class_id) if one.state != "failed"]
+        others = [index for index in evidence.learned(table.class_id) if index.state != "failed"]
         size = evidence.size_of(table)
         estimated = evidence.estimated_size(table, suggestion.fields, size.rows)
         row_id = _begin(table, name, suggestion)
         if row_id is None:
             return False
-        if not fits(estimated, [one.size or 0 for one in others], size.size):
+        if not fits(estimated, [index.size or 0 for index in others], size.size):
             if len(others) >= MAX_LEARNED:
                 reason = f"the class has {MAX_LEARNED} learned indexes"
             else:
@@ -82,8 +82,10 @@ def build(table: ClassTable, suggestion: Suggestion) -> bool:
             _fail(row_id, *_reason(error))
             return False
         seconds = time.monotonic() - started
-        built = next((one for one in evidence.learned(table.class_id) if one.id == row_id), None)
-        sizes = [(built.size or 0) if built else 0, *(one.size or 0 for one in others)]
+        built = next(
+            (index for index in evidence.learned(table.class_id) if index.id == row_id), None
+        )
+        sizes = [(built.size or 0) if built else 0, *(index.size or 0 for index in others)]
         if sum(sizes) > MAX_SHARE * size.size:
             drops.drop_from_database(name)
             reason = f"learned indexes have at most {MAX_SHARE:.0%} of the size of the objects"
@@ -242,5 +244,5 @@ def _fail(row_id: int, reason: str, seconds: int | None) -> None:
 
 
 def fail(index: Learned, reason: str) -> None:
-    """Store that building an index has ended without one."""
+    """Store that building an index has ended without index."""
     _fail(index.id, reason, None)

@@ -78,10 +78,10 @@ def release_fields(table: ClassTable, fields: Collection[FieldName]) -> None:
         [index for index in indexes if any(name in fields for name, _ in index.fields)],
     )
     # What a process that was killed has left, on fields that nobody knows any more.
-    known = {index.name for index in indexes}
+    names = {index.name for index in indexes}
     own = f"objects_auto_{table.class_id}_"
     for name, _ in leftovers():
-        if name.startswith(own) and name not in known:
+        if name.startswith(own) and name not in names:
             _drop_at_any_rate(name)
 
 

@@ -296,12 +296,12 @@ def suggestions_for(
     if not table.is_partition or not costs:
         return []
     declared = [index.fields for index in table.schema.index_declarations.values()]
-    present = [one.fields for one in indexes if one.state != "failed"]
-    refused = [one.fields for one in indexes if one.state == "failed" and not one.may_retry]
+    present = [index.fields for index in indexes if index.state != "failed"]
+    refused = [index.fields for index in indexes if index.state == "failed" and not index.may_retry]
     return suggestions(
         table.schema,
         (size or size_of(table)).rows,
-        {one.shape: one.recent for one in costs},
+        {cost.shape: cost.recent for cost in costs},
         [*declared, *present],
         refused,
     )
@@ -312,9 +312,9 @@ def trials(index: Learned, costs: Sequence[ShapeCost]) -> tuple[Trial, list[Tria
     own = Trial(index.before, Cost())
     others = []
     names = {name for name, _ in index.fields}
-    for one in costs:
-        if one.shape == index.shape:
-            own = Trial(index.before, one.since)
-        elif one.version == index.version and names & one.shape.names:
-            others.append(Trial(one.before, one.since))
+    for cost in costs:
+        if cost.shape == index.shape:
+            own = Trial(index.before, cost.since)
+        elif cost.version == index.version and names & cost.shape.names:
+            others.append(Trial(cost.before, cost.since))
     return own, others

@@ -72,7 +72,7 @@ def overview(table: ClassTable) -> Overview:
     shape_counts.flush()
     size = evidence.size_of(table)
     costs = evidence.shapes(table.class_id)
-    since = {one.shape: one.since for one in costs}
+    since = {cost.shape: cost.since for cost in costs}
     learned = evidence.learned(table.class_id)
     return Overview(
         size,
@@ -94,13 +94,13 @@ def overview(table: ClassTable) -> Overview:
         ],
         [
             SuggestionView(
-                key=builds.index_name(table.class_id, one.fields),
-                fields=fields_text(one.fields),
-                shape=str(one.shape),
-                cost=one.cost,
-                size=round(evidence.estimated_size(table, one.fields, size.rows)),
+                key=builds.index_name(table.class_id, suggestion.fields),
+                fields=fields_text(suggestion.fields),
+                shape=str(suggestion.shape),
+                cost=suggestion.cost,
+                size=round(evidence.estimated_size(table, suggestion.fields, size.rows)),
             )
-            for one in _suggestions(table, learned, size)
+            for suggestion in _suggestions(table, learned, size)
         ],
     )
 
@@ -136,7 +136,7 @@ def fields_text(fields: IndexFields) -> str:
 
 
 def build(table: ClassTable, key: str | None = None) -> bool:
-    """Build a suggested index of a class, the most valuable one without ``key``; whether one was
+    """Build a suggested index of a class, the most valuable of them without ``key``; whether it was
     built.
 
     Raises ``InvalidQuery`` if none is suggested under this key, or if another process is building,
@@ -145,9 +145,9 @@ def build(table: ClassTable, key: str | None = None) -> bool:
     maintenance.check()
     learned = evidence.learned(table.class_id)
     chosen = [
-        one
-        for one in evidence.suggestions_for(table, evidence.shapes(table.class_id), learned)
-        if key in (None, builds.index_name(table.class_id, one.fields))
+        suggestion
+        for suggestion in evidence.suggestions_for(table, evidence.shapes(table.class_id), learned)
+        if key in (None, builds.index_name(table.class_id, suggestion.fields))
     ]
     if not chosen:
         if key is None:
@@ -162,7 +162,7 @@ def build(table: ClassTable, key: str | None = None) -> bool:
 def drop(table: ClassTable, name: str) -> None:
     """Drop a learned index, for ``DROPPED_DAYS`` at least. Raises ``InvalidQuery`` if the class has
     none of this name, and ``UnderMaintenance``."""
-    index = next((one for one in evidence.learned(table.class_id) if one.name == name), None)
+    index = next((index for index in evidence.learned(table.class_id) if index.name == name), None)
     if index is None:
         raise InvalidQuery(f"{table.class_name} has no learned index of this name.")
     with locks.stopped(table):

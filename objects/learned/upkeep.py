@@ -50,9 +50,9 @@ def tidy() -> None:
             _finish(table, index, is_valid=present.get(index.name, False))
         elif index.state == "valid" and not present.get(index.name, False):
             drops.drop(table.class_name, index, "the database doesn't have it")
-    wanted = {index.name for index in evidence.learned() if index.state != "failed"}
+    names = {index.name for index in evidence.learned() if index.state != "failed"}
     for name in present:
-        if name not in wanted:
+        if name not in names:
             drops.drop_from_database(name)
 
 

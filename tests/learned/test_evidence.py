@@ -13,6 +13,7 @@ from objects.learned import evidence, shape_counts
 from tests.learned.helpers import ask, game, make_class
 from tests.rest import CLIENT, MASTER, Api
 from tests.threads import at_once
+from tests.waiting import until
 
 WHERE, ORDER = parse_where({"rank": {"$gt": 1}}), parse_order("rank")
 
@@ -190,3 +191,12 @@ def test_counting_in_many_threads_loses_nothing(table):
     assert shape_counts.flush()
     assert stored(table) == [("rank (range) in order of rank", 4000)]
     assert game().class_id == table.class_id
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_another_process_stores_what_it_has_counted_within_seconds(transactional_db, other):
+    table = make_class(Api(MASTER), 0)
+    for _ in range(3):
+        other.do("GET", "/classes/Game?order=-rank")
+    until(lambda: ("all objects in order of -rank", 3) in stored(table), 30)

@@ -63,24 +63,23 @@ class Command(BaseCommand):
         self._list(table, is_alone=True)
 
     def _list(self, table: ClassTable, *, is_alone: bool) -> None:
-        found = overview.overview(table)
-        if not (is_alone or found.declared or found.learned or found.suggestions):
+        listing = overview.overview(table)
+        if not (is_alone or listing.declared or listing.learned or listing.suggestions):
             return
-        self.stdout.write(
-            f"{table.class_name}: about {found.size.rows:,.0f} objects, {_size(found.size.size)}"
-        )
-        for index in found.declared:
+        size = listing.size
+        self.stdout.write(f"{table.class_name}: about {size.rows:,.0f} objects, {_size(size.size)}")
+        for index in listing.declared:
             kind = "unique" if index.unique else "declared"
             self.stdout.write(f"  {kind}: {index.name} ({index.fields}), {_size(index.size)}")
-        for learned in found.learned:
+        for learned in listing.learned:
             self.stdout.write(f"  learned: {learned.name} ({learned.fields}), {_state(learned)}")
             self.stdout.write(f"    {learned.shape}: {_times(learned.before, learned.after)}")
-        for suggestion in found.suggestions:
+        for suggestion in listing.suggestions:
             self.stdout.write(
                 f"  suggested: {suggestion.fields}, about {_size(suggestion.size)}\n"
                 f"    {suggestion.shape}: {_times(suggestion.cost, Cost())}"
             )
-        if is_alone and not (found.declared or found.learned or found.suggestions):
+        if is_alone and not (listing.declared or listing.learned or listing.suggestions):
             self.stdout.write("  no index besides those that every class has")
         if is_alone and service_settings.AUTO_INDEX != "on":
             self.stdout.write(f"  AUTO_INDEX={service_settings.AUTO_INDEX}: none is built")
