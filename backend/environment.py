@@ -7,7 +7,6 @@ A missing or malformed value ends the process with one sentence that names the v
 from __future__ import annotations
 
 import difflib
-import io
 import os
 import re
 from collections.abc import Iterable
@@ -19,8 +18,14 @@ import environ
 _variables = environ.FileAwareEnv.ENVIRON
 _read: set[str] = set()
 _ignored_lines: dict[Path, list[int]] = {}
-# As django-environ reads a line, which would log the text of others, and so perhaps a secret.
-_LINE = re.compile(r"(?:export )?[A-Za-z_0-9]+=")
+_LINE = re.compile(r"(?:export )?(?P<name>[A-Za-z_0-9]+)=(?P<value>.*)")
+# As Docker Compose reads the same file: a comment follows a blank, or the closing quote.
+_VALUES = (
+    re.compile(r"\s*'(?P<literal>[^']*)'\s*(?:#.*)?"),
+    re.compile(r'\s*"(?P<escaped>(?:[^"\\]|\\.)*)"\s*(?:#.*)?'),
+    re.compile(r"(?P<bare>.*?)(?:\s+#.*)?"),
+)
+_ESCAPE = re.compile(r'\\(["\\])')
 _SIMILAR = 0.86  # of 1: a letter more, less or other in a name of eight
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off"}
@@ -31,7 +36,8 @@ class BadSetting(SystemExit):
 
 
 def read_file(path: Path) -> None:
-    """Take ``NAME=value`` lines from a file for names that the environment doesn't have.
+    """Take ``NAME=value`` lines from a file for names that the environment doesn't have. Values may
+    be in quotes; a ``#`` after a blank begins a comment.
 
     Does nothing without such a file. ``problems`` reports the lines that are neither settings,
     comments nor empty. Raises ``BadSetting`` if the file can't be read.
@@ -52,8 +58,18 @@ def read_file(path: Path) -> None:
         for number, line in enumerate(lines, 1)
         if line.strip() and not line.lstrip().startswith("#") and not _LINE.match(line)
     ]
-    settings = [line for line in lines if _LINE.match(line)]
-    environ.Env.read_env(io.StringIO("\n".join(settings)), overwrite=False)
+    for line in lines:
+        if match := _LINE.match(line):
+            os.environ.setdefault(match["name"], _value(match["value"]))
+
+
+def _value(text: str) -> str:
+    """The value that a line of a file gives a setting: without quotes and without a comment."""
+    match = next(match for pattern in _VALUES if (match := pattern.fullmatch(text)))
+    parts = match.groupdict()
+    if "escaped" in parts:
+        return _ESCAPE.sub(r"\1", parts["escaped"])
+    return parts["literal"] if "literal" in parts else parts["bare"].strip()
 
 
 def env_file(default: Path) -> Path:
@@ -100,11 +116,12 @@ def misspelt() -> list[tuple[str, str]]:
 
 
 def text(name: str, default: str = "") -> str:
-    """The variable's text without surrounding blanks. Nothing in it is replaced: a secret may begin
-    with ``$``, which ``environ.Env.str`` would take for the name of another variable."""
+    """The variable's text without surrounding blanks; the default if there is none. Nothing in it
+    is replaced: a secret may begin with ``$``, which ``environ.Env.str`` would take for the name of
+    another variable."""
     _read.add(name)
     try:
-        return str(_variables.get(name, default)).strip()
+        return str(_variables.get(name, "")).strip() or default
     except (OSError, ValueError):
         raise BadSetting(f"{name}_FILE can't be read.") from None
 

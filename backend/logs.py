@@ -73,7 +73,9 @@ class _LineHandler(logging.Handler):
 
 
 # Tasks that run every few seconds, and tell by themselves what is worth telling.
-_ROUTINE: Final = re.compile(r"Task (backend\.beat_is_alive|functions\.tend_jobs|chain\.\w+)\[")
+_ROUTINE: Final = re.compile(
+    r"Task (backend\.beat_is_alive|functions\.(tend_jobs|deliver_due)|chain\.\w+)\["
+)
 
 
 class _NotRoutine(logging.Filter):

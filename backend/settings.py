@@ -55,7 +55,10 @@ environment.read_file(DATA_FOLDER.keys)
 
 # -- Keys ---------------------------------------------------------------------------------------
 
-_MADE = "script/server makes it on its first run; elsewhere set it in the environment."
+_MADE = (
+    f"script/server makes it at its first start and stores it in DATA_DIR ({DATA_DIR}), which has"
+    " none. Correct DATA_DIR, or set the key in the environment."
+)
 SECRET_KEY = environment.required("SECRET_KEY", _MADE)
 SECRET_KEY_FALLBACKS = environment.words("SECRET_KEY_FALLBACKS")
 _service: dict[str, object] = {

@@ -1,7 +1,7 @@
 """``script/bench``: start the servers, load them, ask them, print the figures.
 
-``script/bench chain``, ``realtime``, ``soak``, ``start`` and ``memory`` are commands of their own
-(``bench.chain``, ``bench.realtime``, ``bench.soak``, ``bench.whole``).
+``script/bench chain``, ``curve``, ``realtime``, ``soak``, ``start`` and ``memory`` are commands of
+their own (``bench.chain``, ``bench.curve``, ``bench.realtime``, ``bench.soak``, ``bench.whole``).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 from dataclasses import replace
 
 from backend.embedded.errors import StartError
-from bench import delivered, generator, profiling, report, roles, scale, servers
+from bench import delivered, generator, profiling, report, roles, servers
 from bench.failure import BenchFailure
 from bench.measure import Options, load, measure, say
 from bench.workloads import WORKLOADS
@@ -23,8 +23,9 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="script/bench",
         description="Measure the service, alone or beside Parse Server on the same PostgreSQL. "
-        "script/bench chain measures the chain app, script/bench realtime the sockets, "
-        "script/bench start, memory and soak the whole service.",
+        "script/bench chain measures the chain app, script/bench curve how costs grow with the "
+        "number of objects, script/bench realtime the sockets, script/bench start, memory and soak "
+        "the whole service.",
     )
     parser.add_argument("--peer", action="store_true", help="measure Parse Server as well")
     parser.add_argument(
@@ -62,14 +63,6 @@ def _arguments() -> argparse.Namespace:
         action="store_true",
         help="measure, build the learned indexes as the schedule would, measure again",
     )
-    parser.add_argument(
-        "--scale",
-        type=int,
-        nargs="?",
-        const=1_000_000,
-        metavar="OBJECTS",
-        help="compare 10,000 objects with this many (%(const)s)",
-    )
     arguments = parser.parse_args()
     if arguments.delivered and not arguments.peer:
         parser.error("--delivered compares with Parse Server: add --peer")
@@ -83,6 +76,10 @@ def main() -> None:
         from bench.chain import command
 
         return command.main(sys.argv[2:])
+    if sys.argv[1:2] == ["curve"]:
+        from bench import curve
+
+        return curve.main(sys.argv[2:])
     if sys.argv[1:2] == ["realtime"]:
         from bench.realtime import command as realtime
 
@@ -124,8 +121,6 @@ def main() -> None:
                 "rounds": f"{arguments.roles} requests each, medians",
             }
             text, contents = roles.compare(engines, running[0], arguments.roles)
-        elif arguments.scale:
-            text, contents = scale.compare(engines, running[0], arguments.scale, options)
         else:
             targets = [(target, load(target, engines, arguments.objects)) for target in running]
             if arguments.delivered:

@@ -37,29 +37,29 @@ def owner(number: int) -> dict[str, Any]:
     return {"name": f"Owner {number}", "level": number % 10}
 
 
-def _spread(number: int, salt: str) -> int:
+def spread(number: int, salt: str) -> int:
     """A number that looks random and is always the same."""
     return int.from_bytes(hashlib.sha256(f"{salt}{number}".encode()).digest()[:6], "big")
 
 
 def score(number: int, objects: int) -> int:
     """Scores are spread evenly over 0 … ``objects``."""
-    return _spread(number, "score") % objects
+    return spread(number, "score") % objects
 
 
 def code(number: int) -> str:
     """Different for every object."""
-    return f"code-{_spread(number, 'code'):014x}-{number}"
+    return f"code-{spread(number, 'code'):014x}-{number}"
 
 
 def an_object(number: int, objects: int, owner_ids: list[str]) -> dict[str, Any]:
     """The object of this number, about 400 bytes as JSON."""
-    seen = _START + dt.timedelta(seconds=_spread(number, "seen") % 31_536_000)
+    seen = _START + dt.timedelta(seconds=spread(number, "seen") % 31_536_000)
     return {
         "name": f"Object {number} of the benchmark",
         "code": code(number),
         "score": score(number, objects),
-        "rank": _spread(number, "rank") % objects,
+        "rank": spread(number, "rank") % objects,
         "visits": 0,
         "active": number % 2 == 0,
         "seenAt": {"__type": "Date", "iso": seen.strftime("%Y-%m-%dT%H:%M:%S.000Z")},
@@ -68,6 +68,6 @@ def an_object(number: int, objects: int, owner_ids: list[str]) -> dict[str, Any]
         "owner": {
             "__type": "Pointer",
             "className": OWNER,
-            "objectId": owner_ids[_spread(number, "owner") % len(owner_ids)],
+            "objectId": owner_ids[spread(number, "owner") % len(owner_ids)],
         },
     }

@@ -23,6 +23,12 @@ from objects.tables import ClassTable
 _COLUMNS = re.compile(r"\(([^()]*)\)=\(")
 
 
+def duplicate(*fields: str) -> DuplicateValue:
+    """The error for values of these fields that another object has already."""
+    named = f": {', '.join(fields)}" if fields else ""
+    return DuplicateValue(f"A duplicate value for a field with unique values was provided{named}")
+
+
 def refusal(table: ClassTable, error: DatabaseError) -> ServiceError | None:
     """The error for a client; None if the refusal is not about what was to be written."""
     rules = rules_of(table.class_name)
@@ -31,11 +37,7 @@ def refusal(table: ClassTable, error: DatabaseError) -> ServiceError | None:
         if refused is not None:
             return refused
     if isinstance(error, pg.UniqueViolation):
-        fields = _unique_fields(table, error)
-        named = f": {', '.join(fields)}" if fields else ""
-        return DuplicateValue(
-            f"A duplicate value for a field with unique values was provided{named}"
-        )
+        return duplicate(*_unique_fields(table, error))
     if isinstance(error, pg.CheckViolation) and error.diag.constraint_name == "object_size":
         return ObjectTooLarge(f"An object has at most {LARGEST_OBJECT // MEBIBYTE} MiB.")
     if isinstance(error, pg.ProgramLimitExceeded):

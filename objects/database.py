@@ -71,6 +71,7 @@ def fetch(
     *,
     prepare: bool,
     is_limited: bool = False,
+    is_last: bool = False,
     memory: ResultMemory | None = None,
 ) -> list[Row]:
     """Run one statement and return its rows, every value as PostgreSQL's text or None.
@@ -80,7 +81,9 @@ def fetch(
     statements whose best plan doesn't depend on the parameters (lookups by id, writes), never for
     a client's ``where``, since a generic plan doesn't know how rare a value is. Long statements are
     never prepared. ``is_limited`` says that it runs with a client's rights and has a client's time
-    (``statement_limits``). ``memory`` counts the last three columns while rows arrive.
+    (``statement_limits``). ``is_last`` says that nothing follows in the outermost transaction: if
+    nothing came before either, the statement is sent without ``BEGIN`` and commits by itself.
+    ``memory`` counts the last three columns while rows arrive.
 
     Raises ``InvalidQuery`` for more parameters than a statement can have, ``IncorrectType`` for
     text that PostgreSQL can't store and numbers out of range, ``Timeout``, ``TransactionConflict``,
@@ -97,7 +100,7 @@ def fetch(
         prepare = prepare and len(sql) <= _LONGEST_KEPT
         if memory is not None:
             return session.read(statement, encoded, prepare, memory)
-        result = session.run(statement, encoded, prepare)
+        result = session.run(statement, encoded, prepare, is_last=is_last)
     except psycopg.Error as error:
         _thread.connection.errors_occurred = True
         if session.limited is not None and isinstance(error, pg.QueryCanceled):
@@ -171,9 +174,12 @@ class _Session:
             return self.read(sql, params, prepare, memory)
         raise self._error(failure)
 
-    def run(self, sql: bytes, params: list[Any], prepare: bool) -> pq.abc.PGresult:
+    def run(
+        self, sql: bytes, params: list[Any], prepare: bool, *, is_last: bool = False
+    ) -> pq.abc.PGresult:
         """Run a statement; raises psycopg's errors."""
-        self._begin()
+        if not is_last:
+            self._begin()
         if not prepare:
             return self._check(self._pgconn.exec_params(sql, params))
         name = self._prepared_name(sql)
@@ -182,7 +188,7 @@ class _Session:
             return result
         if self._is_outdated(result):
             self._forget(sql, name)
-            return self.run(sql, params, prepare)
+            return self.run(sql, params, prepare, is_last=is_last)
         return self._check(result)
 
     def rows(self, result: pq.abc.PGresult) -> list[Row]:

@@ -122,6 +122,27 @@ class Maintenance(models.Model):
         return "maintenance mode"
 
 
+class ImportProgress(models.Model):
+    """How far an import has come, written in the transactions that store its objects.
+
+    ``key`` tells imports apart (see ``objects.exchange.checkpoint``); the counts are those of its
+    checkpoint.
+    """
+
+    key = models.CharField(max_length=64, primary_key=True)
+    rows = models.BigIntegerField()
+    stored = models.BigIntegerField()
+    refused = models.BigIntegerField()
+    updated_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "objects_import"
+        verbose_name = "import"
+
+    def __str__(self) -> str:
+        return self.key
+
+
 # Django looks for an application's models here.
 from objects.analytics import models as analytics  # noqa: E402, F401
 from objects.app_config import models as app_config  # noqa: E402, F401

@@ -12,7 +12,7 @@ it checks that the system isn't read-only (``maintenance``); all of this raises
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
@@ -86,8 +86,11 @@ def create(
     fields: Mapping[str, Json],
     acl: Acl,
     relations: Mapping[FieldName, ChangeRelation],
+    *,
+    is_last: bool = False,
 ) -> str:
-    """Store a new object; its time. Raises ``DuplicateValue`` or ``StaleClass``."""
+    """Store a new object; its time. ``is_last`` as for ``database.fetch``. Raises
+    ``DuplicateValue`` or ``StaleClass``."""
     values = _values(table, object_id, fields, acl)
     names = ", ".join(values)
     slots = ", ".join(_slot(name) for name in values)
@@ -98,7 +101,7 @@ def create(
     )
     params = (*values.values(), table.class_id, table.version)
     if not relations:
-        return _insert(table, statement, params)
+        return _insert(table, statement, params, is_last=is_last)
     with transaction.atomic():
         created_at = _insert(table, statement, params)
         _change_relations(table, object_id, relations)
@@ -113,28 +116,97 @@ def create_many(
     Raises ``DuplicateValue`` or ``StaleClass``; none is stored then.
     """
     rows_of_values = [_values(table, *new) for new in objects]
-    types = {"object_id": "text", "data": "jsonb", "read_acl": "text[]", "write_acl": "text[]"}
-    types |= {"class_id": "bigint"}
-    types |= {one.name: one.type for one in table.stored_columns.values()}
-    names = list(rows_of_values[0])
-    columns = ", ".join(f"v.c{n}::{types[name]}" for n, name in enumerate(names))
-    return _insert(
+    columns = {
+        name: [as_text(values[name]) for values in rows_of_values] for name in rows_of_values[0]
+    }
+    statement = f"{_insert_of(table, columns)} RETURNING {timestamp_text('created_at')}"
+    return _insert(table, statement, (*columns.values(), table.class_id, table.version))
+
+
+class NewRow(NamedTuple):
+    """A new object of a generic class, ready to be stored: ``data`` is the JSON of its fields."""
+
+    object_id: ObjectId
+    acl: Acl
+    data: str
+    relations: Mapping[FieldName, ChangeRelation]
+
+
+def create_rows(table: ClassTable, rows: Sequence[NewRow]) -> None:
+    """Store thousands of new objects of a generic class by one statement.
+
+    Call it in a transaction. Raises ``DuplicateValue``, ``ObjectTooLarge`` or ``StaleClass``; no
+    row is stored then.
+    """
+    columns: dict[str, list[str | None]] = {
+        "object_id": [row.object_id for row in rows],
+        "data": [row.data for row in rows],
+    }
+    for name, ids in (
+        ("read_acl", [row.acl.read_ids for row in rows]),
+        ("write_acl", [row.acl.write_ids for row in rows]),
+    ):
+        if any(each is not None for each in ids):
+            columns[name] = [as_text(each) for each in ids]
+    _insert(
         table,
-        f"INSERT INTO {table.relation} (created_at, updated_at, {', '.join(names)})"
-        f" SELECT {_NOW}, {_NOW}, {columns}"
+        f"WITH stored AS ({_insert_of(table, columns, 'class_id')}"
+        f" RETURNING {timestamp_text('created_at')} AS time) SELECT time FROM stored LIMIT 1",
+        (table.class_id, *columns.values(), table.class_id, table.version),
+    )
+    for row in rows:
+        if row.relations:
+            _change_relations(table, row.object_id, row.relations)
+
+
+def stored_ids(table: ClassTable, object_ids: Sequence[ObjectId]) -> set[str]:
+    """Those of the ids that objects of the class have."""
+    rows = fetch(
+        f"SELECT object_id FROM {table.relation} WHERE object_id = ANY(%s::text[])",
+        (list(object_ids),),
+        prepare=False,
+    )
+    return {object_id for (object_id,) in rows}
+
+
+def check_current(table: ClassTable) -> None:
+    """Raise ``StaleClass`` or ``UnderMaintenance`` if the class couldn't be written now."""
+    if not fetch(f"SELECT WHERE {_guard()}", (table.class_id, table.version), prepare=True):
+        raise _refusal(table)
+
+
+_TYPES: Mapping[str, str] = {
+    "class_id": "bigint",
+    "object_id": "text",
+    "data": "jsonb",
+    "read_acl": "text[]",
+    "write_acl": "text[]",
+}
+
+
+def _insert_of(table: ClassTable, names: Iterable[str], *same: str) -> str:
+    """The guarded statement that stores rows of which each column is an array of texts.
+
+    Its parameters: the value of each column in ``same``, the arrays, the class and its version.
+    """
+    names = list(names)
+    types = {**_TYPES, **{one.name: one.type for one in table.stored_columns.values()}}
+    values = [
+        *(f"%s::{types[name]}" for name in same),
+        *(f"v.c{n}::{types[name]}" for n, name in enumerate(names)),
+    ]
+    return (
+        f"INSERT INTO {table.relation} (created_at, updated_at, {', '.join([*same, *names])})"
+        f" SELECT {_NOW}, {_NOW}, {', '.join(values)}"
         f" FROM unnest({', '.join('%s::text[]' for _ in names)})"
         f" AS v({', '.join(f'c{n}' for n in range(len(names)))}) WHERE {_guard()}"
-        f" RETURNING {timestamp_text('created_at')}",
-        (
-            *([as_text(values[name]) for values in rows_of_values] for name in names),
-            table.class_id,
-            table.version,
-        ),
     )
 
 
-def _insert(table: ClassTable, statement: str, params: Sequence[Any]) -> str:
-    rows = _write(table, statement, params)
+def _insert(
+    table: ClassTable, statement: str, params: Sequence[Any], *, is_last: bool = False
+) -> str:
+    rows = _write(table, statement, params, is_last=is_last)
     if not rows:
         raise _refusal(table)
     return wire_timestamp(rows[0][0])
@@ -430,10 +502,15 @@ def _refusal(table: ClassTable) -> StaleClass:
 
 
 def _write(
-    table: ClassTable, statement: str, params: Sequence[Any], *, prepare: bool = True
+    table: ClassTable,
+    statement: str,
+    params: Sequence[Any],
+    *,
+    prepare: bool = True,
+    is_last: bool = False,
 ) -> list[Row]:
     try:
-        return fetch(statement, params, prepare=prepare)
+        return fetch(statement, params, prepare=prepare, is_last=is_last)
     except DatabaseError as error:
         refused = refusal(table, error)
         if refused is None:

@@ -1,8 +1,10 @@
 """How far an import has come, in a small file, so that it can go on after a stop of any kind.
 
-The file is written after every batch that is stored. A batch that was stored right before the
-process died isn't noted: its rows come again, and are recognised by their object ids, which are
-made from a secret of the checkpoint and the number of the row.
+The file is written after every batch that is stored. Imports into this instance's database have the
+counts there as well, committed with each batch (``progress``): after a crash between the two, these
+hold. Object ids are made from a secret of the checkpoint and the number of the row, so rows
+that come again although they were stored (of a class whose objects are stored one by one) are
+recognised.
 """
 
 from __future__ import annotations
@@ -14,12 +16,15 @@ import os
 import secrets
 import string
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from objects.core.names import OBJECT_ID_LENGTH
 from objects.exchange.problems import UnusableFile
 
 _ALPHABET = string.ascii_letters + string.digits
+_PAIRS = [first + second for second in _ALPHABET for first in _ALPHABET]
+_IDS = len(_ALPHABET) ** OBJECT_ID_LENGTH
 _HEAD = 1 << 16
 
 
@@ -35,15 +40,24 @@ class Checkpoint:
     refused: int = 0
     kinds: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def key(self) -> str:
+        """What tells this import from others. The secret doesn't follow from it."""
+        return hmac.digest(self._secret, b"key", "sha256").hex()
+
     def object_id(self, row: int) -> str:
         """The id of the object of a row: always the same one, and nobody can guess it."""
-        digest = hmac.digest(bytes.fromhex(self.secret), str(row).encode(), "sha256")
-        number = int.from_bytes(digest, "big")
-        letters = []
-        for _ in range(OBJECT_ID_LENGTH):
-            number, letter = divmod(number, len(_ALPHABET))
-            letters.append(_ALPHABET[letter])
-        return "".join(letters)
+        digest = hmac.digest(self._secret, str(row).encode(), "sha256")
+        number = int.from_bytes(digest, "big") % _IDS
+        pairs = []
+        for _ in range(OBJECT_ID_LENGTH // 2):
+            number, pair = divmod(number, len(_PAIRS))
+            pairs.append(_PAIRS[pair])
+        return "".join(pairs)
+
+    @cached_property
+    def _secret(self) -> bytes:
+        return bytes.fromhex(self.secret)
 
     def save(self, path: Path) -> None:
         """Replace the file in one step."""

@@ -1,4 +1,4 @@
-"""Where imported objects go: through the door of this process, or over REST to any instance."""
+"""Where imported objects go: into this instance's database, or over REST to any instance."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import json
 import ssl
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
 from django.db import transaction
@@ -18,32 +17,44 @@ from backend.errors import (
     ObjectNotFound,
     OperationForbidden,
     ServiceError,
+    ServiceUnavailable,
     UnderMaintenance,
 )
 from backend.principal import MASTER
 from objects import maintenance, registry, service
 from objects.core.names import ClassName, parse_object_id
+from objects.core.schema import ClassSchema
 from objects.core.values import Json
+from objects.service import bulk
+from objects.service.bulk import NewObject, NotTogether, Prepared
+from objects.service.current import with_current_classes
+from objects.transactions import all_or_nothing
 
-
-@dataclass(frozen=True, slots=True)
-class NewObject:
-    """An object to be stored. ``chosen`` says that its id was made for this import."""
-
-    object_id: str
-    chosen: bool
-    fields: Mapping[str, Json]
+_ABOUT_ALL: Final = (UnderMaintenance, ServiceUnavailable)
+"""Errors that no object is refused for: the next one would get them as well."""
 
 
 class Unreachable(Exception):
     """The instance doesn't take any object at the moment."""
 
 
-class Destination(Protocol):
-    def store(self, objects: Sequence[NewObject], stop: bool) -> list[str | None]:
-        """Store the objects; for each of them None, or why it was refused.
+Answers: TypeAlias = list[str | None]
+"""For each object None, or why it was refused."""
 
-        With ``stop`` nothing is stored after the first one that is refused, and the list ends
+Note: TypeAlias = Callable[[Sequence[str | None]], None]
+"""Called with the answers in the transaction that stores the objects."""
+
+
+class Destination(Protocol):
+    def prepare(self, objects: Sequence[NewObject]) -> Prepared | None:
+        """Do what can be done before the objects are stored, in another thread."""
+
+    def store(
+        self, objects: Sequence[NewObject], prepared: Prepared | None, stop: bool, note: Note
+    ) -> Answers:
+        """Store the objects, and call ``note`` where they are committed together with it.
+
+        With ``stop`` nothing is stored after the first one that is refused, and the answers end
         with it.
         """
 
@@ -51,34 +62,80 @@ class Destination(Protocol):
         """Nothing more is stored."""
 
 
-class Door:
-    """The door, as the master key. A batch is one transaction while nothing is refused.
+class Database:
+    """This instance's database, through the object service, as the master key.
 
-    Raises ``UnderMaintenance``, unless ``during_maintenance`` says to store nevertheless.
+    Objects of generic classes are stored in bulk: a batch is one transaction. Those of classes with
+    rules or triggers, and of models, are stored one by one, in one transaction while nothing is
+    refused. Raises ``UnderMaintenance``, unless ``during_maintenance`` says to store nevertheless,
+    and what else keeps every object from being stored.
     """
 
     def __init__(self, class_name: ClassName, *, during_maintenance: bool = False) -> None:
         self._class_name = class_name
         self._during_maintenance = during_maintenance
+        self.in_bulk = bulk.serves(class_name)
+        # Objects are prepared for it in another thread, which never asks the database.
+        self._schema = bulk.schema_of(class_name)
 
-    def store(self, objects: Sequence[NewObject], stop: bool) -> list[str | None]:
+    def prepare(self, objects: Sequence[NewObject]) -> Prepared | None:
+        if not self.in_bulk:
+            return None
+        prepared = bulk.prepare(self._schema, objects)
+        if prepared.grown is not prepared.schema:
+            self._schema = prepared.grown
+        return prepared
+
+    def store(
+        self, objects: Sequence[NewObject], prepared: Prepared | None, stop: bool, note: Note
+    ) -> Answers:
         allowed = maintenance.own_records if self._during_maintenance else nullcontext
         with allowed():
-            return self._store(objects, stop)
+            if self.in_bulk:
+                try:
+                    return self._store_in_bulk(objects, prepared, stop, note)
+                except NotTogether:
+                    # The class has triggers by now, or what it was to be given isn't in it.
+                    self.in_bulk = bulk.serves(self._class_name)
+            answers = self._store_each(objects, stop, note)
+            self._schema = bulk.schema_of(self._class_name)
+            return answers
 
-    def _store(self, objects: Sequence[NewObject], stop: bool) -> list[str | None]:
+    def _store_in_bulk(
+        self, objects: Sequence[NewObject], prepared: Prepared | None, stop: bool, note: Note
+    ) -> Answers:
+        def stored() -> tuple[Answers, ClassSchema]:
+            with transaction.atomic():
+                outcomes, schema = bulk.create(self._class_name, objects, prepared, stop=stop)
+                answers = [None if error is None else str(error) for error in outcomes]
+                note(answers)
+            return answers, schema
+
+        try:
+            answers, schema = all_or_nothing(lambda: with_current_classes(stored))
+        except BaseException:
+            # What the transaction has added to the class is gone with it.
+            registry.forget(self._class_name)
+            raise
+        if prepared is None or schema != prepared.grown:
+            self._schema = schema
+        return answers
+
+    def _store_each(self, objects: Sequence[NewObject], stop: bool, note: Note) -> Answers:
         try:
             with transaction.atomic():
                 for obj in objects:
                     self._create(obj)
-        except UnderMaintenance:
+                answers: Answers = [None] * len(objects)
+                note(answers)
+        except _ABOUT_ALL:
             registry.forget(self._class_name)
             raise
         except ServiceError:
-            # What the transaction has added to the class is gone with it.
             registry.forget(self._class_name)
-            return _each(objects, self._attempt, stop)
-        return [None] * len(objects)
+            answers = _each(objects, self._attempt, stop)
+            note(answers)
+        return answers
 
     def _create(self, obj: NewObject) -> None:
         service.create(MASTER, self._class_name, obj.fields, object_id=obj.object_id)
@@ -87,7 +144,7 @@ class Door:
         try:
             with transaction.atomic():
                 self._create(obj)
-        except UnderMaintenance:
+        except _ABOUT_ALL:
             raise
         except DuplicateValue as error:
             # Stored by the run before this one, which ended before it could note that.
@@ -125,7 +182,12 @@ class Rest:
             else http.client.HTTPConnection(parts.hostname, parts.port, timeout=120)
         )
 
-    def store(self, objects: Sequence[NewObject], stop: bool) -> list[str | None]:
+    def prepare(self, objects: Sequence[NewObject]) -> Prepared | None:
+        return None
+
+    def store(
+        self, objects: Sequence[NewObject], prepared: Prepared | None, stop: bool, note: Note
+    ) -> Answers:
         answer = self._batch(objects, transaction=stop)
         if isinstance(answer, list):
             if all(_is_forbidden(part) for part in answer):

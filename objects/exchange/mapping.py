@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, cast
 
 from objects.core import values
@@ -21,6 +22,7 @@ from objects.exchange.reading import decode
 
 # What the service itself sets.
 _SET_BY_SERVICE = ("createdAt", "updatedAt", "__type", "className")
+_MOST_REMEMBERED = 10_000
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _BOOLEANS = {"true": True, "false": False}
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
@@ -55,12 +57,11 @@ class RowMapping:
 
     def apply(self, row: Mapping[str, Any]) -> tuple[str | None, dict[str, Json]]:
         """The object's id, if the row has one, and its fields."""
+        names = self._names
         found: dict[str, Any] = {}
         for given, value in row.items():
-            if given in self.ignored:
-                continue
-            name = self.name(given)
-            if name in self.ignored or name in _SET_BY_SERVICE:
+            name = names[given] if given in names else self._remembered_name(given)
+            if name is None:
                 continue
             if name in found:
                 raise BadRow(f"{given}: another column is called {name} as well")
@@ -70,9 +71,22 @@ class RowMapping:
             point = _geopoint(found.pop(latitude, None), found.pop(longitude, None), name)
             if point is not None:
                 found[name] = point
-        return _object_id(object_id), {
-            name: self._value(name, value) for name, value in found.items()
-        }
+        if self.columns:
+            found = {name: self._value(name, value) for name, value in found.items()}
+        return _object_id(object_id), found
+
+    @cached_property
+    def _names(self) -> dict[str, str | None]:
+        """The names of fields, by those of columns; None for columns that are left out."""
+        return {}
+
+    def _remembered_name(self, given: str) -> str | None:
+        name = None if given in self.ignored else self.name(given)
+        if name in self.ignored or name in _SET_BY_SERVICE:
+            name = None
+        if len(self._names) < _MOST_REMEMBERED:
+            self._names[given] = name
+        return name
 
     def name(self, given: str) -> str:
         """The field's name for a column's name."""

@@ -11,9 +11,11 @@ import csv
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal, get_args
+
+import msgspec
 
 from objects.exchange.problems import UnusableFile
 
@@ -30,13 +32,17 @@ _LONGEST = 64 << 20  # characters of one element: more than any object may have
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # freezing triples what it costs to make one
 class Row:
-    """One row: the line it begins on, and its values or what is wrong with it."""
+    """One row: the line it begins on, and its values or what is wrong with it.
+
+    ``size`` is how many characters of the file it takes.
+    """
 
     line: int
     values: dict[str, Any]
     problem: str | None = None
+    size: int = field(default=0, compare=False)
 
 
 def format_of(path: Path) -> Format | None:
@@ -63,22 +69,33 @@ def _refuse(constant: str) -> Any:
 
 
 _decoder = json.JSONDecoder(parse_constant=_refuse)
+_msgspec_decode = msgspec.json.Decoder().decode
 
 
-def _row(line: int, value: Any) -> Row:
+def _row(line: int, value: Any, size: int) -> Row:
     if isinstance(value, dict):
-        return Row(line, value)
-    return Row(line, {}, "an object is expected")
+        return Row(line, value, size=size)
+    return Row(line, {}, "an object is expected", size)
 
 
 def _ndjson(file: IO[str]) -> Iterator[Row]:
     for line, text in enumerate(file, start=1):
-        if not text.strip():
+        if text.isspace():
             continue
         try:
-            yield _row(line, decode(text))
+            yield _row(line, _decode_quickly(text), len(text))
         except (ValueError, RecursionError) as error:
-            yield Row(line, {}, f"malformed JSON: {error}")
+            yield Row(line, {}, f"malformed JSON: {error}", len(text))
+
+
+def _decode_quickly(text: str) -> Any:
+    """As ``decode``, in less than half of the time where msgspec takes the text."""
+    try:
+        return _msgspec_decode(text)
+    except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError):
+        # It refuses halves of surrogate pairs and very long numbers, which have messages of their
+        # own later.
+        return decode(text)
 
 
 def _json(file: IO[str]) -> Iterator[Row]:
@@ -147,8 +164,9 @@ class _Window:
             # A number at the very end might go on.
             if end == len(self._text) and self._more(_CHUNK):
                 continue
+            size = end - self._at
             self._advance(end)
-            return _row(line, value)
+            return _row(line, value, size)
 
     def _advance(self, to: int) -> None:
         self.line += self._text.count("\n", self._at, to)
@@ -191,6 +209,9 @@ def _names(record: list[str]) -> list[str]:
 
 
 def _record(line: int, names: list[str], record: list[str]) -> Row:
+    size = sum(map(len, record))
     if len(record) != len(names):
-        return Row(line, {}, f"{len(record)} cells, but {len(names)} columns have names")
-    return Row(line, {name: cell for name, cell in zip(names, record, strict=True) if cell != ""})
+        problem = f"{len(record)} cells, but {len(names)} columns have names"
+        return Row(line, {}, problem, size)
+    values = {name: cell for name, cell in zip(names, record, strict=True) if cell != ""}
+    return Row(line, values, size=size)

@@ -10,7 +10,7 @@ from backend.principal import Principal
 from objects import maintenance, registry, store
 from objects.core.names import ClassName, FieldName, check_class_name
 from objects.core.operations import Write, fit
-from objects.core.schema import check_client_fields
+from objects.core.schema import ClassSchema, check_client_fields
 from objects.policy import missing_class
 from objects.tables import ClassTable
 
@@ -67,3 +67,15 @@ def add_fields(
         schema = replace(schema.with_fields(new_fields), client_fields=client_fields)
         table = registry.save(table, schema)
     return table, fitted
+
+
+def grow(class_name: ClassName, schema: ClassSchema, grown: ClassSchema) -> ClassTable:
+    """Give a class that still has ``schema`` the fields of ``grown``, under the class's lock.
+
+    Raises ``UnderMaintenance``, and ``StaleClass`` if the class has another schema by now.
+    """
+    maintenance.check()
+    table = registry.lock(class_name)
+    if table is None or table.schema != schema:
+        raise store.StaleClass((class_name,))
+    return registry.save(table, grown)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -31,7 +30,7 @@ from objects.core.names import ClassName, FieldName, ObjectId
 from objects.core.operations import Write, apply, fit
 from objects.core.query import Everything
 from objects.core.schema import with_defaults
-from objects.core.values import Json, equal
+from objects.core.values import Json, copied, equal
 from objects.core.write_parsing import parse_write
 from objects.policy import Scope, writable
 from objects.rules import Change, Rules, rules_of
@@ -74,6 +73,7 @@ def create(
 
     def created() -> Created:
         attempt = change.anew()
+        is_outermost = not transaction.get_connection().in_atomic_block
         with transaction.atomic():
             trusted = _before_save(attempt, class_name)
             if not is_prepared:
@@ -87,7 +87,10 @@ def create(
                 shown = {"updatedAt": done.updated_at, **done.fields}
                 return Created(object_id, created_at, shown, is_new=False)
             write = _write(attempt, creating=True)
-            new = storing.create(principal, class_name, write, attempt.object_id, trusted)
+            is_last = is_outermost and rules is _PLAIN and not _has_saved(class_name)
+            new = storing.create(
+                principal, class_name, write, attempt.object_id, trusted, is_last=is_last
+            )
             with _refusals(class_name):
                 rules.created(attempt)
             _saved(attempt, class_name, new.object_id, None)
@@ -181,7 +184,7 @@ def delete(principal: Principal, class_name: ClassName, object_id: ObjectId) -> 
 
 
 def _deletion(event: Event, change: Change, class_name: ClassName) -> Occasion:
-    return Occasion(event, class_name, change.principal, object=deepcopy(change.before))
+    return Occasion(event, class_name, change.principal, object=copied(change.before))
 
 
 # -- Triggers around a save -----------------------------------------------------------------------
@@ -200,8 +203,8 @@ def _before_save(attempt: Change, class_name: ClassName) -> frozenset[FieldName]
         "before_save",
         class_name,
         attempt.principal,
-        object=deepcopy(given),
-        original=deepcopy(attempt.before),
+        object=copied(given),
+        original=copied(attempt.before),
     )
     wanted = triggers.run(occasion).object or {}
     changed: Wire = {
@@ -233,11 +236,15 @@ def _outcome(table: ClassTable | None, fields: Wire, attempt: Change) -> Wire:
     return outcome
 
 
+def _has_saved(class_name: ClassName) -> bool:
+    return triggers.has(class_name, "saved", "after_save")
+
+
 def _saved(
     attempt: Change, class_name: ClassName, object_id: ObjectId, original: Wire | None
 ) -> None:
     """Tell triggers what is stored by now."""
-    if not triggers.has(class_name, "saved", "after_save"):
+    if not _has_saved(class_name):
         return
     record = store.get(_table(class_name), object_id, Everything(), Scope(MASTER))
     if record is None:
@@ -249,7 +256,7 @@ def _saved(
             class_name,
             attempt.principal,
             object=record.object(),
-            original=deepcopy(original),
+            original=copied(original),
         )
 
     triggers.run(occasion("saved"))

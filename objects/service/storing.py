@@ -16,7 +16,13 @@ from objects.core.access import Acl, default_acl
 from objects.core.names import ClassName, FieldName, ObjectId, is_object_id, new_object_id
 from objects.core.operations import Write, apply, echo, fit
 from objects.core.query import Query, all_of
-from objects.core.schema import FieldType, check_not_emptied, check_required, with_defaults
+from objects.core.schema import (
+    ClassSchema,
+    FieldType,
+    check_not_emptied,
+    check_required,
+    with_defaults,
+)
 from objects.core.values import Json
 from objects.policy import (
     Scope,
@@ -74,8 +80,11 @@ def create(
     write: Write,
     object_id: ObjectId,
     trusted: frozenset[FieldName] = _NO_FIELDS,
+    *,
+    is_last: bool = False,
 ) -> Created:
-    """Store a new object. Fields in ``trusted`` may be new to the class whoever the caller is."""
+    """Store a new object. Fields in ``trusted`` may be new to the class whoever the caller is.
+    ``is_last`` says that nothing follows in the outermost transaction."""
     table = registry.find(class_name)
     if table is None:
         check_may_create_class(principal, class_name)
@@ -90,7 +99,7 @@ def create(
         with transaction.atomic():
             table, fitted = add_fields(principal, class_name, write, trusted)
             return _insert(principal, table, fitted, object_id)
-    return _insert(principal, table, fitted, object_id)
+    return _insert(principal, table, fitted, object_id, is_last=is_last)
 
 
 def _fitted(table: ClassTable, write: Write) -> tuple[Write, dict[FieldName, FieldType]]:
@@ -120,14 +129,25 @@ class _New:
     shown: dict[str, Json]
 
 
-def _new_object(principal: Principal, table: ClassTable, write: Write, object_id: ObjectId) -> _New:
+def complete(
+    principal: Principal, schema: ClassSchema, write: Write
+) -> tuple[dict[str, Json], dict[str, Json], Acl]:
+    """What a fitted write sets in a new object, all fields of that, and its access list.
+
+    Raises ``ValidationFailed`` if a required field is missing.
+    """
     given = apply(write, {})
     given.pop("ACL", None)
-    fields = with_defaults(table.schema, given)
-    check_required(table.schema, fields)
+    fields = with_defaults(schema, given)
+    check_required(schema, fields)
     acl = write.acl
     if acl is None:
-        acl = default_acl(table.schema.permissions, principal.user_id)
+        acl = default_acl(schema.permissions, principal.user_id)
+    return given, fields, acl
+
+
+def _new_object(principal: Principal, table: ClassTable, write: Write, object_id: ObjectId) -> _New:
+    given, fields, acl = complete(principal, table.schema, write)
     defaults = {name: value for name, value in fields.items() if given.get(name) is not value}
     results = {**echo(write, fields), **defaults}
     if results:
@@ -138,9 +158,18 @@ def _new_object(principal: Principal, table: ClassTable, write: Write, object_id
     return _New(object_id, fields, acl, results)
 
 
-def _insert(principal: Principal, table: ClassTable, write: Write, object_id: ObjectId) -> Created:
+def _insert(
+    principal: Principal,
+    table: ClassTable,
+    write: Write,
+    object_id: ObjectId,
+    *,
+    is_last: bool = False,
+) -> Created:
     new = _new_object(principal, table, write, object_id)
-    created_at = writes.create(table, object_id, new.fields, new.acl, write.relations)
+    created_at = writes.create(
+        table, object_id, new.fields, new.acl, write.relations, is_last=is_last
+    )
     return Created(object_id, created_at, new.shown)
 
 

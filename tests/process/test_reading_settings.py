@@ -22,6 +22,38 @@ def test_a_value_that_begins_with_a_dollar_is_no_other_variable_s(
     assert environment.text(name) == secret
 
 
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ("My shop # mine", "My shop"),
+        ('"My shop" # mine', "My shop"),
+        ("'My #1 shop'  # mine", "My #1 shop"),
+        ('"My #1 \\"shop\\""', 'My #1 "shop"'),
+        ("pass#word", "pass#word"),
+        ("#1", "#1"),
+        ("# nothing", "# nothing"),
+        (" # nothing", ""),
+        ("  padded  ", "padded"),
+        ("'[\"defaults\"]'", '["defaults"]'),
+        ('["defaults"]', '["defaults"]'),
+        ("it's", "it's"),
+        ("'a' and 'b'", "'a' and 'b'"),
+        (r"C:\new", r"C:\new"),
+        ("a=b", "a=b"),
+        ("", ""),
+    ],
+)
+def test_a_line_of_a_file_is_read_as_docker_compose_reads_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, line: str, value: str
+) -> None:
+    monkeypatch.setenv("A_SETTING", "")  # which is undone
+    monkeypatch.delenv("A_SETTING")
+    file = tmp_path / "settings.env"
+    file.write_text(f"A_SETTING={line}\n")
+    environment.read_file(file)
+    assert environment.text("A_SETTING") == value
+
+
 @pytest.mark.parametrize("default", [True, False])
 def test_an_empty_switch_is_the_default(monkeypatch: pytest.MonkeyPatch, default: bool) -> None:
     monkeypatch.setenv("A_SWITCH", "")

@@ -84,6 +84,7 @@ def test_a_channel_without_a_connection_is_a_lost_connection_that_workers_surviv
     [
         ("Task chain.dispatch[1] succeeded in 0.02s: None", False),
         ("Task backend.beat_is_alive[1] succeeded in 0.02s: None", False),
+        ("Task functions.deliver_due[1] succeeded in 0.02s: None", False),
         ("Task functions.run_job[1] succeeded in 0.02s: None", True),
     ],
 )

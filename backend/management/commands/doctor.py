@@ -39,9 +39,9 @@ class Command(BaseCommand):
             checks = [asdict(outcome) for outcome in outcomes]
             self.stdout.write(json.dumps({"status": status, "checks": checks}, indent=1))
         else:
-            self.stdout.write(f"{failures} failures, {warnings} warnings")
+            self.stdout.write(f"failures: {failures}, warnings: {warnings}")
         if failures:
-            raise CommandError(f"{failures} checks failed", returncode=1)
+            raise CommandError(f"checks that failed: {failures}", returncode=1)
 
     def _show(self, outcome: Outcome) -> None:
         for finding in outcome.findings:

@@ -50,11 +50,11 @@ class Command(BaseCommand):
 
 def _left_to_do(done: Restored) -> list[str]:
     said = []
-    if done.keys:
-        said.append("The archive's keys are this instance's now.")
     if done.given_keys:
         names = ", ".join(done.given_keys)
         said.append(f"The environment has other keys, which win; change them there: {names}.")
+    elif done.keys:
+        said.append("The archive's keys are this instance's now.")
     if done.password_file:
         said.append(
             f"The accounts of the admin are those of the archive, so {done.password_file} was"

@@ -59,8 +59,8 @@ class Command(BaseCommand):
             for name, value in done.to_set.items():
                 self.stdout.write(f"{name}={value}")
         self.stderr.write(
-            "The service takes the new keys when it is started again; until then the old ones "
-            "count."
+            "The service takes the new keys when it is started again, or by script/manage reload; "
+            "until then the old ones count."
         )
         if FORMER in done.kept or FORMER in done.to_set:
             self.stderr.write(f"After that the old ones count too, for {options['grace']}.")
