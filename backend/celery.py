@@ -42,7 +42,9 @@ log = get_logger("celery")
 app = Celery("backend")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
-app.autodiscover_tasks(["functions.hooks", "functions.jobs", "objects.files", "objects.users"])
+app.autodiscover_tasks(
+    ["functions.hooks", "functions.jobs", "objects.files", "objects.learned", "objects.users"]
+)
 
 HEADER = "request_id"
 _SIGN_EVERY = 5.0  # seconds

@@ -186,6 +186,8 @@ DEFAULTS: dict[str, Any] = {
     "CLIENT_SLOW_REQUESTS": 2,
     "LOCK_TIMEOUT": 5_000,
     "SLOW_QUERY": 500,
+    # Indexes for the queries that classes get: built, suggested, or neither
+    "AUTO_INDEX": "on",
 }
 
 
@@ -323,6 +325,7 @@ class ServiceSettings:
     CLIENT_SLOW_REQUESTS: int
     LOCK_TIMEOUT: int
     SLOW_QUERY: int
+    AUTO_INDEX: Literal["on", "suggest", "off"]
 
     def __getattr__(self, name: str) -> Any:
         if name not in DEFAULTS:

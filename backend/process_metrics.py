@@ -141,6 +141,22 @@ def of_connections() -> Iterator[Metric]:
     yield limit
 
 
+def of_learned_indexes() -> Iterator[Metric]:
+    """Indexes that were built for the queries of classes. Raises ``DatabaseError``."""
+    gauge = GaugeMetricFamily(
+        "svc_learned_indexes",
+        "Indexes that were built automatically, by state: valid, building, failed.",
+        labels=("state",),
+    )
+    rows = fetch(
+        "SELECT state, count(*) FROM objects_learned_index GROUP BY state", (), prepare=False
+    )
+    counts = {"valid": 0, "building": 0, "failed": 0} | {state: int(n) for state, n in rows}
+    for state, number in counts.items():
+        gauge.add_metric([state], number)
+    yield gauge
+
+
 _CONNECTIONS: Final = """
 SELECT CASE WHEN starts_with(application_name, %s)
             THEN substr(application_name, length(%s) + 1) ELSE 'other' END,

@@ -22,6 +22,7 @@ from backend import (
     feature_settings,
     file_settings,
     former_keys,
+    index_settings,
     job_settings,
     log_store,
     logs,
@@ -217,6 +218,7 @@ _service["PASSWORD_MESSAGE"] = environment.text("PASSWORD_MESSAGE", DEFAULTS["PA
 _service["CLOUD_MODULES"] = environment.words("CLOUD_MODULES")
 _service["FUNCTION_TIME_LIMIT"] = environment.whole("FUNCTION_TIME_LIMIT", 30, most=3600)
 _service |= job_settings.service_values()
+_service |= index_settings.service_values()
 _service |= realtime_settings.service_values()
 _service |= chain_settings.service_values()
 _service |= signer_settings.service_values()
@@ -330,7 +332,7 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_TRANSPORT_OPTIONS = {"global_keyprefix": "celery:", "visibility_timeout": 3600}
 CELERY_BEAT_SCHEDULER = "backend.scheduler:Scheduler"
 CELERY_TIMEZONE = "UTC"
-CELERY_TASK_ROUTES = job_settings.ROUTES | chain_settings.ROUTES
+CELERY_TASK_ROUTES = job_settings.ROUTES | index_settings.ROUTES | chain_settings.ROUTES
 # Networks that can be waited for at the same moment, and backfills that run at once.
 CHAIN_CONCURRENCY = environment.whole("CHAIN_CONCURRENCY", 16, least=1, most=512)
 BACKFILL_CONCURRENCY = environment.whole("BACKFILL_CONCURRENCY", 1, least=1, most=64)
@@ -349,6 +351,7 @@ CELERY_BEAT_SCHEDULE = {
     },
 }
 CELERY_BEAT_SCHEDULE |= webhook_settings.SCHEDULE
+CELERY_BEAT_SCHEDULE |= index_settings.SCHEDULE
 CELERY_BEAT_SCHEDULE |= chain_settings.beat_schedule()
 CELERY_BEAT_SCHEDULE |= job_settings.beat_schedule(_service["JOB_HEARTBEAT"])
 if _service["FILE_CLEAN_UP"]:

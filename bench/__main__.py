@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import signal
 import sys
+from dataclasses import replace
 
 from backend.embedded.errors import StartError
 from bench import delivered, generator, profiling, report, roles, servers
@@ -57,6 +58,11 @@ def _arguments() -> argparse.Namespace:
         help="what a member of 300 roles costs, by this many requests each (%(const)s)",
     )
     parser.add_argument("--profile", action="store_true", help="where the time of a request goes")
+    parser.add_argument(
+        "--learn",
+        action="store_true",
+        help="measure, build the learned indexes as the schedule would, measure again",
+    )
     arguments = parser.parse_args()
     if arguments.delivered and not arguments.peer:
         parser.error("--delivered compares with Parse Server: add --peer")
@@ -128,6 +134,11 @@ def main() -> None:
                         for target, loaded in targets
                     ]
                 runs = measure(engines, targets, workloads, options)
+                if arguments.learn:
+                    say(servers.learn(engines))
+                    target, loaded = targets[0]
+                    targets.insert(0, (replace(target, name=servers.LEARNED), loaded))
+                    runs += measure(engines, targets[:1], workloads, options)
                 text = report.tables(runs, workloads, [target.name for target, _ in targets])
                 contents = {"runs": [run.as_dict() for run in runs]}
         kept = report.keep(facts, **contents)

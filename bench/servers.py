@@ -42,6 +42,9 @@ _KEYS = {
 _LIMITS = json.dumps([{**rule, "count": MOST} for rule in DEFAULTS])
 _PEER_DATABASE = "peer"
 PROXIED = "+proxy"
+LEARNED = "learned"
+_FLUSHED = 6.0
+"""Seconds after which processes have stored what their queries cost."""
 LOGS = HERE / "results"
 
 
@@ -213,6 +216,18 @@ def python_versions(*more: str) -> dict[str, str]:
         "Python": sys.version.split()[0],
         **{name: version(name) for name in names},
     }
+
+
+def learn(engines: Engines) -> str:
+    """Build the indexes that the queries so far suggest, with the schedule's own conditions; what
+    there is then. The schedule does so every 15 seconds: beat doesn't run here."""
+    time.sleep(_FLUSHED)
+    command = [sys.executable, "manage.py", "indexes", data.MAIN, "--build"]
+    environment = service_environment(engines)
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise BenchFailure(f"indexes failed: {done.stderr.strip()[-400:]}")
+    return done.stdout
 
 
 def _tune_ours(engines: Engines) -> None:

@@ -6,6 +6,7 @@ All of it is for the master key; the read-only one may look. In maintenance mode
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 from django.db import transaction
@@ -27,6 +28,7 @@ from objects.core.schema import IndexDeclaration
 from objects.core.schema_changes import SchemaChange, change_schema, new_schema
 from objects.core.values import Json
 from objects.database import fetch
+from objects.learned import drops, evidence, locks
 from objects.policy import MASTER_ONLY_CLASSES
 from objects.rules import rules_of
 from objects.tables import ClassTable
@@ -69,6 +71,17 @@ def change(principal: Principal, class_name: ClassName, body: Json) -> Wire:
     and ``DuplicateValue`` raised, while the rest of the change stays, other indexes included.
     """
     _check_master(principal, "update")
+    maintenance.check()
+    current = _existing(registry.current(class_name), class_name)
+    with locks.stopped(current):
+        return _change(current, body)
+
+
+def _change(current: ClassTable, body: Json) -> Wire:
+    class_name = current.class_name
+    replaced = change_schema(current.schema, body).removed_fields
+    if replaced:
+        drops.release_fields(current, replaced)
     with maintenance.writing():
         table = _existing(registry.lock(class_name), class_name)
         changed = change_schema(table.schema, body)
@@ -76,6 +89,8 @@ def change(principal: Principal, class_name: ClassName, body: Json) -> Wire:
         if changed.removed_fields:
             _remove_fields(table, changed)
         table = registry.save(table, changed.after)
+        if changed.dropped_indexes or changed.added_indexes:
+            evidence.forget_recent(table.class_id)
     for index in changed.dropped_indexes:
         indexes.drop(table, index)
     failures: list[ServiceError] = []
@@ -87,6 +102,8 @@ def change(principal: Principal, class_name: ClassName, body: Json) -> Wire:
             failures.append(error)
     if failures:
         raise failures[0]
+    if changed.added_indexes:
+        drops.release_covered(table, changed.added_indexes)
     return table.schema.to_wire()
 
 
@@ -193,7 +210,8 @@ def delete(principal: Principal, class_name: ClassName) -> None:
     """
     _check_master(principal, "delete")
     check_class_name(class_name)
-    with maintenance.writing():
+    current = registry.find(class_name)
+    with locks.stopped(current) if current else nullcontext(), maintenance.writing():
         table = registry.lock(class_name)
         if table is None:
             return
@@ -211,7 +229,8 @@ def delete(principal: Principal, class_name: ClassName) -> None:
 def purge(principal: Principal, class_name: ClassName) -> None:
     """Remove all objects of a class; its schema stays."""
     _check_master(principal, "delete")
-    with maintenance.writing():
+    current = _existing(registry.find(class_name), class_name)
+    with locks.stopped(current), maintenance.writing():
         table = _existing(registry.lock(class_name), class_name)
         # As a writer: who wants the changes of a class waits for those that write it already.
         fetch(f"LOCK TABLE {table.storage} IN ROW EXCLUSIVE MODE", (), prepare=False)

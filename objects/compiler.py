@@ -20,7 +20,7 @@ from typing import Any, Final, Protocol
 from backend.errors import InvalidQuery
 from objects import geo_sql, jsonpath, regex_sql, text_sql
 from objects.core import query as tree
-from objects.core.names import ClassName
+from objects.core.names import ClassName, FieldName
 from objects.core.query import Path, Query, all_of
 from objects.core.values import Json, kind
 from objects.field_sql import SINGLE_KINDS, Reading, read
@@ -36,6 +36,7 @@ from objects.value_sql import (
     has_element,
     is_missing_or_null,
     is_subset,
+    led_equality,
     or_null,
     selected_values,
     single_value,
@@ -61,11 +62,15 @@ class NoScope:
 
 
 def compile_query(
-    query: Query, table: ClassTable, alias: str = "t", scope: Scope | None = None
+    query: Query,
+    table: ClassTable,
+    alias: str = "t",
+    scope: Scope | None = None,
+    led: frozenset[FieldName] = frozenset(),
 ) -> Sql:
     """The condition that exactly the rows fulfil that the query finds; it is never NULL-safe to
-    negate it: use ``NoneOf``."""
-    return _Compiler(table, alias, scope or NoScope(), count(1)).required(query)
+    negate it: use ``NoneOf``. ``led``: fields whose equality leads into a learned index."""
+    return _Compiler(table, alias, scope or NoScope(), count(1), led).required(query)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +79,7 @@ class _Compiler:
     alias: str
     scope: Scope
     names: Iterator[int] = field(default_factory=count)
+    led: frozenset[FieldName] = frozenset()
 
     def required(self, node: Query) -> Sql:
         """As ``compile``, for what each row must fulfil. Only there PostgreSQL makes a join of the
@@ -81,11 +87,18 @@ class _Compiler:
         if isinstance(node, tree.AllOf):
             return both(map(self.required, node.parts))
         if isinstance(node, tree.Equals | tree.In):
+            if self.led and isinstance(node, tree.Equals) and self.is_led(node):
+                equality = led_equality(self.read(node.path), node.value)
+                if equality is not None:
+                    return equality
             values = (node.value,) if isinstance(node, tree.Equals) else node.values
             condition = self.condition(node.path, values)
             if condition is not None:
                 return condition
         return self.compile(node)
+
+    def is_led(self, node: tree.Equals) -> bool:
+        return len(node.path) == 1 and node.path[0] in self.led and node.value is not None
 
     def condition(self, path: Path, values: Sequence[Json]) -> Sql | None:
         """``Column.one_of`` of a computed field, where it has one for these values."""
@@ -243,7 +256,8 @@ class _Compiler:
         if reading.is_whole and reading.kind in SINGLE_KINDS:
             if reading.kind != "String" or reading.typed is None:
                 return FALSE
-            return regex_sql.found_in(reading.typed, node.pattern, node.options)
+            short = reading.short if reading.sorts_by_short else None
+            return regex_sql.found_in(reading.typed, node.pattern, node.options, short)
         return each_element(
             reading,
             jsonpath.IS_STRING,

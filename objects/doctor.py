@@ -15,6 +15,7 @@ from objects.core.names import USER
 from objects.core.schema import MAX_FIELDS
 from objects.database import fetch
 from objects.files import quotas, storage
+from objects.learned import evidence, overview
 from objects.policy import hidden_fields
 from objects.reencryption import unreadable
 from objects.users.passkeys import relying_party
@@ -23,6 +24,7 @@ from objects.users.passkeys.models import Passkey
 _NEEDS = (DATABASE, "migrations")
 _SAMPLE = 20  # files
 _OVERDUE = "1 day"
+_SHOWN = 5
 _MANY_FIELDS = 0.8
 _NEARLY = 0.9
 
@@ -42,6 +44,29 @@ def declared_indexes() -> Iterator[Finding]:
         )
     else:
         yield ok(f"all of {len(tables)} classes are there")
+
+
+@check("learned indexes", needs=_NEEDS, seconds=10)
+def learned_indexes() -> Iterator[Finding]:
+    """What became of the indexes that queries asked for."""
+    found = evidence.learned()
+    names = {table.class_id: table.class_name for table in registry.all_classes()}
+    failed = [
+        index
+        for index in found
+        # One that was built and dropped again wasn't worth having: nothing is wrong.
+        if index.state == "failed" and not index.may_retry and index.built_at is None
+    ]
+    for index in failed[:_SHOWN]:
+        yield warn(
+            f"{names.get(index.class_id, 'A class')} has no index on"
+            f" {overview.fields_text(index.fields)}: {index.reason}.",
+            f"script/manage indexes {names.get(index.class_id, 'CLASS')} shows the queries; "
+            "declare the index in /schemas if they need it.",
+        )
+    if not failed:
+        valid = sum(index.state == "valid" for index in found)
+        yield ok(f"{valid} in use; AUTO_INDEX is {service_settings.AUTO_INDEX}")
 
 
 @check("fields of classes", needs=_NEEDS, seconds=10)

@@ -26,6 +26,10 @@ SINGLE_KINDS: Final = SCALAR_KINDS | {"GeoPoint", "Bytes", "File"}
 NULLS: Final = {False: " NULLS FIRST", True: " NULLS LAST"}
 """Where missing values are in an (ascending, descending) order and in its index."""
 
+SHORT: Final = 128
+"""Characters of a String that a learned index holds. An entry of a btree has at most 2704 bytes,
+and no write may fail for an index that nobody has declared."""
+
 TEXT_KEYS: Final = {"Date": "iso", "Pointer": "objectId", "File": "name", "Bytes": "base64"}
 _FIXED_COLUMNS: Final = {
     "objectId": (Column("object_id", "text"), "String"),
@@ -55,6 +59,27 @@ def field_expression(field: str, kind: FieldKind, data: str = "data") -> str:
         )
         return f"point({longitude}, {latitude})"
     return f"NULLIF({data}->{name}, 'null'::jsonb)"
+
+
+def short_expression(typed: str) -> str:
+    """The beginning of a String. Compared with a text of fewer than ``SHORT`` characters it is
+    less, equal or greater exactly as the whole String is."""
+    return f"left({typed}, {SHORT})"
+
+
+def learned_column(table: ClassTable, field: FieldName, *, descending: bool = False) -> str:
+    """A field as a column of a learned btree index."""
+    direction = "DESC" if descending else "ASC"
+    nulls = "" if field in _FIXED_COLUMNS else NULLS[descending]
+    return f"({learned_expression(table, field)}) {direction}{nulls}"
+
+
+def learned_expression(table: ClassTable, field: FieldName) -> str:
+    """What a learned btree index on a field is made on."""
+    expression = column_expression(table, field)
+    reading = read(table, (field,), "")
+    is_long = reading.column is None and reading.kind == "String"
+    return short_expression(expression) if is_long else expression
 
 
 def column_expression(table: ClassTable, field: FieldName, alias: str = "") -> str:
@@ -100,6 +125,10 @@ class Reading:
     typed: str | None
     target_class: str | None
     is_indexed: bool
+    short: str | None = None
+    """The beginning of a String, as learned indexes hold it; None if none does."""
+    sorts_by_short: bool = False
+    """Whether ranges and orders are those of ``short``: no declared index begins with it."""
 
     @property
     def is_exact(self) -> bool:
@@ -158,6 +187,9 @@ def _read(table: ClassTable, path: Path, alias: str) -> Reading:
         json, typed = "NULL::jsonb", None
     else:
         json, typed = _field_texts(name, kind, data)
+    short = None
+    if is_whole and typed is not None and name in table.short_fields:
+        short = short_expression(typed)
     return Reading(
         base=data,
         steps=path,
@@ -169,6 +201,8 @@ def _read(table: ClassTable, path: Path, alias: str) -> Reading:
         typed=typed,
         target_class=target_class,
         is_indexed=is_whole and _has_index(table, name),
+        short=short,
+        sorts_by_short=short is not None and not _leads_index(table, name),
     )
 
 
@@ -179,6 +213,13 @@ def _has_index(table: ClassTable, field: FieldName) -> bool:
         name == field and isinstance(direction, int)
         for index in table.schema.indexes.values()
         for name, direction in index.fields
+    )
+
+
+def _leads_index(table: ClassTable, field: FieldName) -> bool:
+    return any(
+        index.fields[0][0] == field and isinstance(index.fields[0][1], int)
+        for index in table.schema.index_declarations.values()
     )
 
 

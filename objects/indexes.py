@@ -34,9 +34,12 @@ def is_ordered_by_index(table: ClassTable, path: tuple[str, ...]) -> bool:
     """Whether an index gives the objects in the order of this field."""
     if len(path) != 1:
         return False
-    return path[0] == "createdAt" or any(
-        index.fields[0][0] == path[0] and isinstance(index.fields[0][1], int)
-        for index in table.schema.index_declarations.values()
+    if path[0] == "createdAt":
+        return True
+    declared = (index.fields[0] for index in table.schema.index_declarations.values())
+    learned = (fields[0] for fields in table.learned)
+    return any(
+        name == path[0] and isinstance(direction, int) for name, direction in (*declared, *learned)
     )
 
 

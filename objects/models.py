@@ -147,6 +147,7 @@ class ImportProgress(models.Model):
 from objects.analytics import models as analytics  # noqa: E402, F401
 from objects.app_config import models as app_config  # noqa: E402, F401
 from objects.files import models as files  # noqa: E402, F401
+from objects.learned import models as learned  # noqa: E402, F401
 from objects.replays import models as replays  # noqa: E402, F401
 from objects.users import models as users  # noqa: E402, F401
 from objects.users.passkeys import models as passkeys  # noqa: E402, F401

@@ -73,6 +73,9 @@ def sort_expressions(table: ClassTable, key: OrderKey, alias: str) -> list[Sql]:
         if reading.kind is None:
             return []
         if reading.typed is not None and reading.kind != "GeoPoint":
+            if reading.sorts_by_short and reading.short is not None:
+                # In the order of the learned index, and in full where beginnings are the same.
+                return [Sql(reading.short), Sql(reading.typed)]
             return [Sql(reading.typed)]
         if reading.kind == "Relation":
             return []

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 from objects.core.regex import compile_regex
+from objects.field_sql import SHORT
 from objects.sql import Sql
 
 _LAST = chr(0x10FFFF)
 
 
-def found_in(text: str, pattern: str, options: str) -> Sql:
+def found_in(text: str, pattern: str, options: str, short: str | None = None) -> Sql:
     """Whether a pattern is found in a text; ``text`` is SQL with collation "C".
 
-    What begins with fixed letters is a range of the text as well, so that an index on it is used.
+    What begins with fixed letters is a range of the text as well, so that an index on it is used;
+    a range of ``short``, its beginning (``field_sql.short_expression``), where that says the same.
     """
     regex = compile_regex(pattern, options)
     if regex.literal is not None:
+        start = short if short is not None and len(regex.literal) < SHORT else text
         if regex.at_start and regex.at_end:
-            return Sql(f"({text} = %s)", (regex.literal,))
+            return Sql(f"({start} = %s)", (regex.literal,))
         if regex.at_start:
-            return _begins_with(text, regex.literal)
+            return _begins_with(start, regex.literal)
         if not regex.at_end:
             return Sql(f"(strpos({text}, %s) > 0)", (regex.literal,))
     matched = Sql(f"({text} ~ %s)", (regex.postgres,))
     if regex.prefix:
-        return "(" + _begins_with(text, regex.prefix) + " AND " + matched + ")"
+        start = short if short is not None and len(regex.prefix) < SHORT else text
+        return "(" + _begins_with(start, regex.prefix) + " AND " + matched + ")"
     return matched
 
 

@@ -8,7 +8,7 @@ rolled-back transaction left in memory doesn't match anything.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
@@ -31,6 +31,7 @@ from objects.core.names import (
     is_class_name,
 )
 from objects.core.schema import ClassSchema, FieldType, empty_schema, from_definition
+from objects.core.shapes import IndexFields
 from objects.database import Row, fetch
 from objects.models import GENERIC_TABLE, ModelBackedObject
 from objects.tables import ClassTable, Column, ColumnType
@@ -183,7 +184,11 @@ def _quoted(name: str) -> str:
 
 # -- Reading ------------------------------------------------------------------------------------
 
-_SELECT = "SELECT id, name, version, definition::text FROM objects_class"
+_SELECT = (
+    "SELECT id, name, version, definition::text, (SELECT json_agg(l.fields ORDER BY l.id)::text"
+    " FROM objects_learned_index l WHERE l.class_id = objects_class.id AND l.state = 'valid')"
+    " FROM objects_class"
+)
 
 
 def find(class_name: ClassName) -> ClassTable | None:
@@ -279,16 +284,29 @@ def _remember(row: Row) -> ClassTable:
     if known is not None and (known.class_id, known.version) == (class_id, version):
         return known
     schema = from_definition(class_name, msgspec.json.decode(definition))
-    table = _table(class_id, version, schema)
+    table = _table(class_id, version, schema, _learned(row[4], schema))
     _tables[class_name] = table
     return table
 
 
-def _table(class_id: int, version: int, schema: ClassSchema) -> ClassTable:
+def _learned(wire: str | None, schema: ClassSchema) -> tuple[IndexFields, ...]:
+    if wire is None:
+        return ()
+    fields = [tuple((FieldName(n), way) for n, way in one) for one in msgspec.json.decode(wire)]
+    return _of_schema(fields, schema)
+
+
+def _of_schema(learned: Iterable[IndexFields], schema: ClassSchema) -> tuple[IndexFields, ...]:
+    return tuple(one for one in learned if all(schema.field_type(name) for name, _ in one))
+
+
+def _table(
+    class_id: int, version: int, schema: ClassSchema, learned: tuple[IndexFields, ...] = ()
+) -> ClassTable:
     backing = _model_classes.get(schema.class_name)
     if backing is None:
         relation = _quoted(f"{GENERIC_TABLE}_{class_id}")
-        return ClassTable(schema.class_name, class_id, version, relation, schema)
+        return ClassTable(schema.class_name, class_id, version, relation, schema, learned=learned)
     stored_in = backing.model._meta.db_table
     return ClassTable(
         schema.class_name,
@@ -369,7 +387,8 @@ def save(table: ClassTable, schema: ClassSchema) -> ClassTable:
         (_encode(schema), table.class_id),
         prepare=True,
     )
-    saved = _table(table.class_id, int(rows[0][0]), schema)
+    learned = _of_schema(table.learned, schema)
+    saved = _table(table.class_id, int(rows[0][0]), schema, learned)
     _tables[table.class_name] = saved
     return saved
 
@@ -400,6 +419,8 @@ def drop(table: ClassTable) -> None:
     """Remove a locked class with its table and the members of its relations."""
     forget(table.class_name)
     fetch("DELETE FROM objects_relation WHERE class_id = %s", (table.class_id,), prepare=True)
+    for of_queries in ("objects_query_shape", "objects_learned_index"):
+        fetch(f"DELETE FROM {of_queries} WHERE class_id = %s", (table.class_id,), prepare=False)
     fetch("DELETE FROM objects_class WHERE id = %s", (table.class_id,), prepare=True)
     if table.is_partition:
         fetch(f"DROP TABLE {table.relation}", (), prepare=False)

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from time import perf_counter
-from typing import Any
+from typing import Any, Final
 
 from psycopg.errors import ProgramLimitExceeded
 
-from backend.errors import ObjectTooLarge
+from backend.errors import ObjectTooLarge, ServiceError
 from backend.result_memory import ResultMemory
-from objects import slow_queries
 from objects.compiler import Sql, compile_query, order_by
-from objects.core.names import ClassName, ObjectId
+from objects.core.names import ClassName, FieldName, ObjectId
 from objects.core.query import (
     AllOf,
     Compare,
@@ -29,12 +28,18 @@ from objects.core.query import (
     ReadableBy,
     all_of,
 )
+from objects.core.shapes import served_equality
 from objects.database import fetch
 from objects.indexes import is_ordered_by_index
+from objects.learned import shape_counts
 from objects.policy import Scope
 from objects.records import Record
 from objects.rows import object_columns
 from objects.tables import ClassTable
+
+_NO_FIELDS: Final[frozenset[FieldName]] = frozenset()
+_STOPPED: Final = 0.1
+"""Seconds after which a statement that fails was stopped for taking long."""
 
 
 class StaleClass(Exception):
@@ -83,7 +88,8 @@ def find(
     memory: ResultMemory,
 ) -> list[Record]:
     """The objects that satisfy the constraint, sorted; ties by object id, so paging is stable."""
-    condition = compile_query(where, table, "t", scope)
+    led = served_equality(table.learned, where, order) if table.learned else _NO_FIELDS
+    condition = compile_query(where, table, "t", scope, led)
     sorting = order_by(order, table, "t", where)
     guard, guard_params = _guard(table, scope)
     paging, paging_params = _paging(limit, skip)
@@ -107,9 +113,13 @@ def find(
             is_limited=scope.is_limited,
             memory=memory,
         )
-    finally:
-        # The slowest are those that were stopped.
-        slow_queries.note(table, where, order, perf_counter() - begin)
+    except ServiceError:
+        # The slowest are those that were stopped. Those that were refused took no time.
+        seconds = perf_counter() - begin
+        if seconds >= _STOPPED:
+            shape_counts.note(table, where, order, seconds)
+        raise
+    shape_counts.note(table, where, order, perf_counter() - begin, len(rows))
     return _records(table, scope, rows)
 
 
@@ -132,8 +142,10 @@ def by_ids(
 
 def count(table: ClassTable, where: Query, scope: Scope) -> int:
     """How many objects satisfy the constraint, exactly."""
-    condition = compile_query(where, table, "t", scope)
+    led = served_equality(table.learned, where, ()) if table.learned else _NO_FIELDS
+    condition = compile_query(where, table, "t", scope, led)
     guard, guard_params = _guard(table, scope)
+    begin = perf_counter()
     rows = fetch(
         f"SELECT {guard}, (SELECT count(*) FROM {table.relation} t WHERE {condition.text})"
         " FROM objects_class c WHERE c.id = %s",
@@ -141,8 +153,11 @@ def count(table: ClassTable, where: Query, scope: Scope) -> int:
         prepare=False,
         is_limited=scope.is_limited,
     )
+    seconds = perf_counter() - begin
     _check_guard(table, scope, rows)
-    return int(rows[0][1] or 0)
+    number = int(rows[0][1] or 0)
+    shape_counts.note(table, where, (), seconds, number)
+    return number
 
 
 def select(table: ClassTable, statement: Sql, scope: Scope, memory: ResultMemory) -> list[str]:

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from objects.core.names import ClassName, FieldName
 from objects.core.schema import ClassSchema
+from objects.core.shapes import IndexFields
 from objects.core.values import Json
 
 ColumnType = Literal["text", "bigint", "numeric", "boolean", "timestamptz", "jsonb"]
@@ -74,6 +75,8 @@ class ClassTable:
     """The fields that only the master key sees, whatever permissions say."""
     stored_in: str = ""
     """The quoted name of the table itself, where ``relation`` is a view of it."""
+    learned: tuple[IndexFields, ...] = ()
+    """The learned indexes that are valid (``objects.learned``)."""
     readings: dict[tuple[str, str], Any] = field(default_factory=dict, compare=False, repr=False)
     """How ``field_sql`` reads fields that queries have named, by field and alias."""
     attached: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
@@ -93,6 +96,19 @@ class ClassTable:
     def computed(self) -> frozenset[FieldName]:
         """The fields that are computed when they are read, and never written."""
         return frozenset(self.columns.keys() - self.stored_columns.keys())
+
+    @cached_property
+    def short_fields(self) -> frozenset[FieldName]:
+        """The String fields that learned indexes hold the beginnings of."""
+        return frozenset(
+            name
+            for fields in self.learned
+            for name, direction in fields
+            if isinstance(direction, int)
+            and name not in self.columns
+            and (type_ := self.schema.fields.get(name)) is not None
+            and type_.kind == "String"
+        )
 
     @cached_property
     def relation_values(self) -> dict[str, Json]:

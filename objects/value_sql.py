@@ -12,7 +12,7 @@ from typing import Final
 from objects import jsonpath
 from objects.core.query import Comparison, Path, Steps
 from objects.core.values import Json, kind
-from objects.field_sql import Reading, read
+from objects.field_sql import SHORT, Reading, read
 from objects.sql import FALSE, Sql, both, either, json_text, negation
 from objects.tables import ClassTable
 
@@ -71,10 +71,31 @@ def _typed_equality(reading: Reading, values: list[Json]) -> Sql:
     return Sql(f"({left} = ANY(%s::text[]::{cast}[]))", (operands,))
 
 
+def led_equality(reading: Reading, value: Json) -> Sql | None:
+    """The field equals a value, in the expression of its learned index; None if that can't say so.
+
+    The value isn't null.
+    """
+    if not fits(value, reading) or reading.typed is None or reading.kind not in _OPERANDS:
+        return None
+    if reading.kind != "String" or reading.column is not None:
+        return _typed_equality(reading, [value])
+    if reading.short is None or not is_short(value):
+        return None
+    return Sql(f"({reading.short} = %s::text)", (value,))
+
+
+def is_short(value: Json) -> bool:
+    """Whether a text compares with a String as with its beginning."""
+    return isinstance(value, str) and len(value) < SHORT
+
+
 def comparison(reading: Reading, op: Comparison, value: Json) -> Sql:
     """The field is before or after a value of its kind."""
     sign = _SIGNS[op]
     cast, left = _cast(reading), reading.typed
+    if reading.sorts_by_short and is_short(value):
+        left = reading.short
     if cast == "bigint" and not _is_bigint(value):
         cast, left = "numeric", f"({left})::numeric"
     return Sql(f"({left} {sign} %s::{cast})", (_operand(value),))

@@ -29,6 +29,7 @@ from backend.logs import get_logger
 from backend.networks import is_in_networks
 from backend.process_metrics import (
     of_connections,
+    of_learned_indexes,
     of_queues,
     of_requests,
     of_restarts,
@@ -93,7 +94,7 @@ class _Whole(Collector):
 def _of_database() -> list[Metric]:
     with transaction.atomic():
         fetch(f"SET LOCAL statement_timeout = {_PATIENCE}", (), prepare=False)
-        return [*ChainCollector().collect(), *of_connections()]
+        return [*ChainCollector().collect(), *of_connections(), *of_learned_indexes()]
 
 
 def _of_redis() -> list[Metric]:

@@ -30,6 +30,8 @@ _BOOKKEEPING = {
     "auth_group_permissions",
     "auth_user_groups",
     "objects_role_version",
+    "objects_query_shape",
+    "objects_learned_index",
     _EPOCH,
 }
 _SCHEDULES = "django_celery_beat_"

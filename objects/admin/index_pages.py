@@ -7,10 +7,13 @@ from typing import Any, Final
 from django.contrib import messages
 from django.http import HttpResponseBase, HttpResponseRedirect
 
+from backend.conf import service_settings
 from backend.errors import InvalidQuery, ServiceError
-from objects import classes, indexes, slow_queries
+from objects import classes, indexes
 from objects.admin.frame import Place, class_page
 from objects.core.values import Json
+from objects.learned import overview
+from objects.learned.advice import advice
 
 _FIELDS: Final = 4
 _DIRECTIONS: Final = (
@@ -50,7 +53,9 @@ def index_list(place: Place) -> HttpResponseBase:
         fields=sorted([*table.schema.fields, "objectId", "createdAt", "updatedAt"]),
         directions=_DIRECTIONS,
         spare=range(_FIELDS),
-        advice=slow_queries.advice(table),
+        advice=advice(table),
+        learned=overview.overview(table),
+        auto_index=service_settings.AUTO_INDEX,
         error=error,
     )
     response.status_code = error.status if error else 200
@@ -59,6 +64,14 @@ def index_list(place: Place) -> HttpResponseBase:
 
 def _change(place: Place, form: Any) -> str:
     writer = place.writer("change", "class")
+    dropped, suggested = form.get("drop"), form.get("build")
+    if dropped:
+        overview.drop(place.table, dropped)
+        return f"The index {dropped} is dropped. It is not built again for a week."
+    if suggested:
+        if overview.build(place.table, suggested):
+            return "The index is built."
+        raise InvalidQuery("The index could not be built; the list says why.")
     removed = form.get("remove")
     if removed:
         body: Json = {"indexes": {removed: {"__op": "Delete"}}}

@@ -6,12 +6,16 @@ import json
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
 
 from backend.principal import CLIENT, MASTER
-from objects import classes, registry, service, slow_queries
+from objects import classes, registry, service
 from objects.core.query import Everything, FindOptions, OrderKey
 from objects.core.query_parser import parse_where
+from objects.learned import overview, shape_counts
+from objects.learned.advice import advice
+from objects.tables import ClassTable
 from tests.admin.games import GAME, make, make_class, stored_object
 from tests.admin.staff import logged_in
 
@@ -226,10 +230,10 @@ def test_slow_queries_advise_the_indexes_that_they_had_no_use_of(staff, settings
     table = registry.find("Game")
     assert table is not None
     where = parse_where({"score": {"$gt": 1}, "title": "equality", "won": True})
-    slow_queries.note(table, where, (OrderKey(("title",)),), 1.5)
-    slow_queries.note(table, where, (), 0.25)
-    slow_queries.note(table, where, (), 0.0001)
-    found = slow_queries.advice(table)
+    shape_counts.note(table, where, (OrderKey(("title",)),), 1.5)
+    shape_counts.note(table, where, (), 0.25)
+    shape_counts.note(table, where, (), 0.0001)
+    found = advice(table)
     assert found is not None
     assert [(one.field, one.uses, one.queries, one.seconds) for one in found] == [
         ("score", ("range",), 2, 1.75),
@@ -240,7 +244,7 @@ def test_slow_queries_advise_the_indexes_that_they_had_no_use_of(staff, settings
     staff.post(INDEXES, {"field": "score", "direction": "1"})
     table = registry.find("Game")
     assert table is not None
-    left = slow_queries.advice(table)
+    left = advice(table)
     assert left is not None
     assert [one.field for one in left] == ["title"]
 
@@ -256,22 +260,72 @@ def test_finds_are_timed(staff, settings):
         service.find(MASTER, "Game", options)
     table = registry.find("Game")
     assert table is not None
-    found = slow_queries.advice(table)
+    found = advice(table)
     assert found is not None
     assert "score" in {one.field for one in found}
 
 
-def test_no_advice_where_redis_is_away(staff, settings):
-    settings.REDIS_URL = "redis://127.0.0.1:1/0"
-    slow_queries._client.cache_clear()
-    try:
-        settings.SERVICE = {**settings.SERVICE, "SLOW_QUERY": 1}
-        table = registry.find("Game")
-        assert table is not None
-        slow_queries.note(table, parse_where({"score": {"$gt": 1}}), (), 1.0)
-        assert "Redis doesn" in staff.get(INDEXES).text
-    finally:
-        slow_queries._client.cache_clear()
+def test_learned_indexes_are_shown_with_their_evidence(staff):
+    table = fill()
+    shape_counts_of(table, 40, 0.25)
+    page = staff.get(INDEXES).text
+    assert "score (range) in order of score" in page
+    assert "40 \u00d7 250.0 ms" in page
+    assert "is built next" in page
+    assert "objects_auto" in page  # what its button sends
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_suggested_index_is_built_and_dropped_in_the_admin(staff):
+    table = fill()
+    shape_counts_of(table, 40, 0.25)
+    (suggestion,) = overview.overview(table).suggestions
+    assert staff.post(INDEXES, {"build": suggestion.key}).status_code == 302
+    page = staff.get(INDEXES).text
+    assert "in use, used last" in page
+    assert "40 \u00d7 250.0 ms" in page
+    assert "indexes" not in schema()
+    again = staff.post(INDEXES, {"build": suggestion.key})
+    assert (again.status_code, "not suggested any more" in again.text) == (400, True)
+    assert staff.post(INDEXES, {"drop": suggestion.key}).status_code == 302
+    assert "not built: dropped by hand" in staff.get(INDEXES).text
+    for name in (suggestion.key, "objects_class_pkey", "<b>"):
+        refused = staff.post(INDEXES, {"drop": "nothing" if name == suggestion.key else name})
+        assert (refused.status_code, "<b>" in refused.text) == (400, False)
+
+
+def test_those_who_may_only_look_have_no_buttons_for_learned_indexes(staff):
+    table = fill()
+    shape_counts_of(table, 40, 0.25)
+    viewer = logged_in("Viewers")
+    page = viewer.get(INDEXES)
+    assert page.status_code == 200
+    assert "score (range)" in page.text
+    assert 'name="build"' not in page.text
+    assert viewer.post(INDEXES, {"build": "objects_auto_1_0000000000000000"}).status_code == 403
+
+
+def fill() -> ClassTable:
+    """The class with more objects than an index is built from."""
+    table = registry.find("Game")
+    assert table is not None
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO {table.relation} (class_id, object_id, created_at, updated_at, data)"
+            " SELECT %s, 'o' || n, now(), now(), jsonb_build_object('score', n, 'title',"
+            " repeat('x', 100)) FROM generate_series(1, 8000) AS n",
+            [table.class_id],
+        )
+        cursor.execute(f"ANALYZE {table.relation}")
+    return table
+
+
+def shape_counts_of(table: ClassTable, calls: int, seconds: float) -> None:
+    """So many queries by range and order of the score."""
+    shape_counts.forget()
+    where = parse_where({"score": {"$gt": 1}})
+    for _ in range(calls):
+        shape_counts.note(table, where, (OrderKey(("score",)),), seconds, 20)
 
 
 def test_purging_and_deleting_take_the_class_s_name(staff):

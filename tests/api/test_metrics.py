@@ -340,6 +340,17 @@ def test_connections_to_the_database_are_counted(db: None, on: Any) -> None:
     assert active >= 1
 
 
+def test_learned_indexes_are_counted_by_state(db: None, on: Any) -> None:
+    assert of(read(), "learned_indexes", state="valid") == 0
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO objects_learned_index (class_id, name, fields, state, shape, reason,"
+            " attempts, started_at, version, before_calls, before_seconds, scans)"
+            " VALUES (1, 'a', '[]', 'valid', '', '', 0, now(), 0, 0, 0, 0)"
+        )
+    assert of(read(), "learned_indexes", state="valid") == 1
+
+
 def test_what_does_not_answer_is_missing(db: None, on: Any) -> None:
     found = read()
     assert (of(found, "up", dependency="database"), of(found, "up", dependency="redis")) == (1, 1)

@@ -69,6 +69,17 @@ def first(tmp_path_factory: Any, prepared: str) -> Iterator[Known]:
             "every = IntervalSchedule.objects.create(every=7, period='days')\n"
             "PeriodicTask.objects.create(name='weekly', task='any.task', interval=every)\n"
         )
+        instance.run(
+            "from objects import registry\n"
+            "from objects.core.index_decisions import Cost, Suggestion\n"
+            "from objects.core.shapes import Shape\n"
+            "from objects.learned import builds\n"
+            "table, fields = registry.find('Note'), (('author', 1), ('createdAt', 1))\n"
+            "name = builds.index_name(table.class_id, fields)\n"
+            "row = builds._begin(table, name, Suggestion(fields, Shape(()), Cost()))\n"
+            "builds._create(table, name, fields)\n"
+            "assert builds.put_to_use('Note', row)\n"
+        )
         known.archive = Path(instance.do("backup", folder / "out").strip())
         known.bare = Path(instance.do("backup", folder / "bare.tar", "--without-keys").strip())
         yield known
@@ -184,6 +195,9 @@ def check_all(first: Known, restored: Instance) -> None:
 def check_commands(restored: Instance) -> None:
     """Indexes, staff and periodic tasks are those of the first instance."""
     assert restored.do("build_indexes", "--check") == ""
+    restored.run("from objects.learned import upkeep\nupkeep.run()")
+    listed = restored.do("indexes", "Note")
+    assert "(author,createdAt), 0.0 MiB, used " in listed
     assert (
         restored.run(
             "from django.contrib.auth import authenticate\n"

@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -270,7 +271,7 @@ def test_a_file_that_storage_lost_is_told(db):
     name = f"{'0' * 32}_lost.txt"
     StoredFile.objects.create(
         name=name, size=1, content_type="text/plain", sha256="", created_at=timezone.now()
-        - timezone.timedelta(days=1),
+        - timedelta(days=1),
     )  # fmt: skip
     assert f"storage: {name}" in findings("files")[0][1]
 
@@ -310,6 +311,31 @@ def test_a_clock_is_compared_with_the_database_and_the_public_address(other, set
     assert [one[0] for one in found] == ["ok", "ok"], found
     settings.PUBLIC_URL = "http://127.0.0.1:9"
     assert [one[0] for one in findings("clock")] == ["ok", "warn"]
+
+
+def test_indexes_that_could_not_be_built_are_named_and_those_that_were_not_worth_it_are_not():
+    from objects.learned.models import LearnedIndex
+
+    def failed(number: int, built_at: Any) -> None:
+        LearnedIndex.objects.create(
+            class_id=1,
+            name=f"objects_auto_1_{number:016x}",
+            fields=[[f"field{number}", 1]],
+            state="failed",
+            shape="",
+            reason="the disk is full",
+            retry_at=timezone.now() + timedelta(days=1),
+            started_at=timezone.now(),
+            built_at=built_at,
+        )
+
+    assert findings("learned indexes")[0][:2] == ("ok", "0 in use; AUTO_INDEX is on")
+    failed(1, timezone.now())
+    assert findings("learned indexes")[0][0] == "ok"
+    failed(2, None)
+    ((level, said, advice),) = findings("learned indexes")
+    assert (level, "field2: the disk is full" in said) == ("warn", True)
+    assert "script/manage indexes" in advice
 
 
 def test_a_check_that_hangs_is_given_up(db):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from objects.core.query import OneOfIds, ReadableBy, WritableBy, all_of
 from objects.core.query_parser import parse_order, parse_where
 from tests.compiler import strategies
-from tests.compiler.world import THINGS, World, ids
+from tests.compiler.world import LEARNED, THINGS, World, ids
 
 relaxed = settings(
     deadline=None,
@@ -38,6 +38,34 @@ def test_sql_finds_what_the_predicate_finds(world: World, stored, things, others
         query = parse_where(where)
         expected = ids(world.in_memory(query))
         assert sorted(world.in_sql(query, THINGS[stored])) == sorted(expected), where
+
+
+@relaxed
+@given(
+    things=strategies.things(),
+    orders=st.lists(strategies.orders, min_size=1, max_size=4),
+    equal=st.fixed_dictionaries(
+        {},
+        optional={
+            name: strategies.BY_FIELD[name]
+            for name in ("name", "title", "score", "owner", "flag", "when")
+        },
+    ),
+    ranged=st.sampled_from(["name", "score", "when"]),
+    operator=st.sampled_from(["$gt", "$gte", "$lt", "$lte"]),
+    data=st.data(),
+)
+def test_equality_that_leads_into_a_learned_index_finds_and_sorts_the_same(
+    world: World, things, orders, equal, ranged, operator, data
+):
+    world.fill(things)
+    limit = data.draw(strategies.BY_FIELD[ranged])
+    for where in (equal, equal | {ranged: {operator: limit}}):
+        query = parse_where(where)
+        for order in orders:
+            keys = parse_order(order)
+            expected = ids(world.in_memory(query, order=keys))
+            assert world.in_sql(query, LEARNED, keys) == expected, (where, order)
 
 
 @pytest.mark.parametrize("stored", THINGS)

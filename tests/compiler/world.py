@@ -17,6 +17,7 @@ from objects.core.access import parse_acl
 from objects.core.matching import predicate, sorted_objects
 from objects.core.query import Everything, OrderKey, Query, SubQuery
 from objects.core.schema import ClassSchema, FieldType, IndexDeclaration
+from objects.core.shapes import served_equality
 from objects.core.values import Json, pointer
 from objects.tables import ClassTable, Column
 
@@ -67,6 +68,21 @@ COLUMNS = {
 
 GENERIC = ClassTable("Thing", 1, 1, '"thing"', ClassSchema("Thing", THING_FIELDS))
 DECLARED = ClassTable("Thing", 1, 1, '"thing"', ClassSchema("Thing", THING_FIELDS, indexes=INDEXES))
+LEARNED = ClassTable(
+    "Thing",
+    1,
+    1,
+    '"thing"',
+    ClassSchema("Thing", THING_FIELDS, indexes={"title": INDEXES["title"]}),
+    learned=(
+        (("name", 1),),
+        (("title", 1), ("name", 1)),
+        (("name", 1), ("score", -1)),
+        (("owner", 1), ("flag", 1), ("createdAt", 1)),
+        (("score", 1), ("when", 1)),
+        (("place", "2dsphere"),),
+    ),
+)
 PROMOTED = ClassTable(
     "Thing",
     1,
@@ -77,7 +93,12 @@ PROMOTED = ClassTable(
     is_partition=False,
 )
 OTHER = ClassTable("Other", 2, 1, '"other"', ClassSchema("Other", OTHER_FIELDS))
-THINGS = {"in data": GENERIC, "with declared indexes": DECLARED, "promoted": PROMOTED}
+THINGS = {
+    "in data": GENERIC,
+    "with declared indexes": DECLARED,
+    "with learned indexes": LEARNED,
+    "promoted": PROMOTED,
+}
 
 _COMMON = (
     'object_id text COLLATE "C" PRIMARY KEY, created_at timestamptz NOT NULL,'
@@ -167,7 +188,8 @@ class World:
     def in_sql(
         self, where: Query, table: ClassTable = GENERIC, order: Sequence[OrderKey] = ()
     ) -> list[str]:
-        condition = compile_query(where, table, "t", self)
+        led = served_equality(table.learned, where, order)
+        condition = compile_query(where, table, "t", self, led)
         sorting = order_by(order, table, "t", where)
         rows = self.connection.execute(
             f"SELECT t.object_id FROM {table.relation} AS t"  # type: ignore[arg-type]

@@ -1,0 +1,248 @@
+"""Building learned indexes beside everything that goes on.
+
+An index is built CONCURRENTLY, under limits of time, so that no write waits for it. Queries use it
+from the transaction on that marks it as valid, which gives the class a new version. A process that
+is killed leaves an index that ``upkeep.tidy`` drops or puts to use.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from hashlib import blake2s
+from typing import Final
+
+import msgspec
+import psycopg
+from django.conf import settings
+from django.db import transaction
+from psycopg import errors as pg
+
+from backend.errors import ServiceError
+from backend.logs import get_logger
+from objects import maintenance, registry
+from objects.core.index_decisions import MAX_LEARNED, MAX_SHARE, Suggestion, fits
+from objects.core.names import ClassName, FieldName
+from objects.core.shapes import IndexFields
+from objects.database import fetch
+from objects.field_sql import column_expression, learned_column
+from objects.learned import drops, evidence
+from objects.learned.drops import quoted, renew
+from objects.learned.evidence import Learned
+from objects.learned.locks import building, limits
+from objects.tables import ClassTable
+
+BUILD_LIMIT: Final = 900_000
+"""Milliseconds for building an index."""
+_MIN_FREE: Final = 1024**3
+_DAY: Final = 86_400
+_FIRST_PAUSE: Final = 300
+"""Seconds until a build that had to wait too long is tried again; twice as long each time."""
+
+log = get_logger("learned_indexes")
+
+
+def index_name(class_id: int, fields: IndexFields) -> str:
+    """The name of a learned index in the database."""
+    digest = blake2s(msgspec.json.encode(fields), digest_size=8).hexdigest()
+    return f"objects_auto_{class_id}_{digest}"
+
+
+def build(table: ClassTable, suggestion: Suggestion) -> bool:
+    """Build an index of a class and put it to use; whether it is in use now.
+
+    Never inside a transaction. Why it couldn't be built is stored in its row; it isn't tried again
+    before ``retry_at``. Raises ``UnderMaintenance`` before anything is built.
+    """
+    name = index_name(table.class_id, suggestion.fields)
+    with building(table.class_id) as is_held:
+        if not is_held:
+            return False
+        others = [index for index in evidence.learned(table.class_id) if index.state != "failed"]
+        size = evidence.size_of(table)
+        estimated = evidence.estimated_size(table, suggestion.fields, size.rows)
+        row_id = _begin(table, name, suggestion)
+        if row_id is None:
+            return False
+        if not fits(estimated, [index.size or 0 for index in others], size.size):
+            if len(others) >= MAX_LEARNED:
+                reason = f"the class has {MAX_LEARNED} learned indexes"
+            else:
+                reason = f"learned indexes have at most {MAX_SHARE:.0%} of the size of the objects"
+            _fail(row_id, reason, _DAY)
+            return False
+        if not _has_room(estimated):
+            _fail(row_id, "the disk has too little room", _DAY)
+            return False
+        started = time.monotonic()
+        try:
+            _create(table, name, suggestion.fields)
+        except (ServiceError, psycopg.Error) as error:
+            drops.drop_from_database(name)
+            _fail(row_id, *_reason(error))
+            return False
+        seconds = time.monotonic() - started
+        built = next(
+            (index for index in evidence.learned(table.class_id) if index.id == row_id), None
+        )
+        sizes = [(built.size or 0) if built else 0, *(index.size or 0 for index in others)]
+        if sum(sizes) > MAX_SHARE * size.size:
+            drops.drop_from_database(name)
+            reason = f"learned indexes have at most {MAX_SHARE:.0%} of the size of the objects"
+            _fail(row_id, reason, _DAY)
+            return False
+        is_used = put_to_use(table.class_name, row_id, seconds)
+        log.info(
+            "an index is built",
+            class_name=table.class_name,
+            index=name,
+            fields=dict(suggestion.fields),
+            seconds=round(seconds, 3),
+            size=sizes[0],
+        )
+        return is_used
+
+
+def _begin(table: ClassTable, name: str, suggestion: Suggestion) -> int | None:
+    """Store that the index is being built; None if the class isn't what it was."""
+    with maintenance.writing():
+        current = registry.lock(table.class_name)
+        if current is None or not _is_same(table, current, suggestion.fields):
+            return None
+        cost = suggestion.cost
+        rows = fetch(
+            "INSERT INTO objects_learned_index AS l (class_id, name, fields, state, shape, reason,"
+            " attempts, started_at, version, before_calls, before_seconds, scans)"
+            " VALUES (%s, %s, %s::jsonb, 'building', %s, '', 1, statement_timestamp(), 0, %s, %s,"
+            " 0)"
+            " ON CONFLICT (name) DO UPDATE SET state = 'building', shape = EXCLUDED.shape,"
+            " reason = '', attempts = l.attempts + 1, started_at = EXCLUDED.started_at,"
+            " before_calls = EXCLUDED.before_calls, before_seconds = EXCLUDED.before_seconds"
+            " WHERE l.state = 'failed' RETURNING id",
+            (
+                table.class_id,
+                name,
+                msgspec.json.encode(suggestion.fields).decode(),
+                suggestion.shape.encode(),
+                cost.calls,
+                cost.seconds,
+            ),
+            prepare=False,
+        )
+        return int(rows[0][0]) if rows else None
+
+
+def _is_same(table: ClassTable, current: ClassTable, fields: IndexFields) -> bool:
+    return current.class_id == table.class_id and all(
+        current.schema.field_type(name) == table.schema.field_type(name) is not None
+        for name, _ in fields
+    )
+
+
+def definition(table: ClassTable, fields: IndexFields) -> str:
+    """What follows the table's name in ``CREATE INDEX``."""
+    if fields[0][1] == "2dsphere":
+        points = ", ".join(f"({column_expression(table, name)})" for name, _ in fields)
+        return f"USING gist ({points})"
+    columns = ", ".join(
+        learned_column(table, name, descending=direction == -1) for name, direction in fields
+    )
+    # The order of ties, so that a field with few values can be paged through as well.
+    return f"({columns}, object_id {'DESC' if fields[-1][1] == -1 else 'ASC'})"
+
+
+def _create(table: ClassTable, name: str, fields: IndexFields) -> None:
+    with limits(BUILD_LIMIT, drops.LOCK_LIMIT):
+        fetch(f"DROP INDEX CONCURRENTLY IF EXISTS {quoted(name)}", (), prepare=False)
+        fetch(
+            f"CREATE INDEX CONCURRENTLY {quoted(name)} ON {table.storage}"
+            f" {definition(table, fields)}",
+            (),
+            prepare=False,
+        )
+        try:
+            # Without statistics of the new expressions PostgreSQL guesses what a condition leaves.
+            fetch(f"ANALYZE {table.storage}", (), prepare=False)
+        except (ServiceError, psycopg.Error) as error:
+            log.warning("statistics of an index have to wait", index=name, reason=str(error))
+
+
+def put_to_use(class_name: ClassName, row_id: int, seconds: float | None = None) -> bool:
+    """Let every process use an index that is built; whether it is in use.
+
+    False in maintenance mode, and where the index isn't wanted any more: it is put to use or
+    dropped later.
+    """
+    try:
+        with maintenance.writing():
+            table = registry.lock(class_name)
+            if table is None:
+                return False
+            version = renew(table)
+            rows = fetch(
+                "UPDATE objects_learned_index l SET state = 'valid', reason = '', attempts = 0,"
+                " retry_at = NULL, build_seconds = %s, version = %s, scans = 0,"
+                " built_at = statement_timestamp(), used_at = statement_timestamp(),"
+                " checked_at = statement_timestamp()"
+                " WHERE id = %s AND state = 'building' AND class_id = %s RETURNING fields",
+                (seconds, version, row_id, table.class_id),
+                prepare=False,
+            )
+            if not rows:
+                transaction.set_rollback(True)
+                return False
+            names = [FieldName(name) for name, _ in msgspec.json.decode(rows[0][0])]
+            evidence.restart(table.class_id, names, version)
+    except ServiceError as error:
+        log.info("an index that is built has to wait", reason=error.message)
+        return False
+    registry.forget(class_name)
+    return True
+
+
+def _has_room(estimated: float) -> bool:
+    if not settings.EMBEDDED_POSTGRES:
+        return True  # the disk of another server isn't seen from here
+    try:
+        free = shutil.disk_usage(settings.DATA_DIR).free
+    except OSError:
+        return True
+    return free >= 3 * estimated + _MIN_FREE
+
+
+def _reason(error: ServiceError | psycopg.Error) -> tuple[str, int | None]:
+    """Why an index couldn't be built, and the seconds until it may be tried again; None for longer
+    each time."""
+    cause = error.__cause__ if isinstance(error, ServiceError) else error
+    if isinstance(cause, pg.LockNotAvailable):
+        return "transactions that began before took too long", None
+    if isinstance(cause, pg.QueryCanceled):
+        return "it was interrupted, or took too long", None
+    if isinstance(cause, pg.ProgramLimitExceeded):
+        return "there are values too long for an index", _DAY
+    if isinstance(cause, pg.DiskFull):
+        return "the disk is full", _DAY
+    if isinstance(cause, pg.DataError):
+        return "there are values of another type", _DAY
+    return f"PostgreSQL refused it ({type(cause or error).__name__})", _DAY
+
+
+def _fail(row_id: int, reason: str, seconds: int | None) -> None:
+    """Store why there is no index. In maintenance mode nothing is stored; ``tidy`` does it then."""
+    log.warning("an index isn't built", index_id=row_id, reason=reason)
+    try:
+        fetch(
+            "UPDATE objects_learned_index SET state = 'failed', reason = %s, retry_at ="
+            " statement_timestamp() + make_interval(secs => COALESCE(%s::float8,"
+            f" least({_DAY}, {_FIRST_PAUSE} * power(2, least(attempts, 16) - 1))))"
+            f" WHERE id = %s AND {maintenance.guard()}",
+            (reason, seconds, row_id),
+            prepare=False,
+        )
+    except ServiceError as error:
+        log.warning("that is stored by the next run", index_id=row_id, error=error.message)
+
+
+def fail(index: Learned, reason: str) -> None:
+    """Store that building an index has ended without index."""
+    _fail(index.id, reason, None)

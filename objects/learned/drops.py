@@ -1,0 +1,164 @@
+"""Dropping learned indexes: a transaction takes them away from queries, then they are dropped.
+
+Outside of transactions they are dropped CONCURRENTLY, so that no write waits. What can't be dropped
+at once (an old transaction, a process that ended) is dropped by ``upkeep.tidy`` later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+import psycopg
+from django.db import connection
+from psycopg import sql
+
+from backend.errors import ServiceError
+from backend.logs import get_logger
+from objects import maintenance, registry
+from objects.core.names import ClassName, FieldName
+from objects.core.schema import IndexDeclaration
+from objects.core.shapes import is_part_of
+from objects.database import fetch
+from objects.learned import evidence
+from objects.learned.evidence import Learned
+from objects.learned.locks import limits
+from objects.tables import ClassTable
+
+NAME: Final = r"^objects_auto_[0-9]+_[0-9a-f]{16}$"
+"""What the names of learned indexes in the database look like."""
+LOCK_LIMIT: Final = 10_000
+"""Milliseconds for waiting for transactions that are older."""
+_DROP_LIMIT: Final = 60_000
+
+log = get_logger("learned_indexes")
+
+
+def drop_from_database(name: str) -> bool:
+    """Drop an index that no query is made for any more; whether it is gone.
+
+    Outside of a transaction nobody waits for it.
+    """
+    concurrently = "" if connection.in_atomic_block else "CONCURRENTLY"
+    with limits(_DROP_LIMIT, LOCK_LIMIT):
+        try:
+            fetch(f"DROP INDEX {concurrently} IF EXISTS {quoted(name)}", (), prepare=False)
+        except (ServiceError, psycopg.Error) as error:
+            if connection.in_atomic_block:
+                raise
+            log.warning("an index can't be dropped yet", index=name, reason=str(error))
+            return False
+    return True
+
+
+def drop(class_name: ClassName, index: Learned, reason: str, retry_days: int | None = None) -> None:
+    """Stop using an index, then drop it.
+
+    With ``retry_days`` it isn't built again for so long, for this reason. Raises
+    ``UnderMaintenance``.
+    """
+    with maintenance.writing():
+        table = registry.lock(class_name)
+        if table is not None:
+            _release(table, [index], reason, retry_days)
+    registry.forget(class_name)
+    log.info("an index is dropped", class_name=class_name, index=index.name, reason=reason)
+    drop_from_database(index.name)
+
+
+def release_fields(table: ClassTable, fields: Collection[FieldName]) -> None:
+    """Drop the learned indexes that have one of these fields, before the fields change.
+
+    An index on a field's type would refuse values of another one. Call it while builds are
+    ``stopped``. Raises ``UnderMaintenance``.
+    """
+    indexes = evidence.learned(table.class_id)
+    _release_all(
+        table.class_name,
+        [index for index in indexes if any(name in fields for name, _ in index.fields)],
+    )
+    # What a process that was killed has left, on fields that nobody knows any more.
+    names = {index.name for index in indexes}
+    own = f"objects_auto_{table.class_id}_"
+    for name, _ in leftovers():
+        if name.startswith(own) and name not in names:
+            _drop_at_any_rate(name)
+
+
+def release_covered(table: ClassTable, declared: Collection[IndexDeclaration]) -> None:
+    """Drop the learned indexes that declared ones make superfluous."""
+    _release_all(
+        table.class_name,
+        [
+            index
+            for index in evidence.learned(table.class_id)
+            if any(is_part_of(index.fields, other.fields) for other in declared)
+        ],
+    )
+
+
+def _release_all(class_name: ClassName, indexes: list[Learned]) -> None:
+    if not indexes:
+        return
+    with maintenance.writing():
+        table = registry.lock(class_name)
+        if table is not None:
+            _release(table, indexes, "", None)
+    registry.forget(class_name)
+    for index in indexes:
+        _drop_at_any_rate(index.name)
+
+
+def _drop_at_any_rate(name: str) -> None:
+    """As ``drop_from_database``, however long it takes. Raises what PostgreSQL refuses it for."""
+    concurrently = "" if connection.in_atomic_block else "CONCURRENTLY"
+    with limits(0, 0):
+        fetch(f"DROP INDEX {concurrently} IF EXISTS {quoted(name)}", (), prepare=False)
+
+
+def _release(
+    table: ClassTable, indexes: list[Learned], reason: str, retry_days: int | None
+) -> None:
+    """Take indexes from the locked class, with a new version."""
+    ids = [index.id for index in indexes]
+    if retry_days is None:
+        fetch("DELETE FROM objects_learned_index WHERE id = ANY(%s)", (ids,), prepare=False)
+    else:
+        fetch(
+            "UPDATE objects_learned_index SET state = 'failed', reason = %s, retry_at ="
+            " statement_timestamp() + make_interval(days => %s) WHERE id = ANY(%s)",
+            (reason, retry_days, ids),
+            prepare=False,
+        )
+    if any(index.state == "valid" for index in indexes):
+        names = {name for index in indexes for name, _ in index.fields}
+        evidence.restart(table.class_id, names, renew(table))
+
+
+def leftovers() -> list[tuple[str, bool]]:
+    """The learned indexes that the database has, with whether each can be used."""
+    rows = fetch(
+        "SELECT c.relname, i.indisvalid FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid"
+        " JOIN pg_inherits p ON p.inhrelid = i.indrelid"
+        f" WHERE p.inhparent = 'objects_object'::regclass AND c.relname ~ '{NAME}' ORDER BY 1",
+        (),
+        prepare=False,
+    )
+    return [(name, is_valid == "t") for name, is_valid in rows]
+
+
+def renew(table: ClassTable) -> int:
+    """Give a locked class a new version, so that every process reads its indexes again."""
+    rows = fetch(
+        "UPDATE objects_class SET version = nextval('objects_class_version') WHERE id = %s"
+        " RETURNING version",
+        (table.class_id,),
+        prepare=False,
+    )
+    registry.forget(table.class_name)
+    return int(rows[0][0])
+
+
+def quoted(name: str) -> str:
+    """A name as an identifier of SQL."""
+    return sql.Identifier(name).as_string(None)

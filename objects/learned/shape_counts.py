@@ -1,0 +1,263 @@
+"""What queries cost, by shape: counted in the process, added to the database every few seconds.
+
+``note`` takes microseconds and does no I/O. A thread adds the counts of the process to the rows of
+``QueryShape``; what a process has counted since then is lost when it is killed. Values of queries
+are never stored.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2s
+from time import sleep
+from typing import Final
+
+import psycopg
+from django.conf import settings
+from django.db import connection
+from django.db.utils import Error as DjangoDatabaseError
+
+from backend.conf import service_settings
+from backend.errors import ServiceError
+from backend.logs import get_logger
+from objects import maintenance
+from objects.core.query import OrderKey, Query
+from objects.core.shapes import Shape, ShapeKey, key_of
+from objects.database import fetch
+from objects.tables import ClassTable
+
+MAX_IN_PROCESS: Final = 500
+"""Shapes that a process counts between two flushes; the cheapest make room."""
+MAX_OF_CLASS: Final = 200
+"""Rows of a class; the upkeep removes the cheapest of them long before."""
+FLUSH_EVERY: Final = 5.0
+"""Seconds."""
+_IDLE_FLUSHES: Final = 12
+# Commands are over soon, and tests flush themselves.
+_WITHOUT_THREAD: Final = frozenset({"manage", "test"})
+
+log = get_logger("slow_queries")
+
+
+@dataclass(slots=True)
+class _Count:
+    version: int
+    calls: int = 0
+    seconds: float = 0.0
+    results: int = 0
+    slow_calls: int = 0
+    slow_seconds: float = 0.0
+
+    def add(self, other: _Count) -> None:
+        """Add counts of the same shape. Those of an older version of the class count only as slow
+        queries: they had other indexes."""
+        if other.version > self.version:
+            self.version = other.version
+            self.calls, self.seconds, self.results = 0, 0.0, 0
+        if other.version == self.version:
+            self.calls += other.calls
+            self.seconds += other.seconds
+            self.results += other.results
+        self.slow_calls += other.slow_calls
+        self.slow_seconds += other.slow_seconds
+
+
+_Key = tuple[int, ShapeKey]
+
+_lock = threading.Lock()
+_counts: dict[_Key, _Count] = {}
+_has_thread = False
+
+
+def note(
+    table: ClassTable, where: Query, order: Sequence[OrderKey], seconds: float, results: int = 0
+) -> None:
+    """Count a query of the class. Never raises: no request depends on it."""
+    shape = key_of(where, order, table.schema)
+    if shape is None:
+        return
+    key = (table.class_id, shape)
+    with _lock:
+        count = _counts.get(key)
+        if count is None:
+            count = _Count(table.version)
+            if len(_counts) >= MAX_IN_PROCESS and not _make_room(seconds):
+                return
+            _counts[key] = count
+        if count.version != table.version:
+            if count.version > table.version:
+                return
+            count.add(_Count(table.version))
+        count.calls += 1
+        count.seconds += seconds
+        count.results += results
+    if 0 < service_settings.SLOW_QUERY <= seconds * 1000:
+        _note_slow(table, Shape(*shape), count, seconds)
+    if not _has_thread:
+        _start_thread()
+
+
+def _note_slow(table: ClassTable, shape: Shape, count: _Count, seconds: float) -> None:
+    with _lock:
+        count.slow_calls += 1
+        count.slow_seconds += seconds
+    log.warning(
+        "a slow query",
+        class_name=table.class_name,
+        duration_ms=round(seconds * 1000),
+        shape=str(shape),
+    )
+
+
+def _make_room(seconds: float) -> bool:
+    """Forget the cheapest shape, if it has cost less than this. The caller holds the lock."""
+    cheapest = min(_counts, key=lambda key: _counts[key].seconds)
+    if _counts[cheapest].seconds >= seconds:
+        return False
+    del _counts[cheapest]
+    return True
+
+
+# -- Flushing -------------------------------------------------------------------------------------
+
+_ADD: Final = """
+INSERT INTO objects_query_shape AS s (
+    class_id, digest, shape, version, calls, seconds, results, before_calls, before_seconds,
+    window_start, window_calls, window_seconds, window_results, slow_calls, slow_seconds, slow_at,
+    last_at)
+SELECT e.class_id, e.digest, e.shape, e.version, e.calls, e.seconds, e.results, 0, 0,
+       statement_timestamp(), e.calls, e.seconds, e.results, e.slow_calls, e.slow_seconds,
+       CASE WHEN e.slow_calls > 0 THEN statement_timestamp() END, statement_timestamp()
+FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::bigint[], %s::bigint[], %s::float8[],
+            %s::bigint[], %s::bigint[], %s::float8[])
+     AS e (class_id, digest, shape, version, calls, seconds, results, slow_calls, slow_seconds)
+JOIN objects_class c ON c.id = e.class_id
+WHERE {guard} AND (
+    EXISTS (SELECT FROM objects_query_shape o
+            WHERE o.class_id = e.class_id AND o.digest = e.digest)
+    OR (SELECT count(*) FROM objects_query_shape o WHERE o.class_id = e.class_id) < %s)
+ORDER BY e.class_id, e.digest
+ON CONFLICT (class_id, digest) DO UPDATE SET
+    calls = s.calls + CASE WHEN EXCLUDED.version >= s.version THEN EXCLUDED.calls ELSE 0 END,
+    seconds = s.seconds
+        + CASE WHEN EXCLUDED.version >= s.version THEN EXCLUDED.seconds ELSE 0 END,
+    results = s.results
+        + CASE WHEN EXCLUDED.version >= s.version THEN EXCLUDED.results ELSE 0 END,
+    (window_start, window_calls, window_seconds, window_results) = (
+        SELECT CASE WHEN is_over THEN EXCLUDED.window_start ELSE s.window_start END,
+               CASE WHEN is_over THEN 0 ELSE s.window_calls END
+                   + CASE WHEN counts THEN EXCLUDED.calls ELSE 0 END,
+               CASE WHEN is_over THEN 0 ELSE s.window_seconds END
+                   + CASE WHEN counts THEN EXCLUDED.seconds ELSE 0 END,
+               CASE WHEN is_over THEN 0 ELSE s.window_results END
+                   + CASE WHEN counts THEN EXCLUDED.results ELSE 0 END
+        FROM (SELECT s.window_start < statement_timestamp() - interval '1 day' AS is_over,
+                     EXCLUDED.version >= s.version AS counts) w),
+    slow_calls = s.slow_calls + EXCLUDED.slow_calls,
+    slow_seconds = s.slow_seconds + EXCLUDED.slow_seconds,
+    slow_at = COALESCE(EXCLUDED.slow_at, s.slow_at),
+    last_at = EXCLUDED.last_at
+"""
+
+
+def flush() -> bool:
+    """Add the counts of this process to the database; whether that succeeded.
+
+    They stay in the process during maintenance mode, and while the database can't be reached. Never
+    raises outside of a transaction.
+    """
+    try:
+        if maintenance.state() is not None:
+            return False
+        with _lock:
+            taken = dict(_counts)
+            _counts.clear()
+        if not taken:
+            return True
+        try:
+            _add_to_database(taken)
+        except BaseException:
+            _put_back(taken)
+            raise
+    except (ServiceError, psycopg.Error, DjangoDatabaseError):
+        if connection.in_atomic_block:
+            raise
+        return False
+    return True
+
+
+def _add_to_database(counts: dict[_Key, _Count]) -> None:
+    rows = []
+    for (class_id, shape), count in counts.items():
+        text = Shape(*shape).encode()
+        digest = blake2s(text.encode(), digest_size=16).hexdigest()
+        rows.append((class_id, digest, text, count))
+    totals = [
+        [count.version for *_, count in rows],
+        [count.calls for *_, count in rows],
+        [count.seconds for *_, count in rows],
+        [count.results for *_, count in rows],
+        [count.slow_calls for *_, count in rows],
+        [count.slow_seconds for *_, count in rows],
+    ]
+    keys = [[row[place] for row in rows] for place in range(3)]
+    fetch(_ADD.format(guard=maintenance.guard()), (*keys, *totals, MAX_OF_CLASS), prepare=False)
+
+
+def _put_back(counts: dict[_Key, _Count]) -> None:
+    with _lock:
+        for key, count in counts.items():
+            newer = _counts.get(key)
+            if newer is not None:
+                count.add(newer)
+            if newer is not None or len(_counts) < MAX_IN_PROCESS:
+                _counts[key] = count
+
+
+def forget() -> None:
+    """Forget what this process has counted since the last flush."""
+    with _lock:
+        _counts.clear()
+
+
+def _start_thread() -> None:
+    global _has_thread
+    if settings.PROCESS in _WITHOUT_THREAD:
+        return
+    with _lock:
+        if not _has_thread:
+            _has_thread = True
+            threading.Thread(target=_run, name="query shapes", daemon=True).start()
+
+
+def _run() -> None:
+    global _has_thread
+    idle = 0
+    while idle < _IDLE_FLUSHES:
+        sleep(FLUSH_EVERY)
+        idle = 0 if _counts else idle + 1
+        if not _counts:
+            continue
+        try:
+            flush()
+        except Exception:  # the thread goes on whatever it was
+            log.exception("the costs of queries can't be stored")
+        finally:
+            # The thread has its own connection, which would be idle for most of the time.
+            connection.close()
+    with _lock:
+        _has_thread = False
+
+
+def _reset_in_child() -> None:
+    """A forked process has no thread, and the parent stores what the parent has counted."""
+    global _lock, _has_thread
+    _lock = threading.Lock()
+    _has_thread = False
+    _counts.clear()
+
+
+os.register_at_fork(after_in_child=_reset_in_child)
