@@ -64,6 +64,7 @@ class Asker(Protocol):
     """A connection of a client."""
 
     address: str
+    is_open: bool
 
 
 @dataclass(eq=False, slots=True)
@@ -106,8 +107,10 @@ class FairThreads(Threads):
         """Do this in one of the threads, in the turn of the asker's address.
 
         Raises what it raises, ``TooManyAtOnce`` and ``Overloaded`` for what can't even wait, and
-        ``CancelledError`` if the asker was dropped before its turn.
+        ``CancelledError`` if the asker is gone before its turn.
         """
+        if not asker.is_open:
+            raise asyncio.CancelledError
         network = client_network(asker.address)
         if len(self._turns) >= self._most:
             raise Overloaded

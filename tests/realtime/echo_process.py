@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 
 import django
@@ -17,9 +18,12 @@ from realtime.process import Process  # noqa: E402
 
 class Echo(Socket):
     """Says what it is told. ``all 3 1000`` sends three frames of 1,000 bytes to everybody,
-    ``count`` says how many are connected, ``address`` what the client's is."""
+    ``count`` says how many are connected, ``address`` what the client's is. ``wait`` is answered
+    when somebody says ``go on``, ``waits`` says how many have begun."""
 
     kind = "echo"
+    waits = 0
+    may_go_on: asyncio.Event
 
     async def received(self, text: str) -> None:
         word, _, rest = text.partition(" ")
@@ -30,6 +34,15 @@ class Echo(Socket):
                     one.enqueue(f"{number} ".ljust(size, "x"))
         elif word == "count":
             self.enqueue(str(len(Process.current().sockets)))
+        elif word == "wait":
+            Echo.waits += 1
+            if Echo.waits == 1:
+                Echo.may_go_on = asyncio.Event()
+            await Echo.may_go_on.wait()
+        elif text == "go on":
+            Echo.may_go_on.set()
+        elif word == "waits":
+            self.enqueue(str(Echo.waits))
         elif word == "address":
             self.enqueue(self.address)
         else:

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.django_db
 @dataclass(eq=False)
 class Asker:
     address: str
+    is_open: bool = True
 
 
 @dataclass
@@ -111,7 +112,9 @@ def test_what_waits_for_who_is_gone_is_never_begun():
         dropped = [office.ask_for(gone) for _ in range(20)]
         kept = office.ask_for(here)
         await eventually(lambda: office.threads.waiting == 21)
+        gone.is_open = False
         office.threads.drop(gone)
+        dropped.append(office.ask_for(gone))
         await asyncio.wait(dropped)
         assert all(one.cancelled() for one in dropped)
         office.gate.set()

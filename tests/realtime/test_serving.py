@@ -158,6 +158,26 @@ def test_only_its_own_account_reaches_its_socket_and_files_are_as_many_as_the_sy
     assert soft == hard
 
 
+def test_who_goes_while_it_is_answered_is_noticed_and_what_it_said_is_dropped(process):
+    def waits() -> int:
+        with process.connect("/echo") as client:
+            client.send("waits")
+            return int(client.recv(20))
+
+    eventually(lambda: count(process) == 0)
+    client = RawClient(process.socket)
+    for _ in range(100):
+        client.send(TEXT, b"wait")
+    eventually(lambda: waits() == 1)
+    assert count(process) == 1
+    client.socket.close()
+    eventually(lambda: count(process) == 0)
+    with process.connect("/echo") as other:
+        other.send("go on")
+        other.send("waits")
+        assert other.recv(20) == "1"
+
+
 @pytest.mark.slow
 def test_a_process_that_is_told_to_stop_sends_its_clients_elsewhere_and_ends_soon(tmp_path):
     with serving(tmp_path, ECHO) as process:
