@@ -11,6 +11,7 @@ message that is too large, 1011 a fault of ours, 1013 too slow (connect again).
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from time import monotonic, time
 from typing import Any, ClassVar, Final
@@ -20,6 +21,7 @@ import msgspec
 from channels.consumer import AsyncConsumer
 
 from backend.conf import service_settings
+from backend.errors import ServiceError
 from backend.logs import get_logger
 from realtime import admission, process
 from realtime.queued import Queued
@@ -35,6 +37,9 @@ _MOST_PARAMETERS: Final = 100
 _LONGEST_PING: Final = 64
 _LONGEST_REASON: Final = 120  # bytes
 _MINUTE: Final = 60.0
+_MESSAGE: Final = 128  # bytes that a message that waits takes besides its own
+_MOST_UNANSWERED: Final = 8
+"""How many of the longest messages may wait for the answers to those before them."""
 
 log = get_logger("sockets")
 
@@ -65,6 +70,10 @@ class Socket(AsyncConsumer):
     _messages: int = 0
     _junk: int = 0
     _size: int = 0
+    # What came while something else was being answered, and the bytes that this takes.
+    _unanswered: deque[tuple[str | bytes, int]]
+    _unanswered_size: int = 0
+    _answering: asyncio.Task[None] | None = None
 
     # -- for subclasses ---------------------------------------------------------------------
 
@@ -78,11 +87,14 @@ class Socket(AsyncConsumer):
     async def received(self, text: str) -> None:
         """The client has sent this text, which is within the limits of size and rate.
 
-        The next message is read when this returns, so messages of one client are in order."""
+        The next message is answered when this returns, so messages of one client are in order.
+        ``gone`` may be called meanwhile."""
         self.junk()
 
     async def gone(self) -> None:
-        """The connection is closed, whoever has closed it. Called once, if ``opened`` was."""
+        """The connection is closed, whoever has closed it. Called once, if ``opened`` was.
+
+        What ``received`` is waiting for can be given up here; it is waited for afterwards."""
 
     def junk(self) -> None:
         """What was received made no sense: counts against the client's budget."""
@@ -154,49 +166,106 @@ class Socket(AsyncConsumer):
         self._process = here
         self._outlet = wire or Queued(send)
         self._most_queued = service_settings.WS_SEND_QUEUE
+        self._unanswered = deque()
         self._minute = monotonic()
         self.opened_at = time()
         self.is_open = True
         here.sockets.add(self)
         try:
-            await self.opened()
+            await self._opened()
             await self._read(receive)
         except asyncio.CancelledError:
             self.close_with(GOING_AWAY)
+            if self._answering is not None:
+                self._answering.cancel()
             raise
-        except Exception as error:
-            log.error("a socket failed", kind=self.kind, exc_info=error)
-            self.close_with(FAULT)
-            await self._read(receive)  # until the close is through
         finally:
             self.is_open = False
             here.sockets.discard(self)
             here.ended += 1
             await self.gone()
+            if self._answering is not None:
+                await asyncio.wait([self._answering])
+            self._unanswered.clear()
+            self._answered(self._unanswered_size)
             await self._outlet.finished()
 
+    async def _opened(self) -> None:
+        try:
+            await self.opened()
+        except Exception as error:
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        log.error("a socket failed", kind=self.kind, exc_info=error)
+        self.close_with(FAULT)
+
     async def _read(self, receive: Receive) -> None:
+        """Read until the client is gone, also while it is being answered: else it would be
+        noticed after its last answer."""
         while True:
             message = await receive()
             if message["type"] != "websocket.receive":
                 return
             text = message.get("text")
-            self._size = len(message.get("bytes") or b"") if text is None else len(text)
-            if not self.is_open or not self._within_budget():
-                continue
-            if text is None:
-                self.junk()
-            elif _is_ping(text):
-                self.enqueue(b"pong" if text == "ping" else b'{"event":"pong"}')
-            else:
-                await self.received(text)
+            said: str | bytes = (message.get("bytes") or b"") if text is None else text
+            if self.is_open and self._within_budget(len(said)):
+                self._queue(said)
 
-    def _within_budget(self) -> bool:
+    def _queue(self, said: str | bytes) -> None:
+        """Have it answered in its turn. Who waits for the answers always may say something."""
+        size = 0
+        if self._answering is None:
+            self._answering = asyncio.create_task(self._answer_all())
+        else:
+            size = len(said) + _MESSAGE
+            most = _MOST_UNANSWERED * (service_settings.WS_MESSAGE_SIZE + _MESSAGE)
+            if self._unanswered_size + size > most:
+                self.close_with(POLICY, "too much at once")
+                return
+            try:
+                self._process.unanswered.take(self.address, size)
+            except ServiceError as error:
+                self.close_with(TRY_AGAIN, error.message)
+                return
+        self._unanswered_size += size
+        self._unanswered.append((said, size))
+
+    async def _answer_all(self) -> None:
+        try:
+            while self._unanswered and self.is_open:
+                said, size = self._unanswered.popleft()
+                self._answered(size)
+                await self._answer_one(said)
+        finally:
+            self._answering = None
+
+    def _answered(self, size: int) -> None:
+        self._unanswered_size -= size
+        self._process.unanswered.give_back(self.address, size)
+
+    async def _answer_one(self, said: str | bytes) -> None:
+        self._size = len(said)
+        try:
+            if isinstance(said, bytes):
+                self.junk()
+            elif _is_ping(said):
+                self.enqueue(b"pong" if said == "ping" else b'{"event":"pong"}')
+            else:
+                await self.received(said)
+        except MemoryError:
+            # Without a traceback, whose making takes more of it.
+            log.error("a socket failed for want of memory", kind=self.kind)
+            self.close_with(TRY_AGAIN, "no memory")
+        except Exception as error:
+            self._fail(error)
+
+    def _within_budget(self, size: int) -> bool:
         now = monotonic()
         if now - self._minute > _MINUTE:
             self._minute, self._messages, self._junk = now, 0, 0
         self._messages += 1
-        if self._size > service_settings.WS_MESSAGE_SIZE:
+        if size > service_settings.WS_MESSAGE_SIZE:
             self.close_with(TOO_LARGE)
         elif self._messages > service_settings.WS_MESSAGES_PER_MINUTE:
             self.close_with(POLICY, "too many messages")

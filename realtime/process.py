@@ -20,6 +20,7 @@ from backend.randomness import random_bytes
 from realtime import reporting
 from realtime.admission import Admission
 from realtime.listening import Listener
+from realtime.shares import Shares
 
 if TYPE_CHECKING:
     from realtime.connections import Socket
@@ -31,6 +32,8 @@ _PAUSES: Final = (0.1, 0.5, 1.0, 2.0, 5.0)
 _PROBATION: Final = 2.0
 _HOPELESS: Final = 60.0
 _CANCELLED_WITHIN: Final = 1.0
+_MOST_UNANSWERED: Final = 32 * 1024 * 1024
+_MOST_UNANSWERED_OF_ADDRESS: Final = 8 * 1024 * 1024
 
 log = get_logger("realtime")
 
@@ -118,6 +121,9 @@ class Process:
         self.sockets = set()
         self.ended = 0  # sockets that were open
         self.admission = Admission()
+        self.unanswered = Shares(
+            "The messages that wait", _MOST_UNANSWERED, _MOST_UNANSWERED_OF_ADDRESS
+        )
         self.listener = Listener()
         self.closed: Counter[int] = Counter()
         self._parts: dict[type, Part] = {}

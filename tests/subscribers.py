@@ -38,12 +38,12 @@ class Realtime:
         """Do something in its event loop."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(_PATIENCE)
 
-    def connect(self, **connect: Any) -> Subscriber:
+    def connect(self, address: str = "127.0.0.1", **connect: Any) -> Subscriber:
         """A socket on which this was the first message. Its answer is the first frame."""
         from backend.asgi import application
 
         communicator = WebsocketCommunicator(application, "/livequery")
-        communicator.scope["client"] = ("127.0.0.1", 40_000)
+        communicator.scope["client"] = (address, 40_000)
         is_accepted, _ = self.run(communicator.connect(_PATIENCE))
         assert is_accepted
         self._open.append(communicator)

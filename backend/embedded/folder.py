@@ -25,6 +25,7 @@ import json
 import os
 import secrets
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -153,7 +154,9 @@ class DataFolder:
         self.log.mkdir(exist_ok=True, mode=0o700)
         run = self.run
         run.mkdir(exist_ok=True, mode=0o700)
-        if run.stat().st_uid != os.geteuid():
+        # It may be in a folder where all accounts may make theirs, and links to other folders.
+        status = run.lstat()
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
             raise StartError(f"The folder for sockets {run} belongs to another account: remove it.")
         run.chmod(0o700 if account.is_self else 0o711)
         self.app_sockets.mkdir(exist_ok=True, mode=0o700)

@@ -1,6 +1,6 @@
 """Complete requests to threads, fairly between client addresses.
 
-Each address has a queue, and threads take from the queues in turn, so a client that sends a
+Threads take from the addresses in turn (``backend.turns``), so a client that sends a
 thousand requests delays another client by one request. Expensive requests can't take every thread:
 an address has at most the basic number of threads at a time, and while one of its requests has been
 running for ``SLOW`` seconds, other addresses get additional threads, which it can't use.
@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
-from collections import Counter, OrderedDict, deque
+from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import suppress
 from time import monotonic
@@ -22,6 +22,7 @@ from backend.logs import get_logger
 from backend.server.jobs import Job
 from backend.server.limits import Limits
 from backend.server.refusals import Overloaded, TooManyAtOnce
+from backend.turns import Turns
 
 SLOW: Final = 0.1  # seconds
 _MAX_THREADS: Final = 4  # times the basic number
@@ -48,8 +49,7 @@ class Dispatcher:
         self._name = name
         self._lock = threading.Lock()
         self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
-        self._queues: OrderedDict[str, deque[tuple[float, Job]]] = OrderedDict()
-        self._waiting = 0
+        self._queued: Turns[tuple[float, Job]] = Turns()
         self._running: dict[Job, float] = {}
         self._held: Counter[str] = Counter()  # threads by address
         self._threads = 0
@@ -63,23 +63,19 @@ class Dispatcher:
     @property
     def load(self) -> tuple[int, int, int]:
         """Waiting requests, running requests, and threads."""
-        return self._waiting, len(self._running), self._threads
+        return len(self._queued), len(self._running), self._threads
 
     def submit(self, job: Job) -> None:
         """Queue a request, or refuse it if too many wait, of its address or in all."""
         now = monotonic()
         with self._lock:
-            waiting = self._queues.get(job.address)
-            if self._waiting >= self._limits.waiting:
+            if len(self._queued) >= self._limits.waiting:
                 refusal: ServiceError | None = Overloaded()
-            elif waiting is not None and len(waiting) >= self._limits.waiting_per_address:
+            elif self._queued.waiting_of(job.address) >= self._limits.waiting_per_address:
                 refusal = TooManyAtOnce()
             else:
                 refusal = None
-                if waiting is None:
-                    waiting = self._queues[job.address] = deque()
-                waiting.append((now, job))
-                self._waiting += 1
+                self._queued.put(job.address, (now, job))
                 self._wake_or_start_thread(now)
         if refusal is not None:
             job.fail(refusal)
@@ -91,24 +87,14 @@ class Dispatcher:
         the server.
         """
         now = monotonic()
-        expired: list[Job] = []
+        oldest = now - self._limits.wait_time
         with self._lock:
-            if not self._waiting:
+            if not self._queued:
                 return
-            oldest = now - self._limits.wait_time
-            for address, waiting in list(self._queues.items()):
-                left = deque(entry for entry in waiting if _may_wait(entry, oldest))
-                if len(left) == len(waiting):
-                    continue
-                expired += [entry[1] for entry in waiting if not _may_wait(entry, oldest)]
-                if left:
-                    self._queues[address] = left
-                else:
-                    del self._queues[address]
-            self._waiting -= len(expired)
-            if self._waiting:
+            expired = self._queued.remove(lambda entry: not _may_wait(entry, oldest))
+            if self._queued:
                 self._wake_or_start_thread(now)
-        for job in expired:
+        for _, job in expired:
             job.fail(Overloaded())
 
     def end(self) -> None:
@@ -138,33 +124,27 @@ class Dispatcher:
             return False
         slow = self._slow_addresses(now)
         return bool(slow) and any(
-            address not in slow and self._held[address] < self.base for address in self._queues
+            address not in slow and self._held[address] < self.base for address in self._queued
         )
 
     def _take(self) -> Job | None:
-        if not self._waiting:
+        if not self._queued:
             return None
         slow: set[str] = set()
         if len(self._running) >= self.base:
             slow = self._slow_addresses(monotonic())
-        for _ in range(len(self._queues)):
-            address, waiting = next(iter(self._queues.items()))
-            if address in slow or self._held[address] >= self.base:
-                self._queues.move_to_end(address)
-                continue
-            _, job = waiting.popleft()
-            self._waiting -= 1
-            if waiting:
-                self._queues.move_to_end(address)
-            else:
-                del self._queues[address]
-            self._running[job] = monotonic()
-            self._held[address] += 1
-            if self._waiting and self._idle:  # more requests than wake-ups may be eligible
-                self._idle -= 1
-                self._wake.put(None)
-            return job
-        return None
+        taken = self._queued.take(
+            lambda address: address not in slow and self._held[address] < self.base
+        )
+        if taken is None:
+            return None
+        address, (_, job) = taken
+        self._running[job] = monotonic()
+        self._held[address] += 1
+        if self._queued and self._idle:  # more requests than wake-ups may be eligible
+            self._idle -= 1
+            self._wake.put(None)
+        return job
 
     def _ended(self, job: Job) -> None:
         self._running.pop(job, None)

@@ -1,4 +1,4 @@
-"""What it takes to match an object, told before it is done.
+"""What it takes to keep a query and to match an object, told before it is done.
 
 A comparison looks at every element of the lists at its path, so a query with many comparisons and
 an object with long lists take their product, at a few tenths of a microsecond each.
@@ -26,6 +26,17 @@ MOST: Final = 5_000_000
 
 _POINTS: Final = 100  # of a polygon, that take as long as a comparison
 _CHARACTERS: Final = 64  # of a text, that take as long as an element
+_ALWAYS: Final = 1024
+_CHARACTER: Final = 4
+_VALUE: Final = 160
+"""Bytes of a subscription: of each, of a character and of a value of its JSON. Queries are kept
+as they came, parsed, as a key and in the index."""
+
+
+def memory_of(text: str) -> int:
+    """About the bytes that a subscription takes, by the JSON that asks for it."""
+    values = sum(map(text.count, ",[{:"))
+    return _ALWAYS + _CHARACTER * len(text) + _VALUE * values
 
 
 def comparisons(query: Query) -> int:

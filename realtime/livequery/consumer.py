@@ -11,10 +11,10 @@ from dataclasses import replace
 from uuid import uuid4
 
 from backend.api.authentication import Credentials, authenticate
-from backend.errors import InvalidClientKey, ServiceError
+from backend.errors import InvalidClientKey, RateLimited, ServiceError, ServiceUnavailable
 from backend.logs import get_logger
 from backend.principal import Authority, Principal
-from realtime.connections import POLICY, Socket
+from realtime.connections import POLICY, TRY_AGAIN, Socket
 from realtime.core import messages
 from realtime.core.messages import Connect, Fetch, Refused, Subscribe, Unsubscribe
 from realtime.livequery import events, subscribing
@@ -25,6 +25,7 @@ from realtime.process import Process
 
 log = get_logger("livequery")
 
+_NO_MEMORY = "There is no memory for this at the moment."
 _FAULT = "Internal server error."
 
 
@@ -48,18 +49,23 @@ class LiveQuerySocket(Socket):
             self._refuse(refused.code, refused.error, refused.request_id)
             return
         try:
-            await self._answer(message, len(text))
+            await self._answer(message, text)
         except ServiceError as error:
             self._refuse(error.code, error.message, getattr(message, "request_id", None))
+        except MemoryError:
+            # Without a traceback, whose making takes more of it.
+            log.error("no memory for a message")
+            self._refuse(ServiceUnavailable.code, _NO_MEMORY, getattr(message, "request_id", None))
         except Exception as error:
             log.error("live query failed", exc_info=error)
             self._refuse(1, _FAULT, getattr(message, "request_id", None))
 
     async def gone(self) -> None:
+        self._engine.drop(self)
         if self._client is not None:
             self._engine.remove_client(self._client)
 
-    async def _answer(self, message: messages.ClientMessage, size: int) -> None:
+    async def _answer(self, message: messages.ClientMessage, text: str) -> None:
         if isinstance(message, Connect):
             await self._connect(message)
             return
@@ -70,7 +76,7 @@ class LiveQuerySocket(Socket):
                 messages.NOT_CONNECTED, "Connect before anything else.", message.request_id
             )
         elif isinstance(message, Subscribe):
-            await subscribing.subscribe(self._engine, client, message, size)
+            await subscribing.subscribe(self._engine, client, message, text)
         elif isinstance(message, Unsubscribe):
             subscribing.unsubscribe(self._engine, client, message.request_id)
         elif isinstance(message, Fetch):
@@ -92,7 +98,8 @@ class LiveQuerySocket(Socket):
             client = await self._admitted(caller, message.session_token)
         except ServiceError as error:
             self._refuse(error.code, error.message)
-            self.close_with(POLICY, "not admitted")
+            passes = isinstance(error, RateLimited | ServiceUnavailable)
+            self.close_with(TRY_AGAIN if passes else POLICY, "not admitted")
             return
         if not self.is_open:
             self._engine.release(client.identity)
@@ -105,16 +112,16 @@ class LiveQuerySocket(Socket):
         engine = self._engine
         identity: Identity | None = None
         if token is not None and not caller.is_master:
-            identity = await engine.prove(token)
+            identity = await engine.prove(self, token)
         client = Client(self, str(uuid4()), caller, identity)
         principal, counts = client.principal(identity), engine.counts()
 
         def ask() -> None:
-            with events.calling(self.address, self.headers):
+            with events.calling(self.address, self.headers, principal):
                 events.connect(principal, counts)
 
         try:
-            await engine.in_thread(ask)
+            await engine.in_thread(self, ask)
         except BaseException:
             engine.release(identity)
             raise

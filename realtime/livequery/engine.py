@@ -12,6 +12,8 @@ from functools import partial
 from time import monotonic, time
 from typing import Any, Final, TypeVar
 
+from django.conf import settings
+
 from backend.errors import InternalError, ServiceError, ServiceUnavailable, Timeout
 from backend.logs import get_logger
 from objects.changes import Batch, Change, Reader
@@ -28,12 +30,15 @@ from realtime.livequery.renewing import Renewed, renewed
 from realtime.livequery.subscriptions import Client, Group, Subscription, is_too_large
 from realtime.livequery.telling import Seen, Telling, match, tellings
 from realtime.process import Process
-from realtime.threads import Threads
+from realtime.shares import Shares
+from realtime.threads import Asker, FairThreads, Threads
 
 _SLICE: Final = 0.01
 """Seconds for which changes are told before others have their turn in the event loop."""
 _TOO_COSTLY: Final = "The query has too many constraints for an object with such long lists."
 _SESSION_ENDED: Final = 209
+_MEBIBYTE: Final = 1024 * 1024
+_MEMORY: Final = 2048 * _MEBIBYTE  # where MEMORY_LIMIT is 0
 
 log = get_logger("livequery")
 T = TypeVar("T")
@@ -71,7 +76,7 @@ class LiveQueries:
         # Classes that are captured, and those of which somebody relies on that before they count.
         self._captured: frozenset[str] = frozenset()
         self._coming: dict[str, int] = {}
-        self._threads = Threads("livequery-asking")
+        self._threads = FairThreads("livequery-asking")
         # Clients who come wait for each other and for the triggers that they meet; changes of
         # rights and events wait for neither.
         self._renewals = Threads("livequery-renewing", 1)
@@ -80,6 +85,9 @@ class LiveQueries:
         self._matching = Threads("livequery-matching", 1)
         self._afterwards = Afterwards(self._triggers.do, self.counts)
         self._subscriptions = 0
+        # Of subscriptions, those that begin too.
+        most = (settings.MEMORY_LIMIT * _MEBIBYTE or _MEMORY) // 4
+        self.memory = Shares("Subscriptions", most, most // 8)
         self._changes = 0
         self._events = 0
         self._lag = 0.0
@@ -121,9 +129,14 @@ class LiveQueries:
         """What triggers are told."""
         return Counts(len(self._clients), self._subscriptions)
 
-    async def in_thread(self, work: Callable[[], T]) -> T:
-        """Do what a client asks for, where the database or a deployment's code is needed."""
-        return await self._threads.do(work)
+    async def in_thread(self, asker: Asker, work: Callable[[], T]) -> T:
+        """Do what a client asks for, where the database or a deployment's code is needed, as
+        ``FairThreads`` does it."""
+        return await self._threads.do_for(asker, work)
+
+    def drop(self, asker: Asker) -> None:
+        """A connection is gone: what it has asked and wasn't begun is forgotten."""
+        self._threads.drop(asker)
 
     # -- Clients --------------------------------------------------------------------------------
 
@@ -145,12 +158,12 @@ class LiveQueries:
         """Whether a client is connected."""
         return client in self._clients
 
-    async def prove(self, token: str) -> Identity:
+    async def prove(self, asker: Asker, token: str) -> Identity:
         """The bearer of a session token, to be released. Raises ``InvalidSessionToken``."""
         # What ends a session while it is proven has to be noticed.
         await self.capture(SESSIONS)
         try:
-            return await self.in_thread(lambda: self._identities.prove(token))
+            return await self.in_thread(asker, lambda: self._identities.prove(token))
         finally:
             self.captured(SESSIONS)
 
@@ -169,6 +182,7 @@ class LiveQueries:
         if subscription.identity is not None:
             self._of_identity.setdefault(subscription.identity, {})[subscription] = None
         self._subscriptions += 1
+        self.memory.hold(subscription.socket.address, subscription.memory)
 
     def end(self, subscription: Subscription) -> None:
         """Answer a subscription no more. Nothing is said to the client."""
@@ -184,6 +198,7 @@ class LiveQueries:
             del self._classes[name]
         del subscription.client.subscriptions[subscription.request_id]
         self._subscriptions -= 1
+        self.memory.give_back(subscription.socket.address, subscription.memory)
         identity = subscription.identity
         if identity is not None:
             theirs = self._of_identity[identity]

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from secrets import token_hex
 from typing import NamedTuple
 
-from backend.current import Current, as_current
+from backend.current import Budget, Current, as_current
+from backend.networks import client_network
 from backend.principal import Principal
 from objects import triggers
 from objects.core.names import ClassName
@@ -57,13 +58,18 @@ class Admitted:
     access: Access
 
 
-def calling(address: str, headers: Mapping[str, str]) -> AbstractContextManager[Current]:
+def calling(
+    address: str, headers: Mapping[str, str], asks: Principal | None = None
+) -> AbstractContextManager[Current]:
     """Let code of the deployment know where a client is and what it said when it connected.
 
     ``headers`` have names in lower case; those that prove something are left out.
+    ``asks``: who wants this done, if it is a client's request. With a client's key it has the
+    budget of a request over HTTP for what the database is asked.
     """
     meta = {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in headers.items()}
-    return as_current(Current(request_id=token_hex(8), address=address, meta=meta))
+    budget = None if asks is None or asks.is_master else Budget(client_network(address))
+    return as_current(Current(request_id=token_hex(8), address=address, meta=meta, budget=budget))
 
 
 def connect(principal: Principal, counts: Counts) -> None:

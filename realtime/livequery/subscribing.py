@@ -11,10 +11,14 @@ from backend.conf import service_settings
 from backend.errors import OperationForbidden, ServiceError
 from backend.limit_rules import SUBSCRIPTIONS
 from backend.limits import Request, decide_here, rules_for
+from backend.networks import client_network
 from backend.principal import Principal
+from objects.core.names import ClassName
 from objects.core.query import FindOptions
 from objects.service import find
+from objects.statement_limits import slow_statements
 from realtime.core import messages
+from realtime.core.effort import memory_of
 from realtime.livequery import asking, events
 from realtime.livequery.access import current_table
 from realtime.livequery.engine import LiveQueries
@@ -23,19 +27,18 @@ from realtime.livequery.identities import Identity, check
 from realtime.livequery.subscriptions import Client, Subscription, is_too_large
 
 _MESSAGES: Final = 4
-"""How many of the longest messages a connection's subscriptions may be: a long question takes
-twenty times its length in memory."""
+"""How many of the longest messages a connection's subscriptions may be."""
 _encode: Final = msgspec.json.Encoder().encode
 
 
 async def subscribe(
-    engine: LiveQueries, client: Client, message: messages.Subscribe, size: int
+    engine: LiveQueries, client: Client, message: messages.Subscribe, text: str
 ) -> None:
     """Begin a subscription, and say so; a former one of the same number ends, whatever comes of
-    this. What can't be subscribed to is answered by an error. ``size`` is the message's length."""
+    this. What can't be subscribed to is answered by an error. ``text`` is the message."""
     former = client.subscriptions.get(message.request_id)
     try:
-        await _subscribe(engine, client, message, size, former)
+        await _subscribe(engine, client, message, text, former)
     except ServiceError as error:
         if former is not None:
             engine.end(former)
@@ -50,7 +53,7 @@ async def _subscribe(
     engine: LiveQueries,
     client: Client,
     message: messages.Subscribe,
-    size: int,
+    text: str,
     former: Subscription | None,
 ) -> None:
     class_name = asking.check_class(message.query.class_name)
@@ -59,17 +62,36 @@ async def _subscribe(
     if former is None and len(client.subscriptions) >= most:
         raise OperationForbidden(f"A connection has at most {most} subscriptions.")
     most = _MESSAGES * service_settings.WS_MESSAGE_SIZE
+    size = len(text)
     if size + sum(one.size for one in client.subscriptions.values() if one is not former) > most:
         raise OperationForbidden(
             f"The subscriptions of a connection have at most {most} characters together."
         )
+    memory = memory_of(text)
+    engine.memory.take(client.socket.address, memory, former.memory if former is not None else 0)
+    try:
+        await _begin(engine, client, message, former, class_name, size, memory)
+    finally:
+        # What has begun holds its own.
+        engine.memory.give_back(client.socket.address, memory)
+
+
+async def _begin(
+    engine: LiveQueries,
+    client: Client,
+    message: messages.Subscribe,
+    former: Subscription | None,
+    class_name: ClassName,
+    size: int,
+    memory: int,
+) -> None:
     await engine.capture(class_name)
     # The master key sees everything, whoever's session comes with it.
     token = None if client.caller.is_master else message.session_token
     own: Identity | None = None
     try:
         if token is not None:
-            own = await engine.prove(token)
+            own = await engine.prove(client.socket, token)
         identity = client.identity if own is None else own
         admitted = await _admitted(engine, client, message, identity)
         if not engine.is_here(client):
@@ -77,7 +99,13 @@ async def _subscribe(
         if former is not None:
             engine.end(former)
         subscription = Subscription(
-            client, message.request_id, admitted, identity, size, holds_identity=own is not None
+            client,
+            message.request_id,
+            admitted,
+            identity,
+            size,
+            memory,
+            holds_identity=own is not None,
         )
         engine.begin(subscription)
         own = None
@@ -97,14 +125,16 @@ async def _admitted(
 
     def ask() -> Admitted:
         asked = asking.question(message.query, as_master=principal.is_master)
-        with calling(client.socket.address, client.socket.headers):
+        with calling(client.socket.address, client.socket.headers, principal):
             return events.subscribe(principal, asked, counts)
 
-    admitted = await engine.in_thread(ask)
+    admitted = await engine.in_thread(client.socket, ask)
     while identity is not None and identity.generation != generation:
         check(identity)
         generation = identity.generation
-        admitted = await engine.in_thread(partial(_renewed, client.principal(identity), admitted))
+        admitted = await engine.in_thread(
+            client.socket, partial(_renewed, client.principal(identity), admitted)
+        )
     return admitted
 
 
@@ -130,8 +160,10 @@ async def fetch(engine: LiveQueries, client: Client, request_id: int) -> None:
         return
     principal, admitted = subscription.principal, subscription.admitted
     try:
+        if not principal.is_master:
+            slow_statements().check(client_network(client.socket.address))
         _check_rate(client, principal)
-        found = await engine.in_thread(lambda: _found(client, principal, admitted))
+        found = await engine.in_thread(client.socket, lambda: _found(client, principal, admitted))
     except ServiceError as error:
         subscription.say(error.code, error.message)
         return
@@ -158,7 +190,7 @@ def _found(client: Client, principal: Principal, admitted: Admitted) -> str:
     options = FindOptions(
         where=asked.where, limit=service_settings.DEFAULT_LIMIT, keys=told.keys, asked=asked.asked
     )
-    with calling(client.socket.address, client.socket.headers):
+    with calling(client.socket.address, client.socket.headers, principal):
         found = find(principal, told.class_name, options, also=told.where)
     return ",".join(
         _encode({"className": told.class_name, **obj}).decode() for obj in found.objects()

@@ -55,7 +55,7 @@ class Subscription:
     """One request of a client, while it is answered.
 
     ``holds_identity``: the identity is its own and not its client's. ``size`` is the length of the
-    message that asked for it.
+    message that asked for it, ``memory`` about the bytes that it takes.
     """
 
     __slots__ = (
@@ -64,6 +64,7 @@ class Subscription:
         "cohort",
         "holds_identity",
         "identity",
+        "memory",
         "middle",
         "request_id",
         "size",
@@ -77,6 +78,7 @@ class Subscription:
         admitted: Admitted,
         identity: Identity | None,
         size: int,
+        memory: int,
         *,
         holds_identity: bool = False,
     ) -> None:
@@ -86,6 +88,7 @@ class Subscription:
         self.admitted = admitted
         self.identity = identity
         self.size = size
+        self.memory = memory
         self.holds_identity = holds_identity
         self.middle = messages.event_middle(client.said_to, request_id)
         self.cohort: Cohort | None = None

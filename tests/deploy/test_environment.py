@@ -159,6 +159,20 @@ def test_another_start_that_installs_is_waited_for(tmp_path: Path) -> None:
     assert errors == "Installing 2 packages (requirements.txt)\n"
 
 
+def test_no_other_account_can_hold_the_lock_and_a_complete_environment_needs_none(
+    tmp_path: Path,
+) -> None:
+    make_environment(tmp_path, "exit 0")
+    lock = tmp_path / ".venv.lock"
+    lock.touch(0o644)
+    assert run(tmp_path).returncode == 0
+    assert lock.stat().st_mode & 0o777 == 0o600
+    with lock.open("a") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        again = run(tmp_path)
+    assert (again.returncode, again.stdout, again.stderr) == (0, "done\n", "")
+
+
 def test_a_folder_of_another_account_is_named_in_one_line(tmp_path: Path) -> None:
     make_environment(tmp_path, "exit 0")
     (tmp_path / ".venv.lock").mkdir()  # root may write into any file, and into no folder

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -21,6 +22,23 @@ from backend.embedded.keys import ensure_keys
 
 KEYS = {"SECRET_KEY", "APP_ID", "REST_API_KEY", "JAVASCRIPT_KEY", "MASTER_KEY"}
 STRANGER = Account(uid=54321, gid=54321)
+
+
+def test_a_link_in_the_place_of_the_folder_for_sockets_is_not_followed(tmp_path: Path) -> None:
+    """Long paths have that folder in /tmp, where any account can make it first."""
+    target = tmp_path / "target"
+    target.mkdir(0o750)
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o711)  # the engines' account can reach it
+        data = DataFolder(Path(folder) / ("x" * 120))
+        data.run.symlink_to(target)
+        try:
+            with pytest.raises(StartError, match="belongs to another account: remove it"):
+                data.prepare()
+        finally:
+            data.run.unlink()
+    assert target.stat().st_mode & 0o777 == 0o750
+    assert [*target.iterdir()] == []
 
 
 def test_the_database_speaks_unicode_and_orders_by_code_point():

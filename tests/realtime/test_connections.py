@@ -111,6 +111,104 @@ def test_after_a_close_nothing_is_sent_and_what_was_queued_is():
     run(scenario())
 
 
+class Waiting(Echo):
+    """Answers nothing before it is let."""
+
+    begun: list[str] = []
+    let: asyncio.Event
+
+    async def received(self, text: str) -> None:
+        Waiting.begun.append(text)
+        await Waiting.let.wait()
+        self.enqueue(text)
+
+
+@pytest.fixture
+def nothing_begun() -> None:
+    Waiting.begun.clear()
+    Waiting.let = asyncio.Event()
+
+
+def test_what_a_client_has_said_is_dropped_when_it_is_gone(nothing_begun):
+    async def scenario() -> None:
+        client = await Client(kind=Waiting).open()
+        await client.say(*map(str, range(300)))
+        await eventually(lambda: Process.current().unanswered.total)
+        await client.send_input({"type": "websocket.disconnect", "code": 1006})
+        await eventually(lambda: Echo.went)
+        Waiting.let.set()
+        await client.wait(5)
+        assert Waiting.begun == ["0"]
+        assert Process.current().unanswered.total == 0
+        assert Process.current().admission.total == 0
+
+    run(scenario())
+
+
+def test_a_connection_counts_until_what_it_has_asked_is_done(nothing_begun):
+    async def scenario() -> None:
+        client = await Client(kind=Waiting).open()
+        await client.say("one")
+        await eventually(lambda: Waiting.begun)
+        await client.send_input({"type": "websocket.disconnect", "code": 1006})
+        await eventually(lambda: Echo.went)
+        assert Process.current().admission.total == 1
+        Waiting.let.set()
+        await client.wait(5)
+        assert Process.current().admission.total == 0
+
+    run(scenario())
+
+
+def test_what_waits_for_answers_is_limited_and_then_the_connection_is_closed(nothing_begun):
+    async def scenario() -> None:
+        client = await Client(kind=Waiting).open()
+        await client.say("x" * 2000, *["x" * 2000] * 8)
+        await eventually(lambda: Process.current().unanswered.total > 8 * 2000)
+        await client.say("x" * 2000)
+        message = await client.receive_output(5)
+        assert (message["type"], message["code"]) == ("websocket.close", 1008)
+        Waiting.let.set()
+        await client.leave(1008)
+        assert Waiting.begun == ["x" * 2000]
+        assert Process.current().unanswered.total == 0
+
+    with limits(WS_MESSAGE_SIZE=2000):
+        run(scenario())
+
+
+def test_what_waits_of_one_address_is_limited_and_others_may_say_more(nothing_begun):
+    async def scenario() -> None:
+        crowd = [await Client(kind=Waiting, peer=("192.0.2.1", 1)).open() for _ in range(6)]
+        for one in crowd:
+            await one.say(*["x" * 250_000] * 9)
+        for one in crowd[4:]:
+            assert (await one.receive_output(5))["code"] == 1013
+        Waiting.let.set()
+        other = await Client(kind=Waiting, peer=("192.0.2.2", 1)).open()
+        await other.say("one", "two")
+        assert [await other.heard() for _ in range(2)] == ["one", "two"]
+        for one in (*crowd, other):
+            await one.leave()
+        assert Process.current().unanswered.total == 0
+
+    run(scenario())
+
+
+def test_for_want_of_memory_a_connection_is_closed_without_a_traceback(caplog):
+    class Full(Echo):
+        async def received(self, text: str) -> None:
+            raise MemoryError
+
+    async def scenario() -> None:
+        client = await Client(kind=Full).open()
+        await client.say("one")
+        assert await client.closed() == 1013
+
+    run(scenario())
+    assert not any(record.exc_info for record in caplog.records)
+
+
 def test_a_reason_is_cut_to_what_a_close_can_hold():
     async def scenario() -> None:
         client = await Client().open()

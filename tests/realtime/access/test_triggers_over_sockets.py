@@ -199,7 +199,7 @@ def test_triggers_that_take_their_time_hold_up_no_changes_of_rights(realtime, ma
 
     one = realtime.subscriber()
     one.subscribe(1, "Post")
-    slow = [realtime.subscriber() for _ in range(6)]
+    slow = [realtime.subscriber(address=f"192.0.2.{number}") for number in range(6)]
     for other in slow:
         other.say(op="subscribe", requestId=1, query={"className": "Slow", "where": {}})
     for _ in range(4):
