@@ -68,12 +68,11 @@ def serve_all() -> None:
         check_settings()
         from backend.processes import instance
 
-        sockets = instance.begin(link)
+        supervisor = instance.begin(link)
     except BaseException as end:
         link.refuse(end)
         raise
-    link.close()
-    instance.run(sockets)
+    instance.run(supervisor, link)
 
 
 def serve(role: str) -> None:

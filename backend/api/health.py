@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from functools import lru_cache
+from pathlib import Path
 from time import monotonic, time
 from typing import Final
 
@@ -107,6 +108,9 @@ def _states() -> dict[str, str]:
         states |= check.result(deadline)
         if check.error:
             log.warning("a dependency doesn't answer", dependency=name, error=check.error)
+    handoff = settings.REALTIME_HANDOFF
+    if handoff and states[REALTIME] == "ok" and not Path(handoff).is_socket():
+        states[REALTIME] = "its socket is missing"
     return states
 
 

@@ -17,10 +17,12 @@ from typing import Any, Final
 from backend.embedded import lines
 from backend.embedded.children import before_exec, end_descendants, end_of, undisturbed
 from backend.embedded.errors import StartError
-from backend.processes.link import REFUSAL, VARIABLE, Closed, Link
+from backend.processes.link import REFUSAL, TROUBLE, VARIABLE, Closed, Link
+from backend.server.listening import listening_socket
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 _LOADING: Final = 120.0  # seconds
+_RUNNING: Final = 90.0  # seconds, more than its supervisor gives its processes
 _LOOK: Final = 0.2  # seconds
 _STOP: Final = 20.0  # seconds, more than its processes have to finish what they do
 
@@ -66,20 +68,21 @@ class Application:
         self._environment = dict(environment)
         self._lock = lock
         self._listen = listen
-        self._sockets: Sequence[socket.socket] = ()
+        self._sockets: list[socket.socket] = []
+        self._renewed: list[Path] = []  # files of sockets that the one being loaded is to serve
         self._settings: Mapping[str, Any] = {}  # of the first start
         self._binds: Sequence[str] = ()
         self._process: subprocess.Popen[bytes] | None = None  # once it serves
         self._loading: _Loader | None = None
         self._leaving: list[subprocess.Popen[bytes]] = []
 
-    def load(self) -> Loaded:
+    def load(self, on_idle: Callable[[], None] | None = None) -> Loaded:
         """Start a process that loads the application. Returns when its settings are known to be
         right; the sockets listen then. Raises ``Refused`` if they aren't, and ``StartError``."""
         loader = self._loading = _Loader(self._environment, self._lock)
-        settings: Mapping[str, Any] = loader.receive(self.on_idle, _LOADING)
+        settings: Mapping[str, Any] = loader.receive(on_idle or self.on_idle, _LOADING)
         if not self._sockets:
-            self._binds, self._sockets = settings["binds"], self._listen(settings)
+            self._binds, self._sockets = settings["binds"], [*self._listen(settings)]
             self._settings = settings
         if settings["binds"] != self._binds:
             raise StartError("The addresses it listens on have changed: start script/server again.")
@@ -87,38 +90,103 @@ class Application:
 
     def serve(self, loaded: Loaded, *, new_keys: bool = False) -> str:
         """Have the database brought up to date and the processes started, now that the engines run.
-        Return what the person at the terminal is to read. Raises as ``load`` does."""
+        Return what the person at the terminal is to read, once every process has sent its first
+        heartbeat. Raises as ``load`` does, and ``StartError`` with the role that doesn't start."""
         loader = loaded.loader
-        loader.receive(self.on_idle, _LOADING)
-        loader.send({"new_keys": new_keys}, self._sockets)
-        greeting: str = loader.receive(self.on_idle)
+        greeting = self._prepare(loader, self.on_idle, new_keys=new_keys, is_awaited=True)
         self._process, self._loading = loader.process, None
+        loader.receive(self.on_idle, _RUNNING)
         loader.link.close()
         return greeting
+
+    def _prepare(
+        self,
+        loader: _Loader,
+        on_idle: Callable[[], None],
+        *,
+        new_keys: bool = False,
+        is_awaited: bool,
+    ) -> str:
+        """Have the database brought up to date. Return the greeting. The processes are forked then;
+        ``is_awaited`` says that the message about their first heartbeats is received."""
+        loader.receive(on_idle, _LOADING)
+        self._renew_sockets()
+        loader.send({"new_keys": new_keys, "is_awaited": is_awaited}, self._sockets)
+        greeting: str = loader.receive(on_idle)
+        return greeting
+
+    def _renew_sockets(self) -> None:
+        """Replace the sockets in files that were deleted: nothing can connect to those."""
+        for place, bind in enumerate(self._binds):
+            if _is_missing(bind):
+                fresh = listening_socket(bind)
+                self._sockets[place].close()
+                self._sockets[place] = fresh
+                self._renewed.append(Path(bind.removeprefix("unix:")))
+
+    @property
+    def missing(self) -> str | None:
+        """What keeps others from reaching it although it runs: a file of a socket was deleted."""
+        return next((f"{bind} is missing" for bind in self._binds if _is_missing(bind)), None)
 
     def start(self) -> None:
         """Start all of it again. Raises as ``load`` does, and ``OSError``. Not reentrant: nothing
         that ``on_idle`` calls may start it."""
-        self._restart()
-
-    def _restart(self, *, as_before: bool = False) -> None:
         try:
-            loaded = self.load()
-            if as_before:
-                _check_same(self._settings, loaded.settings)
-            self.serve(loaded)
+            loader = self.load().loader
+            # Not awaited: where one role doesn't start, the rest had better run.
+            self._prepare(loader, self.on_idle, is_awaited=False)
+            self._process, self._loading = loader.process, None
+            self._renewed.clear()
+            loader.link.close()
         finally:
-            if self._loading is not None:
-                self._loading.abandon()
-                self._loading = None
+            self._abandon()
+
+    def _abandon(self) -> None:
+        """End an application that is still being loaded, and doesn't serve."""
+        if self._loading is not None:
+            self._loading.abandon()
+            self._loading = None
+            # Nothing accepts from them; ``missing`` has to go on saying so.
+            for file in self._renewed:
+                file.unlink(missing_ok=True)
+        self._renewed.clear()
 
     def replace(self) -> None:
         """Start a second one, as it is on the disk now, and end the first, which finishes what it
-        is doing. Both accept connections meanwhile. Raises as ``start`` does if the new one doesn't
-        start, and ``StartError`` for settings that the engines and the proxy were started with; the
-        first continues then, if it runs."""
+        is doing, once every process of the second has sent its first heartbeat. Both accept
+        connections meanwhile. Raises as ``start`` does if the new one doesn't start, and
+        ``StartError`` for settings that the engines and the proxy were started with, with the role
+        that doesn't start, and if the first one ends before the second accepts connections. The
+        first continues then, if it runs; a second one that has begun finishes what it is doing."""
         present = self._process
-        self._restart(as_before=True)
+        was_alive = present is not None and present.poll() is None
+
+        def watch_present() -> None:
+            self.on_idle()
+            if was_alive and present is not None and present.poll() is not None:
+                raise StartError(f"The present application ended meanwhile ({end_of(present)}).")
+
+        try:
+            loaded = self.load(watch_present)
+            loader = loaded.loader
+            _check_same(self._settings, loaded.settings)
+            self._prepare(loader, watch_present, is_awaited=True)
+            try:
+                loader.receive(self.on_idle, _RUNNING)
+            except BaseException:
+                loader.process.terminate()
+                self._leaving.append(loader.process)
+                loader.link.close()
+                self._loading = None
+                for file in self._renewed:
+                    file.unlink(missing_ok=True)
+                raise
+            self._process, self._loading = loader.process, None
+            self._renewed.clear()
+            loader.link.close()
+        finally:
+            self._abandon()
         if present is not None:
             present.terminate()
             self._leaving.append(present)
@@ -155,6 +223,10 @@ class Application:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 each.wait(max(0.0, deadline - time.monotonic()))
         end_descendants(spare=spare)
+
+
+def _is_missing(bind: str) -> bool:
+    return bind.startswith("unix:") and not Path(bind.removeprefix("unix:")).is_socket()
 
 
 def _check_same(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
@@ -214,6 +286,8 @@ class _Loader:
             raise self._refusal("the log has the reason") from None
         if isinstance(message, dict) and REFUSAL in message:
             raise self._refusal(message[REFUSAL])
+        if isinstance(message, dict) and TROUBLE in message:
+            raise StartError(message[TROUBLE])
         return message
 
     def _refusal(self, reason: str) -> BaseException:

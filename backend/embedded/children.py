@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -126,6 +127,20 @@ def stop(
             return
     process.kill()
     process.wait()
+
+
+def unreachable(place: Path) -> str | None:
+    """Why nothing can connect to the Unix socket at ``place``: it was deleted, or nothing listens
+    to it. None if it accepts, or is too busy to. Doesn't wait."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.setblocking(False)
+        try:
+            client.connect(str(place))
+        except BlockingIOError:  # as many wait as there is room for
+            return None
+        except OSError as error:
+            return f"its socket {place} can't be used: {error.strerror}"
+    return None
 
 
 def end_of(process: subprocess.Popen[bytes] | None) -> str:

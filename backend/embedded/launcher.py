@@ -134,7 +134,7 @@ class _Service:
         self._application = application
         self._engines = engines
         self._signals = signals
-        self._watch = Watch(programs, folder.reports)
+        self._watch = Watch(programs, folder.reports, engines.programs)
         for program in programs:
             program.on_idle = self._look
 
@@ -143,6 +143,7 @@ class _Service:
         reloads.make_folder(self._folder)
         while True:
             self._reload()
+            self._repair()
             self._look()
             time.sleep(_LOOK)
 
@@ -154,8 +155,17 @@ class _Service:
     def _reload(self) -> None:
         """Replace the application if ``manage.py reload`` has requested it."""
         answers = reloads.take(self._folder)
-        if not answers:
-            return
+        if answers:
+            self._replace(answers)
+
+    def _repair(self) -> None:
+        """Replace an application whose sockets were deleted."""
+        if self._watch.is_unreachable(self._application):
+            lines.error("the application is replaced", reason=self._application.missing)
+            self._replace([])
+            self._watch.forget_misses(self._application)
+
+    def _replace(self, answers: Sequence[Path]) -> None:
         try:
             self._watch.replace(self._application)
         except (StartError, SystemExit, OSError) as error:

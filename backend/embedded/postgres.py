@@ -119,8 +119,8 @@ class PostgreSQL:
 
     def stop(self) -> None:
         """Stop the server: end connections, write a checkpoint, end."""
-        process, self._process = self._process, None
-        children.stop(process, [(signal.SIGINT, _STOP), (signal.SIGQUIT, 10.0)])
+        children.stop(self._process, [(signal.SIGINT, _STOP), (signal.SIGQUIT, 10.0)])
+        self._process = None
 
     @property
     def is_alive(self) -> bool:
@@ -130,6 +130,11 @@ class PostgreSQL:
     def end(self) -> str:
         """What ended the server; its log says more."""
         return children.end_of(self._process)
+
+    @property
+    def missing(self) -> str | None:
+        """What keeps clients from connecting while the server runs."""
+        return children.unreachable(self.folder.postgres_socket / ".s.PGSQL.5432")
 
     @property
     def pids(self) -> set[int]:

@@ -93,6 +93,11 @@ class Proxy:
         return self._process is not None and self._process.poll() is None
 
     @property
+    def missing(self) -> str | None:
+        """Nothing: its ports can't be deleted."""
+        return None
+
+    @property
     def pids(self) -> set[int]:
         return {self._process.pid} if self._process else set()
 

@@ -86,8 +86,8 @@ class Redis:
 
     def stop(self) -> None:
         """Stop the server; what is queued is on the disk by then."""
-        process, self._process = self._process, None
-        children.stop(process, [(signal.SIGTERM, _STOP)])
+        children.stop(self._process, [(signal.SIGTERM, _STOP)])
+        self._process = None
 
     @property
     def is_alive(self) -> bool:
@@ -97,6 +97,11 @@ class Redis:
     def end(self) -> str:
         """What ended the server; its log says more."""
         return children.end_of(self._process)
+
+    @property
+    def missing(self) -> str | None:
+        """What keeps clients from connecting while the server runs."""
+        return children.unreachable(self.folder.redis_socket)
 
     @property
     def pids(self) -> set[int]:

@@ -6,6 +6,8 @@
     this process  → launcher       nothing, once the application is loaded
     launcher      → this process   the listening sockets, once the engines run
     this process  → launcher       what it prints, once the database is up to date
+    this process  → launcher       if it waits for that: nothing once every process has sent its
+                                   first heartbeat, or the reason why one doesn't start
 
 The application is loaded while the engines start.
 """
@@ -17,22 +19,23 @@ import os
 import signal
 import socket
 import sys
+from contextlib import suppress
 from typing import Any
 
 from backend import environment, logs
 from backend.embedded.children import die_with_parent, name_this
 from backend.embedded.words import greeting
 from backend.logs import get_logger
-from backend.processes.link import SMALL, Link
+from backend.processes.link import SMALL, TROUBLE, Closed, Link
 from backend.processes.preloading import preload
-from backend.processes.supervisor import Supervisor
+from backend.processes.supervisor import Role, Supervisor
 
 log = get_logger("processes")
 
 
-def begin(link: Link) -> list[socket.socket]:
-    """Load the application and bring the database up to date. The listening sockets, when there is
-    nothing left that could keep the processes from starting."""
+def begin(link: Link) -> Supervisor:
+    """Load the application, make its roles and bring the database up to date. Return what runs the
+    roles, when there is nothing left that could keep the processes from being forked."""
     from django.conf import settings
 
     link.send(
@@ -54,13 +57,31 @@ def begin(link: Link) -> list[socket.socket]:
     logs.name_process("application")
     name_this("svc-application")
     answer, sockets = link.receive()
+    roles = _make_roles(sockets)
     login = _prepare(link)
     link.send(greeting(settings, login, settings.DATA_FOLDER, answer["new_keys"]))
-    return sockets
+
+    def announce(trouble: str) -> None:
+        with suppress(Closed):
+            link.send({TROUBLE: trouble} if trouble else None)
+        link.close()
+
+    if not answer["is_awaited"]:
+        link.close()
+    return Supervisor(
+        roles, settings.DATA_FOLDER.reports, announce=announce if answer["is_awaited"] else None
+    )
 
 
-def run(sockets: list[socket.socket]) -> None:
+def run(supervisor: Supervisor, link: Link) -> None:
     """Run the processes of all roles until SIGTERM. Returns in each of them when it has ended."""
+    work = supervisor.run()
+    if work is not None:
+        link.close()
+        work()
+
+
+def _make_roles(sockets: list[socket.socket]) -> list[Role]:
     from django.conf import settings
 
     from backend.processes.roles import ROLES, SMALL_ROLES
@@ -68,10 +89,7 @@ def run(sockets: list[socket.socket]) -> None:
 
     listening.inherit(dict(zip(_binds(settings), sockets, strict=True)))
     made = SMALL_ROLES if settings.PROFILE == SMALL else ROLES
-    roles = [make() for make in made.values()]
-    work = Supervisor(roles, settings.DATA_FOLDER.reports).run()
-    if work is not None:
-        work()
+    return [make() for make in made.values()]
 
 
 def _binds(settings: Any) -> list[str]:

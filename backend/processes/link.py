@@ -19,6 +19,8 @@ SMALL: Final = "small"
 """The profile for machines with little memory, of the setting ``PROFILE``."""
 REFUSAL: Final = "refusal"
 """The key of the message by which the application says, in a sentence, why it doesn't start."""
+TROUBLE: Final = "trouble"
+"""The key of the message that says, in a sentence, why a role's process doesn't start."""
 _MOST_SOCKETS: Final = 32
 
 

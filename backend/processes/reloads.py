@@ -32,10 +32,14 @@ def request(data: DataFolder) -> Path:
 
 
 def take(data: DataFolder) -> list[Path]:
-    """Take the requests that wait; the places of the answers to them."""
+    """Take the requests that wait; the places of the answers to them. Makes the folder again if it
+    was removed, as programs that clean up do with empty ones."""
     answers = []
+    folder = _folder(data)
     with contextlib.suppress(OSError):
-        for each in _folder(data).glob("*.request"):
+        if not folder.is_dir():
+            folder.mkdir(mode=0o700)
+        for each in folder.glob("*.request"):
             each.unlink()
             answers.append(each.with_suffix(".answer"))
     return answers

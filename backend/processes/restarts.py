@@ -117,6 +117,11 @@ class RestartHistory:
         if folder is not None:
             report.write(folder, self._source, restarted)
 
+    def report_to(self, folder: Path | None) -> None:
+        """Report to this folder from now on."""
+        self._folder = folder
+        self.report()
+
     def stop_reporting(self) -> None:
         """Leave the report to the next supervisor of the same roles. May be called by a signal
         handler."""

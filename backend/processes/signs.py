@@ -18,6 +18,7 @@ from typing import Final
 
 _PLACE: Final = struct.Struct("d")
 _NONE: Final = 0.0
+_BEGUN: Final = b"\1"
 
 
 class Signs:
@@ -28,16 +29,28 @@ class Signs:
 
     def __init__(self, count: int, now: Callable[[], float] = monotonic) -> None:
         self._memory = mmap.mmap(-1, max(1, count) * _PLACE.size)
+        self._begun = mmap.mmap(-1, max(1, count))
         self._now = now
         self._reset_at = 0.0
 
     def leave(self, place: int) -> None:
         """Send a heartbeat."""
         self._write(place, self._now())
+        self._begun[place : place + 1] = _BEGUN
+
+    def pause(self, place: int) -> None:
+        """Expect no heartbeat from the place until it sends the next one. Counts as the first."""
+        self._write(place, _NONE)
+        self._begun[place : place + 1] = _BEGUN
+
+    def has_begun(self, place: int) -> bool:
+        """Whether the process has sent a heartbeat or paused since ``clear``."""
+        return self._begun[place : place + 1] == _BEGUN
 
     def clear(self, place: int) -> None:
-        """Expect no heartbeat from the place until it sends the next one."""
+        """Expect no heartbeat from the place, for a new process, until it sends its first one."""
         self._write(place, _NONE)
+        self._begun[place : place + 1] = b"\0"
 
     def reset(self) -> None:
         """Count silence from now on, in this process. Writes to no place: a process that pauses at
@@ -74,7 +87,7 @@ def pause() -> None:
     that may take long, such as Redis."""
     if _own is not None:
         signs, place = _own
-        signs.clear(place)
+        signs.pause(place)
 
 
 @contextmanager

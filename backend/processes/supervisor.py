@@ -25,9 +25,13 @@ from backend.processes.signs import Signs
 
 SILENCE: Final = 60.0
 """Seconds without a heartbeat after which a process is considered hung."""
+START_TIME: Final = 60.0
+"""Seconds that the processes of a new application have for their first heartbeats."""
+_START_ATTEMPTS: Final = 2
 STOP_TIME: Final = 15.0
 """Seconds from SIGTERM to SIGKILL."""
 _CHECK_INTERVAL: Final = 1.0  # seconds between two checks of the heartbeats
+_START_INTERVAL: Final = 0.05  # seconds between two checks whether all processes have begun
 _SUPERVISOR_LAG: Final = 5.0  # seconds between two checks that show that this process was held up
 _ABORT_TIMEOUT: Final = 2.0  # seconds from SIGABRT, which writes the stacks, to SIGKILL
 
@@ -52,18 +56,37 @@ class _Child:
     pid: int = 0
     due: float = 0.0  # when it is to be started, if it doesn't run
     killed_at: float | None = None  # when it was found hung
+    failed_starts: int = 0  # ends before the first heartbeat, until the start is announced
+    end: str = ""  # what ended the last of them
 
 
 class Supervisor:
     """The processes of some roles. What it restarts is reported in the folder ``reports``, if any;
-    a process that sends no heartbeat for ``silence`` seconds is ended."""
+    a process that sends no heartbeat for ``silence`` seconds is ended.
+
+    ``announce`` is called once: with an empty text when every process has sent its first heartbeat,
+    or with the reason when one of them ends twice before that, or needs more than ``start_time``
+    seconds. Until all have begun, nothing is reported: this may be an application that replaces
+    another one, whose report still holds.
+    """
 
     def __init__(
-        self, roles: Sequence[Role], reports: Path | None = None, *, silence: float = SILENCE
+        self,
+        roles: Sequence[Role],
+        reports: Path | None = None,
+        *,
+        silence: float = SILENCE,
+        announce: Callable[[str], None] | None = None,
+        start_time: float = START_TIME,
     ) -> None:
         places = [role for role in roles for _ in range(role.count)]
         self._children = [_Child(role, place) for place, role in enumerate(places)]
-        self._history = RestartHistory([role.name for role in roles], log.error, "roles", reports)
+        self._reports = reports
+        self._announce = announce
+        self._start_time = start_time
+        self._history = RestartHistory(
+            [role.name for role in roles], log.error, "roles", None if announce else reports
+        )
         self._signs = Signs(len(places))
         self._silence = silence
         self._stopping_since: float | None = None
@@ -85,7 +108,7 @@ class Supervisor:
         signal.set_wakeup_fd(waking, warn_on_full_buffer=False)
         # What an earlier supervisor of these roles has reported no longer holds.
         self._history.report()
-        checked_at = monotonic()
+        began_at = checked_at = monotonic()
         while True:
             self._reap()
             if self._is_stopping:
@@ -98,6 +121,7 @@ class Supervisor:
                     os.close(waking)
                     return work
                 now = monotonic()
+                self._announce_begun(now - began_at)
                 if now - checked_at > _SUPERVISOR_LAG:
                     self._reset_heartbeats()
                 if now - checked_at >= _CHECK_INTERVAL:
@@ -148,6 +172,29 @@ class Supervisor:
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
+    def _announce_begun(self, seconds: float) -> None:
+        """Announce that all processes have begun, or why one of them hasn't."""
+        if self._announce is None:
+            return
+        late = [
+            child
+            for child in self._children
+            if child.pid == 0 or not self._signs.has_begun(child.place)
+        ]
+        failed = next((child for child in late if child.failed_starts >= _START_ATTEMPTS), None)
+        if failed is not None:
+            trouble = f"The role {failed.role.name} doesn't start ({failed.end}); see the log."
+        elif late and seconds > self._start_time:
+            names = ", ".join(dict.fromkeys(child.role.name for child in late))
+            trouble = f"No heartbeat within {self._start_time:.0f} seconds of the start: {names}."
+        elif late:
+            return
+        else:
+            trouble = ""
+            self._history.report_to(self._reports)
+        announce, self._announce = self._announce, None
+        announce(trouble)
+
     # -- deaths -----------------------------------------------------------------------------------
 
     def _reap(self) -> None:
@@ -158,6 +205,9 @@ class Supervisor:
             child.pid = 0
             if not self._is_stopping:
                 end = ended_by(status) if child.killed_at is None else "it hung"
+                if self._announce is not None and not self._signs.has_begun(child.place):
+                    child.failed_starts += 1
+                    child.end = end
                 self._plan_restart(child, "a process ended and is restarted", end, pid)
 
     def _plan_restart(self, child: _Child, event: str, end: str, pid: int | None = None) -> None:
@@ -206,7 +256,8 @@ class Supervisor:
     def _pause(self) -> float:
         """Seconds until something has to be done, if no signal comes."""
         waiting = [child.due - monotonic() for child in self._children if child.pid == 0]
-        return max(0.0, min([_CHECK_INTERVAL, *([] if self._is_stopping else waiting)]))
+        interval = _CHECK_INTERVAL if self._announce is None else _START_INTERVAL
+        return max(0.0, min([interval, *([] if self._is_stopping else waiting)]))
 
 
 def _ended() -> Iterator[tuple[int, int]]:

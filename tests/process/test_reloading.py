@@ -39,6 +39,14 @@ def slow(request: JobRequest) -> None:
         time.sleep(0.05)
     pathlib.Path({done!r}).touch()
 """
+BROKEN_ROLE = """
+import realtime.serving
+
+async def startup(self, sockets=None):
+    raise RuntimeError("broken")
+
+realtime.serving.SocketServer.startup = startup
+"""
 FAILING = "fails again and again"
 LOCK = 7_316_504_801  # of ``manage.py prepare``
 pytestmark = pytest.mark.slow
@@ -206,6 +214,77 @@ def test_a_migration_ends_with_the_process_that_started_it(
     assert service.get("/ready").status_code == 200
 
 
+@pytest.mark.parametrize("name", ["backend.wsgi", "backend.asgi"])
+def test_code_that_cannot_be_imported_replaces_nothing(
+    start: Start, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "own.py").write_text("")
+    service = start(PYTHONPATH=tmp_path, CLOUD_MODULES="own")
+    before = service.child("backend.serve")
+    (tmp_path / "own.py").write_text(f"import sys\nsys.modules[{name!r}] = None\n")
+    done = run_manage("reload", DATA_DIR=service.data)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"{name} can't be loaded: ModuleNotFoundError" in done.stderr
+    assert "The present one goes on." in done.stderr
+    assert applications(service) == {before}
+    until(lambda: is_whole(service), PATIENCE)
+
+
+def test_a_role_that_does_not_start_replaces_nothing(
+    start: Start, folder: DataFolder, tmp_path: Path
+) -> None:
+    (tmp_path / "own.py").write_text("")
+    service = start(PYTHONPATH=tmp_path, CLOUD_MODULES="own")
+    until(lambda: is_whole(service), PATIENCE)
+    before = service.child("backend.serve")
+    (tmp_path / "own.py").write_text(BROKEN_ROLE)
+    with Load(service) as load:
+        done = run_manage("reload", DATA_DIR=service.data)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "The role realtime doesn't start (status 1)" in done.stderr
+        assert "The present one goes on." in done.stderr
+        until(lambda: applications(service) == {before}, PATIENCE)
+        load.seconds_to_recover()
+    assert {*load.answers} == {200, 201}
+    assert load.stored <= stored(service)
+    # What the new one had restarted is no report about the present one.
+    assert report.read(folder.reports) == []
+    (tmp_path / "own.py").write_text("")
+    assert run_manage("reload", DATA_DIR=service.data).returncode == 0
+    until(lambda: is_whole(service), PATIENCE)
+
+
+def test_a_first_start_names_the_role_that_does_not_start(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(BROKEN_ROLE)
+    with pytest.raises(AssertionError, match="The role realtime doesn't start"):
+        start(PYTHONPATH=tmp_path, CLOUD_MODULES="own")
+
+
+def test_an_application_that_ends_while_a_reload_waits_is_restarted(
+    start: Start, folder: DataFolder
+) -> None:
+    service = start()
+    [present] = applications(service)
+    with psycopg.connect(folder.database_url, autocommit=True) as connection:
+        connection.execute("SELECT pg_advisory_lock(%s)", [LOCK])
+        answer = reloads.request(folder)
+        waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        until(lambda: connection.execute(waiting).fetchone() == (1,), PATIENCE)
+        [new] = applications(service) - {present}
+        present.kill()
+        until(answer.exists, PATIENCE)
+        reason = reloads.read_answer(answer) or ""
+        assert "The present application ended meanwhile (SIGKILL)" in reason
+        assert "None is running; its restarts continue." in reason
+        service.wait_for_line("a process ended and is restarted")
+        until(lambda: applications(service) - {present, new}, PATIENCE)
+        # Also while the restart waits.
+        until(lambda: not zombies(service), PATIENCE)
+    until(lambda: is_whole(service), PATIENCE)
+    [restarted] = report.read(folder.reports)
+    assert (restarted.name, restarted.last_end) == ("the application", "SIGKILL")
+
+
 def test_ctrl_c_after_a_reload_lets_the_old_processes_finish(
     start: Start, folder: DataFolder, tmp_path: Path
 ) -> None:
@@ -239,6 +318,12 @@ def has_ended(process: psutil.Process) -> bool:
     return True
 
 
+def zombies(service: Service) -> list[psutil.Process]:
+    """Children of ``script/server`` that have ended and weren't waited for, without those that it
+    still counts as its own."""
+    return [child for child in psutil.Process(service.process.pid).children() if has_ended(child)]
+
+
 def applications(service: Service) -> set[psutil.Process]:
     """The processes that ``script/server`` has started to load the application."""
     found = set()
@@ -255,6 +340,8 @@ def test_requests_are_answered_once_each(tmp_path: Path) -> None:
         reloads.request(data)
     data.app_sockets.mkdir(parents=True)
     reloads.make_folder(data)
+    (data.app_sockets / "reloads").rmdir()
+    assert reloads.take(data) == []  # and makes the folder again
     first, second = reloads.request(data), reloads.request(data)
     assert reloads.read_answer(first) is None
     taken = reloads.take(data)
