@@ -460,10 +460,12 @@ def main(given: Sequence[str]) -> None:
         )
         servers.prepare(target)
         owner_ids = create_all(target.client, data.OWNER, map(data.owner, range(data.OWNERS)))
-        sizes = [
-            _measure_size(engines, target, objects, owner_ids, options)
-            for objects in _sizes(arguments.least, arguments.objects)
-        ]
-    kept = report.keep(facts, curve=sizes)
-    print(f"{report.heading(facts)}\n\n{tables(sizes)}")
-    say(f"all figures: {kept.relative_to(servers.ROOT)}; --chart draws them")
+        sizes: list[dict[str, Any]] = []
+        try:
+            for objects in _sizes(arguments.least, arguments.objects):
+                sizes.append(_measure_size(engines, target, objects, owner_ids, options))
+        finally:
+            if sizes:
+                kept = report.keep(facts, curve=sizes)
+                print(f"{report.heading(facts)}\n\n{tables(sizes)}")
+                say(f"all figures: {kept.relative_to(servers.ROOT)}; --chart draws them")
