@@ -43,6 +43,7 @@ def clone(tmp_path: Path) -> Path:
     python.parent.mkdir(parents=True)
     python.write_text('#!/bin/sh\necho "$@"\n')
     python.chmod(0o755)
+    (tmp_path / ".venv" / ".complete").touch()
     return tmp_path
 
 
