@@ -162,17 +162,7 @@ def ours(engines: Engines, workers: int, threads: int | None = None) -> Iterator
     command = [sys.executable, "-m", "backend.serve", "web"]
     with running("ours", command, ROOT, environment, LOGS / "ours.log") as pid:
         wait_until_answering(port, "/health")
-        yield Target(
-            "ours",
-            f"this service, {workers} processes",
-            port,
-            "/api",
-            "X-Svc",
-            (pid,),
-            DATABASE,
-            python_versions(),
-            _tune_ours,
-        )
+        yield _ours(f"this service, {workers} processes", port, pid)
 
 
 @contextlib.contextmanager
@@ -191,17 +181,21 @@ def delivered(engines: Engines, workers: int) -> Iterator[Target]:
     command = [sys.executable, "-m", "backend.embedded"]
     with running("script/server", command, ROOT, environment, LOGS / "delivered.log") as pid:
         wait_until_answering(port, "/ready")
-        yield Target(
-            "ours",
-            f"script/server, {workers} web processes",
-            port,
-            "/api",
-            "X-Svc",
-            (pid,),
-            DATABASE,
-            python_versions(),
-            _tune_ours,
-        )
+        yield _ours(f"script/server, {workers} web processes", port, pid)
+
+
+def _ours(title: str, port: int, pid: int) -> Target:
+    return Target(
+        "ours",
+        title,
+        port,
+        "/api",
+        "X-Svc",
+        (pid,),
+        DATABASE,
+        python_versions(),
+        _tune_ours,
+    )
 
 
 def python_versions(*more: str) -> dict[str, str]:
