@@ -115,8 +115,9 @@ class Watch:
             self._died(each, missing)
 
     def replace(self, program: Replaceable) -> None:
-        """Replace one of the programs, running or not. ``look`` doesn't start it meanwhile. Raises
-        as ``program.replace`` does; if it doesn't run, its restarts continue then."""
+        """Replace one of the programs, running or not, and forget the deaths of the one before.
+        ``look`` doesn't start it meanwhile. Raises as ``program.replace`` does; if it doesn't run,
+        its restarts continue then."""
         each = next(each for each in self._watched if each.program is program)
         each.is_starting = True
         try:
@@ -125,6 +126,7 @@ class Watch:
             each.is_starting = False
             self._reap()
         each.due = None
+        self._history.repaired(program.name)
 
     def _look(self, each: _Watched) -> None:
         if each.is_starting:

@@ -36,6 +36,10 @@ class Restarts:
         self.total += 1
         return PAUSES[min(recent, len(PAUSES) - 1)]
 
+    def repaired(self) -> None:
+        """Forget its deaths: what runs now isn't what died."""
+        self._deaths.clear()
+
     @property
     def recent(self) -> int:
         """Deaths within the window, as many as are remembered."""
@@ -44,9 +48,9 @@ class Restarts:
 
     @property
     def is_failing(self) -> bool:
-        """Whether the process died ``FAILING`` times within a window, and hasn't run for a whole
-        window without a death since then. A process that dies some seconds after each start would
-        otherwise change its state with every restart."""
+        """Whether the process died ``FAILING`` times within a window, and since then hasn't been
+        repaired and hasn't run for a whole window without a death. A process that dies some seconds
+        after each start would otherwise change its state with every restart."""
         return self._has_failed and self.recent > 0
 
 
@@ -88,6 +92,11 @@ class RestartHistory:
         self._log_error(event, role=name, **facts, end=end, pause=pause)
         self.report()
         return pause
+
+    def repaired(self, name: str) -> None:
+        """Report the role as recovered: a new version of it runs."""
+        self._roles[name].restarts.repaired()
+        self.report()
 
     def report_changes(self) -> None:
         """Report roles that have recovered. Call it every second or so."""

@@ -83,6 +83,7 @@ class Service:
             text=True,
         )
         self.errors: list[str] = []
+        self.family: list[psutil.Process] = []
         self._news = threading.Condition()
         self._reader = threading.Thread(target=self._read_errors, daemon=True)
         self._reader.start()
@@ -114,6 +115,7 @@ class Service:
             if line.startswith("Ctrl-C"):
                 return "".join(lines)
         self.process.wait(PATIENCE)
+        self._close()
         raise AssertionError(f"The service didn't start: {''.join(self.errors)}")
 
     @property
@@ -170,13 +172,16 @@ class Service:
     def stop(self) -> int:
         self.process.terminate()
         status = self.process.wait(PATIENCE)
+        self._close()
+        return status
+
+    def _close(self) -> None:
         self._reader.join(PATIENCE)
         # Closing what is being read would wait for whatever process still has the other end.
         assert not self._reader.is_alive(), f"processes are left: {self.wait_until_gone()}"
         for stream in (self.process.stdout, self.process.stderr):
             if stream:
                 stream.close()
-        return status
 
 
 @contextlib.contextmanager

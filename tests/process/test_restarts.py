@@ -38,6 +38,17 @@ def test_five_ends_within_a_minute_are_failing_until_a_minute_has_passed() -> No
     assert restarts.died() == 0.0
 
 
+def test_what_was_repaired_begins_anew() -> None:
+    restarts = Restarts(Clock())
+    for _ in range(FAILING):
+        restarts.died()
+    restarts.repaired()
+    assert not restarts.is_failing
+    assert restarts.died() == PAUSES[0]
+    assert not restarts.is_failing
+    assert restarts.total == FAILING + 1
+
+
 @pytest.mark.parametrize("life", [0.0, 8.0, 10.0, 30.0])
 def test_what_ends_some_seconds_after_each_start_keeps_its_state(life: float) -> None:
     """Its pauses grow with its deaths, so that fewer than ``FAILING`` lie within a window."""
