@@ -52,15 +52,19 @@ class Proxy:
     def check(self) -> None:
         """Raise ``StartError`` if Caddy can't use ``SITE_ADDRESS``, or couldn't listen there."""
         site = self._environment["SITE_ADDRESS"]
-        done = subprocess.run(
-            [caddy(), "adapt", *_CONFIGURATION],
-            cwd=ROOT,
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_ADAPTING,
-            check=False,
-        )
+        try:
+            done = subprocess.run(
+                [caddy(), "adapt", *_CONFIGURATION],
+                cwd=ROOT,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_ADAPTING,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            reason = f"Caddy didn't check it within {_ADAPTING:.0f} seconds"
+            raise StartError(f"SITE_ADDRESS={site} can't be used: {reason}.") from None
         if done.returncode != 0:
             raise StartError(f"SITE_ADDRESS={site} can't be used: {_reason(done.stderr)}.")
         self._addresses = _addresses(json.loads(done.stdout))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -199,12 +199,7 @@ def test_a_migration_ends_with_the_process_that_started_it(
 ) -> None:
     service = start()
     [present] = applications(service)
-    with psycopg.connect(folder.database_url, autocommit=True) as connection:
-        connection.execute("SELECT pg_advisory_lock(%s)", [LOCK])
-        answer = reloads.request(folder)
-
-        waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
-        until(lambda: connection.execute(waiting).fetchone() == (1,), PATIENCE)
+    with waiting_reload(folder) as answer:
         [new] = applications(service) - {present}
         [migration] = new.children()
         new.kill()
@@ -265,11 +260,7 @@ def test_an_application_that_ends_while_a_reload_waits_is_restarted(
 ) -> None:
     service = start()
     [present] = applications(service)
-    with psycopg.connect(folder.database_url, autocommit=True) as connection:
-        connection.execute("SELECT pg_advisory_lock(%s)", [LOCK])
-        answer = reloads.request(folder)
-        waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
-        until(lambda: connection.execute(waiting).fetchone() == (1,), PATIENCE)
+    with waiting_reload(folder) as answer:
         [new] = applications(service) - {present}
         present.kill()
         until(answer.exists, PATIENCE)
@@ -310,6 +301,17 @@ def test_ctrl_c_after_a_reload_lets_the_old_processes_finish(
     goes_on.touch()
     service.process.wait(PATIENCE)
     assert is_done.exists()
+
+
+@contextmanager
+def waiting_reload(folder: DataFolder) -> Iterator[Path]:
+    """A reload whose migration waits for a lock until the end; the file of its answer."""
+    waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    with psycopg.connect(folder.database_url, autocommit=True) as connection:
+        connection.execute("SELECT pg_advisory_lock(%s)", [LOCK])
+        answer = reloads.request(folder)
+        until(lambda: connection.execute(waiting).fetchone() == (1,), PATIENCE)
+        yield answer
 
 
 def has_ended(process: psutil.Process) -> bool:
