@@ -84,7 +84,6 @@ def pytest_make_parametrize_id(config: pytest.Config, val: object) -> str | None
 
 
 @pytest.hookimpl(tryfirst=True)
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What is set up once for a module (processes, browsers, servers) is set up by one worker.
     Tests in browsers are slow."""
