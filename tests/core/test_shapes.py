@@ -132,14 +132,15 @@ def test_another_text_is_no_shape(text):
 
 
 _numbers = st.integers(-5, 5)
+_texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=5)
 
 
-@given(_numbers, _numbers, st.text(max_size=5), st.text(max_size=5))
+@given(_numbers, _numbers, _texts, _texts)
 def test_values_are_no_part_of_a_shape(one, other, name, other_name):
     assert shape({"rank": {"$gt": one}, "name": name}) == shape(
         {"rank": {"$gt": other}, "name": other_name}
     )
-    assert name not in shape({"name": f"value {name}"}).encode() or len(name) < 3
+    assert "value" not in shape({"name": f"value {name}"}).encode()
 
 
 # -- Indexes --------------------------------------------------------------------------------------
