@@ -246,9 +246,10 @@ def test_a_process_that_was_idle_adds_its_share_and_no_more():
     assert idle.passed(3000) == 1000 // SHARE
 
 
-def test_threads_pass_the_limit_exactly():
+def test_threads_pass_the_limit_and_at_most_what_a_process_passes_without_a_call():
     process = Process(rule(500))
-    assert sum(at_once([lambda: process.passed(200)] * 8)) == 500
+    # A thread that reports what has passed may be overtaken by those that reserve the rest.
+    assert 500 <= sum(at_once([lambda: process.passed(200)] * 8)) <= 500 + 500 // SHARE
 
 
 class Unreliable(Counter):
@@ -270,7 +271,7 @@ def test_what_passes_while_redis_does_not_answer_is_counted_afterwards(threads: 
     process.floods = Floods(counter, _bucket, clock=process.clock)
     passed = sum(at_once([lambda: process.passed(1600 // threads)] * threads))
     other = Process(rule(500))
-    assert passed == 500
+    assert 500 <= passed <= 500 + (threads > 1) * 500 // SHARE
     assert other.passed(500) == 500 // SHARE
 
 
