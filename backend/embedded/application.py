@@ -95,6 +95,7 @@ class Application:
         loader = loaded.loader
         greeting = self._prepare(loader, self.on_idle, new_keys=new_keys, is_awaited=True)
         self._process, self._loading = loader.process, None
+        self._renewed.clear()
         loader.receive(self.on_idle, _RUNNING)
         loader.link.close()
         return greeting
@@ -188,8 +189,8 @@ class Application:
         finally:
             self._abandon()
         if present is not None:
-            present.terminate()
             self._leaving.append(present)
+            present.terminate()
 
     @property
     def is_alive(self) -> bool:
@@ -295,10 +296,11 @@ class _Loader:
             status = self.process.wait(_STOP)
         except subprocess.TimeoutExpired:
             self.process.kill()
-            status = self.process.wait()
+            self.process.wait()
+            return Refused(1, reason)
         if status < 0:
             name = signal.Signals(-status).name
-            return StartError(f"The start was ended by {name}; start the service again.")
+            return StartError(f"The start was ended by {name}.")
         return Refused(status or 1, reason)
 
     def abandon(self) -> None:

@@ -140,7 +140,6 @@ class _Service:
 
     def run(self) -> NoReturn:
         """Restart what exits, and reload the application on request, until ``_Stopped``."""
-        reloads.make_folder(self._folder)
         while True:
             self._reload()
             self._repair()
@@ -175,6 +174,9 @@ class _Service:
                 event, state = "none is running", "None is running; its restarts continue."
             lines.error(f"the new application doesn't start; {event}", end=str(error))
             reloads.answer(answers, f"{error}\n{state}")
+        except BaseException:
+            reloads.answer(answers, "The service is being stopped.")
+            raise
         else:
             lines.info("the application was replaced")
             reloads.answer(answers, "")
@@ -191,6 +193,7 @@ def _start(stack: contextlib.ExitStack, signals: _Signals) -> _Service:
     lock = stack.enter_context(folder.hold())
     ensure_keys(folder)
     report.clear(folder.reports)
+    reloads.make_folder(folder)
     variables = child_environment(given, folder.app_sockets)
     application = Application(variables, lock, listen)
     stack.callback(application.stop)

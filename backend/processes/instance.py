@@ -114,8 +114,11 @@ def _prepare(link: Link) -> Any:
     with os.fdopen(reading, "rb") as output:
         said = output.read()
     _, status = os.waitpid(child, 0)
-    if status != 0:
-        sys.exit(max(1, os.waitstatus_to_exitcode(status)))
+    code = os.waitstatus_to_exitcode(status)
+    if code < 0:
+        sys.exit(f"Preparing the database was ended by {signal.Signals(-code).name}.")
+    if code:
+        sys.exit(code)
     return json.loads(said)
 
 
@@ -138,6 +141,8 @@ def _prepare_in_fork(output: int) -> None:
     except BaseException:
         sys.excepthook(*sys.exc_info())
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        finally:
+            os._exit(status)

@@ -17,10 +17,13 @@ from backend.embedded.folder import DataFolder
 
 
 def make_folder(data: DataFolder) -> None:
-    """Forget the requests of an earlier instance and be ready for those to come."""
+    """Forget the requests of an earlier instance and be ready for those to come. For a start,
+    before anything is loaded: what is requested later isn't forgotten."""
     folder = _folder(data)
+    if folder.is_symlink() or folder.is_file():
+        folder.unlink()
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(mode=0o700)
+    folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def request(data: DataFolder) -> Path:
@@ -40,8 +43,9 @@ def take(data: DataFolder) -> list[Path]:
         if not folder.is_dir():
             folder.mkdir(mode=0o700)
         for each in folder.glob("*.request"):
-            each.unlink()
-            answers.append(each.with_suffix(".answer"))
+            with contextlib.suppress(OSError):
+                each.unlink()
+                answers.append(each.with_suffix(".answer"))
     return answers
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2s
 from time import sleep
@@ -94,16 +95,17 @@ def note(
         count.calls += 1
         count.seconds += seconds
         count.results += results
-    if 0 < service_settings.SLOW_QUERY <= seconds * 1000:
-        _note_slow(table, Shape(*shape), count, seconds)
+        is_slow = 0 < service_settings.SLOW_QUERY <= seconds * 1000
+        if is_slow:
+            count.slow_calls += 1
+            count.slow_seconds += seconds
+    if is_slow:
+        _log_slow(table, Shape(*shape), seconds)
     if not _has_thread:
         _start_thread()
 
 
-def _note_slow(table: ClassTable, shape: Shape, count: _Count, seconds: float) -> None:
-    with _lock:
-        count.slow_calls += 1
-        count.slow_seconds += seconds
+def _log_slow(table: ClassTable, shape: Shape, seconds: float) -> None:
     log.warning(
         "a slow query",
         class_name=table.class_name,
@@ -228,18 +230,27 @@ def _start_thread() -> None:
     if settings.PROCESS in _WITHOUT_THREAD:
         return
     with _lock:
-        if not _has_thread:
-            _has_thread = True
+        if _has_thread:
+            return
+        try:
             threading.Thread(target=_run, name="query shapes", daemon=True).start()
+        except RuntimeError as error:  # the next query tries again
+            log.warning("the costs of queries aren't stored", reason=str(error))
+        else:
+            _has_thread = True
 
 
 def _run() -> None:
     global _has_thread
     idle = 0
-    while idle < _IDLE_FLUSHES:
+    while True:
         sleep(FLUSH_EVERY)
-        idle = 0 if _counts else idle + 1
-        if not _counts:
+        with _lock:
+            idle = 0 if _counts else idle + 1
+            if idle >= _IDLE_FLUSHES:
+                _has_thread = False
+                return
+        if idle:
             continue
         try:
             flush()
@@ -247,9 +258,8 @@ def _run() -> None:
             log.exception("the costs of queries can't be stored")
         finally:
             # The thread has its own connection, which would be idle for most of the time.
-            connection.close()
-    with _lock:
-        _has_thread = False
+            with suppress(Exception):
+                connection.close()
 
 
 def _reset_in_child() -> None:

@@ -345,6 +345,7 @@ def test_requests_are_answered_once_each(tmp_path: Path) -> None:
     (data.app_sockets / "reloads").rmdir()
     assert reloads.take(data) == []  # and makes the folder again
     first, second = reloads.request(data), reloads.request(data)
+    (data.app_sockets / "reloads" / "000.request").mkdir()  # can't be taken, and delays no other
     assert reloads.read_answer(first) is None
     taken = reloads.take(data)
     assert {*taken} == {first, second}
@@ -352,3 +353,20 @@ def test_requests_are_answered_once_each(tmp_path: Path) -> None:
     reloads.answer(taken, "a reason")
     assert [reloads.read_answer(place) for place in (first, second)] == ["a reason"] * 2
     assert reloads.read_answer(first) is None
+
+
+@pytest.mark.parametrize("kind", ["link", "file", "folder"])
+def test_what_lies_where_requests_are_taken_is_replaced_at_a_start(
+    tmp_path: Path, kind: str
+) -> None:
+    data, outside = DataFolder(tmp_path / "data"), tmp_path / "outside"
+    data.app_sockets.mkdir(parents=True)
+    outside.mkdir()
+    (outside / "kept").touch()
+    place = data.app_sockets / "reloads"
+    {"link": lambda: place.symlink_to(outside), "file": place.touch, "folder": place.mkdir}[kind]()
+    reloads.make_folder(data)
+    assert place.is_dir()
+    assert not place.is_symlink()
+    assert list(place.iterdir()) == []
+    assert (outside / "kept").exists()

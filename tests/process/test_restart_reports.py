@@ -69,6 +69,12 @@ def test_a_damaged_report_is_left_out(reports: Path, content: str) -> None:
     assert [one.name for one in report.read(reports)] == ["web"]
 
 
+def test_what_is_no_report_keeps_nobody_from_starting(reports: Path) -> None:
+    (reports / "zzz.json").mkdir()
+    report.clear(reports)
+    assert report.read(reports) == []
+
+
 def test_what_fails_again_and_again_is_named_on_every_page(reports: Path) -> None:
     staff = logged_in(VIEWERS)
     assert "again and again" not in staff.get("/admin/").text
