@@ -16,11 +16,13 @@ from django.conf import settings
 
 from backend.errors import InternalError, ServiceError, ServiceUnavailable, Timeout
 from backend.logs import get_logger
+from backend.networks import client_network
 from objects.changes import Batch, Change, Reader
 from objects.core.names import ClassName
 from realtime.connections import TRY_AGAIN
 from realtime.core import messages
 from realtime.core.effort import MOST, QUICK
+from realtime.core.matching_time import NOTICED, MatchingTime
 from realtime.livequery.afterwards import Afterwards, Happened
 from realtime.livequery.classes import LiveClass
 from realtime.livequery.events import Counts, is_told
@@ -36,6 +38,7 @@ from realtime.threads import Asker, FairThreads, Threads
 _SLICE: Final = 0.01
 """Seconds for which changes are told before others have their turn in the event loop."""
 _TOO_COSTLY: Final = "The query has too many constraints for an object with such long lists."
+_NO_TIME_LEFT: Final = "Queries of this address take too long to match: ask fewer or simpler ones."
 _SESSION_ENDED: Final = 209
 _MEBIBYTE: Final = 1024 * 1024
 _MEMORY: Final = 2048 * _MEBIBYTE  # where MEMORY_LIMIT is 0
@@ -83,6 +86,7 @@ class LiveQueries:
         self._triggers = Threads("livequery-triggers")
         # What takes long to match, so that only live queries wait for it.
         self._matching = Threads("livequery-matching", 1)
+        self._time = MatchingTime()
         self._afterwards = Afterwards(self._triggers.do, self.counts)
         self._subscriptions = 0
         # Of subscriptions, those that begin too.
@@ -278,11 +282,18 @@ class LiveQueries:
                 if effort > MOST:
                     self._give_up(group, Timeout(_TOO_COSTLY))
                     continue
+                began = monotonic()
+                if self._has_no_time(group, began):
+                    self._give_up(group, Timeout(_NO_TIME_LEFT))
+                    continue
                 matched = (
                     match(seen, group)
                     if effort <= QUICK
                     else await self._matching.do(partial(match, seen, group))
                 )
+                now = monotonic()
+                if now - began > NOTICED:
+                    self._time.spend(group.networks(), now - began, now)
                 if matched is not None:
                     for telling in tellings(seen, group, matched):
                         self._send(seen, group, telling)
@@ -291,6 +302,18 @@ class LiveQueries:
                 self._give_up(group, InternalError("Internal server error."))
             if turn.is_over:
                 await turn.pass_on()
+
+    def _has_no_time(self, group: Group, now: float) -> bool:
+        """Whether all who ask this have used up their time, and others wait for it."""
+        spent = self._time.spent(now)
+        if not spent:
+            return False
+        networks = group.networks()
+        return (
+            bool(networks)
+            and all(one in spent for one in networks)
+            and any(client_network(one.socket.address) not in spent for one in self._clients)
+        )
 
     def _give_up(self, group: Group, error: ServiceError) -> None:
         for subscription in list(group.subscriptions()):

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from backend.conf import service_settings
 from backend.errors import ObjectTooLarge
+from backend.networks import client_network
 from backend.principal import EVERYBODY, Principal
 from objects.core.matching import predicate
 from objects.core.names import ClassName
@@ -197,6 +198,17 @@ class Group:
         if always is not None:
             found[always] = None
         return list(found)
+
+    def networks(self) -> frozenset[str]:
+        """The networks of the clients who ask; empty if one of them has the master key, or an
+        address that isn't known: their time isn't limited."""
+        found: set[str] = set()
+        for subscription in self.subscriptions():
+            network = client_network(subscription.socket.address)
+            if not network or subscription.client.caller.is_master:
+                return frozenset()
+            found.add(network)
+        return frozenset(found)
 
     def subscriptions(self) -> Iterator[Subscription]:
         """All of them."""

@@ -8,12 +8,13 @@ from time import monotonic
 import pytest
 
 from realtime.core.effort import MOST, QUICK
-from tests.realtime.livequery.desk import Desk
+from tests.realtime.livequery.desk import CLIENT_KEYS, MASTER_KEYS, Caller, Desk
 from tests.rest import Api
 
 pytestmark = pytest.mark.django_db
 
 CONSTRAINTS = 100
+QUERIES = 6
 
 
 def costly(last: int) -> dict[str, object]:
@@ -80,6 +81,52 @@ def test_what_takes_too_long_is_ended_and_others_go_on(desk: Desk, games: Api):
     assert bob.told(1) == [("create", 1, long)]
     after = games.make("Game", list=[1], score=1)
     assert ann.told(1) == [("create", 2, after)]
+
+
+def at(caller: Caller, address: str) -> Caller:
+    caller.socket.address = address
+    return caller
+
+
+def costly_queries(caller: Caller) -> list[int]:
+    """Subscribe to queries that take longer together than one address may take; the list that an
+    object needs to match them."""
+    length = MOST // CONSTRAINTS // 2
+    for number in range(1, QUERIES + 1):
+        caller.subscribe(number, "Game", costly(length - number))
+    return [*range(1, length + 1)]
+
+
+def test_queries_of_one_address_end_when_others_wait_for_them_too_long(desk: Desk, games: Api):
+    ann, bob = at(desk.connect(), "198.51.100.1"), at(desk.connect(), "198.51.100.2")
+    numbers = costly_queries(ann)
+    bob.subscribe(1, "Game")
+    game = games.make("Game", list=numbers)
+    said = [ann.next() for _ in range(QUERIES)]
+    assert bob.told(1) == [("create", 1, game)]
+    errors = [one for one in said if one["op"] == "error"]
+    assert {(one["code"], one["reconnect"]) for one in errors} == {(124, False)}
+    assert errors[0]["error"].startswith("Queries of this address take too long")
+    assert 0 < len(errors) < QUERIES
+    # The others go on.
+    assert desk.status["subscriptions"] == QUERIES + 1 - len(errors)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("keys", "address"), [(CLIENT_KEYS, "198.51.100.2"), (MASTER_KEYS, "198.51.100.1")]
+)
+def test_who_is_alone_or_has_the_master_key_may_take_all_the_time(
+    desk: Desk, games: Api, keys: dict[str, str], address: str
+):
+    ann, bob = at(desk.connect(**keys), address), at(desk.connect(), "198.51.100.2")
+    numbers = costly_queries(ann)
+    bob.subscribe(1, "Game")
+    game = games.make("Game", list=numbers)
+    assert sorted(ann.told(QUERIES)) == [
+        ("create", number, game) for number in range(1, QUERIES + 1)
+    ]
+    assert bob.told(1) == [("create", 1, game)]
 
 
 def test_a_subscription_that_ends_while_it_is_matched_is_told_nothing(desk: Desk, games: Api):
