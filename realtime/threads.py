@@ -161,5 +161,8 @@ def _done(work: Callable[[], T]) -> T:
     close_old_connections()
     try:
         return work()
+    except (SystemExit, KeyboardInterrupt) as error:
+        # An event loop would end with them, and every socket of the process.
+        raise RuntimeError(f"{type(error).__name__} in a thread") from error
     finally:
         close_old_connections()

@@ -268,19 +268,22 @@ class _Loader:
 
     def receive(self, on_idle: Callable[[], None], patience: float | None = None) -> Any:
         """The next message. Raises ``Refused`` if there is none, and ``StartError`` if it doesn't
-        come within ``patience`` seconds or a signal has ended the process."""
+        come within ``patience`` seconds, not counting those that ``on_idle`` takes, or a signal has
+        ended the process."""
         end = time.monotonic() + patience if patience is not None else float("inf")
         try:
             while True:
                 try:
                     message = self.link.receive(_LOOK)[0]
                 except TimeoutError:
+                    began = time.monotonic()
                     on_idle()
+                    end += time.monotonic() - began
                 else:
                     break
                 if time.monotonic() > end:
                     raise StartError(
-                        f"The application wasn't loaded within {patience:.0f} seconds: a module of "
+                        f"The application didn't start within {patience:.0f} seconds: a module of "
                         "CLOUD_MODULES may be waiting for something."
                     )
         except Closed:

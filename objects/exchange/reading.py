@@ -1,8 +1,8 @@
 """Rows of a file in NDJSON, JSON or CSV, one at a time.
 
 A row that can't be decoded is a row with a ``problem``, so that the rows after it can still be
-read; only where a file can't be read on (a JSON array that is broken off, bytes that aren't
-UTF-8) is ``UnusableFile`` raised.
+read; only where a file can't be read on (a JSON array that is broken off, a line without an end,
+bytes that aren't UTF-8) is ``UnusableFile`` raised.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Literal, get_args
 
@@ -78,8 +79,15 @@ def _row(line: int, value: Any, size: int) -> Row:
     return Row(line, {}, "an object is expected", size)
 
 
+def _lines(file: IO[str]) -> Iterator[str]:
+    for line, text in enumerate(iter(partial(file.readline, _LONGEST), ""), start=1):
+        if len(text) == _LONGEST:
+            raise UnusableFile(f"line {line} is longer than any object may be")
+        yield text
+
+
 def _ndjson(file: IO[str]) -> Iterator[Row]:
-    for line, text in enumerate(file, start=1):
+    for line, text in enumerate(_lines(file), start=1):
         if text.isspace():
             continue
         try:
@@ -181,7 +189,7 @@ class _Window:
 
 def _csv(file: IO[str]) -> Iterator[Row]:
     """The records below the line of names. An empty cell is no value."""
-    records = csv.reader(file, strict=True)
+    records = csv.reader(_lines(file), strict=True)
     line = 1
     names: list[str] | None = None
     while True:

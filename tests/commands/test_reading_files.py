@@ -126,6 +126,31 @@ def test_bytes_that_aren_t_utf_8_are_told():
         list(read_rows(file, "ndjson"))
 
 
+class Endless(io.RawIOBase):
+    """A file that begins, and then has the same character again and again."""
+
+    def __init__(self, beginning: bytes) -> None:
+        self._beginning = beginning
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer) -> int:
+        size = min(len(self._beginning), len(buffer)) or len(buffer)
+        buffer[:size] = self._beginning[:size] or b"x" * size
+        self._beginning = self._beginning[size:]
+        return size
+
+
+@pytest.mark.parametrize(
+    ("beginning", "file_format"), [(b'{"a":1}\n"', "ndjson"), (b"a,b\n", "csv")]
+)
+def test_a_line_without_an_end_is_not_read_into_memory(beginning: bytes, file_format: Format):
+    file = io.TextIOWrapper(io.BufferedReader(Endless(beginning)), encoding="utf-8", newline="")
+    with pytest.raises(UnusableFile, match="line 2 is longer than any object may be"):
+        list(read_rows(file, file_format))
+
+
 def test_the_name_of_a_file_tells_its_format(tmp_path):
     names = ("a.ndjson", "a.jsonl", "a.JSON", "a.csv", "a.txt")
     found = [format_of(tmp_path / name) for name in names]

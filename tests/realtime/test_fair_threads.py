@@ -152,6 +152,20 @@ def test_what_fails_fails_for_its_asker_and_frees_the_thread():
     scenario(test)
 
 
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
+def test_code_that_ends_its_process_elsewhere_fails_for_its_asker(error: type[BaseException]):
+    """As ``sys.exit()`` in a trigger: the event loop would end with it."""
+
+    def work() -> None:
+        raise error
+
+    async def test(office: Office) -> None:
+        with pytest.raises(RuntimeError, match=error.__name__):
+            await office.threads.do_for(Asker("one"), work)
+
+    scenario(test, count=1)
+
+
 def test_too_much_that_waits_is_refused():
     async def test(office: Office) -> None:
         office.ask("one")
