@@ -1,5 +1,8 @@
 """The processes of an instance: what each role runs, and what keeps them running.
 
+    instance     all processes of ``script/server``, from what the launcher tells
+    link         the messages and sockets between the two
+    reloads      requests to replace the application, and their answers
     roles        what a process of each role does, and what it has of its own
     preloading   loads the application once, for all the processes that are forked afterwards
     supervisor   forks the roles' processes, and replaces those that die or hang

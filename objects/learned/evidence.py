@@ -129,7 +129,9 @@ _TRIM: Final = (
     f" last_at < statement_timestamp() - interval '{KEEP_DAYS} days'"
     " OR NOT EXISTS (SELECT FROM objects_class c WHERE c.id = s.class_id)",
     "DELETE FROM objects_query_shape WHERE id IN (SELECT id FROM (SELECT id, row_number() OVER"
-    " (PARTITION BY class_id ORDER BY window_seconds + slow_seconds DESC, last_at DESC) AS place"
+    " (PARTITION BY class_id ORDER BY slow_seconds + CASE WHEN window_start >"
+    " statement_timestamp() - interval '1 day' THEN window_seconds ELSE 0 END DESC, last_at DESC)"
+    " AS place"
     " FROM objects_query_shape s WHERE NOT EXISTS (SELECT FROM objects_learned_index l"
     " WHERE l.class_id = s.class_id AND l.shape = s.shape AND l.state <> 'failed')) r"
     f" WHERE place > {MAX_SHAPES})",

@@ -59,7 +59,8 @@ def building(class_id: int) -> Iterator[bool]:
 
 @contextmanager
 def stopped(table: ClassTable) -> Iterator[None]:
-    """Keep learned indexes of a class from being built while the block runs.
+    """Keep learned indexes of a class from being built while the block runs; in a transaction, to
+    its end.
 
     A build under way is ended. Raises ``Timeout`` if that takes too long.
     """
@@ -68,7 +69,10 @@ def stopped(table: ClassTable) -> Iterator[None]:
         return
     key = _key(table.class_id)
     end = time.monotonic() + _STOP_LIMIT
-    while fetch("SELECT pg_try_advisory_lock_shared(%s, %s)", key, prepare=False)[0][0] != "t":
+    # A lock of the connection couldn't be given back in a transaction that has failed.
+    is_inside = connection.in_atomic_block
+    lock = "pg_try_advisory_xact_lock_shared" if is_inside else "pg_try_advisory_lock_shared"
+    while fetch(f"SELECT {lock}(%s, %s)", key, prepare=False)[0][0] != "t":
         if time.monotonic() >= end:
             raise Timeout("An index of the class is being built; try again.")
         fetch(_CANCEL, key, prepare=False)
@@ -76,7 +80,8 @@ def stopped(table: ClassTable) -> Iterator[None]:
     try:
         yield
     finally:
-        _unlock("pg_advisory_unlock_shared(%s, %s)", *key)
+        if not is_inside:
+            _unlock("pg_advisory_unlock_shared(%s, %s)", *key)
 
 
 def _key(class_id: int) -> tuple[int, int]:
@@ -98,10 +103,13 @@ def limits(statement: int, lock: int) -> Iterator[None]:
     if connection.in_atomic_block:
         yield
         return
-    fetch("SELECT set_config('statement_timeout', %s, false)", (str(statement),), prepare=False)
-    fetch("SELECT set_config('lock_timeout', %s, false)", (str(lock),), prepare=False)
     try:
+        fetch("SELECT set_config('statement_timeout', %s, false)", (str(statement),), prepare=False)
+        fetch("SELECT set_config('lock_timeout', %s, false)", (str(lock),), prepare=False)
         yield
     finally:
-        fetch("RESET statement_timeout", (), prepare=False)
-        fetch("RESET lock_timeout", (), prepare=False)
+        try:
+            fetch("RESET statement_timeout", (), prepare=False)
+            fetch("RESET lock_timeout", (), prepare=False)
+        except (ServiceError, psycopg.Error):
+            connection.close()  # which ends the limits, too

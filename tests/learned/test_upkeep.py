@@ -8,7 +8,7 @@ import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from django.db import connection
+from django.db import DataError, connection, transaction
 
 from backend import own_connection
 from objects import maintenance
@@ -241,6 +241,13 @@ def test_an_index_that_another_connection_still_builds_is_left_alone(table, besi
     beside.execute("SELECT pg_advisory_lock(%s, %s)", locks._key(table.class_id))
     upkeep.run()
     assert rows()[BY_RANK].state == "building"
+
+
+def test_a_transaction_that_fails_keeps_no_index_from_being_built_later(table, beside):
+    with pytest.raises(DataError), transaction.atomic(), locks.stopped(table):
+        change("SELECT 1 / 0")
+    key = locks._key(table.class_id)
+    assert beside.execute("SELECT pg_try_advisory_lock(%s, %s)", key).fetchone() == (True,)
 
 
 def test_an_index_without_a_row_and_a_row_without_an_index_are_removed(table):
