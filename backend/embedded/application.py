@@ -267,9 +267,9 @@ class _Loader:
             self.link.send(message, sockets)
 
     def receive(self, on_idle: Callable[[], None], patience: float | None = None) -> Any:
-        """The next message. Raises ``Refused`` if there is none, and ``StartError`` if it doesn't
-        come within ``patience`` seconds, not counting those that ``on_idle`` takes, or a signal has
-        ended the process."""
+        """The next message. Raises ``Refused`` if the process refuses to start or exits without
+        one, and ``StartError`` if a role doesn't start, a signal has ended the process, or there is
+        no message within ``patience`` seconds, not counting those that ``on_idle`` takes."""
         end = time.monotonic() + patience if patience is not None else float("inf")
         try:
             while True:

@@ -94,7 +94,8 @@ class Watch:
         return any(each.program is program and each.misses >= _MISSES for each in self._watched)
 
     def forget_misses(self, program: Program) -> None:
-        """Count the checks of ``is_unreachable`` from now on, less a pause for repairs."""
+        """Forget the missed checks after a repair. The next ``_REPAIR_PAUSE`` ones don't count, so
+        that a repair that doesn't help isn't repeated every few seconds."""
         for each in self._watched:
             if each.program is program:
                 each.misses = -_REPAIR_PAUSE

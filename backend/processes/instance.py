@@ -4,12 +4,14 @@
 
     this process  → launcher       the settings that it needs, once they are known to be right
     this process  → launcher       nothing, once the application is loaded
-    launcher      → this process   the listening sockets, once the engines run
+    launcher      → this process   the listening sockets, once the engines run, and whether it
+                                   prints the keys and waits for the first heartbeats
     this process  → launcher       what it prints, once the database is up to date
     this process  → launcher       if it waits for that: nothing once every process has sent its
                                    first heartbeat, or the reason why one doesn't start
 
-The application is loaded while the engines start.
+The application is loaded while the engines start. Each message of this process may be a refusal
+instead (``link.REFUSAL``), with the reason; it exits then.
 """
 
 from __future__ import annotations

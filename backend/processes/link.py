@@ -1,4 +1,4 @@
-"""Between ``script/server`` and the process that it has loaded the application: a few messages.
+"""Between ``script/server`` and the process that loads the application: a few messages.
 
 Each message is one line of JSON; the listening sockets go with one of them, so that clients find
 them open while the processes behind them are replaced.

@@ -148,7 +148,7 @@ class Database:
             raise
         except DuplicateValue as error:
             # Stored by the run before this one, which ended before it could note that.
-            return None if obj.chosen and self._is_stored(obj.object_id) else str(error)
+            return None if obj.has_generated_id and self._is_stored(obj.object_id) else str(error)
         except ServiceError as error:
             return str(error)
         return None
@@ -213,7 +213,9 @@ class Rest:
         self._connection.close()
 
     def _body(self, obj: NewObject) -> dict[str, Json]:
-        return dict(obj.fields) if obj.chosen else {**obj.fields, "objectId": obj.object_id}
+        return (
+            dict(obj.fields) if obj.has_generated_id else {**obj.fields, "objectId": obj.object_id}
+        )
 
     def _send(self, body: str) -> Any:
         try:

@@ -225,8 +225,9 @@ def _learned(row: Row) -> Learned:
 def note_use() -> None:
     """Store when each learned index was used last, by the counters of PostgreSQL.
 
-    A counter that is smaller than before was reset, which is no use. Times in which nobody read the
-    counters (a service that was stopped, an archive that was restored) don't count as unused.
+    A counter that is smaller than before was reset: only what it has counted since is use. Times
+    in which nobody read the counters (a service that was stopped, an archive that was restored)
+    don't count as unused.
     """
     fetch(
         "UPDATE objects_learned_index SET used_at = used_at + CASE WHEN checked_at <"

@@ -50,11 +50,11 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 class NewObject:
     """An object to be stored.
 
-    ``chosen`` says that its id was made for it: if an object has the id already, it is this one.
+    ``has_generated_id``: its id was made for it. If an object has the id already, it is this one.
     """
 
     object_id: str
-    chosen: bool
+    has_generated_id: bool
     fields: dict[str, Json]
 
 
@@ -154,8 +154,8 @@ def create(
     elif not _attempt(table, rows):
         if is_growing:
             raise NotTogether
-        chosen = frozenset(n for n, _ in rows if objects[n].chosen)
-        end = _Apart(table, chosen, outcomes, stop).store(rows)
+        generated = frozenset(n for n, _ in rows if objects[n].has_generated_id)
+        end = _Apart(table, generated, outcomes, stop).store(rows)
         if end is not None:
             return outcomes[: end + 1], table.schema
     return outcomes + last, table.schema
@@ -193,7 +193,7 @@ class _Apart:
     others gets its error in ``outcomes``."""
 
     table: ClassTable
-    chosen: frozenset[int]
+    generated: frozenset[int]
     outcomes: Outcomes
     stop: bool
 
@@ -205,7 +205,7 @@ class _Apart:
         seen: set[ObjectId] = set()
         for number, row in rows:
             is_taken = row.object_id in taken
-            if is_taken and number in self.chosen:
+            if is_taken and number in self.generated:
                 continue  # stored before
             if is_taken or row.object_id in seen:
                 self.outcomes[number] = duplicate("objectId")
