@@ -132,6 +132,12 @@ def create(
         raise NotTogether
     table = registry.find(class_name)
     if table is None:
+        future = schema_of(class_name)
+        if prepared is None or prepared.schema != future:
+            prepared = prepare(future, objects)
+        refused = [_error(row) for row in prepared.rows]
+        if (stop and refused and refused[0]) or None not in refused:
+            return refused[:1] if stop else refused, future  # and makes no class, as one alone
         create_class(class_name)
         table = _existing(class_name)
     if not table.is_partition:

@@ -97,6 +97,13 @@ def test_a_bad_row_stops_the_import_right_before_it(master, write, bad):
     assert stored(master, "Thing", "n") == [1, 2]
 
 
+def test_rows_that_are_all_bad_make_no_class(master, write):
+    path = write("rows.ndjson", '{"a-b":1}\n{"n":1,"ACL":5}\n')
+    told = run("import_objects", "Thing", str(path), "--on-error=skip")
+    assert told.out == "Thing: 0 objects stored, 2 rows left out\n"
+    assert master.get("/schemas/Thing").status == 400
+
+
 def test_a_stopped_import_goes_on_behind_what_is_stored(master, write):
     path = write("rows.ndjson", '{"n":1}\n{"n":2}\n{"n":"three"}\n{"n":4}\n')
     with pytest.raises(CommandError):
