@@ -1,13 +1,14 @@
 """How long the queries of each network may take to be matched while clients of others wait.
 
-Changes are told in the order of their commits, so what one network's queries take delays everybody.
+Changes are sent in the order of their commits, so what one network's queries take delays all
+clients.
 Each network has ``BURST`` seconds, which fill up again at ``RATE`` seconds a second. Times are
 measured, not estimated: many cheap queries take as long as a few costly ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Set
 from typing import Final
 
 BURST: Final = 1.0
@@ -35,15 +36,15 @@ class MatchingTime:
             if left <= 0:
                 self._spent.add(network)
         if len(self._left) > _MOST:
-            full = [one for one in self._left if self._left_at(one, now) >= BURST]
-            for network in full:
-                del self._left[network]
+            for network in list(self._left):
+                if self._left_at(network, now) >= BURST:
+                    del self._left[network]
 
-    def spent(self, now: float) -> Collection[str]:
+    def spent(self, now: float) -> Set[str]:
         """The networks that have no time left."""
         if not self._spent:
             return _NOBODY
-        self._spent = {one for one in self._spent if self._left_at(one, now) <= 0}
+        self._spent = {network for network in self._spent if self._left_at(network, now) <= 0}
         return self._spent
 
     def _left_at(self, network: str, now: float) -> float:

@@ -311,8 +311,8 @@ class LiveQueries:
         networks = group.networks()
         return (
             bool(networks)
-            and all(one in spent for one in networks)
-            and any(client_network(one.socket.address) not in spent for one in self._clients)
+            and networks <= spent
+            and any(client_network(client.socket.address) not in spent for client in self._clients)
         )
 
     def _give_up(self, group: Group, error: ServiceError) -> None:

@@ -144,8 +144,10 @@ def test_a_reload_between_two_restarts_starts_one_application(
     service.child("backend.serve").kill()
     # The restarts fail, and the next one is due after five seconds.
     service.wait_for_line('"pause":5.0')
+    # The report is written after the line.
+    until(lambda: any(one.is_failing for one in report.read(folder.reports)), PATIENCE)
     [restarted] = report.read(folder.reports)
-    assert restarted.name == "the application"
+    assert (restarted.name, restarted.is_failing) == ("the application", True)
     assert "CLOUD_MODULES: own can't be loaded" in restarted.last_end
 
     module.write_text(WAITS.format(place=str(goes_on)))
