@@ -11,6 +11,8 @@ import contextlib
 import signal
 import sys
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 from backend.embedded.errors import StartError
 from bench import delivered, generator, profiling, report, roles, servers
@@ -63,6 +65,12 @@ def _arguments() -> argparse.Namespace:
         action="store_true",
         help="measure, build the learned indexes as the schedule would, measure again",
     )
+    parser.add_argument(
+        "--chart",
+        type=Path,
+        metavar="RESULTS",
+        help="only draw the chart of the documentation, from kept results of --delivered",
+    )
     arguments = parser.parse_args()
     if arguments.delivered and not arguments.peer:
         parser.error("--delivered compares with Parse Server: add --peer")
@@ -94,6 +102,9 @@ def main() -> None:
         command = whole.start_command if sys.argv[1] == "start" else whole.memory_command
         return command(sys.argv[2:])
     arguments = _arguments()
+    if arguments.chart:
+        delivered.CHART.write_text(delivered.draw(arguments.chart))
+        return say(f"drawn: {delivered.CHART.relative_to(servers.ROOT)}")
     workloads = [
         workload for workload in WORKLOADS if not arguments.only or workload.name in arguments.only
     ]
@@ -105,10 +116,13 @@ def main() -> None:
     )
     with contextlib.ExitStack() as stack:
         engines = stack.enter_context(servers.engines())
-        running = []
         if arguments.delivered:
-            running.append(stack.enter_context(servers.delivered(engines, arguments.workers)))
-        elif not arguments.peer_only:
+            text, contents, facts = delivered.compare(
+                engines, arguments.workers, arguments.objects, workloads, options
+            )
+            return _show(text, facts, contents)
+        running = []
+        if not arguments.peer_only:
             running.append(
                 stack.enter_context(servers.ours(engines, arguments.workers, arguments.threads))
             )
@@ -123,9 +137,7 @@ def main() -> None:
             text, contents = roles.compare(engines, running[0], arguments.roles)
         else:
             targets = [(target, load(target, engines, arguments.objects)) for target in running]
-            if arguments.delivered:
-                text, contents = delivered.run(engines, targets, workloads, options)
-            elif arguments.profile:
+            if arguments.profile:
                 text, contents = profiling.profile(engines, *targets[0], workloads, options)
             else:
                 if arguments.proxy:
@@ -141,7 +153,11 @@ def main() -> None:
                     runs += measure(engines, targets[:1], workloads, options)
                 text = report.tables(runs, workloads, [target.name for target, _ in targets])
                 contents = {"runs": [run.as_dict() for run in runs]}
-        kept = report.keep(facts, **contents)
+        _show(text, facts, contents)
+
+
+def _show(text: str, facts: dict[str, Any], contents: dict[str, Any]) -> None:
+    kept = report.keep(facts, **contents)
     print(f"{report.heading(facts)}\n\n{text}")
     say(f"all figures: {kept.relative_to(servers.ROOT)}")
 

@@ -11,6 +11,8 @@ Points = Sequence[tuple[float, float]]
 _WIDTH, _HEIGHT = 800, 460
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 150, 44, 52
 _LABEL_HEIGHT = 15
+_BAR, _BAR_LEFT, _BAR_RIGHT = 30, 290, 70
+_MULTIPLES = (0.1, 0.2, 0.5, 1, 2, 3, 5, 10, 20, 50, 100)
 # Okabe and Ito's colours, which colour-blind readers can tell apart; on dark pages lighter ones.
 _LIGHT = ("#0072b2", "#d55e00", "#008a63", "#a8447f", "#8a6d00", "#2f8ac4", "#555555")
 _DARK = ("#56b4e9", "#ff8c42", "#2fd6a3", "#e79ac6", "#e6c229", "#9ad0f5", "#c0c0c0")
@@ -61,6 +63,46 @@ def log_log(title: str, x_label: str, y_label: str, series: Mapping[str, Points]
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
+def bars(title: str, values: Mapping[str, tuple[float, float]]) -> str:
+    """A chart with a bar for each name, from 1 on a logarithmic axis, and a mark at its aim.
+
+    Values and aims are multiples above zero; bars of values below 1 go to the left.
+    """
+    height = _TOP + _BAR * len(values) + _BOTTOM
+    numbers = [number for pair in values.values() for number in pair]
+    axis = _Axis(min(1.0, *numbers), max(numbers), _BAR_LEFT, _WIDTH - _BAR_RIGHT)
+    one = axis.place(1)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}"'
+        f' width="{_WIDTH}" height="{height}" role="img" aria-label="{escape(title)}">',
+        f"<style>{_style(2)}</style>",
+        f'<rect class="page" width="{_WIDTH}" height="{height}"/>',
+        _text(16, 26, title, "title"),
+    ]
+    for multiple in _MULTIPLES:
+        if axis.start <= axis.place(multiple) <= axis.end:
+            x = axis.place(multiple)
+            parts.append(_rule(x, _TOP, x, height - _BOTTOM))
+            parts.append(_text(x, height - _BOTTOM + 18, f"{multiple:g}", "middle"))
+    for number, (name, (value, aim)) in enumerate(values.items()):
+        y = _TOP + _BAR * number + _BAR / 2
+        left, right = sorted((one, axis.place(value)))
+        colour = 0 if value >= aim else 1
+        parts.append(_text(_BAR_LEFT - 10, y + 4, name, "end"))
+        parts.append(
+            f'<rect class="s{colour}" x="{left:.1f}" y="{y - 8:.1f}"'
+            f' width="{max(right - left, 1):.1f}" height="16"/>'
+        )
+        parts.append(_text(_WIDTH - _BAR_RIGHT + 10, y + 4, f"{value:.2f}", f"name t{colour}"))
+        x = axis.place(aim)
+        ends = f'y1="{y - 12:.1f}" y2="{y + 12:.1f}"'
+        parts.append(f'<line class="aim" x1="{x:.1f}" x2="{x:.1f}" {ends}/>')
+    parts.append(
+        _text(16, height - 12, "The mark is what is aimed at; 1 is Parse Server.", "begin")
+    )
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
 class _Axis:
     """From whole powers of ten to places in the picture."""
 
@@ -68,12 +110,12 @@ class _Axis:
         first = math.floor(math.log10(least) + 1e-9)
         last = max(math.ceil(math.log10(most) - 1e-9), first + 1)
         self.powers = range(first, last + 1)
-        self._start, self._end = start, end
+        self.start, self.end = start, end
 
     def place(self, value: float) -> float:
         first, last = self.powers[0], self.powers[-1]
         part = (math.log10(value) - first) / (last - first)
-        return self._start + part * (self._end - self._start)
+        return self.start + part * (self.end - self.start)
 
 
 def _apart(places: Mapping[str, float], least: float, most: float) -> dict[str, float]:
@@ -94,9 +136,9 @@ def _apart(places: Mapping[str, float], least: float, most: float) -> dict[str, 
 def _style(lines: int) -> str:
     def colours(palette: Sequence[str], text: str, page: str, rule: str) -> str:
         rules = [
-            f".page{{fill:{page}}}text{{fill:{text}}}.rule{{stroke:{rule}}}",
+            f".page{{fill:{page}}}text{{fill:{text}}}.rule{{stroke:{rule}}}.aim{{stroke:{text}}}",
             *(
-                f".s{n}{{stroke:{palette[n]}}}circle.s{n}{{fill:{palette[n]}}}"
+                f".s{n}{{stroke:{palette[n]}}}circle.s{n},rect.s{n}{{fill:{palette[n]}}}"
                 f".t{n}{{fill:{palette[n]}}}"
                 for n in range(lines)
             ),
@@ -106,7 +148,7 @@ def _style(lines: int) -> str:
     return (
         "text{font:12px system-ui,sans-serif}.title{font-size:15px;font-weight:600}"
         ".middle{text-anchor:middle}.end{text-anchor:end}.name{font-weight:600}"
-        ".line{fill:none;stroke-width:2}.lead{fill:none;stroke-width:1;opacity:.5}"
+        ".aim{stroke-width:2}.line{fill:none;stroke-width:2}.lead{fill:none;stroke-width:1;opacity:.5}"
         + "".join(
             f".line.s{n}{{stroke-dasharray:{_DASHES[n]}}}" for n in range(lines) if _DASHES[n]
         )

@@ -5,26 +5,33 @@ load), and all its other processes run as well. Parse Server is met directly, wh
 have as many web processes, and the same PostgreSQL.
 
 Everything is measured at 16 connections; then p99 again at 64 and 256, and with slow clients, one
-for each hundred connections.
+for each hundred connections. A query without an index is measured twice: where the service learns
+no index, and after a minute in which it may have learned one.
+
+``script/bench --chart RESULTS.json`` draws the ratios of kept results for the documentation.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
+import statistics
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final
 
-from bench import data, report
-from bench.measure import Figures, Options, Run, figures, measure, say
-from bench.servers import Engines, Target
+from bench import chart, data, report, servers
+from bench.measure import Figures, Options, Run, figures, load, measure, say
+from bench.servers import ROOT, Engines, Target
 from bench.slow_clients import slow_clients
-from bench.workloads import Loaded, Workload
+from bench.workloads import WORKLOADS, Loaded, Workload
 
 GOALS: Final[dict[str, float]] = {
     "get": 3,
     "find": 2.5,
-    "find-unindexed": 2,
+    "find-cold": 2,
+    "find-unindexed": 20,
     "newest": 3,
     "include": 2.5,
     "create": 2.5,
@@ -34,49 +41,136 @@ GOALS: Final[dict[str, float]] = {
     "batch": 5,
 }
 """Throughput that is aimed at, in multiples of Parse Server's."""
+CHART: Final = ROOT / "docs" / "images" / "ratios.svg"
 CONNECTIONS: Final = (64, 256)
 _SLOW_AT: Final = 100
 """Connections of the run with slow clients: one of a hundred is slow."""
 _FEWER_ROUNDS: Final = 3
+_LEARNING: Final = 60
+"""Seconds of use before a query without an index is measured."""
+_UNINDEXED: Final = "find-unindexed"
+_COLD: Final = "find-cold"
+Targets = Sequence[tuple[Target, Loaded]]
 
 
-def run(
+def compare(
     engines: Engines,
-    targets: Sequence[tuple[Target, Loaded]],
+    workers: int,
+    objects: int,
     workloads: Sequence[Workload],
     options: Options,
-) -> tuple[str, dict[str, Any]]:
-    """The tables in markdown, and all runs."""
+) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """The tables in markdown, all runs, and the conditions."""
     compared = [workload for workload in workloads if workload.name in GOALS]
-    scenes: dict[str, list[Run]] = {
-        f"{options.connections} connections": measure(engines, targets, compared, options)
-    }
+    cold: list[Run] = []
+    with servers.peer(engines, workers) as peer:
+        theirs = (peer, load(peer, engines, objects))
+        with servers.delivered(engines, workers, AUTO_INDEX="off") as first:
+            loaded = load(first, engines, objects)
+            if any(workload.name == _UNINDEXED for workload in compared):
+                cold = _cold(engines, [(first, loaded), theirs], compared, options)
+        with servers.delivered(engines, workers) as ours:
+            facts = report.conditions(engines, [ours, peer], options)
+            targets = [(ours, loaded), theirs]
+            _learn(engines, targets[0], compared, options)
+            scenes = _scenes(engines, targets, compared, options)
+    scenes = {name: cold + runs if not n else runs for n, (name, runs) in enumerate(scenes.items())}
+    runs = {name: [one.as_dict() for one in found] for name, found in scenes.items()}
+    return tables(scenes, compared), {"delivered": runs}, facts
+
+
+def _cold(
+    engines: Engines, targets: Targets, workloads: Sequence[Workload], options: Options
+) -> list[Run]:
+    say("without learned indexes")
+    unindexed = [workload for workload in workloads if workload.name == _UNINDEXED]
+    runs = measure(engines, targets, unindexed, options)
+    return [replace(run, workload=_COLD) for run in runs]
+
+
+def _learn(
+    engines: Engines,
+    target: tuple[Target, Loaded],
+    workloads: Sequence[Workload],
+    options: Options,
+) -> None:
+    unindexed = [workload for workload in workloads if workload.name == _UNINDEXED]
+    if unindexed:
+        say(f"{_LEARNING} s of use")
+        measure(engines, [target], unindexed, replace(options, rounds=1, seconds=_LEARNING))
+
+
+def _scenes(
+    engines: Engines, targets: Targets, workloads: Sequence[Workload], options: Options
+) -> dict[str, list[Run]]:
+    scenes = {f"{options.connections} connections": measure(engines, targets, workloads, options)}
     fewer = replace(options, rounds=min(options.rounds, _FEWER_ROUNDS))
     for connections in CONNECTIONS:
         say(f"{connections} connections")
         scenes[f"{connections} connections"] = measure(
-            engines, targets, compared, replace(fewer, connections=connections)
+            engines, targets, workloads, replace(fewer, connections=connections)
         )
     say("slow clients")
     with _slow(targets):
         scenes["1 % slow clients"] = measure(
-            engines, targets, compared, replace(fewer, connections=_SLOW_AT)
+            engines, targets, workloads, replace(fewer, connections=_SLOW_AT)
         )
+    return scenes
+
+
+def tables(scenes: dict[str, list[Run]], workloads: Sequence[Workload]) -> str:
+    """Throughput in the first scene, and p99 in all of them."""
     first = next(iter(scenes.values()))
-    text = f"{throughput(first, compared)}\n\n{latencies(scenes, compared)}"
-    return text, {
-        "delivered": {name: [one.as_dict() for one in runs] for name, runs in scenes.items()}
-    }
+    return f"{throughput(first, workloads)}\n\n{latencies(scenes, workloads)}"
 
 
 @contextlib.contextmanager
-def _slow(targets: Sequence[tuple[Target, Loaded]]) -> Iterator[None]:
+def _slow(targets: Targets) -> Iterator[None]:
     places = [
         (target.port, f"{target.mount}/classes/{data.WRITTEN}", target.headers)
         for target, _ in targets
     ]
     with slow_clients(1, *places):
         yield
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A workload in the tables."""
+
+    name: str
+    title: str
+
+    @property
+    def goal(self) -> float:
+        return GOALS[self.name]
+
+
+def rows(workloads: Sequence[Workload]) -> list[Row]:
+    """The rows of the tables; a query without an index has two."""
+    found = []
+    for workload in workloads:
+        if workload.name == _UNINDEXED:
+            found.append(Row(_COLD, f"{workload.title}, cold"))
+            found.append(Row(_UNINDEXED, f"{workload.title}, after a minute of use"))
+        else:
+            found.append(Row(workload.name, workload.title))
+    return found
+
+
+def draw(kept: Path) -> str:
+    """The chart of kept results: the ratio of throughput in each row, and what is aimed at."""
+    contents = json.loads(kept.read_text())["delivered"]
+    found: dict[tuple[str, str], list[float]] = {}
+    for run in next(iter(contents.values())):
+        found.setdefault((run["workload"], run["target"]), []).append(run["rate"])
+    rates = {key: statistics.median(values) for key, values in found.items()}
+    bars = {
+        row.title: (rates[row.name, "ours"] / rates[row.name, "peer"], row.goal)
+        for row in rows(WORKLOADS)
+        if (row.name, "ours") in rates
+    }
+    return chart.bars("Requests per second, in multiples of Parse Server's", bars)
 
 
 def throughput(runs: Sequence[Run], workloads: Sequence[Workload]) -> str:
@@ -90,15 +184,15 @@ def throughput(runs: Sequence[Run], workloads: Sequence[Workload]) -> str:
         ),
         report.ruler(8),
     ]
-    for workload in workloads:
-        ours, theirs = (_of(runs, workload, name) for name in ("ours", "peer"))
-        ratio, goal = ours.rate / theirs.rate, GOALS[workload.name]
+    for row in rows(workloads):
+        ours, theirs = (_of(runs, row, name) for name in ("ours", "peer"))
+        ratio = ours.rate / theirs.rate
         lines.append(
             report.line(
-                workload.title,
+                row.title,
                 *(f"{ours.rate:,.0f}", f"{ours.server_cpu:,.0f} + {ours.postgres_cpu:,.0f}"),
                 *(f"{theirs.rate:,.0f}", f"{theirs.server_cpu:,.0f} + {theirs.postgres_cpu:,.0f}"),
-                *(f"**{ratio:.2f}**", f"{goal:g}", "met" if ratio >= goal else "missed"),
+                *(f"**{ratio:.2f}**", f"{row.goal:g}", "met" if ratio >= row.goal else "missed"),
             )
         )
     return "\n".join(lines)
@@ -110,15 +204,18 @@ def latencies(scenes: dict[str, list[Run]], workloads: Sequence[Workload]) -> st
         report.line("p99 ms: this service, Parse Server", *scenes),
         report.ruler(1 + len(scenes)),
     ]
-    for workload in workloads:
+    for row in rows(workloads):
         cells = []
         for runs in scenes.values():
-            ours, theirs = (_of(runs, workload, name).p99_ms for name in ("ours", "peer"))
+            if not any(run.workload == row.name for run in runs):
+                cells.append("")
+                continue
+            ours, theirs = (_of(runs, row, name).p99_ms for name in ("ours", "peer"))
             text = f"{ours:,.1f}, {theirs:,.1f}"
             cells.append(text if ours < theirs else f"**{text}**")
-        lines.append(report.line(workload.title, *cells))
+        lines.append(report.line(row.title, *cells))
     return "\n".join(lines)
 
 
-def _of(runs: Sequence[Run], workload: Workload, target: str) -> Figures:
-    return figures([one for one in runs if (one.workload, one.target) == (workload.name, target)])
+def _of(runs: Sequence[Run], row: Row, target: str) -> Figures:
+    return figures([one for one in runs if (one.workload, one.target) == (row.name, target)])

@@ -166,9 +166,9 @@ def ours(engines: Engines, workers: int, threads: int | None = None) -> Iterator
 
 
 @contextlib.contextmanager
-def delivered(engines: Engines, workers: int) -> Iterator[Target]:
+def delivered(engines: Engines, workers: int, **more: str) -> Iterator[Target]:
     """The service as ``script/server`` starts it: its public port and all its processes, with
-    PostgreSQL and Redis of this run."""
+    PostgreSQL and Redis of this run, and with more settings than the usual ones."""
     port = free_port()
     folder = engines.folder / "delivered"
     folder.mkdir(exist_ok=True)
@@ -177,6 +177,7 @@ def delivered(engines: Engines, workers: int) -> Iterator[Target]:
         "ENV_FILE": os.devnull,
         "PORT": str(port),
         "WEB_WORKERS": str(workers),
+        **more,
     }
     command = [sys.executable, "-m", "backend.embedded"]
     with running("script/server", command, ROOT, environment, LOGS / "delivered.log") as pid:

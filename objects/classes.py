@@ -6,7 +6,8 @@ All of it is for the master key; the read-only one may look. In maintenance mode
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 
 from django.db import transaction
@@ -23,7 +24,7 @@ from backend.principal import Principal
 from objects import indexes, maintenance, registry
 from objects.changes.capture import is_wanted
 from objects.core.class_permissions import Action, default_permissions
-from objects.core.names import ClassName, check_class_name
+from objects.core.names import ClassName, FieldName, check_class_name
 from objects.core.schema import IndexDeclaration
 from objects.core.schema_changes import SchemaChange, change_schema, new_schema
 from objects.core.values import Json
@@ -79,10 +80,7 @@ def change(principal: Principal, class_name: ClassName, body: Json) -> Wire:
 
 def _change(current: ClassTable, body: Json) -> Wire:
     class_name = current.class_name
-    replaced = change_schema(current.schema, body).removed_fields
-    if replaced:
-        drops.release_fields(current, replaced)
-    with maintenance.writing():
+    with _without_indexes(current, change_schema(current.schema, body)), maintenance.writing():
         table = _existing(registry.lock(class_name), class_name)
         changed = change_schema(table.schema, body)
         _check_not_computed(table, changed)
@@ -105,6 +103,35 @@ def _change(current: ClassTable, body: Json) -> Wire:
     if changed.added_indexes:
         drops.release_covered(table, changed.added_indexes)
     return table.schema.to_wire()
+
+
+@contextmanager
+def _without_indexes(table: ClassTable, change: SchemaChange) -> Iterator[None]:
+    """Drop the indexes on fields that a change removes, before it does; build them again if it
+    can't. They would refuse values of another type as soon as clients may write some."""
+    removed = change.removed_fields
+    _check_not_columns(table, removed)
+    if removed:
+        drops.release_fields(table, removed)
+    dropped = [
+        index
+        for index in change.dropped_indexes
+        if any(name in removed for name, _ in index.fields)
+    ]
+    try:
+        for index in dropped:
+            indexes.drop(table, index)
+        yield
+    except BaseException:
+        for index in dropped:
+            indexes.build(table, index)
+        raise
+
+
+def _check_not_columns(table: ClassTable, removed: Sequence[FieldName]) -> None:
+    for name in removed:
+        if name in table.columns:
+            raise InvalidSchemaOperation(f"Field {name} is a column and can't be deleted.")
 
 
 def _check_not_computed(table: ClassTable, changed: SchemaChange) -> None:
@@ -186,9 +213,7 @@ def _take_back(class_name: ClassName, index: IndexDeclaration) -> None:
 
 def _remove_fields(table: ClassTable, changed: SchemaChange) -> None:
     """Take removed fields out of all objects, while nobody can write any."""
-    promoted = [name for name in changed.removed_fields if name in table.columns]
-    if promoted:
-        raise InvalidSchemaOperation(f"Field {promoted[0]} is a column and can't be deleted.")
+    _check_not_columns(table, changed.removed_fields)
     _keep_writers_out(table)
     fetch(
         f"UPDATE {table.relation} SET data = data - %s::text[] WHERE data ?| %s::text[]",

@@ -6,13 +6,13 @@ query only, so a prepared statement serves every query of that shape.
 
 How indexes are met: equality by containment (``data @> …`` or a jsonpath, both for a GIN index
 ``jsonb_path_ops`` on ``data``); ranges, prefixes and orders by ``field_expression``, and so
-equality on a field that has a declared index. Promoted columns are compared as they are.
+equality on the leading fields of a declared index. Promoted columns are compared as they are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from typing import Any, Final, Protocol
@@ -22,6 +22,7 @@ from objects import geo_sql, jsonpath, regex_sql, text_sql
 from objects.core import query as tree
 from objects.core.names import ClassName, FieldName
 from objects.core.query import Path, Query, all_of
+from objects.core.shapes import led_by_constants
 from objects.core.values import Json, kind
 from objects.field_sql import SINGLE_KINDS, Reading, read
 from objects.order_sql import order_by, score_expression
@@ -45,6 +46,7 @@ from objects.value_sql import (
 
 RELATIONS: Final = "objects_relation"
 """Members of relations: class_id, key, owning_id, related_id."""
+_NO_FIELDS: Final[frozenset[FieldName]] = frozenset()
 
 
 class Scope(Protocol):
@@ -66,11 +68,13 @@ def compile_query(
     table: ClassTable,
     alias: str = "t",
     scope: Scope | None = None,
-    led: frozenset[FieldName] = frozenset(),
+    led: frozenset[FieldName] = _NO_FIELDS,
 ) -> Sql:
     """The condition that exactly the rows fulfil that the query finds; it is never NULL-safe to
     negate it: use ``NoneOf``. ``led``: fields whose equality leads into a learned index."""
-    return _Compiler(table, alias, scope or NoScope(), count(1), led).required(query)
+    indexes = [index.fields for index in table.schema.indexes.values() if len(index.fields) > 1]
+    served = led_by_constants(indexes, query) if indexes else _NO_FIELDS
+    return _Compiler(table, alias, scope or NoScope(), count(1), led, served).required(query)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,9 @@ class _Compiler:
     alias: str
     scope: Scope
     names: Iterator[int] = field(default_factory=count)
-    led: frozenset[FieldName] = frozenset()
+    led: frozenset[FieldName] = _NO_FIELDS
+    served: frozenset[FieldName] = _NO_FIELDS
+    """Fields behind the first of a declared index that the query leads to."""
 
     def required(self, node: Query) -> Sql:
         """As ``compile``, for what each row must fulfil. Only there PostgreSQL makes a join of the
@@ -122,7 +128,10 @@ class _Compiler:
         return _METHODS[type(node)](self, node)
 
     def read(self, path: Path) -> Reading:
-        return read(self.table, path, self.alias)
+        reading = read(self.table, path, self.alias)
+        if path[0] in self.served and reading.is_whole:
+            return replace(reading, is_indexed=True)
+        return reading
 
     # --- composition ---
 

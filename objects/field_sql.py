@@ -187,6 +187,7 @@ def _read(table: ClassTable, path: Path, alias: str) -> Reading:
         json, typed = "NULL::jsonb", None
     else:
         json, typed = _field_texts(name, kind, data)
+    is_indexed = is_whole and _leads_index(table, name)
     short = None
     if is_whole and typed is not None and name in table.short_fields:
         short = short_expression(typed)
@@ -200,19 +201,9 @@ def _read(table: ClassTable, path: Path, alias: str) -> Reading:
         json=json,
         typed=typed,
         target_class=target_class,
-        is_indexed=is_whole and _has_index(table, name),
+        is_indexed=is_indexed,
         short=short,
-        sorts_by_short=short is not None and not _leads_index(table, name),
-    )
-
-
-def _has_index(table: ClassTable, field: FieldName) -> bool:
-    if (field_type := table.schema.fields.get(field)) is not None and field_type.unique:
-        return True
-    return any(
-        name == field and isinstance(direction, int)
-        for index in table.schema.indexes.values()
-        for name, direction in index.fields
+        sorts_by_short=short is not None and not is_indexed,
     )
 
 

@@ -10,8 +10,9 @@ many queries clients make up.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
 from . import query as tree
@@ -293,6 +294,22 @@ def served_equality(
         if 0 < leading < len(fields) and fields[leading][0] in ranges:
             served.update(name for name, _ in fields[:leading])
     return frozenset(served)
+
+
+def led_by_constants(indexes: Iterable[IndexFields], where: Query) -> frozenset[FieldName]:
+    """The fields behind the first field of an index that it serves certain values of: the query
+    asks for certain values of all fields before them in the index."""
+    parts = where.parts if isinstance(where, tree.AllOf) else (where,)
+    certain = {
+        part.path[0]
+        for part in parts
+        if isinstance(part, tree.Equals | tree.In) and len(part.path) == 1
+    }
+    led: set[FieldName] = set()
+    for fields in indexes:
+        names = [name for name, direction in fields if isinstance(direction, int)]
+        led.update(list(takewhile(certain.__contains__, names))[1:])
+    return frozenset(led)
 
 
 def is_part_of(fields: IndexFields, other: IndexFields) -> bool:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import threading
+from contextlib import contextmanager, suppress
 
 import pytest
 from django.db import connection
 
+from backend import own_connection
+from objects import maintenance, registry
 from tests.rest import MASTER, Api
+from tests.waiting import until
 
 TEXT, NUMBER = {"type": "String"}, {"type": "Number"}
 DELETE = {"__op": "Delete"}
@@ -36,7 +41,6 @@ def stored_indexes():
 
 def plan_of(**options):
     """PostgreSQL's plan for a find, with little to be gained by reading the whole table."""
-    from objects import registry
     from objects.compiler import compile_query, order_by
     from objects.core.query_parser import parse_order, parse_where
     from objects.sql import Sql
@@ -186,6 +190,49 @@ class TestIndexesOutsideOfTransactions:
         change(self.master, fields={"name": DELETE})
         assert stored_indexes() == []
         assert "indexes" not in self.master.get("/schemas/Game").json
+
+    def test_a_field_is_removed_once_no_index_refuses_values_of_another_type(self):
+        with self.removing_the_score() as replies:
+            assert self.master.post("/classes/Game", {"score": "text"}).error == (400, 111)
+            assert "score" in self.master.get("/schemas/Game").json["fields"]
+        assert [reply.status for reply in replies] == [200]
+        assert stored_indexes() == []
+        self.master.make("Game", score="text")
+
+    def test_an_index_comes_back_if_its_field_can_not_be_removed(self):
+        try:
+            with self.removing_the_score() as replies, suppress(maintenance.WritersLeft):
+                maintenance.on(limit=0)
+        finally:
+            maintenance.off()
+        assert [reply.error for reply in replies] == [(400, 119)]
+        ((_, valid, unique),) = stored_indexes()
+        assert (valid, unique) == (True, True)
+        assert self.master.post("/classes/Game", {"score": 1}).error == (400, 137)
+
+    @contextmanager
+    def removing_the_score(self):
+        """While a request that removes a field waits for an old transaction, to drop its index."""
+        unique = {"fields": {"score": 1}, "unique": True}
+        make(self.master, fields={"score": NUMBER}, indexes={"by_score": unique})
+        self.master.make("Game", score=1)
+        replies = []
+
+        def remove_the_field():
+            try:
+                replies.append(change(self.master, fields={"score": DELETE}))
+            finally:
+                connection.close()
+
+        removing = threading.Thread(target=remove_the_field)
+        with own_connection.connect(60) as beside:
+            with beside.transaction():
+                table = registry.find("Game").relation
+                beside.execute(f"UPDATE {table} SET updated_at = now() WHERE false")
+                removing.start()
+                until(lambda: [valid for _, valid, _ in stored_indexes()] == [False], 30)
+                yield replies
+            removing.join(60)
 
     def test_a_text_and_a_geo_index_are_built(self):
         make(

@@ -44,3 +44,28 @@ def test_names_of_lines_that_end_close_together_dont_overlap():
     assert all(below - above >= 14 for above, below in itertools.pairwise(places))
     assert places[0] > 0
     assert places[-1] < float(root.attrib["height"])
+
+
+def test_bars_have_names_and_values_and_begin_at_one():
+    root = ElementTree.fromstring(
+        chart.bars("Ratios", {"get <by> id": (4.0, 3.0), "scan": (0.5, 2.0), "same": (1.0, 1.0)})
+    )
+    texts = [text.text for text in root.iter(f"{_SVG}text")]
+    assert {"Ratios", "get <by> id", "4.00", "0.50", "0.1", "1", "10"} <= {*texts}
+    page, more, less, same = root.iter(f"{_SVG}rect")
+    assert float(page.attrib["height"]) > 3 * 30
+    begin, width = (float(more.attrib[name]) for name in ("x", "width"))
+    assert abs(float(less.attrib["x"]) + float(less.attrib["width"]) - begin) < 0.2
+    assert abs(width / float(less.attrib["width"]) - 2) < 0.01
+    assert float(same.attrib["width"]) == 1
+
+
+def test_a_bar_that_misses_its_aim_has_another_colour_and_a_mark_beyond_it():
+    root = ElementTree.fromstring(chart.bars("Ratios", {"a": (4.0, 3.0), "b": (2.0, 3.0)}))
+    _, met, missed = root.iter(f"{_SVG}rect")
+    assert met.attrib["class"] != missed.attrib["class"]
+    marks = [
+        float(one.attrib["x1"]) for one in root.iter(f"{_SVG}line") if one.get("class") == "aim"
+    ]
+    assert marks[0] == marks[1] > float(missed.attrib["x"]) + float(missed.attrib["width"])
+    assert marks[0] < float(met.attrib["x"]) + float(met.attrib["width"])

@@ -119,6 +119,8 @@ def test_equality_is_served_by_the_index_on_all_data(rows, where):
         (("createdAt", "objectId"), {}, "-createdAt"),
         (("score", "createdAt"), {"score": {"$gt": 5}}, "-score,-createdAt"),
         (("title", "score"), {"title": "title 5", "score": {"$gt": 5000}}, None),
+        (("flag", "score"), {"flag": True, "score": 500}, "when"),
+        (("flag", "score", "when"), {"flag": {"$in": [True]}, "score": 500}, "-when"),
         (("score",), {"score": {"$exists": False}}, None),
         (("when",), {"when": None}, None),
     ],
@@ -132,6 +134,13 @@ def test_declared_indexes_serve_ranges_prefixes_orders_and_equality(rows, fields
     found = plan(rows, where, table, order)
     rows.execute("ROLLBACK")
     assert "declared" in found
+
+
+def test_equality_on_a_field_behind_the_first_of_a_declared_index_keeps_the_index_on_all_data(rows):
+    assert "thing_data" in plan(rows, {"name": "name 5"}, declared("score", "name"))
+    assert "thing_data" in plan(
+        rows, {"score": {"$gt": 5}, "name": "name 5"}, declared("score", "name")
+    )
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from objects.core.shapes import (
     decode,
     index_for,
     is_part_of,
+    led_by_constants,
     served_equality,
     shape_of,
 )
@@ -245,3 +246,22 @@ def test_an_index_has_all_that_its_beginning_has_in_either_direction(fields, oth
 def test_equality_leads_into_an_index_only_where_the_rest_of_it_serves_as_well(where, order, led):
     learned = ((("status", 1), ("rank", 1)), (("rank", 1),))
     assert served_equality(learned, parse_where(where), parse_order(order)) == led
+
+
+@pytest.mark.parametrize(
+    ("where", "led"),
+    [
+        ({"status": "a", "rank": 1}, {"rank"}),
+        ({"status": {"$in": ["a", "b"]}, "rank": 1, "level": 2}, {"rank", "level"}),
+        ({"status": "a", "level": 2}, set()),
+        ({"status": "a"}, set()),
+        ({"rank": 1, "level": 2}, set()),
+        ({"status": {"$gt": "a"}, "rank": 1}, set()),
+        ({"status.x": "a", "rank": 1}, set()),
+        ({"$or": [{"status": "a", "rank": 1}]}, set()),
+        ({"$or": [{"status": "a"}, {"rank": 1}]}, set()),
+    ],
+)
+def test_an_index_is_led_into_as_far_as_its_fields_have_certain_values(where, led):
+    declared = ((("status", 1), ("rank", 1), ("level", -1)), (("title", "text"), ("rank", 1)))
+    assert led_by_constants(declared, parse_where(where)) == led

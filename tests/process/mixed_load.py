@@ -24,7 +24,7 @@ from websockets.exceptions import WebSocketException
 from websockets.sync.client import connect
 
 from tests.evm.artefacts import Contract
-from tests.process.service import PATIENCE, Service
+from tests.process.service import NO_CERTIFICATES, PATIENCE, Service
 from tests.realtime.faults.listeners import Listener
 from tests.waiting import until
 
@@ -78,6 +78,7 @@ def stored(service: Service) -> set[str]:
             headers=headers(service),
             params=parameters,
             timeout=PATIENCE,
+            verify=NO_CERTIFICATES,
         )
         page = [row["objectId"] for row in response.json()["results"]]
         if not page:
@@ -92,6 +93,7 @@ def create_note(service: Service) -> httpx.Response:
         headers=headers(service),
         json={"text": "x"},
         timeout=PATIENCE,
+        verify=NO_CERTIFICATES,
     )
 
 
@@ -170,7 +172,10 @@ class Load:
 
     def _repeat(self, work: Callable[[httpx.Client], httpx.Response]) -> None:
         with httpx.Client(
-            base_url=self.service.url, headers=self._headers, timeout=PATIENCE
+            base_url=self.service.url,
+            headers=self._headers,
+            timeout=PATIENCE,
+            verify=NO_CERTIFICATES,
         ) as client:
             while not self._over.wait(_REQUEST_PAUSE):
                 self._count(work, client)

@@ -177,7 +177,7 @@ def test_a_failed_reload_of_an_application_that_has_ended_says_that_none_runs(
     until(answer.exists, PATIENCE)
     assert "None is running; its restarts continue." in (reloads.read_answer(answer) or "")
     module.write_text("")
-    assert service.get("/ready").status_code == 200
+    until(lambda: is_whole(service), PATIENCE)
 
 
 def test_a_failing_role_is_reported_as_recovered_after_a_reload_that_repairs_it(
