@@ -151,8 +151,8 @@ def rows(workloads: Sequence[Workload]) -> list[Row]:
     found = []
     for workload in workloads:
         if workload.name == _UNINDEXED:
-            found.append(Row(_COLD, f"{workload.title}, cold"))
-            found.append(Row(_UNINDEXED, f"{workload.title}, after a minute of use"))
+            found.append(Row(_COLD, "range + order without an index, cold"))
+            found.append(Row(_UNINDEXED, "the same after a minute of use"))
         else:
             found.append(Row(workload.name, workload.title))
     return found

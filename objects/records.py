@@ -9,6 +9,7 @@ import msgspec
 
 from backend.garbage import no_collection
 from backend.result_memory import ResultMemory
+from backend.short_cache import short_cache
 from objects.core.access import Acl
 from objects.core.names import ObjectId
 from objects.core.values import Json
@@ -20,6 +21,8 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 _LARGE: Final = 64 * 1024
 """Characters of objects that are decoded without searches for garbage."""
+_LONGEST_ACL: Final = 512
+_FILE: Final = '"__type": "File"}'
 
 # object_id, created_at, updated_at, read_acl and write_acl (JSON arrays), data (a JSON object)
 StoredRow = tuple[str, str, str, "str | None", "str | None", str]
@@ -32,31 +35,32 @@ class Record:
     decodes it. Timestamps are wire text already.
     """
 
-    __slots__ = (
-        "_data",
-        "_table",
-        "created_at",
-        "object_id",
-        "read_acl",
-        "updated_at",
-        "write_acl",
-    )
+    __slots__ = ("_row", "_table")
 
     def __init__(self, table: ClassTable, row: StoredRow) -> None:
+        # Most rows only become text: nothing is taken apart before it is asked for.
         self._table = table
-        (
-            object_id,
-            created_at,
-            updated_at,
-            self.read_acl,
-            self.write_acl,
-            self._data,
-        ) = row
-        self.object_id = ObjectId(object_id)
-        self.created_at = wire_timestamp(created_at)
-        self.updated_at = wire_timestamp(updated_at)
-        if table.may_hold_files and '"__type": "File"}' in self._data:
-            self._data = with_current_addresses(self._data)
+        self._row = row
+
+    @property
+    def object_id(self) -> ObjectId:
+        return ObjectId(self._row[0])
+
+    @property
+    def created_at(self) -> str:
+        return wire_timestamp(self._row[1])
+
+    @property
+    def updated_at(self) -> str:
+        return wire_timestamp(self._row[2])
+
+    @property
+    def read_acl(self) -> str | None:
+        return self._row[3]
+
+    @property
+    def write_acl(self) -> str | None:
+        return self._row[4]
 
     @property
     def acl(self) -> Acl:
@@ -68,42 +72,64 @@ class Record:
 
     def json(self) -> str:
         """The wire form as JSON text."""
+        object_id, created, updated, read_acl, write_acl, data = self._row
+        table = self._table
+        if table.may_hold_files and _FILE in data:
+            data = with_current_addresses(data)
         acl = ""
-        if self.read_acl is not None or self.write_acl is not None:
-            acl = f'"ACL":{_encode(self.acl.to_wire()).decode()},'
+        if read_acl is not None or write_acl is not None:
+            acl = _acl_member(f"[{read_acl or 'null'},{write_acl or 'null'}]")
         # An object id has no character that JSON would escape.
         head = (
-            f'{{"objectId":"{self.object_id}","createdAt":"{self.created_at}",'
-            f'{acl}{self._table.relations_json}"updatedAt":"{self.updated_at}"'
+            f'{{"objectId":"{object_id}","createdAt":"{wire_timestamp(created)}",'
+            f'{acl}{table.relations_json}"updatedAt":"{wire_timestamp(updated)}"'
         )
-        return f"{head}}}" if self._data == "{}" else f"{head},{self._data[1:]}"
+        return f"{head}}}" if data == "{}" else f"{head},{data[1:]}"
+
+    @property
+    def _data(self) -> str:
+        """Its fields as JSON text, with the addresses that files have now."""
+        data = self._row[5]
+        if self._table.may_hold_files and _FILE in data:
+            return with_current_addresses(data)
+        return data
 
     @property
     def size(self) -> int:
         """The characters of its fields and its ACL as JSON text."""
-        return len(self._data) + len(self.read_acl or "") + len(self.write_acl or "")
+        _, _, _, read_acl, write_acl, data = self._row
+        return len(data) + len(read_acl or "") + len(write_acl or "")
 
     def count(self, memory: ResultMemory) -> None:
         """Count its text. Raises what ``ResultMemory.add`` raises."""
-        memory.add_texts([self._data, self.read_acl or "", self.write_acl or ""])
+        memory.add_texts([text for text in self._row[3:] if text])
 
     def count_objects(self, memory: ResultMemory) -> None:
         """Count what ``object`` is about to make. Raises what ``ResultMemory.add`` raises."""
-        memory.add_objects(self._data)
+        memory.add_objects(self._row[5])
 
     def object(self) -> dict[str, Json]:
         """The wire form, decoded; the caller may change it."""
         obj: dict[str, Json] = {
-            "objectId": self.object_id,
+            "objectId": self._row[0],
             "createdAt": self.created_at,
             "updatedAt": self.updated_at,
         }
-        if self.read_acl is not None or self.write_acl is not None:
+        if self._row[3] is not None or self._row[4] is not None:
             obj["ACL"] = self.acl.to_wire()
         obj.update(self._table.relation_values)
         fields: dict[str, Any] = _decode(self._data)
         obj.update(fields)
         return obj
+
+
+@short_cache(maxsize=1024, longest=_LONGEST_ACL)
+def _acl_member(lists: str) -> str:
+    """The ACL that has these readers and writers (a JSON array of both) as a member of a JSON
+    object, with a comma behind it. Many objects have the same."""
+    read, write = _decode(lists)
+    acl = Acl(None if read is None else tuple(read), None if write is None else tuple(write))
+    return f'"ACL":{_encode(acl.to_wire()).decode()},'
 
 
 def decoded(records: Sequence[Record], memory: ResultMemory) -> list[dict[str, Json]]:

@@ -30,10 +30,10 @@ def timestamp_text(expression: str) -> str:
 
 def wire_timestamp(text: str) -> str:
     """The wire form of what ``timestamp_text`` reads: ``"2020-01-01T00:00:00.5"``, in quotes."""
-    bare = text[1:-1]
-    if len(bare) == 23:
-        return f"{bare}Z"
+    if len(text) == 25:
+        return f"{text[1:24]}Z"
     # PostgreSQL leaves out zeros at the end.
+    bare = text[1:-1]
     return f"{bare}.000Z" if len(bare) == 19 else f"{bare:0<23}Z"
 
 

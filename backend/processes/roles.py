@@ -17,6 +17,7 @@ from django.db import connections
 from backend import logs
 from backend import settings as declared
 from backend.embedded.children import name_this
+from backend.processes import signs
 from backend.processes.supervisor import Role
 from backend.server.listening import close_others, listening_socket
 
@@ -39,8 +40,10 @@ def _web() -> Role:
     from backend.api.server_rules import limits, rules
     from backend.loaded import leave_out_loaded
     from backend.server.process import serve
+    from backend.server.shares import Shares
     from backend.wsgi import application
 
+    shares = Shares(settings.WEB_WORKERS)
     listeners = [listening_socket(bind) for bind in settings.WEB_BIND]
     # The processes are forked from this one.
     leave_out_loaded()
@@ -49,7 +52,8 @@ def _web() -> Role:
         become("web")
         close_others(listeners)
         _raise_file_limit()
-        serve(rules(application), limits(), listeners, settings.WEB_THREADS)
+        share = shares.of(signs.place() or 0)
+        serve(rules(application), limits(), listeners, settings.WEB_THREADS, share)
 
     return Role("web", work, settings.WEB_WORKERS)
 

@@ -75,19 +75,24 @@ def own(signs: Signs, place: int) -> None:
     _own = signs, place
 
 
+def place() -> int | None:
+    """The place of this process; those of one role follow each other. None without a supervisor."""
+    return None if _own is None else _own[1]
+
+
 def leave() -> None:
     """Send a heartbeat of this process."""
     if _own is not None:
-        signs, place = _own
-        signs.leave(place)
+        signs, own_place = _own
+        signs.leave(own_place)
 
 
 def pause() -> None:
     """Expect no heartbeat of this process until it sends the next one, while it waits for something
     that may take long, such as Redis."""
     if _own is not None:
-        signs, place = _own
-        signs.pause(place)
+        signs, own_place = _own
+        signs.pause(own_place)
 
 
 @contextmanager

@@ -17,12 +17,13 @@ from backend.server.connection import Connection
 from backend.server.core import Server
 from backend.server.refusals import TooManyAtOnce
 from backend.server.responses import error_response, framed
+from backend.server.shares import ALONE, WAIT, Share
 
 _BATCH: Final = 64
 """Connections that are accepted in one iteration of the event loop, in a flood.
 
-The first iteration accepts one, each further one twice as many while more are waiting: a process
-that took all waiting connections at once would serve them alone.
+The first iteration accepts one, each further one twice as many while more are waiting, and none
+that another process should have (``shares``).
 """
 _PAUSE: Final = 0.1
 """Seconds until the next attempt when the process has no file descriptors left."""
@@ -33,8 +34,11 @@ log = get_logger("server")
 class Acceptor:
     """Accept connections on one listening socket. Call it in the event loop."""
 
-    def __init__(self, server: Server, listener: socket.socket) -> None:
+    def __init__(self, server: Server, listener: socket.socket, share: Share = ALONE) -> None:
         self._server = server
+        self._share = share
+        self._waits = 0  # for other processes to take what is there, until nothing is
+        self._has_waited = False
         self._loop = server.loop
         self._listener = listener
         self._is_stopped = False
@@ -60,10 +64,22 @@ class Acceptor:
 
     def _accept(self) -> None:
         for _ in range(self._batch):
+            number = len(self._server.connections) + len(self._tasks)
+            self._share.note(number)
+            if not self._has_waited and self._share.is_large(number):
+                if not self._waits:
+                    self._batch = 1
+                self._waits += 1
+                self._has_waited = True
+                self._loop.remove_reader(self._listener.fileno())
+                self._loop.call_later(WAIT, self.start)
+                return
             try:
                 connection, peer = self._listener.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 self._batch = 1
+                self._waits = 0
+                self._has_waited = False
                 return
             except OSError as error:
                 log.error("connections can't be accepted", exc_info=error)
@@ -82,6 +98,7 @@ class Acceptor:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         self._batch = min(2 * self._batch, _BATCH)
+        self._has_waited = False
 
     async def _connect(self, connection: socket.socket) -> None:
         try:

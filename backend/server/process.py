@@ -16,6 +16,7 @@ from backend.processes import signs
 from backend.server.accepting import Acceptor
 from backend.server.core import Rules, Server
 from backend.server.limits import Limits
+from backend.server.shares import ALONE, Share
 
 _GRACE: Final = 10.0
 """Seconds that requests get to finish when the process stops."""
@@ -28,26 +29,37 @@ _SWITCH_INTERVAL: Final = 0.0005
 """Seconds until a busy thread releases the GIL. The event loop waits that long for each event."""
 
 _SIGN_EVERY: Final = 1.0  # seconds
+_NOTE_EVERY: Final = 0.05  # seconds
 
 log = get_logger("server")
 
 
-def serve(rules: Rules, limits: Limits, listeners: Sequence[socket.socket], threads: int) -> None:
+def serve(
+    rules: Rules,
+    limits: Limits,
+    listeners: Sequence[socket.socket],
+    threads: int,
+    share: Share = ALONE,
+) -> None:
     """Serve until SIGTERM or SIGINT, then finish the requests that have started."""
     sys.setswitchinterval(_SWITCH_INTERVAL)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(rules, limits, listeners, threads))
+        runner.run(_serve(rules, limits, listeners, threads, share))
 
 
 async def _serve(
-    rules: Rules, limits: Limits, listeners: Sequence[socket.socket], threads: int
+    rules: Rules,
+    limits: Limits,
+    listeners: Sequence[socket.socket],
+    threads: int,
+    share: Share,
 ) -> None:
     loop = asyncio.get_running_loop()
     _leave_signs(loop)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    await serve_until(stop, Server(loop, rules, limits, threads), listeners)
+    await serve_until(stop, Server(loop, rules, limits, threads), listeners, share=share)
 
 
 def _leave_signs(loop: asyncio.AbstractEventLoop) -> None:
@@ -55,19 +67,30 @@ def _leave_signs(loop: asyncio.AbstractEventLoop) -> None:
     loop.call_later(_SIGN_EVERY, _leave_signs, loop)
 
 
+async def _note(share: Share, server: Server) -> None:
+    """Tell the others now and then how many connections are left."""
+    while True:
+        share.note(len(server.connections))
+        await asyncio.sleep(_NOTE_EVERY)
+
+
 async def serve_until(
     stop: asyncio.Event,
     server: Server,
     listeners: Sequence[socket.socket],
     last_requests: float = _LAST_REQUESTS,
+    share: Share = ALONE,
 ) -> None:
     """Serve until ``stop`` is set, then finish the requests that have started, and for
     ``last_requests`` seconds one more of each open connection."""
     loop = server.loop
-    acceptors = [Acceptor(server, listener) for listener in listeners]
+    acceptors = [Acceptor(server, listener, share) for listener in listeners]
     for acceptor in acceptors:
         acceptor.start()
+    noting = loop.create_task(_note(share, server))
     await stop.wait()
+    noting.cancel()
+    share.leave()
     server.is_stopping = True
     for acceptor in acceptors:
         acceptor.stop()

@@ -47,8 +47,10 @@ def found_body(found: Found) -> msgspec.Raw:
     """``{"results": […]}`` as JSON; whole records go in as the text they are."""
     # Joined as bytes: of large results there are fewer copies at a time.
     items = b",".join(
-        item.json().encode() if isinstance(item, Record) else msgspec.json.encode(item)
-        for item in found.results
+        [
+            item.json().encode() if isinstance(item, Record) else msgspec.json.encode(item)
+            for item in found.results
+        ]
     )
     count = "" if found.count is None else f',"count":{found.count}'
     name = "" if found.class_name is None else f',"className":"{found.class_name}"'

@@ -23,6 +23,7 @@ from backend.server.connection import Connection
 from backend.server.core import Rules, Server
 from backend.server.limits import Limits
 from backend.server.process import serve_until
+from backend.server.shares import ALONE, Share
 
 T = TypeVar("T")
 
@@ -314,9 +315,11 @@ def running(
     proxies: frozenset[str] = frozenset(),
     realtime: str = "",
     last_requests: float = 0,
+    listener: socket.socket | None = None,
+    share: Share = ALONE,
     **changes: Any,
 ) -> Iterator[Running]:
-    """A server on a free port of the loopback, stopped when the block ends."""
+    """A server on a free port of the loopback or on ``listener``, stopped when the block ends."""
     app = Echo()
     rules = Rules(
         application=app,
@@ -329,7 +332,8 @@ def running(
         spool_folder=lambda: folder,
         realtime=realtime,
     )
-    listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
+    if listener is None:
+        listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
     started: list[Running] = []
     has_started = threading.Event()
 
@@ -338,7 +342,7 @@ def running(
         server = Server(loop, rules, replace(limits, **changes), threads)
         started.append(Running(app, server, loop, listener.getsockname()[1]))
         has_started.set()
-        await serve_until(started[0].stop, server, [listener], last_requests)
+        await serve_until(started[0].stop, server, [listener], last_requests, share)
 
     def run() -> None:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
