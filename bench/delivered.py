@@ -163,7 +163,8 @@ def draw(kept: Path) -> str:
     contents = json.loads(kept.read_text())["delivered"]
     found: dict[tuple[str, str], list[float]] = {}
     for run in next(iter(contents.values())):
-        found.setdefault((run["workload"], run["target"]), []).append(run["rate"])
+        rate = run["requests"] / run["seconds"]
+        found.setdefault((run["workload"], run["target"]), []).append(rate)
     rates = {key: statistics.median(values) for key, values in found.items()}
     bars = {
         row.title: (rates[row.name, "ours"] / rates[row.name, "peer"], row.goal)

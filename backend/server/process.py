@@ -25,8 +25,9 @@ _LAST_REQUESTS: Final = 1.0
 """Seconds of it for which open connections are served one more request. A client that sends one to
 a connection that is just being closed can't know whether it has run."""
 
-_SWITCH_INTERVAL: Final = 0.0005
-"""Seconds until a busy thread releases the GIL. The event loop waits that long for each event."""
+_SWITCH_INTERVAL: Final = 0.002
+"""Seconds until a busy thread releases the GIL. The event loop waits that long for each event, and
+each forced switch costs throughput (see docs/decisions.md)."""
 
 _SIGN_EVERY: Final = 1.0  # seconds
 _NOTE_EVERY: Final = 0.05  # seconds

@@ -2,7 +2,7 @@
 has acknowledged is lost.
 
 ``script/test --all tests/process/test_adversities.py -s`` prints a table of the section "What was
-killed, filled and stopped" of docs/performance.md.
+killed, filled and stopped" of docs/performance-running.md.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Killing the process that all are forked from costs a wait, since the listening s
 While an engine is away the answer is 503 with ``Retry-After``.
 
 ``script/test --all tests/process/test_healing.py -s`` prints a table of the section "What was
-killed, filled and stopped" of docs/performance.md.
+killed, filled and stopped" of docs/performance-running.md.
 """
 
 from __future__ import annotations

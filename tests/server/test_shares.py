@@ -51,10 +51,12 @@ def test_many_connections_at_once_are_shared_equally(
     listener: socket.socket, tmp_path: Path
 ) -> None:
     shares = Shares(2)
+    # Both before a server starts: a copy waits for connections, and so would the others then.
+    copies = [listener.dup(), listener.dup()]
     with ExitStack() as stack:
         servers = [
-            stack.enter_context(running(tmp_path, listener=listener.dup(), share=shares.of(place)))
-            for place in range(2)
+            stack.enter_context(running(tmp_path, listener=copy, share=shares.of(place)))
+            for place, copy in enumerate(copies)
         ]
         clients = [
             stack.enter_context(socket.create_connection(listener.getsockname()))
