@@ -95,8 +95,13 @@ def _check(network_id: int, now: int | None) -> int:
             _postpone(due, due.rows)
             break
         checked += len(due.rows)
-        _keep(due, answers)
-        _judge(network_id, due, answers)
+        said = _said(due, answers)
+        doubtful = {
+            tx_hash: one for tx_hash, one in said.items() if sightings.is_to_be_judged(one, due.now)
+        }
+        _keep(due, answers, {tx: one for tx, one in said.items() if tx not in doubtful})
+        if doubtful:
+            _judge(network_id, due, doubtful)
         if len(due.rows) < MOST:
             break
     return checked
@@ -146,16 +151,33 @@ def _ask(rows: Sequence[Followed], node: Node) -> _Answers:
         return _Answers(receipts)
 
 
-def _keep(due: _Due, answers: _Answers) -> None:
+def _said(due: _Due, answers: _Answers) -> dict[str, sightings.Sighting]:
+    """What nodes say of those that aren't mined, by hash, where it is new."""
+    found: dict[str, sightings.Sighting] = {}
+    for row in due.rows:
+        if row.hash not in answers.transactions:
+            continue
+        try:
+            said = sightings.after_asking(row.sighting, answers.transactions[row.hash], due.now)
+        except ValueError:
+            continue
+        if said != row.sighting:
+            found[row.hash] = said
+    return found
+
+
+def _keep(due: _Due, answers: _Answers, said: Mapping[str, sightings.Sighting]) -> None:
     decided = choices()
-    missed: list[tuple[Followed, Record]] = []
+    missed: list[tuple[Followed, Record, sightings.Sighting | None]] = []
     others: list[tuple[Followed, Record]] = []
     for row in due.rows:
         if row.hash in answers.receipts:
             receipt = answers.receipts[row.hash]
             new = next_state(row.record, receipt, due.now, choices=decided)
-            is_missed = receipt is None and row.record.status == PENDING
-            (missed if is_missed else others).append((row, new))
+            if receipt is None and row.record.status == PENDING:
+                missed.append((row, new, said.get(row.hash)))
+            else:
+                others.append((row, new))
 
     def kept() -> None:
         maintenance.check()
@@ -186,31 +208,18 @@ def _postpone(due: _Due, rows: Sequence[Followed]) -> None:
         return
 
 
-def _judge(network_id: int, due: _Due, answers: _Answers) -> None:
-    """Keep what nodes say of those that aren't mined; suspect those that have been replaced."""
-    found: dict[str, tuple[str, sightings.Sighting]] = {}
-    for row in due.rows:
-        if row.hash in answers.transactions:
-            sent = answers.transactions[row.hash]
-            try:
-                said = sightings.after_asking(row.sighting, sent, due.now)
-            except ValueError:
-                continue
-            if said != row.sighting:
-                found[row.hash] = (row.object_id, said)
-    doubtful = {
-        tx_hash: said
-        for tx_hash, (_, said) in found.items()
-        if sightings.is_to_be_judged(said, due.now)
-    }
-    for tx_hash in _replaced(network_id, doubtful) if doubtful else ():
-        found[tx_hash] = (found[tx_hash][0], replace(doubtful[tx_hash], suspected=True))
-    if not found:
-        return
+def _judge(network_id: int, due: _Due, doubtful: Mapping[str, sightings.Sighting]) -> None:
+    """Keep what nodes say of those that may have been replaced; suspect those that have been."""
+    replaced = _replaced(network_id, doubtful)
+    found = [
+        (row.object_id, replace(said, suspected=True) if row.hash in replaced else said)
+        for row in due.rows
+        if (said := doubtful.get(row.hash)) is not None
+    ]
 
     def kept() -> None:
         maintenance.check()
-        write_sightings(found.values())
+        write_sightings(found)
 
     try:
         with maintenance.recording():

@@ -142,6 +142,7 @@ def _late_json(mined: Mined | None) -> str | None:
 
 # -- Writing --------------------------------------------------------------------------------------
 
+_NOTHING: Final = Sighting()
 _TOUCHED: Final = "GREATEST(t.updated_at, date_trunc('milliseconds', statement_timestamp()))"
 
 
@@ -157,8 +158,10 @@ def _held(values: str, names: str, *, unless_changed: bool = False) -> str:
 
 
 _MISSED: Final = _held(
-    "%s::text[], %s::timestamptz[], %s::text[], %s::int[], %s::bigint[], %s::bigint[]",
-    "object_id, was, status, attempts, checked, due",
+    "%s::text[], %s::timestamptz[], %s::text[], %s::int[], %s::bigint[], %s::bigint[],"
+    " %s::boolean[], %s::bigint[], %s::text[], %s::text[], %s::bigint[], %s::int[], %s::boolean[]",
+    "object_id, was, status, attempts, checked, due,"
+    ' is_seen, nonce, from_address, "to", since, checks, suspected',
     unless_changed=True,
 )
 _PAUSED: Final = _held(
@@ -170,23 +173,45 @@ _SIGHTED: Final = _held(
 )
 
 
-def write_missed(rows: Sequence[tuple[Followed, Record]]) -> int:
-    """Store checks that have found nothing for pending transactions, unless something has come
-    between; how many are stored."""
+_SEEN: Final = ", ".join(
+    f"{column} = CASE WHEN v.is_seen THEN {value} ELSE t.{column} END"
+    for column, value in (
+        ("nonce", "v.nonce"),
+        ("from_address", "v.from_address"),
+        ('"to"', 'v."to"'),
+        ("missing_since", moment("v.since")),
+        ("missing_checks", "v.checks"),
+    )
+)
+
+
+def write_missed(rows: Sequence[tuple[Followed, Record, Sighting | None]]) -> int:
+    """Store checks that have found nothing for pending transactions, with what nodes have said of
+    them if that is new, unless something has come between; how many are stored."""
     if not rows:
         return 0
+    said = [one or _NOTHING for _, _, one in rows]
     written = fetch(
         f"WITH {_MISSED}, done AS (UPDATE chain_transaction t SET status = v.status,"
         f" attempts = v.attempts, last_checked = {moment('v.checked')},"
-        f" next_check_at = {moment('v.due')}, failed_checks = 0, updated_at = {_TOUCHED}"
+        f" next_check_at = {moment('v.due')}, failed_checks = 0, {_SEEN}, replaced_suspected ="
+        " CASE WHEN v.is_seen AND t.replaced_suspected THEN v.suspected"
+        f" ELSE t.replaced_suspected END, updated_at = {_TOUCHED}"
         " FROM v WHERE t.object_id = v.object_id RETURNING 1) SELECT count(*) FROM done",
         (
-            [row.object_id for row, _ in rows],
-            [row.due for row, _ in rows],
-            [new.status for _, new in rows],
-            [new.attempts for _, new in rows],
-            [new.last_checked for _, new in rows],
-            [new.due_at for _, new in rows],
+            [row.object_id for row, _, _ in rows],
+            [row.due for row, _, _ in rows],
+            [new.status for _, new, _ in rows],
+            [new.attempts for _, new, _ in rows],
+            [new.last_checked for _, new, _ in rows],
+            [new.due_at for _, new, _ in rows],
+            [one is not None for _, _, one in rows],
+            [one.nonce for one in said],
+            [one.from_address for one in said],
+            [one.to for one in said],
+            [one.missing_since for one in said],
+            [one.missing_checks for one in said],
+            [one.suspected for one in said],
         ),
         prepare=True,
     )

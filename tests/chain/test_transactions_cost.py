@@ -57,6 +57,13 @@ def test_a_check_of_many_is_a_request_for_each_hundred(
     assert not Transaction.objects.exclude(attempts=attempts + 1).exists()
 
 
+def test_a_check_and_what_nodes_say_is_one_write_of_each_row(proxy: Proxy, node: Node) -> None:
+    before = _statistic("n_tup_upd")
+    assert monitor.check_due(node.chain_id) == COUNT
+    assert Transaction.objects.filter(attempts=1, missing_checks=1).count() == COUNT
+    assert _statistic("n_tup_upd") - before == COUNT
+
+
 def test_a_block_is_one_statement_and_at_most_one_request(proxy: Proxy, node: Node) -> None:
     mine = [follow(node.chain_id, paid(node, place)) for place in (0, 1, 2)]
     height = node.mine()
@@ -106,7 +113,7 @@ def test_nothing_reads_the_whole_table(node: Node, db: None) -> None:
         cursor.execute("ANALYZE chain_transaction")
     with mining_by_hand(node):
         for _ in range(7):  # by then statements have their generic plans
-            before = _scans()
+            before = _statistic("seq_scan")
             one = follow(node.chain_id, paid(node))
             one.check()
             height = node.mine()
@@ -115,12 +122,12 @@ def test_nothing_reads_the_whole_table(node: Node, db: None) -> None:
             one.check(60)
             node.mine()
             assert monitor.finalize(node.chain_id) == 1
-            assert _scans() == before
+            assert _statistic("seq_scan") == before
 
 
-def _scans() -> int:
+def _statistic(name: str) -> int:
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT seq_scan FROM pg_stat_xact_user_tables WHERE relname = 'chain_transaction'"
+            f"SELECT {name} FROM pg_stat_xact_user_tables WHERE relname = 'chain_transaction'"
         )
         return int(cursor.fetchone()[0])
