@@ -1,9 +1,9 @@
 """How connections are shared by the processes that accept from one socket.
 
-The kernel wakes all of them, and whoever comes first takes what is there: a client's sixteen
-connections went to one process of two as often as not, and were served by one core. So each process
-has written its number of connections into memory that all of them share. One that has more than
-another leaves new connections to it for a moment.
+The kernel wakes all of them, and whoever comes first takes what is there: sixteen kept connections
+of a client could all go to one process of two, and be served by one core. So each process writes
+its number of connections into memory that all of them share, and one that has more than another
+leaves new connections to it for a moment.
 """
 
 from __future__ import annotations
