@@ -136,6 +136,16 @@ def _own_redis_database(config: pytest.Config, url: str) -> str:
     return f"{url.rpartition('/')[0] if url.count('/') > 2 else url}/{number}"
 
 
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None) -> None:
+    """The run's database, which ``tests.emptying`` empties after tests that commit."""
+    from django.test import TransactionTestCase
+
+    from tests.emptying import empty_tables
+
+    TransactionTestCase._fixture_teardown = empty_tables  # type: ignore[attr-defined]
+
+
 @pytest.fixture(scope="module")
 def chromium(django_db_setup: None) -> Iterator[Browser]:
     """Chromium, for the tests of a module; no longer, since its event loop runs meanwhile."""
