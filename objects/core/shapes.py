@@ -88,7 +88,7 @@ def decode(text: str) -> Shape | None:
 
 
 def shape_of(where: Query, order: Sequence[OrderKey], schema: ClassSchema) -> Shape | None:
-    """The shape of a query; None for one that is too long to be worth counting.
+    """The shape of a query; None for one of too many fields to be counted.
 
     Conditions of access lists don't count: they are part of every query of a client. Fields that
     the class doesn't have are left out.

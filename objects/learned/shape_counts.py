@@ -78,6 +78,9 @@ def note(
 ) -> None:
     """Count a query of the class. Never raises: no request depends on it."""
     shape = key_of(where, order, table.schema)
+    is_slow = 0 < service_settings.SLOW_QUERY <= seconds * 1000
+    if is_slow:
+        _log_slow(table, shape, seconds)
     if shape is None:
         return
     key = (table.class_id, shape)
@@ -95,22 +98,19 @@ def note(
         count.calls += 1
         count.seconds += seconds
         count.results += results
-        is_slow = 0 < service_settings.SLOW_QUERY <= seconds * 1000
         if is_slow:
             count.slow_calls += 1
             count.slow_seconds += seconds
-    if is_slow:
-        _log_slow(table, Shape(*shape), seconds)
     if not _has_thread:
         _start_thread()
 
 
-def _log_slow(table: ClassTable, shape: Shape, seconds: float) -> None:
+def _log_slow(table: ClassTable, shape: ShapeKey | None, seconds: float) -> None:
     log.warning(
         "a slow query",
         class_name=table.class_name,
         duration_ms=round(seconds * 1000),
-        shape=str(shape),
+        shape="of too many fields to be counted" if shape is None else str(Shape(*shape)),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 
 import pytest
@@ -200,3 +201,21 @@ def test_another_process_stores_what_it_has_counted_within_seconds(transactional
     for _ in range(3):
         other.do("GET", "/classes/Game?order=-rank")
     until(lambda: ("all objects in order of -rank", 3) in stored(table), 30)
+
+
+def test_a_slow_find_of_too_many_fields_to_be_counted_is_logged_as_well(table, capfd):
+    names = [f"field{number}" for number in range(20)]
+    change = Api(MASTER).put(
+        "/schemas/Game", {"fields": {name: {"type": "Number"} for name in names}}
+    )
+    assert change.status == 200
+    where = parse_where({name: {"$gt": 1} for name in names})
+    shape_counts.note(game(), where, ORDER, 60.0)
+    shape_counts.note(game(), WHERE, ORDER, 60.0)
+    slow = [
+        json.loads(line) for line in capfd.readouterr().err.splitlines() if "slow query" in line
+    ]
+    assert [(one["class_name"], one["duration_ms"], one["shape"]) for one in slow] == [
+        ("Game", 60_000, "of too many fields to be counted"),
+        ("Game", 60_000, "rank (range) in order of rank"),
+    ]
