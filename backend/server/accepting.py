@@ -17,7 +17,7 @@ from backend.server.connection import Connection
 from backend.server.core import Server
 from backend.server.refusals import TooManyAtOnce
 from backend.server.responses import error_response, framed
-from backend.server.shares import ALONE, WAIT, Share
+from backend.server.shares import ALONE, Share
 
 _BATCH: Final = 64
 """Connections that are accepted in one iteration of the event loop, in a flood.
@@ -72,7 +72,7 @@ class Acceptor:
                 self._waits += 1
                 self._has_waited = True
                 self._loop.remove_reader(self._listener.fileno())
-                self._loop.call_later(WAIT, self.start)
+                self._loop.call_later(self._share.wait, self.start)
                 return
             try:
                 connection, peer = self._listener.accept()

@@ -12,29 +12,32 @@ import mmap
 from typing import Final
 
 WAIT: Final = 0.002
-"""Seconds for which new connections are left to a process that has fewer."""
+"""Seconds, usually."""
 _NONE: Final = -1
 _SLACK: Final = 8
 """One eighth more, and one, isn't more."""
 
 
 class Shares:
-    """The numbers of ``count`` processes. Make it before they are forked."""
+    """The numbers of ``count`` processes. Make it before they are forked. ``wait``: the seconds
+    for which a process with more connections leaves new ones to others."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, wait: float = WAIT) -> None:
+        self._wait = wait
         self._numbers = memoryview(mmap.mmap(-1, 4 * max(1, count))).cast("i")
         for place in range(len(self._numbers)):
             self._numbers[place] = _NONE
 
     def of(self, place: int) -> Share:
         """The share of a process; ``count`` places that follow each other are those of all."""
-        return Share(self._numbers, place % len(self._numbers))
+        return Share(self._numbers, place % len(self._numbers), self._wait)
 
 
 class Share:
     """The connections of one process among those of the others."""
 
-    def __init__(self, numbers: memoryview[int], place: int) -> None:
+    def __init__(self, numbers: memoryview[int], place: int, wait: float) -> None:
+        self.wait = wait
         self._numbers = numbers
         self._place = place
 
