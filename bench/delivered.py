@@ -62,42 +62,27 @@ def compare(
 ) -> tuple[str, dict[str, Any], dict[str, Any]]:
     """The tables in markdown, all runs, and the conditions."""
     compared = [workload for workload in workloads if workload.name in GOALS]
+    unindexed = [workload for workload in compared if workload.name == _UNINDEXED]
     cold: list[Run] = []
     with servers.peer(engines, workers) as peer:
         theirs = (peer, load(peer, engines, objects))
         with servers.delivered(engines, workers, AUTO_INDEX="off") as first:
             loaded = load(first, engines, objects)
-            if any(workload.name == _UNINDEXED for workload in compared):
-                cold = _cold(engines, [(first, loaded), theirs], compared, options)
+            if unindexed:
+                say("without learned indexes")
+                runs = measure(engines, [(first, loaded), theirs], unindexed, options)
+                cold = [replace(run, workload=_COLD) for run in runs]
         with servers.delivered(engines, workers) as ours:
             facts = report.conditions(engines, [ours, peer], options)
             targets = [(ours, loaded), theirs]
-            _learn(engines, targets[0], compared, options)
+            if unindexed:
+                say(f"{_LEARNING} s of use")
+                use = replace(options, rounds=1, seconds=_LEARNING)
+                measure(engines, targets[:1], unindexed, use)
             scenes = _scenes(engines, targets, compared, options)
-    scenes = {name: cold + runs if not n else runs for n, (name, runs) in enumerate(scenes.items())}
-    runs = {name: [one.as_dict() for one in found] for name, found in scenes.items()}
-    return tables(scenes, compared), {"delivered": runs}, facts
-
-
-def _cold(
-    engines: Engines, targets: Targets, workloads: Sequence[Workload], options: Options
-) -> list[Run]:
-    say("without learned indexes")
-    unindexed = [workload for workload in workloads if workload.name == _UNINDEXED]
-    runs = measure(engines, targets, unindexed, options)
-    return [replace(run, workload=_COLD) for run in runs]
-
-
-def _learn(
-    engines: Engines,
-    target: tuple[Target, Loaded],
-    workloads: Sequence[Workload],
-    options: Options,
-) -> None:
-    unindexed = [workload for workload in workloads if workload.name == _UNINDEXED]
-    if unindexed:
-        say(f"{_LEARNING} s of use")
-        measure(engines, [target], unindexed, replace(options, rounds=1, seconds=_LEARNING))
+    next(iter(scenes.values())).extend(cold)
+    contents = {name: [run.as_dict() for run in runs] for name, runs in scenes.items()}
+    return tables(scenes, compared), {"delivered": contents}, facts
 
 
 def _scenes(

@@ -17,7 +17,6 @@ from backend.server.connection import Connection
 from backend.server.core import Server
 from backend.server.refusals import TooManyAtOnce
 from backend.server.responses import error_response, framed
-from backend.server.shares import ALONE, Share
 
 _BATCH: Final = 64
 """Connections that are accepted in one iteration of the event loop, in a flood.
@@ -34,11 +33,11 @@ log = get_logger("server")
 class Acceptor:
     """Accept connections on one listening socket. Call it in the event loop."""
 
-    def __init__(self, server: Server, listener: socket.socket, share: Share = ALONE) -> None:
+    def __init__(self, server: Server, listener: socket.socket) -> None:
         self._server = server
-        self._share = share
-        self._waits = 0  # for other processes to take what is there, until nothing is
-        self._has_waited = False
+        self._share = server.share
+        self._has_waited = False  # for other processes to accept what is there
+        self._is_behind = False  # has waited since nothing was there
         self._loop = server.loop
         self._listener = listener
         self._is_stopped = False
@@ -67,10 +66,9 @@ class Acceptor:
             number = len(self._server.connections) + len(self._tasks)
             self._share.note(number)
             if not self._has_waited and self._share.is_large(number):
-                if not self._waits:
+                if not self._is_behind:
                     self._batch = 1
-                self._waits += 1
-                self._has_waited = True
+                self._has_waited = self._is_behind = True
                 self._loop.remove_reader(self._listener.fileno())
                 self._loop.call_later(self._share.wait, self.start)
                 return
@@ -78,8 +76,7 @@ class Acceptor:
                 connection, peer = self._listener.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 self._batch = 1
-                self._waits = 0
-                self._has_waited = False
+                self._has_waited = self._is_behind = False
                 return
             except OSError as error:
                 log.error("connections can't be accepted", exc_info=error)

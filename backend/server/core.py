@@ -18,6 +18,7 @@ from backend.server.limits import Limits
 from backend.server.requests import Application, Request
 from backend.server.responses import Response
 from backend.server.sending import Closing
+from backend.server.shares import ALONE, Share
 
 Environ = dict[str, Any]
 
@@ -53,9 +54,16 @@ class Server:
     """One process's connections, threads and limits. Call it in the event loop."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, rules: Rules, limits: Limits, threads: int
+        self,
+        loop: asyncio.AbstractEventLoop,
+        rules: Rules,
+        limits: Limits,
+        threads: int,
+        share: Share = ALONE,
     ) -> None:
         self.loop = loop
+        self.share = share
+        share.note(0)
         self.limits = limits
         self.application = rules.application
         self.is_proxy = rules.is_proxy
@@ -90,6 +98,8 @@ class Server:
         self._apart.tick()
         self.turns.tick()
         self.connections.sweep(self.loop.time())
+        if not self.is_stopping:
+            self.share.note(len(self.connections))
 
     def submit(self, request: Request) -> None:
         """Run a complete request in the event loop or in a thread, as ``Rules`` decide."""

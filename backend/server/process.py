@@ -30,7 +30,6 @@ _SWITCH_INTERVAL: Final = 0.002
 each forced switch costs throughput (see docs/decisions.md)."""
 
 _SIGN_EVERY: Final = 1.0  # seconds
-_NOTE_EVERY: Final = 0.05  # seconds
 
 log = get_logger("server")
 
@@ -60,7 +59,7 @@ async def _serve(
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    await serve_until(stop, Server(loop, rules, limits, threads), listeners, share=share)
+    await serve_until(stop, Server(loop, rules, limits, threads, share), listeners)
 
 
 def _leave_signs(loop: asyncio.AbstractEventLoop) -> None:
@@ -68,31 +67,21 @@ def _leave_signs(loop: asyncio.AbstractEventLoop) -> None:
     loop.call_later(_SIGN_EVERY, _leave_signs, loop)
 
 
-async def _note(share: Share, server: Server) -> None:
-    """Tell the others now and then how many connections are left."""
-    while True:
-        share.note(len(server.connections))
-        await asyncio.sleep(_NOTE_EVERY)
-
-
 async def serve_until(
     stop: asyncio.Event,
     server: Server,
     listeners: Sequence[socket.socket],
     last_requests: float = _LAST_REQUESTS,
-    share: Share = ALONE,
 ) -> None:
     """Serve until ``stop`` is set, then finish the requests that have started, and for
     ``last_requests`` seconds one more of each open connection."""
     loop = server.loop
-    acceptors = [Acceptor(server, listener, share) for listener in listeners]
+    acceptors = [Acceptor(server, listener) for listener in listeners]
     for acceptor in acceptors:
         acceptor.start()
-    noting = loop.create_task(_note(share, server))
     await stop.wait()
-    noting.cancel()
-    share.leave()
     server.is_stopping = True
+    server.share.leave()
     for acceptor in acceptors:
         acceptor.stop()
     since = loop.time()

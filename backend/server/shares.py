@@ -12,15 +12,15 @@ import mmap
 from typing import Final
 
 WAIT: Final = 0.002
-"""Seconds, usually."""
+"""Seconds for which new connections are left to a process that has fewer."""
 _NONE: Final = -1
 _SLACK: Final = 8
 """One eighth more, and one, isn't more."""
 
 
 class Shares:
-    """The numbers of ``count`` processes. Make it before they are forked. ``wait``: the seconds
-    for which a process with more connections leaves new ones to others."""
+    """The numbers of ``count`` processes. Make it before they are forked. ``wait`` stands for
+    ``WAIT`` in all of them."""
 
     def __init__(self, count: int, wait: float = WAIT) -> None:
         self._wait = wait

@@ -157,20 +157,34 @@ def _held(values: str, names: str, *, unless_changed: bool = False) -> str:
     )
 
 
+_SIGHTING_ARRAYS: Final = (
+    "%s::bigint[], %s::text[], %s::text[], %s::bigint[], %s::int[], %s::boolean[]"
+)
+_SIGHTING_NAMES: Final = 'nonce, from_address, "to", since, checks, suspected'
+
+
+def _sighting_values(sightings: Sequence[Sighting]) -> tuple[list[Any], ...]:
+    """A list for each of ``_SIGHTING_NAMES``."""
+    return (
+        [one.nonce for one in sightings],
+        [one.from_address for one in sightings],
+        [one.to for one in sightings],
+        [one.missing_since for one in sightings],
+        [one.missing_checks for one in sightings],
+        [one.suspected for one in sightings],
+    )
+
+
 _MISSED: Final = _held(
     "%s::text[], %s::timestamptz[], %s::text[], %s::int[], %s::bigint[], %s::bigint[],"
-    " %s::boolean[], %s::bigint[], %s::text[], %s::text[], %s::bigint[], %s::int[], %s::boolean[]",
-    "object_id, was, status, attempts, checked, due,"
-    ' is_seen, nonce, from_address, "to", since, checks, suspected',
+    f" %s::boolean[], {_SIGHTING_ARRAYS}",
+    f"object_id, was, status, attempts, checked, due, is_seen, {_SIGHTING_NAMES}",
     unless_changed=True,
 )
 _PAUSED: Final = _held(
     "%s::text[], %s::timestamptz[], %s::bigint[]", "object_id, was, due", unless_changed=True
 )
-_SIGHTED: Final = _held(
-    "%s::text[], %s::bigint[], %s::text[], %s::text[], %s::bigint[], %s::int[], %s::boolean[]",
-    'object_id, nonce, from_address, "to", since, checks, suspected',
-)
+_SIGHTED: Final = _held(f"%s::text[], {_SIGHTING_ARRAYS}", f"object_id, {_SIGHTING_NAMES}")
 
 
 _SEEN: Final = ", ".join(
@@ -190,7 +204,6 @@ def write_missed(rows: Sequence[tuple[Followed, Record, Sighting | None]]) -> in
     them if that is new, unless something has come between; how many are stored."""
     if not rows:
         return 0
-    said = [one or _NOTHING for _, _, one in rows]
     written = fetch(
         f"WITH {_MISSED}, done AS (UPDATE chain_transaction t SET status = v.status,"
         f" attempts = v.attempts, last_checked = {moment('v.checked')},"
@@ -205,13 +218,8 @@ def write_missed(rows: Sequence[tuple[Followed, Record, Sighting | None]]) -> in
             [new.attempts for _, new, _ in rows],
             [new.last_checked for _, new, _ in rows],
             [new.due_at for _, new, _ in rows],
-            [one is not None for _, _, one in rows],
-            [one.nonce for one in said],
-            [one.from_address for one in said],
-            [one.to for one in said],
-            [one.missing_since for one in said],
-            [one.missing_checks for one in said],
-            [one.suspected for one in said],
+            [sighting is not None for _, _, sighting in rows],
+            *_sighting_values([sighting or _NOTHING for _, _, sighting in rows]),
         ),
         prepare=True,
     )
@@ -333,7 +341,6 @@ def write_sightings(rows: Iterable[tuple[str, Sighting]]) -> None:
     found = sorted(rows, key=lambda one: one[0])
     if not found:
         return
-    said = [one for _, one in found]
     fetch(
         f"WITH {_SIGHTED} UPDATE chain_transaction t SET nonce = v.nonce,"
         ' from_address = v.from_address, "to" = v."to",'
@@ -349,12 +356,7 @@ def write_sightings(rows: Iterable[tuple[str, Sighting]]) -> None:
         " WHERE t.object_id = v.object_id AND t.status = 'pending'",
         (
             [object_id for object_id, _ in found],
-            [one.nonce for one in said],
-            [one.from_address for one in said],
-            [one.to for one in said],
-            [one.missing_since for one in said],
-            [one.missing_checks for one in said],
-            [one.suspected for one in said],
+            *_sighting_values([sighting for _, sighting in found]),
         ),
         prepare=True,
     )

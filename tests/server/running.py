@@ -339,10 +339,10 @@ def running(
 
     async def serve() -> None:
         loop = asyncio.get_running_loop()
-        server = Server(loop, rules, replace(limits, **changes), threads)
+        server = Server(loop, rules, replace(limits, **changes), threads, share)
         started.append(Running(app, server, loop, listener.getsockname()[1]))
         has_started.set()
-        await serve_until(started[0].stop, server, [listener], last_requests, share)
+        await serve_until(started[0].stop, server, [listener], last_requests)
 
     def run() -> None:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
