@@ -16,6 +16,7 @@ from django.http import HttpRequest, HttpResponseBase
 from structlog.contextvars import bind_contextvars, clear_contextvars
 
 from backend import request_counts
+from backend.api.renderers import JsonResponse
 from backend.conf import service_settings
 from backend.current import Current, as_current
 from backend.logs import request_line
@@ -53,7 +54,10 @@ class RequestContext:
             finally:
                 if now.results is not None:
                     now.results.release()
-        response.headers[HEADER] = request_id
+        if isinstance(response, JsonResponse):
+            response.headers.set_unchecked(HEADER, request_id)
+        else:
+            response.headers[HEADER] = request_id
         duration = perf_counter() - begin
         request_line(
             request_id,

@@ -20,6 +20,7 @@ from backend.api.body_limits import is_rest
 from backend.api.context import RequestContext, client_address
 from backend.api.exceptions import error_response
 from backend.api.paths import check_path
+from backend.api.renderers import JsonHeaders
 from backend.api.routing import resolve
 from backend.api.views import UnknownRoute
 from backend.api.wsgi_request import Utf8Request
@@ -71,8 +72,10 @@ class RestFirst:
             return self._django(environ, start_response)
         request = Utf8Request(environ)
         response = self._rest(request)
+        headers = response.headers
         start_response(
-            f"{response.status_code} {response.reason_phrase}", list(response.headers.items())
+            f"{response.status_code} {response.reason_phrase}",
+            headers.pairs() if isinstance(headers, JsonHeaders) else list(headers.items()),
         )
         request.close()
         return [response.content] if isinstance(response, HttpResponse) else response

@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 from django.http import HttpResponse
+from django.http.cookie import SimpleCookie
+from django.http.response import ResponseHeaders
 
 encode_json = msgspec.json.Encoder(decimal_format="number").encode
 
@@ -21,13 +23,47 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
 
 
+class JsonHeaders(ResponseHeaders):
+    """The headers of a JSON response. Those that every response has are stored unchecked: they are
+    constants and numbers. All others are checked as Django does it."""
+
+    def __init__(self, length: int) -> None:
+        self._store = {
+            "content-type": ("Content-Type", "application/json"),
+            "content-length": ("Content-Length", str(length)),
+            "x-content-type-options": ("X-Content-Type-Options", "nosniff"),
+        }
+
+    def set_unchecked(self, name: str, value: str) -> None:
+        """Set a header whose value is known to be ASCII without line breaks."""
+        self._store[name.lower()] = (name, value)
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Names and values, as WSGI servers take them."""
+        return list(self._store.values())
+
+
+class JsonResponse(HttpResponse):
+    """Django's response with the same attributes, without the checks and conversions of its
+    ``__init__``: they took a tenth of the time of a short request."""
+
+    headers: JsonHeaders
+
+    def __init__(self, content: bytes, status: int) -> None:
+        self.headers = JsonHeaders(len(content))
+        self.status_code = status
+        self.cookies = SimpleCookie()
+        self.closed = False
+        self._charset = None
+        self._container = [content]
+        self._handler_class = None
+        self._reason_phrase = None
+        self._resource_closers = []
+
+
 def json_response(body: Any, status: int = 200) -> HttpResponse:
     """An HTTP response with this body as JSON."""
-    content = body if type(body) is bytes else encode_json(body)
-    response = HttpResponse(content, status=status, content_type="application/json")
-    response.headers["Content-Length"] = str(len(content))
-    response.headers["X-Content-Type-Options"] = "nosniff"
-    return response
+    return JsonResponse(body if type(body) is bytes else encode_json(body), status)
 
 
 def render(answer: Answer) -> HttpResponse:
