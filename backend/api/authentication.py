@@ -49,6 +49,7 @@ _BODY_REMARKS = (
     "_noBody",
     "_ContentType",
 )
+_NAMES_IN_BODIES = frozenset((*_BODY_KEYS, *_BODY_REMARKS))
 
 
 class Credentials(NamedTuple):
@@ -126,6 +127,8 @@ def take_from_body(body: dict[str, Any], headers: Credentials) -> Credentials:
 
     Those in the body count only when no header names an application. Raises ``InvalidJSON``.
     """
+    if body.keys().isdisjoint(_NAMES_IN_BODIES):
+        return headers
     for name in _BODY_REMARKS:
         body.pop(name, None)
     given: dict[str, str] = {}
@@ -140,15 +143,21 @@ def take_from_body(body: dict[str, Any], headers: Credentials) -> Credentials:
     return Credentials(**given)
 
 
-def authenticate(credentials: Credentials, address: str, *, with_session: bool = True) -> Principal:
+def authenticate(
+    credentials: Credentials,
+    address: str,
+    *,
+    with_session: bool = True,
+    proven: Principal | None = None,
+) -> Principal:
     """Return the principal that these credentials prove.
 
     ``address`` is the caller's IP address. Without ``with_session`` the session token is ignored.
-    Raises ``InvalidApplicationId``, ``InvalidMasterKey`` (also when a client key is valid),
+    ``proven`` is what ``check_keys`` has returned for them, so that keys are compared once. Raises ``InvalidApplicationId``, ``InvalidMasterKey`` (also when a client key is valid),
     ``InvalidClientKey`` when a client key is given and none is valid, ``InvalidSessionToken``.
     Without any key the principal is the application alone, which only some routes accept.
     """
-    principal = _check_keys(credentials, address)
+    principal = proven or check_keys(credentials, address)
     if principal.is_master:
         return principal
     if credentials.session_token is not None and with_session:
@@ -166,17 +175,19 @@ def authenticate(credentials: Credentials, address: str, *, with_session: bool =
     return Principal(principal.authority, installation_id=credentials.installation_id)
 
 
-def are_keys_right(credentials: Credentials, address: str) -> bool:
-    """Whether ``authenticate`` would accept the application id and the keys."""
+def proven_by_keys(credentials: Credentials, address: str) -> Principal | None:
+    """As ``check_keys``, but None where it raises."""
     try:
-        _check_keys(credentials, address)
+        return check_keys(credentials, address)
     except (InvalidApplicationId, InvalidMasterKey, InvalidClientKey):
-        return False
-    return True
+        return None
 
 
-def _check_keys(credentials: Credentials, address: str) -> Principal:
-    """Return the principal that application id and keys prove, without the session."""
+def check_keys(credentials: Credentials, address: str) -> Principal:
+    """Return the principal that application id and keys prove, without the session.
+
+    Raises what ``authenticate`` raises for them.
+    """
     if not is_application(credentials.application_id):
         raise InvalidApplicationId
     if credentials.master_key is not None:
@@ -189,11 +200,11 @@ def _check_keys(credentials: Credentials, address: str) -> Principal:
         (credentials.javascript_key, "JAVASCRIPT_KEY"),
         (credentials.client_key, "CLIENT_KEY"),
     )
-    # Always all three, so that the time doesn't show which of them matches.
-    matches = [is_key(key, name) for key, name in keys]
+    # Always all that are given, so that the time doesn't show which of them matches.
+    matches = [is_key(key, name) for key, name in keys if key is not None]
     if any(matches):
         return CLIENT
-    if any(key is not None for key, _ in keys):
+    if matches:
         raise InvalidClientKey
     return APPLICATION
 

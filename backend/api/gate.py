@@ -52,10 +52,11 @@ def admitted(
     method: str,
     *given: Mapping[str, Any],
     with_session: bool = True,
+    proven: Principal | None = None,
 ) -> tuple[Principal, str, str]:
     """The caller, the caller's address and the name of the key, counted.
 
-    Raises what ``authenticate`` and ``enter`` raise, and ``TooManySlowRequests``. Who guesses keys
+    ``proven`` is what ``authentication.check_keys`` has returned for the credentials. Raises what ``authenticate`` and ``enter`` raise, and ``TooManySlowRequests``. Who guesses keys
     or tokens is counted too.
     """
     address = client_address(request.META)
@@ -63,7 +64,7 @@ def admitted(
     if credentials.master_key is None:
         slow_statements().check(network)
     try:
-        principal = authenticate(credentials, address, with_session=with_session)
+        principal = authenticate(credentials, address, with_session=with_session, proven=proven)
     except ServiceError:
         enter(request, method, address, None, "", *given)
         raise

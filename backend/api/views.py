@@ -134,8 +134,9 @@ def read_call(request: HttpRequest, *, with_session: bool = True) -> Call:
     ``gate``."""
     method = request.method or ""
     credentials = authentication.of_request(request.META)
+    proven = None
     if credentials.application_id is not None and parsers.has_body(request.META):
-        _check_keys(request, credentials, method)
+        proven = _check_keys(request, credentials, method)
     try:
         body = parsers.read_body(request)
     except ServiceError:
@@ -152,7 +153,7 @@ def read_call(request: HttpRequest, *, with_session: bool = True) -> Call:
     elif method == "HEAD":
         method = "GET"
     principal, address, key = gate.admitted(
-        request, credentials, method, params, body, with_session=with_session
+        request, credentials, method, params, body, with_session=with_session, proven=proven
     )
     now = current()
     now.address = address
@@ -161,10 +162,16 @@ def read_call(request: HttpRequest, *, with_session: bool = True) -> Call:
     return Call(principal, method, params, body, getattr(request, "id", "-"), address, key)
 
 
-def _check_keys(request: HttpRequest, credentials: Credentials, method: str) -> None:
-    """Refuse wrong keys in headers before the body is decoded, and count the attempt."""
-    if not authentication.are_keys_right(credentials, client_address(request.META)):
+def _check_keys(request: HttpRequest, credentials: Credentials, method: str) -> Principal | None:
+    """Refuse wrong keys in headers before the body is decoded, and count the attempt.
+
+    What is returned proves the body's request too: while headers name an application, no
+    credentials are taken from the body.
+    """
+    proven = authentication.proven_by_keys(credentials, client_address(request.META))
+    if proven is None:
         gate.admitted(request, credentials, method, with_session=False)
+    return proven
 
 
 def _override(method: object) -> str:
