@@ -274,7 +274,7 @@ def request_line(request_id: str, method: str, path: str, status: int, ms: float
             "request_id": request_id,
             "process": _process,
             "level": "info",
-            "timestamp": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
+            "timestamp": datetime.now(UTC),
         }
     )
     log_lines.write_soon(record)

@@ -153,7 +153,8 @@ def authenticate(
     """Return the principal that these credentials prove.
 
     ``address`` is the caller's IP address. Without ``with_session`` the session token is ignored.
-    ``proven`` is what ``check_keys`` has returned for them, so that keys are compared once. Raises ``InvalidApplicationId``, ``InvalidMasterKey`` (also when a client key is valid),
+    ``proven`` is what ``check_keys`` has returned for them, so that keys are compared once. Raises
+    ``InvalidApplicationId``, ``InvalidMasterKey`` (also when a client key is valid),
     ``InvalidClientKey`` when a client key is given and none is valid, ``InvalidSessionToken``.
     Without any key the principal is the application alone, which only some routes accept.
     """

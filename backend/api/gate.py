@@ -56,8 +56,9 @@ def admitted(
 ) -> tuple[Principal, str, str]:
     """The caller, the caller's address and the name of the key, counted.
 
-    ``proven`` is what ``authentication.check_keys`` has returned for the credentials. Raises what ``authenticate`` and ``enter`` raise, and ``TooManySlowRequests``. Who guesses keys
-    or tokens is counted too.
+    ``proven`` is what ``authentication.check_keys`` has returned for the credentials. Raises what
+    ``authenticate`` and ``enter`` raise, and ``TooManySlowRequests``. Who guesses keys or tokens is
+    counted too.
     """
     address = client_address(request.META)
     network = client_network(address)

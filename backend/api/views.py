@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any, ClassVar
 
 from django.http import HttpRequest, HttpResponse
@@ -80,6 +81,21 @@ class ServiceView(APIView):
     """Whether it answers with uploaded content: on ``FILE_HOST`` alone, where that is set."""
     keeping: ClassVar[Keeping] = Keeping.IN_TRANSACTION
     """How its answers are kept for requests with an id that are sent again."""
+
+    @classmethod
+    def as_view(cls, **initkwargs: Any) -> Callable[..., HttpResponse]:
+        """As Django's, but with one instance for all requests: a view has no state of a request.
+
+        Instances have no ``request``, ``args`` and ``kwargs``; methods get them.
+        """
+        view = super().as_view(**initkwargs)
+        instance = cls(**initkwargs)
+
+        @wraps(view)  # with the attributes by which Django's and DRF's tools know a view
+        def shared_view(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+            return instance.dispatch(request, *args, **kwargs)
+
+        return shared_view
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         try:
