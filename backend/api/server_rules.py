@@ -7,7 +7,7 @@ from typing import Any, Final
 from django.conf import settings
 from django.db import connections
 
-from backend.api import body_limits
+from backend.api import authentication, body_limits
 from backend.api.context import client_address, is_proxy
 from backend.conf import service_settings
 from backend.server.core import Rules
@@ -35,6 +35,7 @@ def rules(application: Application) -> Rules:
         spool_folder=incoming_folder,
         realtime=settings.REALTIME_HANDOFF,
         end_thread=connections.close_all,
+        prepare=authentication.of_request,
     )
 
 

@@ -15,6 +15,7 @@ from backend.server.bodies import Spool
 from backend.server.connections import Connections
 from backend.server.dispatcher import Dispatcher
 from backend.server.limits import Limits
+from backend.server.repeats import KnownHeads
 from backend.server.requests import Application, Request
 from backend.server.responses import Response
 from backend.server.sending import Closing
@@ -48,6 +49,9 @@ class Rules:
     realtime: str = ""
     """The Unix socket that takes WebSocket handshakes; empty if there is none."""
     end_thread: Callable[[], None] = lambda: None
+    prepare: Callable[[Environ], object] = lambda _: None
+    """Called once for a head that may come again: what it reads from the headers, and keeps in the
+    environment, is there in later requests."""
 
 
 class Server:
@@ -70,7 +74,9 @@ class Server:
         self.client_address = rules.client_address
         self.body_limit = rules.body_limit
         self.answers_too_large = rules.answers_too_large
+        self.prepare = rules.prepare
         self.is_stopping = False
+        self.heads = KnownHeads()
         self.connections = Connections(limits)
         self.spool = Spool(limits, rules.spool_folder)
         self.environ: Environ = {

@@ -317,6 +317,7 @@ def running(
     last_requests: float = 0,
     listener: socket.socket | None = None,
     share: Share = ALONE,
+    prepare: Callable[[dict[str, Any]], object] = lambda _: None,
     **changes: Any,
 ) -> Iterator[Running]:
     """A server on a free port of the loopback or on ``listener``, stopped when the block ends."""
@@ -331,6 +332,7 @@ def running(
         runs_apart=lambda environ: environ["PATH_INFO"] == "/ready",
         spool_folder=lambda: folder,
         realtime=realtime,
+        prepare=prepare,
     )
     if listener is None:
         listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
