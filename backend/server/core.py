@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
@@ -41,10 +41,10 @@ class Rules:
     """Bytes that the body of this request may have, by its route and its headers."""
     answers_too_large: Callable[[Environ], bool]
     """Whether the application answers a body over the limit itself, by ``CONTENT_LENGTH``."""
-    runs_inline: Callable[[Environ], bool]
-    """Whether the event loop answers this request: it never waits for I/O."""
-    runs_apart: Callable[[Environ], bool]
-    """Whether this request runs in threads that other requests don't use."""
+    inline: Container[str]
+    """Paths of requests that the event loop answers: they never wait for I/O."""
+    apart: Container[str]
+    """Paths of requests that run in threads that other requests don't use."""
     spool_folder: Callable[[], Path]
     realtime: str = ""
     """The Unix socket that takes WebSocket handshakes; empty if there is none."""
@@ -109,10 +109,11 @@ class Server:
 
     def submit(self, request: Request) -> None:
         """Run a complete request in the event loop or in a thread, as ``Rules`` decide."""
-        if self._rules.runs_inline(request.environ):
+        path = request.environ["PATH_INFO"]
+        if path in self._rules.inline:
             # Later: a packet full of such requests would block all other connections.
             self.loop.call_soon(_run_inline, request)
-        elif self._rules.runs_apart(request.environ):
+        elif path in self._rules.apart:
             self._apart.submit(request)
         else:
             self.requests.submit(request)

@@ -32,7 +32,7 @@ class Whole(NamedTuple):
     method: bytes
     target: bytes
     fields: tuple[bool, bytes]
-    """Whether a length was announced, and the lines of the head without it."""
+    """Whether there is a body, and the lines of the head without its length."""
     body: bytes
 
 
@@ -52,16 +52,14 @@ def whole_request(data: bytes) -> Whole | None:
     end = data.find(b"\r\n\r\n", start)
     if end < 0 or end - start > _LONGEST:
         return None
-    announced = _LENGTH.search(data, start, end + 2)
-    if announced is None:
-        length, fields = 0, data[start:end]
-    else:
-        first, last = announced.span(1)
-        length, fields = int(data[first:last]), data[start:first] + data[last:end]
     begin = end + 4
-    if len(data) != begin + length:
+    if len(data) == begin:
+        return Whole(line[1], line[2], (False, data[start:end]), b"")
+    announced = _LENGTH.search(data, start, end + 2)
+    if announced is None or len(data) != begin + int(announced[1]):
         return None
-    return Whole(line[1], line[2], (announced is not None, fields), data[begin:])
+    first, last = announced.span(1)
+    return Whole(line[1], line[2], (True, data[start:first] + data[last:end]), data[begin:])
 
 
 def may_come_again(whole: Whole, environ: Mapping[str, Any]) -> bool:
