@@ -162,13 +162,13 @@ def authenticate(
     if principal.is_master:
         return principal
     if credentials.session_token is not None and with_session:
-        proven = sessions.authenticate(credentials.session_token)
+        session = sessions.authenticate(credentials.session_token)
         return Principal(
             principal.authority,
-            user_id=proven.user_id,
-            roles=proven.roles,
+            user_id=session.user_id,
+            roles=session.roles,
             installation_id=credentials.installation_id,
-            session_id=proven.session_id,
+            session_id=session.session_id,
             session_token=credentials.session_token,
         )
     if credentials.installation_id is None:

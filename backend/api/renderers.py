@@ -58,7 +58,7 @@ class JsonResponse(HttpResponse):
         self._container = [content]
         self._handler_class = None
         self._reason_phrase = None
-        self._resource_closers = []
+        self._resource_closers: list[Any] = []
 
 
 def json_response(body: Any, status: int = 200) -> HttpResponse:

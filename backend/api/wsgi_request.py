@@ -34,7 +34,7 @@ class Utf8Request(WSGIRequest):
             length = int(environ.get("CONTENT_LENGTH") or 0)
         except ValueError:
             length = 0
-        self._stream = LimitedStream(environ["wsgi.input"], length)
+        self._stream = LimitedStream(environ["wsgi.input"], length)  # type: ignore[assignment]
         self._read_started = False
         self.resolver_match = None
 

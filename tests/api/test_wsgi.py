@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import io
 import json
+import pickle
 from typing import Any
 
+import pytest
+from django.core.handlers.wsgi import WSGIRequest
+from django.http import HttpResponse
+from django.http.response import BadHeaderError
+from django.test import override_settings
+
+from backend.api.renderers import Answer, json_response, render
+from backend.api.wsgi_request import Utf8Request
 from backend.wsgi import application
 from tests.rest import CLIENT, MASTER
 
@@ -72,3 +81,62 @@ def test_the_headers_that_a_browser_looks_at_are_there(db: None) -> None:
 def test_what_is_not_below_the_mount_path_is_django_s(db: None) -> None:
     assert request("GET", "/admin/", {})["status"] == "302 Found"
     assert request("GET", "/apiary", {})["status"] == "404 Not Found"
+
+
+def test_a_json_response_has_the_headers_and_attributes_of_django_s() -> None:
+    response = json_response({"a": 1}, 201)
+    expected = HttpResponse(b'{"a":1}', status=201, content_type="application/json")
+    expected.headers["Content-Length"] = "7"
+    expected.headers["X-Content-Type-Options"] = "nosniff"
+    assert list(response.headers.items()) == list(expected.headers.items())
+    assert vars(response).keys() == vars(expected).keys()
+    for name in ("content", "status_code", "reason_phrase", "charset", "text", "closed"):
+        assert getattr(response, name) == getattr(expected, name)
+    assert bytes(response) == bytes(expected)
+    assert pickle.loads(pickle.dumps(response)).content == b'{"a":1}'
+    assert "set-cookie" not in response.headers
+    assert not response.cookies
+
+
+def test_a_view_s_header_with_a_line_break_is_refused() -> None:
+    with pytest.raises(BadHeaderError):
+        render(Answer({}, headers={"Location": "/a\r\nSet-Cookie: b"}))
+
+
+def test_a_view_s_header_replaces_that_of_every_response() -> None:
+    response = render(Answer({}, headers={"content-type": "application/vnd.a+json"}))
+    assert [
+        value for name, value in response.headers.items() if name.lower() == "content-type"
+    ] == ["application/vnd.a+json"]
+
+
+@pytest.mark.parametrize("force", [None, "/forced"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"PATH_INFO": ""},
+        {"PATH_INFO": "/api/classes/A"},
+        {"PATH_INFO": "//api"},
+        {"PATH_INFO": "api/a"},
+        {"PATH_INFO": "/api/\xc3\xa4"},
+        {"PATH_INFO": "/api/\xff"},
+        {"PATH_INFO": "/a", "SCRIPT_NAME": "/below"},
+        {"PATH_INFO": "/a", "SCRIPT_URL": "/below/a"},
+        {"PATH_INFO": "/a", "REDIRECT_URL": "/below//a"},
+        {"PATH_INFO": "/a", "CONTENT_LENGTH": ""},
+        {"PATH_INFO": "/a", "CONTENT_LENGTH": "3"},
+        {"PATH_INFO": "/a", "CONTENT_LENGTH": "x"},
+    ],
+)
+def test_a_request_is_what_django_makes_of_its_environment(
+    given: dict[str, str], force: str | None
+) -> None:
+    def made(kind: type[WSGIRequest]) -> dict[str, Any]:
+        request = kind({"REQUEST_METHOD": "post", "wsgi.input": io.BytesIO(b"12345"), **given})
+        seen = {name: getattr(request, name) for name in ("path", "path_info", "method")}
+        meta = {name: value for name, value in request.META.items() if name != "wsgi.input"}
+        return seen | {"meta": meta, "body": request.read()}
+
+    with override_settings(FORCE_SCRIPT_NAME=force):
+        assert made(Utf8Request) == made(WSGIRequest)
