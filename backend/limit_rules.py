@@ -285,8 +285,11 @@ def _matching(entries: Iterable[_Entry], paths: tuple[str, ...], method: str) ->
         method = "GET"
     # As routes: a slash at the end means nothing.
     bare = [path[:-1] if path.endswith("/") else path for path in paths]
-    return tuple(
-        rule
-        for pattern, rule in entries
-        if method in rule.methods and any(map(pattern.fullmatch, bare))
-    )
+    matching = []
+    for pattern, rule in entries:
+        if method in rule.methods:
+            for path in bare:
+                if pattern.fullmatch(path):
+                    matching.append(rule)
+                    break
+    return tuple(matching)

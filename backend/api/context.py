@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from time import perf_counter
 from typing import Any
 
+import structlog.contextvars
 from django.http import HttpRequest, HttpResponseBase
 from structlog.contextvars import bind_contextvars, clear_contextvars
 
@@ -27,6 +28,10 @@ HEADER = "X-Request-Id"
 _LONGEST_ADDRESS = 64  # characters: IPv6 with the name of an interface
 _MOST_PROXIES = 8  # trusted proxies in a row
 _OUTSIDE = frozenset({"admin", "static", "health", "ready", "metrics"})
+# What structlog's context has ever had in this process. ``clear_contextvars`` goes through all
+# context variables, and there are dozens: 4 µs a request.
+_ever_bound = structlog.contextvars._CONTEXT_VARS
+_BOUND_HERE = frozenset({"request_id"})
 _WELL_FORMED = re.compile(r"[A-Za-z0-9_.-]{8,64}").fullmatch
 
 
@@ -46,7 +51,8 @@ class RequestContext:
         given = request.META.get("HTTP_X_REQUEST_ID", "")
         request_id = given if _WELL_FORMED(given) else new_request_id()
         request.id = request_id  # type: ignore[attr-defined]
-        clear_contextvars()
+        if _ever_bound.keys() != _BOUND_HERE:
+            clear_contextvars()
         bind_contextvars(request_id=request_id)
         with as_current(Current(request_id, meta=request.META)) as now:
             try:

@@ -7,7 +7,7 @@ import re
 import pytest
 from django.http import HttpResponse
 from django.test import RequestFactory, override_settings
-from structlog.contextvars import get_contextvars
+from structlog.contextvars import bind_contextvars, get_contextvars
 
 from backend.api.context import RequestContext, client_address
 
@@ -28,6 +28,14 @@ def test_a_request_gets_an_id_that_is_in_the_answer_and_in_the_log_s_context():
     response, seen = answer()
     assert re.fullmatch(r"[0-9a-f]{32}", response["X-Request-Id"])
     assert seen == {"id": response["X-Request-Id"], "request_id": response["X-Request-Id"]}
+
+
+def test_what_was_bound_before_a_request_is_not_in_its_lines():
+    bind_contextvars(colour="red")
+    response, seen = answer()
+    assert seen == {"id": response["X-Request-Id"], "request_id": response["X-Request-Id"]}
+    _, seen = answer()
+    assert "colour" not in seen
 
 
 def test_a_well_formed_id_of_the_client_is_kept():
