@@ -390,9 +390,12 @@ def copied(value: Any) -> Any:
     return value
 
 
+_SCALARS: Final = frozenset({str, int, float, bool})
+
+
 def equal(a: Json, b: Json) -> bool:
     """Equality of JSON values: the order of keys is no matter, 1 is 1.0 but not true."""
-    if isinstance(a, str):
+    if type(a) is type(b) and type(a) in _SCALARS:
         return a == b
     if isinstance(a, dict):
         return (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Final
 
 from backend.errors import (
@@ -47,11 +46,10 @@ from .values import Json, canonical_number, is_pointer, normalise
 MAX_OPERATIONS: Final = 10_000
 # The service alone sets these.
 _RESERVED: Final = frozenset({"objectId", "id", "createdAt", "updatedAt"})
-_NO_OPERATIONS: Final[Mapping[WriteKey, Operation]] = MappingProxyType({})
 
 
 def parse_write(
-    body: Json, *, creating: bool, parsed: Mapping[WriteKey, Operation] = _NO_OPERATIONS
+    body: Json, *, creating: bool, parsed: Mapping[WriteKey, Operation] | None = None
 ) -> Write:
     """The write that a body asks for. The caller has taken out what is not the object's.
 
@@ -81,8 +79,12 @@ def parse_write(
             name = _check_path(key)
         else:
             name = _check_name(key)
-        operation = parsed.get(name)
-        operations[name] = _parse_operation(key, value) if operation is None else operation
+        if parsed and name in parsed:
+            operations[name] = parsed[name]
+        elif isinstance(value, dict):
+            operations[name] = _parse_operation(key, value)
+        else:
+            operations[name] = Set(normalise(value, key, key.count(".")))
     if dotted:
         _check_apart(operations)
     return Write(operations, acl, creating)
@@ -125,9 +127,7 @@ def _check_apart(paths: Iterable[str]) -> None:
                 )
 
 
-def _parse_operation(key: str, value: Json) -> Operation:
-    if not isinstance(value, dict):
-        return Set(normalise(value, key, key.count(".")))
+def _parse_operation(key: str, value: dict[str, Json]) -> Operation:
     if "__op" not in value:
         return _set(key, normalise(value, key, key.count(".")))
     name = value["__op"]

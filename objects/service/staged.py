@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from django.db import transaction
@@ -157,7 +156,7 @@ def _carry_out(
 
 def _write(rules: Rules, attempt: Change, changes: _Changes, *, creating: bool) -> Write:
     # Rules may have changed fields after the triggers.
-    parsed = changes.unchanged if rules is _PLAIN else _NO_OPERATIONS
+    parsed = changes.unchanged if rules is _PLAIN else None
     write = parse_write(attempt.fields, creating=creating, parsed=parsed)
     return Write(write.operations, write.acl, creating, attempt.server_changes)
 
@@ -199,8 +198,7 @@ class _Changes(NamedTuple):
     unchanged: Mapping[WriteKey, Operation]
 
 
-_NO_OPERATIONS: Mapping[WriteKey, Operation] = MappingProxyType({})
-_NO_CHANGES = _Changes(frozenset(), _NO_OPERATIONS)
+_NO_CHANGES = _Changes(frozenset(), {})
 
 
 def _before_save(attempt: Change, class_name: ClassName) -> _Changes:
