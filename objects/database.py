@@ -17,9 +17,9 @@ from Django's cursors (``guard_connection``); ``IncorrectType`` is raised instea
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from time import monotonic
 from typing import Any
 
 import psycopg
@@ -46,19 +46,20 @@ from backend.short_cache import short_cache
 from objects import statement_limits
 from objects.chunked_rows import ChunkedRows
 from objects.core.names import is_storable_text
+from objects.prepared_statements import SLOW, PreparedStatements
 
 log = get_logger("database")
 
 Row = tuple[Any, ...]
 """The values of one row, each PostgreSQL's text or None."""
 
-# Statements kept prepared on one connection; the one that was not used for longest makes room.
-MOST_PREPARED = 500
 # Longer statements are rare, come in any number of shapes, and some of them from clients: they
 # aren't kept, neither here nor on the server.
 _LONGEST_KEPT = 4096  # characters
 _MOST_PARAMS = 65_535  # the protocol's limit
 _TEXT = 25  # the type text
+# A server that ends isn't back so soon. Looking at each connection takes two system calls.
+_JUST_NOW = 0.01  # seconds
 # The columns whose length clients decide, last in ``rows.object_columns``: access lists and fields.
 _COUNTED = 3
 _SUCCESS = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
@@ -93,11 +94,12 @@ def fetch(
         raise InvalidQuery("The request has too many values for one statement.")
     session = _session()
     encoded: list[Any] = [_encode(value) for value in params]
+    statement = _numbered(sql, len(encoded))
+    prepare = prepare and len(sql) <= _LONGEST_KEPT
+    begin = monotonic()
     try:
         if is_limited:
             statement_limits.begin(session)
-        statement = _numbered(sql, len(encoded))
-        prepare = prepare and len(sql) <= _LONGEST_KEPT
         if memory is not None:
             return session.read(statement, encoded, prepare, memory)
         result = session.run(statement, encoded, prepare, is_last=is_last)
@@ -111,6 +113,9 @@ def fetch(
         statement_limits.note_answer()
         if session.limited is not None:
             statement_limits.end(session)
+        session.answered_at = now = monotonic()
+        if prepare and now - begin > SLOW:
+            session.prepared.plan_again(statement)
     return session.rows(result) if result.ntuples else []
 
 
@@ -120,10 +125,10 @@ class _Session:
     def __init__(self, raw: psycopg.Connection[Any]) -> None:
         self.raw = raw
         self.limited: statement_limits.Limited | None = None
+        self.answered_at = 0.0
         self._pgconn = raw.pgconn
         self._chunked = ChunkedRows(raw)
-        self._prepared: OrderedDict[bytes, bytes] = OrderedDict()  # names by statement, by last use
-        self._last_number = 0  # of a prepared statement's name
+        self.prepared = PreparedStatements(raw.pgconn, self._check)
         # psycopg's own loop over rows and columns, in C; five times as fast as one here.
         self._transformer = Transformer(raw)
 
@@ -131,8 +136,10 @@ class _Session:
         """Whether the server hasn't closed the connection. Takes no round trip.
 
         Finding that out before a statement is sent makes it unnecessary to repeat statements, which
-        would be unsafe for writes.
+        would be unsafe for writes. A connection that answered just now isn't looked at.
         """
+        if monotonic() - self.answered_at < _JUST_NOW:
+            return True
         try:
             # The first call reads the server's last message, or a notice. libpq notices the end of
             # the connection only when it reads again. Each is one system call.
@@ -153,7 +160,7 @@ class _Session:
         Raises psycopg's errors, and what ``memory`` raises. The connection stays usable.
         """
         self._begin()
-        name = self._prepared_name(sql) if prepare else None
+        name = self.prepared.name_of(sql) if prepare else None
         rows: list[Row] = []
         failure = None
         try:
@@ -170,7 +177,7 @@ class _Session:
         if failure is None:
             return rows
         if name is not None and self._is_outdated(failure):
-            self._forget(sql, name)
+            self.prepared.forget(sql)
             return self.read(sql, params, prepare, memory)
         raise self._error(failure)
 
@@ -182,12 +189,12 @@ class _Session:
             self._begin()
         if not prepare:
             return self._check(self._pgconn.exec_params(sql, params))
-        name = self._prepared_name(sql)
+        name = self.prepared.name_of(sql)
         result = self._pgconn.exec_prepared(name, params)
         if result.status in _SUCCESS:
             return result
         if self._is_outdated(result):
-            self._forget(sql, name)
+            self.prepared.forget(sql)
             return self.run(sql, params, prepare, is_last=is_last)
         return self._check(result)
 
@@ -201,28 +208,6 @@ class _Session:
         if not self.raw.autocommit and self._pgconn.transaction_status == _IDLE:
             # psycopg's cursors send BEGIN before the first statement. This isn't one of them.
             self._check(self._pgconn.exec_(b"BEGIN"))
-
-    def _prepared_name(self, sql: bytes) -> bytes:
-        name = self._prepared.get(sql)
-        if name is None:
-            return self._prepare(sql)
-        self._prepared.move_to_end(sql)
-        return name
-
-    def _forget(self, sql: bytes, name: bytes) -> None:
-        del self._prepared[sql]
-        self._check(self._pgconn.exec_(b"DEALLOCATE " + name))
-
-    def _prepare(self, sql: bytes) -> bytes:
-        if len(self._prepared) >= MOST_PREPARED:
-            unused, name = next(iter(self._prepared.items()))
-            self._check(self._pgconn.exec_(b"DEALLOCATE " + name))
-            del self._prepared[unused]
-        self._last_number += 1
-        name = b"store_%d" % self._last_number
-        self._check(self._pgconn.prepare(name, sql))
-        self._prepared[sql] = name
-        return name
 
     def _is_outdated(self, result: pq.abc.PGresult) -> bool:
         """Whether a prepared statement failed because a migration has altered its table.

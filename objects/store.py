@@ -40,6 +40,12 @@ from objects.tables import ClassTable
 _NO_FIELDS: Final[frozenset[FieldName]] = frozenset()
 _STOPPED: Final = 0.1
 """Seconds after which a statement that fails was stopped for taking long."""
+_LIMITS: Final = {
+    limit: f" LIMIT {limit}"
+    for limit in (*range(1, 51), 60, 75, 80, 90, 100, 120, 150, 200, 250, 300, 400, 500, 1000)
+}
+"""Limits that stand in the text of prepared statements. PostgreSQL takes a limit that it doesn't
+know for a tenth of all rows, so it wouldn't keep a plan but make one for each call."""
 
 
 class StaleClass(Exception):
@@ -92,7 +98,8 @@ def find(
     condition = compile_query(where, table, "t", scope, led)
     sorting = order_by(order, table, "t", where)
     guard, guard_params = _guard(table, scope)
-    paging, paging_params = _paging(limit, skip)
+    has_one_plan = _has_one_plan(table, where, order)
+    paging, paging_params = _paging(limit, skip, is_known=has_one_plan)
     # One row of the class joined to the objects: without objects the version still comes back,
     # and a nested loop over one row keeps the order of the inner select. Rows become text outside
     # of it, for PostgreSQL would do that before it sorts, to all that are left out in the end too.
@@ -109,7 +116,7 @@ def find(
                 *paging_params,
                 table.class_id,
             ),
-            prepare=_has_one_plan(table, where, order),
+            prepare=has_one_plan,
             is_limited=scope.is_limited,
             memory=memory,
         )
@@ -197,8 +204,12 @@ def _has_one_plan(table: ClassTable, where: Query, order: Sequence[OrderKey]) ->
     return bool(order) and ranges == {order[0].path} and is_ordered_by_index(table, order[0].path)
 
 
-def _paging(limit: int, skip: int) -> tuple[str, tuple[int, ...]]:
-    return (" LIMIT %s OFFSET %s", (limit, skip)) if skip else (" LIMIT %s", (limit,))
+def _paging(limit: int, skip: int, *, is_known: bool) -> tuple[str, tuple[int, ...]]:
+    """The clause; with ``is_known`` a usual limit stands in its text."""
+    if skip:
+        return " LIMIT %s OFFSET %s", (limit, skip)
+    text = _LIMITS.get(limit) if is_known else None
+    return (" LIMIT %s", (limit,)) if text is None else (text, ())
 
 
 def _guard(table: ClassTable, scope: Scope) -> tuple[str, tuple[Any, ...]]:

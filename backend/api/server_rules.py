@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 
 from django.conf import settings
 from django.db import connections
 
-from backend.api import body_limits
+from backend.api import authentication, body_limits
 from backend.api.context import client_address, is_proxy
 from backend.conf import service_settings
 from backend.server.core import Rules
@@ -15,11 +16,9 @@ from backend.server.limits import Limits
 from backend.server.requests import Application
 from objects.files.receiving import incoming_folder
 
-Environ = dict[str, Any]
-
 _MEBIBYTE: Final = 1024 * 1024
-_INLINE = frozenset({"/health"})
-_APART = frozenset({"/ready", "/metrics"})
+_INLINE: Final = ("/health",)
+_APART: Final = ("/ready", "/metrics")
 
 
 def rules(application: Application) -> Rules:
@@ -30,11 +29,12 @@ def rules(application: Application) -> Rules:
         client_address=client_address,
         body_limit=body_limits.body_limit,
         answers_too_large=body_limits.answers_too_large,
-        runs_inline=lambda environ: _own_path(environ) in _INLINE,
-        runs_apart=lambda environ: _own_path(environ) in _APART,
+        inline=_with_mount_path(_INLINE),
+        apart=_with_mount_path(_APART),
         spool_folder=incoming_folder,
         realtime=settings.REALTIME_HANDOFF,
         end_thread=connections.close_all,
+        prepare=authentication.of_request,
     )
 
 
@@ -51,6 +51,6 @@ def limits() -> Limits:
     )
 
 
-def _own_path(environ: Environ) -> str:
-    path: str = environ["PATH_INFO"]
-    return path.removeprefix(service_settings.MOUNT_PATH)
+def _with_mount_path(paths: Iterable[str]) -> frozenset[str]:
+    """The paths, at the root and below the mount path."""
+    return frozenset([*paths, *(service_settings.MOUNT_PATH + path for path in paths)])

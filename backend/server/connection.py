@@ -310,7 +310,7 @@ class Connection(asyncio.Protocol):
         has_ended = self._state.reading is ENDED or self._server.is_stopping
         if not complete:
             self.drop()
-        elif request is None or not request.keep_alive or (has_ended and not self._pipeline):
+        elif request is None or not request.keep_alive or (has_ended and not self._pipeline.is_due):
             self._end_gracefully()
         else:
             self._state.answer(READY)

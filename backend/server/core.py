@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
@@ -15,6 +15,7 @@ from backend.server.bodies import Spool
 from backend.server.connections import Connections
 from backend.server.dispatcher import Dispatcher
 from backend.server.limits import Limits
+from backend.server.repeats import KnownHeads
 from backend.server.requests import Application, Request
 from backend.server.responses import Response
 from backend.server.sending import Closing
@@ -40,14 +41,17 @@ class Rules:
     """Bytes that the body of this request may have, by its route and its headers."""
     answers_too_large: Callable[[Environ], bool]
     """Whether the application answers a body over the limit itself, by ``CONTENT_LENGTH``."""
-    runs_inline: Callable[[Environ], bool]
-    """Whether the event loop answers this request: it never waits for I/O."""
-    runs_apart: Callable[[Environ], bool]
-    """Whether this request runs in threads that other requests don't use."""
+    inline: Container[str]
+    """Paths of requests that the event loop answers: they never wait for I/O."""
+    apart: Container[str]
+    """Paths of requests that run in threads that other requests don't use."""
     spool_folder: Callable[[], Path]
     realtime: str = ""
     """The Unix socket that takes WebSocket handshakes; empty if there is none."""
     end_thread: Callable[[], None] = lambda: None
+    prepare: Callable[[Environ], object] = lambda _: None
+    """Called once for a head that may come again: what it reads from the headers, and keeps in the
+    environment, is there in later requests."""
 
 
 class Server:
@@ -70,7 +74,9 @@ class Server:
         self.client_address = rules.client_address
         self.body_limit = rules.body_limit
         self.answers_too_large = rules.answers_too_large
+        self.prepare = rules.prepare
         self.is_stopping = False
+        self.heads = KnownHeads()
         self.connections = Connections(limits)
         self.spool = Spool(limits, rules.spool_folder)
         self.environ: Environ = {
@@ -103,10 +109,11 @@ class Server:
 
     def submit(self, request: Request) -> None:
         """Run a complete request in the event loop or in a thread, as ``Rules`` decide."""
-        if self._rules.runs_inline(request.environ):
+        path = request.environ["PATH_INFO"]
+        if path in self._rules.inline:
             # Later: a packet full of such requests would block all other connections.
             self.loop.call_soon(_run_inline, request)
-        elif self._rules.runs_apart(request.environ):
+        elif path in self._rules.apart:
             self._apart.submit(request)
         else:
             self.requests.submit(request)

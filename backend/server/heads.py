@@ -65,6 +65,14 @@ def split_target(target: bytes) -> tuple[bytes, bytes]:
     return path, query
 
 
+def set_target(environ: dict[str, Any], target: bytes) -> None:
+    """Set the path and the query string. Raises ``MalformedRequest``."""
+    path, query = split_target(target)
+    raw = unquote_to_bytes(path) if b"%" in path else path
+    environ["PATH_INFO"] = raw.decode("latin-1")
+    environ["QUERY_STRING"] = query.decode("latin-1")
+
+
 def environ_of(
     base: dict[str, Any],
     method: str,
@@ -80,11 +88,9 @@ def environ_of(
     trusted proxy (``is_proxied``). Field names with an underscore are dropped, because WSGI doesn't
     distinguish them from those with a hyphen. Raises ``MalformedRequest``.
     """
-    path, query = split_target(target)
     environ = base.copy()
     environ["REQUEST_METHOD"] = method
-    environ["PATH_INFO"] = unquote_to_bytes(path).decode("latin-1")
-    environ["QUERY_STRING"] = query.decode("latin-1")
+    set_target(environ, target)
     environ["SERVER_PROTOCOL"] = f"HTTP/{version}"
     for raw_name, raw_value in fields:
         name = raw_name.lower()

@@ -6,7 +6,7 @@ be taken for requests.
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import httptools
 
@@ -17,8 +17,9 @@ from backend.server import heads
 from backend.server.bodies import Body
 from backend.server.core import Server
 from backend.server.drain import Drain
-from backend.server.refusals import MalformedRequest, too_large
-from backend.server.requests import Owner, Request
+from backend.server.refusals import MalformedRequest, Overloaded, too_large
+from backend.server.repeats import Known, Whole, may_come_again, whole_request
+from backend.server.requests import Receiver, Request
 from backend.server.states import (
     BODY,
     DONE,
@@ -44,25 +45,6 @@ log = get_logger("server")
 
 class _Stop(Exception):
     """Stops the parser: the rest of the packet isn't parsed."""
-
-
-class Receiver(Owner, Protocol):
-    """The connection, as its parser sees it."""
-
-    def may_begin(self) -> bool:
-        """Whether one more request is accepted. Otherwise nothing more is parsed."""
-
-    def body_begins(self) -> None:
-        """The headers of a request are complete, and its body follows."""
-
-    def receive(self, request: Request) -> None:
-        """Answer a complete request."""
-
-    def refuse(self, error: ServiceError) -> None:
-        """Send an error after the pending responses, and end the connection."""
-
-    def hand_over(self, data: bytes | None) -> None:
-        """Hand over the connection with the bytes of its handshake; None behind a request."""
 
 
 class RequestParser:
@@ -95,6 +77,7 @@ class RequestParser:
         self._unparsed = 0  # bytes since the head began, or since the body last grew
         self._has_progress = False  # whether this packet began or ended a head, or continued a body
         self._chunks = 0
+        self._whole: Whole | None = None  # the packet, while it may be one request of a new head
 
     @property
     def received(self) -> int:
@@ -108,6 +91,10 @@ class RequestParser:
         """Parse the next bytes. ``state.is_parsing`` has to be true."""
         reading = self._state.reading
         if reading is IDLE:
+            self._whole = whole = whole_request(data)
+            known = None if whole is None else self._server.heads.find(self._peer, whole)
+            if whole is not None and known is not None and self._receive_again(whole, known):
+                return
             self._state.read(HEAD)
             self._unparsed = 0
             self._raw = data
@@ -121,6 +108,39 @@ class RequestParser:
             rest = self._feed(rest)
         if not self._has_progress and self._state.is_parsing:
             self._count_unparsed(len(data))
+
+    def _receive_again(self, whole: Whole, known: Known) -> bool:
+        """Receive a request whose head is known; False if it has to be parsed after all."""
+        server, limits = self._server, self._limits
+        size, head = len(whole.body), len(whole.target) + len(whole.fields[1])
+        if len(whole.target) > limits.target_size or head > limits.head_size:
+            return False
+        environ = dict(known.environ)
+        environ["REQUEST_METHOD"] = method = whole.method.decode("ascii")
+        try:
+            heads.set_target(environ, whole.target)
+        except MalformedRequest:
+            return False
+        request = Request(
+            server.application, self._receiver, environ, known.address, keep_alive=True
+        )
+        if size:
+            limit = server.body_limit(environ)
+            if size > limit:
+                return False
+            environ["CONTENT_LENGTH"] = str(size)
+            request.body = Body(known.address, limit, limits.body_memory, server.spool)
+            try:
+                request.body.append(whole.body)
+            except Overloaded:
+                request.free()
+                return False
+        if self._receiver.may_begin():
+            self.method = method
+            self._receiver.receive(request)
+        else:
+            request.free()
+        return True
 
     def free_request(self) -> None:
         """Free the request that is being read."""
@@ -253,6 +273,8 @@ class RequestParser:
         )
         environ["REMOTE_ADDR"] = self._peer
         self._fields = []
+        if self._whole is not None and not may_come_again(self._whole, environ):
+            self._whole = None
         self._request = request = Request(
             server.application,
             self._receiver,
@@ -330,9 +352,19 @@ class RequestParser:
             request.environ.pop("HTTP_TRANSFER_ENCODING", None)
             request.environ.pop("HTTP_EXPECT", None)
         self._state.read(IDLE if request.keep_alive else DONE)
+        self._remember_head(request)
         self._receiver.receive(request)
         if not self._state.is_parsing:
             raise _Stop
+
+    def _remember_head(self, request: Request) -> None:
+        whole, self._whole = self._whole, None
+        if whole is not None and request.keep_alive:
+            size = 0 if request.body is None else request.body.size
+            if size == len(whole.body):
+                server = self._server
+                server.prepare(request.environ)
+                server.heads.keep(self._peer, whole, request.environ, request.address)
 
     def _refuse_or_drain(self, request: Request, error: ServiceError) -> None:
         """Refuse a body: at once (``_Stop``), or at its end if a proxy sends it (``drain``)."""

@@ -26,6 +26,25 @@ class Owner(Protocol):
     def drop(self) -> None: ...
 
 
+class Receiver(Owner, Protocol):
+    """The connection, as its parser sees it."""
+
+    def may_begin(self) -> bool:
+        """Whether one more request is accepted. Otherwise nothing more is parsed."""
+
+    def body_begins(self) -> None:
+        """The headers of a request are complete, and its body follows."""
+
+    def receive(self, request: Request) -> None:
+        """Answer a complete request."""
+
+    def refuse(self, error: ServiceError) -> None:
+        """Send an error after the pending responses, and end the connection."""
+
+    def hand_over(self, data: bytes | None) -> None:
+        """Hand over the connection with the bytes of its handshake; None behind a request."""
+
+
 class Request:
     """A request with its body. Only ``run`` may be called in a thread."""
 

@@ -33,6 +33,9 @@ _COMPRESSIBLE: Final = (
 _NO_WEIGHT: Final = re.compile(r"[ \t]*q[ \t]*=[ \t]*0(\.0*)?[ \t]*", re.IGNORECASE)
 _BAD_HEADER: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
+_MOST_NAMES: Final = 512
+_LONGEST_NAME: Final = 64
+
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
@@ -105,9 +108,31 @@ def _refuses_gzip(accepted: str) -> bool:
 def announced_length(headers: Iterable[Header]) -> int | None:
     """Return the value of ``Content-Length``, or None."""
     for name, value in headers:
-        if name.lower() == "content-length" and value.isascii() and value.isdecimal():
+        if (_KINDS.get(name) or _kind(name)) is _LENGTH and _is_length(value):
             return int(value)
     return None
+
+
+def _is_length(value: str) -> bool:
+    return value.isascii() and value.isdecimal()
+
+
+_PLAIN, _DROPPED, _LENGTH, _DATE = "plain", "dropped", "length", "date"
+_KINDS: dict[str, str] = {}
+"""What the server does with a header, by its name as the application spells it."""
+
+
+def _kind(name: str) -> str:
+    lowered = name.lower()
+    if lowered in ("connection", "keep-alive", "transfer-encoding") or _BAD_HEADER.search(name):
+        kind = _DROPPED
+    elif lowered == "content-length":
+        kind = _LENGTH
+    else:
+        kind = _DATE if lowered == "date" else _PLAIN
+    if len(_KINDS) < _MOST_NAMES and len(name) <= _LONGEST_NAME:
+        _KINDS[name] = kind
+    return kind
 
 
 @dataclass(slots=True)
@@ -147,15 +172,19 @@ def framed(response: Response, method: str, version: str, *, keep_alive: bool) -
     stream, or the response to ``HEAD``). Headers with control characters are dropped.
     """
     lines = []
-    length = announced_length(response.headers)
+    length: int | None = None
     has_date = False
     for name, value in response.headers:
-        lowered = name.lower()
-        if lowered in ("connection", "keep-alive", "transfer-encoding", "content-length"):
+        kind = _KINDS.get(name) or _kind(name)
+        if kind is _DROPPED:
             continue
-        has_date = has_date or lowered == "date"
-        if _BAD_HEADER.search(value) or _BAD_HEADER.search(name):
+        if kind is _LENGTH:
+            if length is None and _is_length(value):
+                length = int(value)
             continue
+        if not value.isprintable() and _BAD_HEADER.search(value):
+            continue
+        has_date = has_date or kind is _DATE
         lines.append(f"{name}: {value}\r\n")
     has_body = method != "HEAD" and response.status not in _NO_BODY and response.status >= 200
     if response.rest is None and (has_body or (length is None and response.status not in _NO_BODY)):

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from django.db import transaction
 
-from objects.database import MOST_PREPARED, fetch
+from backend.errors import Timeout
+from objects import prepared_statements
+from objects.database import fetch
+from objects.prepared_statements import MOST_PREPARED, SLOW
 from tests.statements import traffic
 
 pytestmark = pytest.mark.django_db
@@ -52,3 +56,51 @@ def test_nothing_is_kept_of_long_statements():
             assert fetch(long, (), prepare=True) == [("2000",)]
         assert (sent.executions, sent.round_trips) == (1, 1)
     assert kept() == before
+
+
+SLEEP = "SELECT pg_sleep(%s)"
+
+
+def count_round_trips(seconds: float) -> int:
+    with traffic() as sent:
+        fetch(SLEEP, (seconds,), prepare=True)
+    return sent.round_trips
+
+
+def test_one_that_was_slow_is_planned_again(monkeypatch):
+    monkeypatch.setattr(prepared_statements, "PLAN_AGE", 0.0)
+    fetch(SLEEP, (0,), prepare=True)
+    before = kept()
+    assert count_round_trips(2 * SLOW) == 1
+    assert count_round_trips(0) == 2, "prepared, executed"
+    assert count_round_trips(0) == 1
+    assert kept() == before
+
+
+def test_one_that_was_slow_keeps_a_plan_that_was_made_just_now():
+    fetch(SLEEP, (2 * SLOW,), prepare=True)
+    assert count_round_trips(0) == 1
+
+
+def test_one_that_was_stopped_is_planned_again(monkeypatch):
+    monkeypatch.setattr(prepared_statements, "PLAN_AGE", 0.0)
+    fetch(SLEEP, (0,), prepare=True)
+    fetch("SET statement_timeout = '100ms'", (), prepare=False)
+    with pytest.raises(Timeout), transaction.atomic():
+        fetch(SLEEP, (5,), prepare=True)
+    fetch("RESET statement_timeout", (), prepare=False)
+    assert count_round_trips(0) == 2
+
+
+def test_finds_with_a_usual_limit_are_planned_once(master):
+    master.make("Game", name="a")
+    plans = "SELECT custom_plans, generic_plans FROM pg_prepared_statements WHERE statement LIKE %s"
+
+    def planned(limit: int) -> tuple[int, int]:
+        for _ in range(20):
+            assert len(master.results("Game", limit=limit)) == 1
+        [(custom, generic)] = fetch(plans, (f"%ORDER BY%LIMIT {limit})%",), prepare=False)
+        return int(custom), int(generic)
+
+    assert planned(20) == (5, 15), "PostgreSQL looks at five plans for values first"
+    assert planned(100) == (5, 15)

@@ -317,6 +317,7 @@ def running(
     last_requests: float = 0,
     listener: socket.socket | None = None,
     share: Share = ALONE,
+    prepare: Callable[[dict[str, Any]], object] = lambda _: None,
     **changes: Any,
 ) -> Iterator[Running]:
     """A server on a free port of the loopback or on ``listener``, stopped when the block ends."""
@@ -327,10 +328,11 @@ def running(
         client_address=lambda environ: environ.get("HTTP_X_FORWARDED_FOR", environ["REMOTE_ADDR"]),
         body_limit=lambda environ: int(environ.get("HTTP_X_LIMIT", BODY_LIMIT)),
         answers_too_large=lambda environ: environ["PATH_INFO"].startswith("/own"),
-        runs_inline=lambda environ: environ["PATH_INFO"] == "/health",
-        runs_apart=lambda environ: environ["PATH_INFO"] == "/ready",
+        inline={"/health"},
+        apart={"/ready"},
         spool_folder=lambda: folder,
         realtime=realtime,
+        prepare=prepare,
     )
     if listener is None:
         listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
