@@ -15,10 +15,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
+from math import inf
 from time import monotonic
 from typing import Any, Final
 
 _AGAIN: Final = 1.0  # seconds
+_IDLE: Final = 1.0  # seconds
 
 _set_exception = ctypes.pythonapi.PyThreadState_SetAsyncExc
 
@@ -66,12 +68,19 @@ class _Deadline:
 
 
 class _Watch:
-    """The watching thread and what it waits for."""
+    """The watching thread and what it waits for.
+
+    Waking the thread costs more than most bodies. So it is woken only for a deadline before
+    ``wakes_at``, and with nothing to wait for it looks again after ``_IDLE`` seconds, until there
+    was nothing new in between.
+    """
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
         self.waiting: list[tuple[float, int, _Deadline]] = []
         self.numbers = count()
+        self.has_new = False
+        self.wakes_at = inf
         self.thread: threading.Thread | None = None
 
     def add(self, deadline: _Deadline) -> None:
@@ -80,25 +89,35 @@ class _Watch:
                 # Not before it is needed, and again after a fork.
                 self.thread = threading.Thread(target=self.run, name="deadlines", daemon=True)
                 self.thread.start()
+            self._drop_finished()
             heapq.heappush(self.waiting, (deadline.moment, next(self.numbers), deadline))
-            if self.waiting[0][2] is deadline:
+            self.has_new = True
+            if deadline.moment < self.wakes_at:
                 self.changed.notify()
 
     def run(self) -> None:
         while True:
             with self.changed:
-                while self.waiting and self.waiting[0][2].is_over:
-                    heapq.heappop(self.waiting)
+                self._drop_finished()
                 now = monotonic()
                 if not self.waiting:
-                    self.changed.wait()
+                    self._wait(_IDLE if self.has_new else None, now)
                     continue
                 moment, _, deadline = self.waiting[0]
                 if moment > now:
-                    self.changed.wait(moment - now)
+                    self._wait(moment - now, now)
                     continue
                 heapq.heappop(self.waiting)
             self.enforce(deadline)
+
+    def _drop_finished(self) -> None:
+        while self.waiting and self.waiting[0][2].is_over:
+            heapq.heappop(self.waiting)
+
+    def _wait(self, seconds: float | None, now: float) -> None:
+        self.has_new = False
+        self.wakes_at = inf if seconds is None else now + seconds
+        self.changed.wait(seconds)
 
     def enforce(self, deadline: _Deadline) -> None:
         with deadline.in_use:

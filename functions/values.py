@@ -31,6 +31,8 @@ from backend.errors import InvalidJSON
 from objects.core.values import wire_time
 
 _MAX_DEPTH: Final = 200
+# What is the same on both sides.
+_PLAIN: Final = frozenset((str, int, float, bool, type(None)))
 
 
 class _Typed:
@@ -204,11 +206,19 @@ def decode(value: Any, *, depth: int = 0) -> Any:
         type_ = value.get("__type")
         if type_ is not None:
             return _decode_typed(type_, value, depth)
-        return {name: decode(item, depth=depth + 1) for name, item in value.items()}
+        return _decode_fields(value, depth)
     if type(value) is list:
         _check_depth(depth)
-        return [decode(item, depth=depth + 1) for item in value]
+        return [item if type(item) in _PLAIN else decode(item, depth=depth + 1) for item in value]
     return value
+
+
+def _decode_fields(wire: Mapping[str, Any], depth: int) -> dict[str, Any]:
+    # Plain values are most of an object; a call for each would take longer than all else here.
+    return {
+        name: item if type(item) in _PLAIN else decode(item, depth=depth + 1)
+        for name, item in wire.items()
+    }
 
 
 def _check_depth(depth: int) -> None:
@@ -218,11 +228,8 @@ def _check_depth(depth: int) -> None:
 
 def decode_object(class_name: str, wire: Mapping[str, Any], *, depth: int = 0) -> Object:
     """An object from its wire form."""
-    fields = {
-        name: decode(value, depth=depth + 1)
-        for name, value in wire.items()
-        if name not in ("__type", "className")
-    }
+    own = {name: item for name, item in wire.items() if name not in ("__type", "className")}
+    fields = _decode_fields(own, depth)
     for name in ("createdAt", "updatedAt"):
         if isinstance(fields.get(name), str):
             fields[name] = datetime.fromisoformat(fields[name])
@@ -250,7 +257,7 @@ def _decode_typed(type_: object, value: dict[str, Any], depth: int) -> Any:
             return decode_object(_text(value["className"]), value, depth=depth)
     except (KeyError, ValueError, TypeError, OverflowError):
         pass
-    return {name: decode(item, depth=depth + 1) for name, item in value.items()}
+    return _decode_fields(value, depth)
 
 
 def _text(value: object) -> str:
@@ -270,9 +277,22 @@ def encode(value: Any, *, as_field: bool = False, depth: int = 0) -> Any:
 
     An ``Object`` is written whole, with its class; as the value of a field, as a pointer.
     """
-    if value is None or type(value) in _PLAIN:
+    value_type = type(value)
+    if value_type in _PLAIN:
         return value
     _check_depth(depth)
+    if value_type is dict:
+        return {
+            _key(name): item
+            if type(item) in _PLAIN
+            else encode(item, as_field=as_field, depth=depth + 1)
+            for name, item in value.items()
+        }
+    if value_type is list:
+        return [
+            item if type(item) in _PLAIN else encode(item, as_field=as_field, depth=depth + 1)
+            for item in value
+        ]
     if isinstance(value, Object):
         if as_field and value.id:
             return encode(value.pointer())
@@ -283,23 +303,20 @@ def encode(value: Any, *, as_field: bool = False, depth: int = 0) -> Any:
             if isinstance(value.get(name), datetime):
                 fields[name] = _iso(value[name])
         return {"__type": "Object", "className": value.class_name, **fields}
+    if isinstance(value, datetime):
+        return {"__type": "Date", "iso": _iso(value)}
+    if isinstance(value, Pointer):
+        return {"__type": "Pointer", "className": value.class_name, "objectId": value.id}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [encode(item, as_field=as_field, depth=depth + 1) for item in value]
     if isinstance(value, Mapping):
         return {
             _key(name): encode(item, as_field=as_field, depth=depth + 1)
             for name, item in value.items()
         }
-    if isinstance(value, list | tuple | set | frozenset):
-        return [encode(item, as_field=as_field, depth=depth + 1) for item in value]
-    if isinstance(value, datetime):
-        return {"__type": "Date", "iso": _iso(value)}
-    if isinstance(value, Pointer):
-        return {"__type": "Pointer", "className": value.class_name, "objectId": value.id}
     if isinstance(value, Operator):
         return encode(value.wire, as_field=True, depth=depth + 1)
     return _encode_rare(value, as_field, depth)
-
-
-_PLAIN: Final = frozenset((str, int, float, bool))
 
 
 def _encode_rare(value: Any, as_field: bool, depth: int) -> Any:

@@ -286,6 +286,8 @@ def _numbered(sql: str, parameters: int) -> bytes:
 
 def as_text(value: Any) -> str | None:
     """A parameter in PostgreSQL's text form, for an array of texts that the statement casts."""
+    if value is None or type(value) is str:
+        return value  # checked with the array
     encoded = _encode(value)
     return None if encoded is None else encoded.decode()
 
@@ -293,14 +295,19 @@ def as_text(value: Any) -> str | None:
 def _encode(value: Any) -> bytes | None:
     """A parameter in PostgreSQL's text form; its type follows from where it stands."""
     if isinstance(value, str):
-        _check_text(value)
-        return value.encode()
+        if "\x00" in value:
+            raise _unstorable()
+        try:
+            return value.encode()
+        except UnicodeEncodeError:  # half of a surrogate pair
+            raise _unstorable() from None
     if value is None:
         return None
     if isinstance(value, bool):
         return b"t" if value else b"f"
     if isinstance(value, list | tuple):
-        return b"{" + b",".join(map(_encode_element, value)) + b"}"
+        elements = [b"NULL" if item is None else _encode_element(item) for item in value]
+        return b"{" + b",".join(elements) + b"}"
     return str(value).encode()
 
 
@@ -315,8 +322,7 @@ def _unstorable() -> IncorrectType:
 
 def _encode_element(value: Any) -> bytes:
     encoded = _encode(value)
-    if encoded is None:
-        return b"NULL"
+    assert encoded is not None
     encoded = encoded.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
     return b'"' + encoded + b'"'
 

@@ -97,7 +97,7 @@ Operation: TypeAlias = (
 _NUMBER: Final = FieldType("Number")
 _ARRAY: Final = FieldType("Array")
 _SIMPLE: Final = (Set, Delete, Increment, Add)
-_ECHOED: Final = (Increment, Add, AddUnique, Remove, SetOnInsert)
+_ECHOED: Final = frozenset({Increment, Add, AddUnique, Remove, SetOnInsert})
 _NO_CHANGES: Final[Mapping[str, Json]] = MappingProxyType({})
 
 
@@ -376,7 +376,7 @@ def echo(write: Write, after: Mapping[str, Json]) -> dict[str, Json]:
     result: dict[str, Json] = {}
     whole = dict(after)
     for path, operation in write.operations.items():
-        if not isinstance(operation, _ECHOED):
+        if type(operation) not in _ECHOED:
             continue
         source: Json = whole
         target: dict[str, Json] = result

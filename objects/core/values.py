@@ -31,7 +31,7 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias
 
 from backend.errors import IncorrectType, InvalidJSON, InvalidKeyName, InvalidNestedKey
 
@@ -120,7 +120,7 @@ def render_place(place: Place) -> str:
     return ".".join(reversed(steps))
 
 
-def normalise(value: object, place: Place = "", depth: int = 0) -> Json:
+def normalise(value: Any, place: Place = "", depth: int = 0) -> Json:
     """Check a value that a client sent, all the way down, and return its canonical form.
 
     The value is as a JSON decoder gives it, ``depth`` levels inside of a field. Raises
@@ -128,38 +128,31 @@ def normalise(value: object, place: Place = "", depth: int = 0) -> Json:
     ``InvalidKeyName`` (a prohibited key), ``InvalidNestedKey`` (``$`` or ``.`` in a key) or
     ``InvalidJSON`` (too deep, not JSON); the message names the place.
     """
-    return _normalise(value, place, depth)
-
-
-def _normalise(value: object, place: Place, depth: int) -> Json:
     value_type = type(value)
     if value_type is str:
-        text = cast(str, value)
+        text: str = value
         if (text.isascii() and "\x00" not in text) or is_storable_text(text):
             return text
         raise IncorrectType(
             f"{render_place(place)}: text must not hold NUL or half of a surrogate pair"
         )
     if value_type is int:
-        whole = cast(int, value)
+        whole: int = value
         if -_SMALL_INTEGER < whole < _SMALL_INTEGER or abs(whole) < _INTEGER_LIMIT:
             return whole
         raise IncorrectType(
             f"{render_place(place)}: a number has at most {MAX_INTEGER_DIGITS} digits"
         )
-    if value is None or value_type is bool:
-        return cast("bool | None", value)
+    if value is None or value is True or value is False:
+        return value
     if value_type is float:
-        return canonical_number(cast(float, value), place)
+        return canonical_number(value, place)
     if value_type is dict:
-        return _normalise_dict(cast("dict[Any, object]", value), place, depth)
+        return _normalise_dict(value, place, depth)
     if value_type is list:
         if depth >= MAX_DEPTH:
             raise _too_deep(place)
-        return [
-            _normalise(item, (place, index), depth + 1)
-            for index, item in enumerate(cast("list[object]", value))
-        ]
+        return [normalise(item, (place, index), depth + 1) for index, item in enumerate(value)]
     raise InvalidJSON(f"{render_place(place)}: {value_type.__name__} is not a JSON value")
 
 
@@ -172,7 +165,7 @@ def _normalise_dict(value: dict[Any, object], place: Place, depth: int) -> Json:
     for key, item in value.items():
         if key not in _known_keys:
             check_nested_key(key, place)
-        result[key] = _normalise(item, (place, key), depth + 1)
+        result[key] = normalise(item, (place, key), depth + 1)
     return result
 
 
@@ -380,19 +373,29 @@ def number_key(number: int | float) -> int | Decimal:
     return Decimal(repr(number))
 
 
+_CONTAINERS: Final = frozenset({dict, list})
+
+
 def copied(value: Any) -> Any:
     """A copy of a JSON value that shares no list or object with it; five times as fast as
     ``copy.deepcopy``."""
-    if isinstance(value, dict):
-        return {name: copied(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [copied(item) for item in value]
+    value_type = type(value)
+    if value_type is dict:
+        return {
+            name: copied(item) if type(item) in _CONTAINERS else item
+            for name, item in value.items()
+        }
+    if value_type is list:
+        return [copied(item) if type(item) in _CONTAINERS else item for item in value]
     return value
+
+
+_SCALARS: Final = frozenset({str, int, float, bool})
 
 
 def equal(a: Json, b: Json) -> bool:
     """Equality of JSON values: the order of keys is no matter, 1 is 1.0 but not true."""
-    if isinstance(a, str):
+    if type(a) is type(b) and type(a) in _SCALARS:
         return a == b
     if isinstance(a, dict):
         return (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Final
 
 from backend.errors import (
@@ -19,6 +20,7 @@ from .names import (
     PROHIBITED_KEYS,
     ClassName,
     DottedName,
+    FieldName,
     ObjectId,
     WriteKey,
     check_class_name,
@@ -46,8 +48,13 @@ MAX_OPERATIONS: Final = 10_000
 _RESERVED: Final = frozenset({"objectId", "id", "createdAt", "updatedAt"})
 
 
-def parse_write(body: Json, *, creating: bool) -> Write:
+def parse_write(
+    body: Json, *, creating: bool, parsed: Mapping[WriteKey, Operation] | None = None
+) -> Write:
     """The write that a body asks for. The caller has taken out what is not the object's.
+
+    ``parsed`` are operations that an earlier call has made of the same keys and values: those keys
+    aren't parsed again.
 
     Raises ``InvalidJSON`` (not an object, an operator without what it needs),
     ``ObjectTooLarge`` (too many keys), ``InvalidKeyName``, ``CommandUnavailable`` (no such
@@ -66,17 +73,18 @@ def parse_write(body: Json, *, creating: bool) -> Write:
         if key == "ACL":
             acl = _parse_acl(value)
             continue
-        if key in _RESERVED:
-            raise InvalidKeyName(f"{key} is an invalid field name.")
-        if key in PROHIBITED_KEYS:
-            raise InvalidKeyName(f'Prohibited keyword in request data: {{"key":"{key}"}}.')
         name: WriteKey
         if "." in key:
             dotted = True
             name = _check_path(key)
         else:
-            name = check_field_name(key)
-        operations[name] = _parse_operation(key, value)
+            name = _check_name(key)
+        if parsed and name in parsed:
+            operations[name] = parsed[name]
+        elif isinstance(value, dict):
+            operations[name] = _parse_operation(key, value)
+        else:
+            operations[name] = Set(normalise(value, key, key.count(".")))
     if dotted:
         _check_apart(operations)
     return Write(operations, acl, creating)
@@ -88,6 +96,16 @@ def _parse_acl(value: Json) -> Acl:
             raise InvalidACL("Invalid ACL. ACL: expected an object or the operator Delete")
         return PUBLIC_ACL
     return parse_acl(value)
+
+
+# Errors aren't remembered, so neither are long texts: no name is long.
+@lru_cache(maxsize=4096)
+def _check_name(key: str) -> FieldName:
+    if key in _RESERVED:
+        raise InvalidKeyName(f"{key} is an invalid field name.")
+    if key in PROHIBITED_KEYS:
+        raise InvalidKeyName(f'Prohibited keyword in request data: {{"key":"{key}"}}.')
+    return check_field_name(key)
 
 
 def _check_path(key: str) -> DottedName:
@@ -109,8 +127,8 @@ def _check_apart(paths: Iterable[str]) -> None:
                 )
 
 
-def _parse_operation(key: str, value: Json) -> Operation:
-    if not isinstance(value, dict) or "__op" not in value:
+def _parse_operation(key: str, value: dict[str, Json]) -> Operation:
+    if "__op" not in value:
         return _set(key, normalise(value, key, key.count(".")))
     name = value["__op"]
     if name == "Delete":

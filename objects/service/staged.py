@@ -13,10 +13,9 @@ and triggers are shown is what they change. The order is always the same:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import transaction
 from psycopg.errors import IntegrityError
@@ -26,8 +25,8 @@ from backend.principal import MASTER, Principal
 from objects import maintenance, registry, store, triggers, writes
 from objects.constraints import refusal
 from objects.core.class_permissions import Action
-from objects.core.names import ClassName, FieldName, ObjectId
-from objects.core.operations import Write, apply, fit
+from objects.core.names import ClassName, FieldName, ObjectId, WriteKey
+from objects.core.operations import Operation, Write, apply, fit
 from objects.core.query import Everything
 from objects.core.schema import with_defaults
 from objects.core.values import Json, copied, equal
@@ -75,7 +74,7 @@ def create(
         attempt = change.anew()
         is_outermost = not transaction.get_connection().in_atomic_block
         with transaction.atomic():
-            trusted = _before_save(attempt, class_name)
+            changes = _before_save(attempt, class_name)
             if not is_prepared:
                 rules.preparing(attempt)
             rules.beginning(attempt)
@@ -83,13 +82,13 @@ def create(
             if attempt.instead is not None:
                 object_id = ObjectId(str(attempt.instead["objectId"]))
                 created_at = str(attempt.instead["createdAt"])
-                done = _carry_out(rules, attempt, class_name, object_id, trusted)
+                done = _carry_out(rules, attempt, class_name, object_id, changes)
                 shown = {"updatedAt": done.updated_at, **done.fields}
                 return Created(object_id, created_at, shown, is_new=False)
-            write = _write(attempt, creating=True)
+            write = _write(rules, attempt, changes, creating=True)
             is_last = is_outermost and rules is _PLAIN and not _has_saved(class_name)
             new = storing.create(
-                principal, class_name, write, attempt.object_id, trusted, is_last=is_last
+                principal, class_name, write, attempt.object_id, changes.names, is_last=is_last
             )
             with _refusals(class_name):
                 rules.created(attempt)
@@ -120,13 +119,13 @@ def update(
         with transaction.atomic():
             rules.beginning(attempt)
             attempt.before = _locked(principal, class_name, object_id, "update")
-            trusted = _before_save(attempt, class_name)
+            changes = _before_save(attempt, class_name)
             if not is_prepared:
                 rules.preparing(attempt)
             rules.updating(attempt)
             changed = attempt.before if attempt.instead is None else attempt.instead
             changed_id = ObjectId(str(changed["objectId"]))
-            return _carry_out(rules, attempt, class_name, changed_id, trusted)
+            return _carry_out(rules, attempt, class_name, changed_id, changes)
 
     return with_current_classes(updated)
 
@@ -144,20 +143,22 @@ def _carry_out(
     attempt: Change,
     class_name: ClassName,
     object_id: ObjectId,
-    trusted: frozenset[FieldName],
+    changes: _Changes,
 ) -> Updated:
     """Change this object as the rules want it by now."""
-    write = _write(attempt, creating=False)
-    done = storing.update(attempt.principal, class_name, object_id, write, trusted)
+    write = _write(rules, attempt, changes, creating=False)
+    done = storing.update(attempt.principal, class_name, object_id, write, changes.names)
     with _refusals(class_name):
         rules.updated(attempt)
     _saved(attempt, class_name, object_id, attempt.instead or attempt.before)
     return Updated(done.updated_at, {**done.fields, **attempt.shown})
 
 
-def _write(attempt: Change, *, creating: bool) -> Write:
-    write = parse_write(attempt.fields, creating=creating)
-    return replace(write, server_changes=attempt.server_changes)
+def _write(rules: Rules, attempt: Change, changes: _Changes, *, creating: bool) -> Write:
+    # Rules may have changed fields after the triggers.
+    parsed = changes.unchanged if rules is _PLAIN else None
+    write = parse_write(attempt.fields, creating=creating, parsed=parsed)
+    return Write(write.operations, write.acl, creating, attempt.server_changes)
 
 
 def delete(principal: Principal, class_name: ClassName, object_id: ObjectId) -> None:
@@ -190,15 +191,26 @@ def _deletion(event: Event, change: Change, class_name: ClassName) -> Occasion:
 # -- Triggers around a save -----------------------------------------------------------------------
 
 
-def _before_save(attempt: Change, class_name: ClassName) -> frozenset[FieldName]:
-    """Let triggers see and change what will be stored; the names of the fields they changed."""
+class _Changes(NamedTuple):
+    """The names of the fields that triggers changed, and the operations that they left alone."""
+
+    names: frozenset[FieldName]
+    unchanged: Mapping[WriteKey, Operation]
+
+
+_NO_CHANGES = _Changes(frozenset(), {})
+
+
+def _before_save(attempt: Change, class_name: ClassName) -> _Changes:
+    """Let triggers see and change what will be stored."""
     if not triggers.has(class_name, "before_save"):
-        return frozenset()
+        return _NO_CHANGES
     # Proofs of other services aren't JSON by now, and nobody's business.
     proofs = {name: attempt.fields[name] for name in ("authData",) if name in attempt.fields}
     fields = {name: value for name, value in attempt.fields.items() if name not in proofs}
     table = registry.find(class_name)
-    given = _outcome(table, fields, attempt)
+    write = parse_write(fields, creating=attempt.creating)
+    given = _outcome(table, write, attempt)
     occasion = Occasion(
         "before_save",
         class_name,
@@ -220,12 +232,14 @@ def _before_save(attempt: Change, class_name: ClassName) -> frozenset[FieldName]
     attempt.server_changes = {**changed, **deletions}
     attempt.server_changes.pop("password", None)
     # A trigger's names are checked when its write is parsed.
-    return frozenset(map(FieldName, touched))
+    return _Changes(
+        frozenset(map(FieldName, touched)),
+        {key: operation for key, operation in write.operations.items() if key in kept},
+    )
 
 
-def _outcome(table: ClassTable | None, fields: Wire, attempt: Change) -> Wire:
+def _outcome(table: ClassTable | None, write: Write, attempt: Change) -> Wire:
     """The object as this write would make it."""
-    write = parse_write(fields, creating=attempt.creating)
     if table is not None:
         write, _ = fit(write, table.schema)
         if attempt.before is not None:

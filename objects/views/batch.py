@@ -8,11 +8,12 @@ done and the answer is the first error.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import transaction
 
@@ -203,10 +204,34 @@ def _items(call: Call) -> list[_Item]:
             f"Batch request contains {len(requests)} sub-requests, which exceeds the limit of"
             f" {limit}."
         )
-    return [_item(call, request, f"requests.{index}") for index, request in enumerate(requests)]
+    target_of = cache(_target)  # most batches write to one class
+    return [
+        _item(call, request, f"requests.{index}", target_of)
+        for index, request in enumerate(requests)
+    ]
 
 
-def _item(call: Call, request: object, place: str) -> _Item:
+class _Target(NamedTuple):
+    """Where a path leads: its view, without the mount and the query."""
+
+    path: str
+    view_class: type[ServiceView]
+    names: Mapping[str, str]
+
+
+def _target(path: str) -> _Target:
+    """Resolve a path; raises ``InvalidJSON`` if it leads nowhere."""
+    mount = service_settings.MOUNT_PATH
+    bare = decode_path(path.partition("?")[0])
+    check_path(bare, mount)
+    route = resolve(bare[len(mount) :]) if bare.startswith(f"{mount}/") else None
+    view_class = getattr(route.view, "view_class", None) if route else None
+    if route is None or view_class is None or not issubclass(view_class, ServiceView):
+        raise InvalidJSON(f"cannot route batch path {path[:200]}")
+    return _Target(bare[len(mount) :], view_class, route.names)
+
+
+def _item(call: Call, request: object, place: str, target_of: Callable[[str], _Target]) -> _Item:
     if not isinstance(request, dict):
         raise InvalidJSON(f"{place}: expected an object")
     method = request.get("method")
@@ -220,21 +245,15 @@ def _item(call: Call, request: object, place: str) -> _Item:
         body = {}
     if not isinstance(body, dict):
         raise InvalidJSON(f"{place}.body: expected an object")
-    mount = service_settings.MOUNT_PATH
-    written, _, query = path.partition("?")
-    bare = decode_path(written)
-    check_path(bare, mount)
-    route = resolve(bare[len(mount) :]) if bare.startswith(f"{mount}/") else None
-    view_class = getattr(route.view, "view_class", None) if route else None
-    if route is None or view_class is None or not issubclass(view_class, ServiceView):
-        raise InvalidJSON(f"cannot route batch path {path[:200]}")
-    if view_class is BatchView:
+    target = target_of(path)
+    if target.view_class is BatchView:
         raise InvalidJSON(f"{place}.path: a batch can't contain a batch")
+    query = path.partition("?")[2]
     params: dict[str, Any] = dict(query_parameters(query)) if query else {}
     if method.upper() == "GET":
         params.update(body)
     item = replace(call, method=method.upper(), params=params, body=body)
-    return _Item(place, bare[len(mount) :], item, view_class(), route.names)
+    return _Item(place, target.path, item, target.view_class(), target.names)
 
 
 def _answer(item: _Item) -> dict[str, Any]:

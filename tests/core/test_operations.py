@@ -485,3 +485,29 @@ def test_a_plain_object_is_created_as_it_was_sent(obj):
     write = parse_write(obj, creating=True)
     assert all(isinstance(operation, Set) for operation in write.operations.values())
     assert equal(apply(write, {}), obj)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["a", "b.c", "b.d", "d", "ACL"]),
+        st.sampled_from(
+            [
+                1,
+                "x",
+                None,
+                [1, {"k": 2.0}],
+                {"k": {"l": 1}},
+                op("Delete"),
+                op("Increment", amount=1),
+            ]
+        ),
+    ),
+    st.sets(st.sampled_from(["a", "b.c", "b.d", "d"])),
+)
+def test_operations_that_are_parsed_already_make_the_same_write(body, names):
+    body = {key: None if key == "ACL" else value for key, value in body.items()}
+    write = parse_write(body, creating=True)
+    parsed = {name: write.operations[name] for name in names & write.operations.keys()}
+    again = parse_write(body, creating=True, parsed=parsed)
+    assert again == write
+    assert [*again.operations] == [*write.operations]

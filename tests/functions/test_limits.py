@@ -199,3 +199,27 @@ def test_a_limit_that_passes_at_once_is_over_afterwards() -> None:
         with contextlib.suppress(TimeIsUp), time_limit(step % 50 * 1e-6 + 1e-9, NotConnected()):
             compute_for(step % 40 * 1e-6)
     assert [one for _, _, one in list(deadlines._watch.waiting) if not one.is_over] == []
+
+
+def test_a_short_limit_is_kept_while_a_long_one_is_waited_for() -> None:
+    begin = time.monotonic()
+    with time_limit(60):
+        stopped: list[float] = []
+
+        def spin() -> None:
+            with contextlib.suppress(TimeIsUp), time_limit(0.2):
+                spins()
+            stopped.append(time.monotonic() - begin)
+
+        thread = threading.Thread(target=spin)
+        thread.start()
+        thread.join(20)
+    assert stopped
+    assert stopped[0] < 10
+
+
+def test_limits_that_were_not_reached_are_dropped_before_they_pass() -> None:
+    for _ in range(1000):
+        with time_limit(60):
+            pass
+    assert len(deadlines._watch.waiting) < 100
