@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import heapq
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -70,9 +71,10 @@ class _Deadline:
 class _Watch:
     """The watching thread and what it waits for.
 
-    Waking the thread costs more than most bodies. So it is woken only for a deadline before
-    ``wakes_at``, and with nothing to wait for it looks again after ``_IDLE`` seconds, until there
-    was nothing new in between.
+    Waking the thread costs more than most calls take. So ``add`` wakes it only for a deadline
+    before ``wakes_at``, the time at which it wakes anyway. Without a deadline left it looks again
+    after ``_IDLE`` seconds, until none was added in between. ``wakes_at`` may be old while the
+    thread runs: it looks at the deadlines again before it waits.
     """
 
     def __init__(self) -> None:
@@ -86,7 +88,7 @@ class _Watch:
     def add(self, deadline: _Deadline) -> None:
         with self.changed:
             if self.thread is None or not self.thread.is_alive():
-                # Not before it is needed, and again after a fork.
+                # Not before it is needed.
                 self.thread = threading.Thread(target=self.run, name="deadlines", daemon=True)
                 self.thread.start()
             self._drop_finished()
@@ -141,11 +143,21 @@ class _Watch:
 _watch = _Watch()
 
 
+def _forget() -> None:
+    global _watch
+    _watch = _Watch()
+
+
+# Threads don't survive a fork, and the condition may be held or have waiters.
+os.register_at_fork(after_in_child=_forget)
+
+
 @contextmanager
 def time_limit(seconds: float, connection: Any = None) -> Iterator[None]:
     """Raise ``TimeIsUp`` in this thread after so many seconds; 0 means never.
 
-    ``connection`` is Django's, of this thread (``connections[alias]``), if it uses one.
+    ``connection`` is Django's, of this thread (``connections[alias]``), if it uses one. Limits of
+    one thread can't be nested: a limit inside of another one has to be 0.
     """
     if seconds <= 0:
         yield

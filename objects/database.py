@@ -58,7 +58,8 @@ Row = tuple[Any, ...]
 _LONGEST_KEPT = 4096  # characters
 _MOST_PARAMS = 65_535  # the protocol's limit
 _TEXT = 25  # the type text
-# A server that ends isn't back so soon. Looking at each connection takes two system calls.
+# Looking at a connection takes two system calls. A server that ends isn't back so soon. Where it
+# ends one connection so soon after an answer, the next statement fails (``ServiceUnavailable``).
 _JUST_NOW = 0.01  # seconds
 # The columns whose length clients decide, last in ``rows.object_columns``: access lists and fields.
 _COUNTED = 3
@@ -113,7 +114,7 @@ def fetch(
         statement_limits.note_answer()
         if session.limited is not None:
             statement_limits.end(session)
-        session.answered_at = now = monotonic()
+        session.used_at = now = monotonic()
         if prepare and now - begin > SLOW:
             session.prepared.plan_again(statement)
     return session.rows(result) if result.ntuples else []
@@ -125,7 +126,7 @@ class _Session:
     def __init__(self, raw: psycopg.Connection[Any]) -> None:
         self.raw = raw
         self.limited: statement_limits.Limited | None = None
-        self.answered_at = 0.0
+        self.used_at = 0.0
         self._pgconn = raw.pgconn
         self._chunked = ChunkedRows(raw)
         self.prepared = PreparedStatements(raw.pgconn, self._check)
@@ -133,12 +134,12 @@ class _Session:
         self._transformer = Transformer(raw)
 
     def is_alive(self) -> bool:
-        """Whether the server hasn't closed the connection. Takes no round trip.
+        """Whether the server hasn't closed the connection, as far as known. Takes no round trip.
 
         Finding that out before a statement is sent makes it unnecessary to repeat statements, which
-        would be unsafe for writes. A connection that answered just now isn't looked at.
+        would be unsafe for writes. A connection that was used just now isn't looked at.
         """
-        if monotonic() - self.answered_at < _JUST_NOW:
+        if monotonic() - self.used_at < _JUST_NOW:
             return True
         try:
             # The first call reads the server's last message, or a notice. libpq notices the end of

@@ -15,16 +15,16 @@ MOST_PREPARED: Final = 500
 SLOW: Final = 0.05
 """Seconds after which a statement may have an outdated plan. PostgreSQL keeps a plan until it has
 new statistics of the table, which takes a minute or more: one that was made for a few rows would
-be used for a million by then."""
+be used for a million by then. Waiting for locks and for rows counts as well."""
 PLAN_AGE: Final = 10.0
-"""Seconds for which a plan is kept even if it is slow."""
+"""Seconds between two preparations of a slow statement, at least."""
 
 
 @dataclass(slots=True)
 class _Prepared:
     name: bytes
-    since: float
-    is_outdated: bool = False
+    prepared_at: float
+    needs_plan: bool = False
 
 
 class PreparedStatements:
@@ -44,7 +44,7 @@ class PreparedStatements:
         Raises psycopg's errors.
         """
         prepared = self._kept.get(sql)
-        if prepared is not None and not prepared.is_outdated:
+        if prepared is not None and not (prepared.needs_plan and self._may_deallocate):
             self._kept.move_to_end(sql)
             return prepared.name
         if prepared is not None:
@@ -63,11 +63,17 @@ class PreparedStatements:
         Sends nothing.
         """
         prepared = self._kept.get(sql)
-        if prepared is not None and monotonic() - prepared.since > PLAN_AGE:
-            prepared.is_outdated = True
+        if prepared is not None and monotonic() - prepared.prepared_at > PLAN_AGE:
+            prepared.needs_plan = True
+
+    @property
+    def _may_deallocate(self) -> bool:
+        """Whether no transaction was aborted: in one, the server refuses everything."""
+        return self._pgconn.transaction_status != pq.TransactionStatus.INERROR
 
     def forget(self, sql: bytes) -> None:
-        """Prepare a statement anew before it runs again. Raises psycopg's errors."""
+        """Deallocate a statement. Its next use prepares it again. Raises psycopg's errors; the
+        server keeps the statement then, until the connection is closed."""
         # Removed first: a name that was deallocated, and still stood here, would end in an error
         # at every later use. This thread may be interrupted at any point (``TimeIsUp``).
         self._check(self._pgconn.exec_(b"DEALLOCATE " + self._kept.pop(sql).name))

@@ -44,8 +44,9 @@ _LIMITS: Final = {
     limit: f" LIMIT {limit}"
     for limit in (*range(1, 51), 60, 75, 80, 90, 100, 120, 150, 200, 250, 300, 400, 500, 1000)
 }
-"""Limits that stand in the text of prepared statements. PostgreSQL takes a limit that it doesn't
-know for a tenth of all rows, so it wouldn't keep a plan but make one for each call."""
+"""Limits that stand in the text of prepared statements. For a limit that is a parameter, PostgreSQL
+estimates a tenth of all rows, finds a plan for all values too expensive, and plans each call. They
+are a fixed set, so clients can't make statements without end."""
 
 
 class StaleClass(Exception):
@@ -99,7 +100,7 @@ def find(
     sorting = order_by(order, table, "t", where)
     guard, guard_params = _guard(table, scope)
     has_one_plan = _has_one_plan(table, where, order)
-    paging, paging_params = _paging(limit, skip, is_known=has_one_plan)
+    paging, paging_params = _paging(limit, skip, is_prepared=has_one_plan)
     # One row of the class joined to the objects: without objects the version still comes back,
     # and a nested loop over one row keeps the order of the inner select. Rows become text outside
     # of it, for PostgreSQL would do that before it sorts, to all that are left out in the end too.
@@ -204,11 +205,11 @@ def _has_one_plan(table: ClassTable, where: Query, order: Sequence[OrderKey]) ->
     return bool(order) and ranges == {order[0].path} and is_ordered_by_index(table, order[0].path)
 
 
-def _paging(limit: int, skip: int, *, is_known: bool) -> tuple[str, tuple[int, ...]]:
-    """The clause; with ``is_known`` a usual limit stands in its text."""
+def _paging(limit: int, skip: int, *, is_prepared: bool) -> tuple[str, tuple[int, ...]]:
+    """The clause and its parameters. In a prepared statement, a usual limit stands in the text."""
     if skip:
         return " LIMIT %s OFFSET %s", (limit, skip)
-    text = _LIMITS.get(limit) if is_known else None
+    text = _LIMITS.get(limit) if is_prepared else None
     return (" LIMIT %s", (limit,)) if text is None else (text, ())
 
 

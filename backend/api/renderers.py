@@ -1,4 +1,4 @@
-"""JSON out."""
+"""Answers as JSON responses."""
 
 from __future__ import annotations
 
@@ -24,8 +24,11 @@ class Answer:
 
 
 class JsonHeaders(ResponseHeaders):
-    """The headers of a JSON response. Those that every response has are stored unchecked: they are
-    constants and numbers. All others are checked as Django does it."""
+    """The headers of a JSON response.
+
+    Those that every response has are stored unchecked: constants, numbers, and the request's id,
+    which ``context`` has checked. All others are checked as Django does it.
+    """
 
     def __init__(self, length: int) -> None:
         self._store = {

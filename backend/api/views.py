@@ -84,9 +84,8 @@ class ServiceView(APIView):
 
     @classmethod
     def as_view(cls, **initkwargs: Any) -> Callable[..., HttpResponse]:
-        """As Django's, but with one instance for all requests: a view has no state of a request.
-
-        Instances have no ``request``, ``args`` and ``kwargs``; methods get them.
+        """As Django's, but with one instance for all requests and threads: views must not store a
+        request's state on ``self``. Handlers get a ``Call`` and the names from the path.
         """
         view = super().as_view(**initkwargs)
         instance = cls(**initkwargs)
@@ -181,8 +180,8 @@ def read_call(request: HttpRequest, *, with_session: bool = True) -> Call:
 def _check_keys(request: HttpRequest, credentials: Credentials, method: str) -> Principal | None:
     """Refuse wrong keys in headers before the body is decoded, and count the attempt.
 
-    What is returned proves the body's request too: while headers name an application, no
-    credentials are taken from the body.
+    The principal holds for the whole request: where headers name an application, credentials in the
+    body are ignored.
     """
     proven = authentication.proven_by_keys(credentials, client_address(request.META))
     if proven is None:

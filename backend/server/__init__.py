@@ -9,7 +9,7 @@
     connection     one connection: its requests, their responses, and its end
     states         the states of a connection, and which may follow which
     parser         bytes of a connection → requests, within limits (parsing by httptools)
-    repeats        heads that come again, which are parsed once
+    head_cache     heads that clients repeat, which are parsed once
     drain          bodies of refused requests that a proxy sends to their end
     pipeline       what a connection still has to answer
     deadlines      rates and times of one connection

@@ -14,8 +14,8 @@ from backend.server import handoff
 from backend.server.bodies import Spool
 from backend.server.connections import Connections
 from backend.server.dispatcher import Dispatcher
+from backend.server.head_cache import HeadCache
 from backend.server.limits import Limits
-from backend.server.repeats import KnownHeads
 from backend.server.requests import Application, Request
 from backend.server.responses import Response
 from backend.server.sending import Closing
@@ -42,16 +42,16 @@ class Rules:
     answers_too_large: Callable[[Environ], bool]
     """Whether the application answers a body over the limit itself, by ``CONTENT_LENGTH``."""
     inline: Container[str]
-    """Paths of requests that the event loop answers: they never wait for I/O."""
+    """Paths, as in ``PATH_INFO``, that the event loop answers: they never wait for I/O."""
     apart: Container[str]
-    """Paths of requests that run in threads that other requests don't use."""
+    """Paths that run in threads which other requests don't use."""
     spool_folder: Callable[[], Path]
     realtime: str = ""
     """The Unix socket that takes WebSocket handshakes; empty if there is none."""
     end_thread: Callable[[], None] = lambda: None
     prepare: Callable[[Environ], object] = lambda _: None
-    """Called once for a head that may come again: what it reads from the headers, and keeps in the
-    environment, is there in later requests."""
+    """Called before a head is cached. What it keeps in the environment is in that of later requests
+    with the same header lines, so it must depend on them alone, and never be changed."""
 
 
 class Server:
@@ -76,7 +76,7 @@ class Server:
         self.answers_too_large = rules.answers_too_large
         self.prepare = rules.prepare
         self.is_stopping = False
-        self.heads = KnownHeads()
+        self.heads = HeadCache()
         self.connections = Connections(limits)
         self.spool = Spool(limits, rules.spool_folder)
         self.environ: Environ = {

@@ -1,4 +1,5 @@
-"""Bytes from a client to requests, within limits. httptools parses; nothing is sent here.
+"""Bytes from a client to requests, within limits. httptools parses all heads that aren't cached
+(``head_cache``). Nothing is sent here.
 
 The parser stops at the first request that is refused: nothing behind it is parsed, so a body can't
 be taken for requests.
@@ -17,8 +18,8 @@ from backend.server import heads
 from backend.server.bodies import Body
 from backend.server.core import Server
 from backend.server.drain import Drain
+from backend.server.head_cache import CachedHead, Packet, is_cacheable, split_packet
 from backend.server.refusals import MalformedRequest, Overloaded, too_large
-from backend.server.repeats import Known, Whole, may_come_again, whole_request
 from backend.server.requests import Receiver, Request
 from backend.server.states import (
     BODY,
@@ -77,7 +78,7 @@ class RequestParser:
         self._unparsed = 0  # bytes since the head began, or since the body last grew
         self._has_progress = False  # whether this packet began or ended a head, or continued a body
         self._chunks = 0
-        self._whole: Whole | None = None  # the packet, while it may be one request of a new head
+        self._packet: Packet | None = None  # what is parsed, if its head may be cached
 
     @property
     def received(self) -> int:
@@ -91,10 +92,12 @@ class RequestParser:
         """Parse the next bytes. ``state.is_parsing`` has to be true."""
         reading = self._state.reading
         if reading is IDLE:
-            self._whole = whole = whole_request(data)
-            known = None if whole is None else self._server.heads.find(self._peer, whole)
-            if whole is not None and known is not None and self._receive_again(whole, known):
-                return
+            packet = split_packet(data)
+            if packet is not None:
+                head = self._server.heads.get(self._peer, packet)
+                if head is not None and self._receive_cached(packet, head):
+                    return
+            self._packet = packet
             self._state.read(HEAD)
             self._unparsed = 0
             self._raw = data
@@ -109,32 +112,35 @@ class RequestParser:
         if not self._has_progress and self._state.is_parsing:
             self._count_unparsed(len(data))
 
-    def _receive_again(self, whole: Whole, known: Known) -> bool:
-        """Receive a request whose head is known; False if it has to be parsed after all."""
+    def _receive_cached(self, packet: Packet, head: CachedHead) -> bool:
+        """Receive a request whose header lines are cached.
+
+        False if the packet must be parsed: where something is wrong, the parser sends the refusal.
+        """
         server, limits = self._server, self._limits
-        size, head = len(whole.body), len(whole.target) + len(whole.fields[1])
-        if len(whole.target) > limits.target_size or head > limits.head_size:
+        if len(packet.target) > limits.target_size or packet.head_size > limits.head_size:
             return False
-        environ = dict(known.environ)
-        environ["REQUEST_METHOD"] = method = whole.method.decode("ascii")
+        environ = dict(head.environ)
+        environ["REQUEST_METHOD"] = method = packet.method.decode("ascii")
         try:
-            heads.set_target(environ, whole.target)
+            heads.set_target(environ, packet.target)
         except MalformedRequest:
             return False
         request = Request(
-            server.application, self._receiver, environ, known.address, keep_alive=True
+            server.application, self._receiver, environ, head.network, keep_alive=True
         )
-        if size:
+        if packet.body:
+            environ["CONTENT_LENGTH"] = str(len(packet.body))
             limit = server.body_limit(environ)
-            if size > limit:
+            if len(packet.body) > limit:
                 return False
-            environ["CONTENT_LENGTH"] = str(size)
-            request.body = Body(known.address, limit, limits.body_memory, server.spool)
+            request.body = Body(head.network, limit, limits.body_memory, server.spool)
             try:
-                request.body.append(whole.body)
+                request.body.append(packet.body)
             except Overloaded:
                 request.free()
                 return False
+        # Last, because it ends the connection if too many requests wait.
         if self._receiver.may_begin():
             self.method = method
             self._receiver.receive(request)
@@ -149,6 +155,7 @@ class RequestParser:
             request.free()
         self._drain = None
         self._raw = None
+        self._packet = None
 
     def close(self) -> None:
         """Free everything. ``feed`` must not be called again."""
@@ -273,8 +280,8 @@ class RequestParser:
         )
         environ["REMOTE_ADDR"] = self._peer
         self._fields = []
-        if self._whole is not None and not may_come_again(self._whole, environ):
-            self._whole = None
+        if self._packet is not None and not is_cacheable(self._packet, environ):
+            self._packet = None
         self._request = request = Request(
             server.application,
             self._receiver,
@@ -352,19 +359,23 @@ class RequestParser:
             request.environ.pop("HTTP_TRANSFER_ENCODING", None)
             request.environ.pop("HTTP_EXPECT", None)
         self._state.read(IDLE if request.keep_alive else DONE)
-        self._remember_head(request)
+        self._cache_head(request)
         self._receiver.receive(request)
         if not self._state.is_parsing:
             raise _Stop
 
-    def _remember_head(self, request: Request) -> None:
-        whole, self._whole = self._whole, None
-        if whole is not None and request.keep_alive:
-            size = 0 if request.body is None else request.body.size
-            if size == len(whole.body):
-                server = self._server
-                server.prepare(request.environ)
-                server.heads.keep(self._peer, whole, request.environ, request.address)
+    def _cache_head(self, request: Request) -> None:
+        """Cache the head of a complete request. Call it before the application may change the
+        environment."""
+        packet, self._packet = self._packet, None
+        if packet is None or not request.keep_alive:
+            return
+        size = 0 if request.body is None else request.body.size
+        cache = self._server.heads
+        # With another size, the body went on in later packets.
+        if size == len(packet.body) and cache.comes_again(self._peer, packet):
+            self._server.prepare(request.environ)
+            cache.put(self._peer, packet, request.environ, request.address)
 
     def _refuse_or_drain(self, request: Request, error: ServiceError) -> None:
         """Refuse a body: at once (``_Stop``), or at its end if a proxy sends it (``drain``)."""

@@ -7,6 +7,8 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from email.utils import formatdate
+from enum import Enum
+from functools import lru_cache
 from http import HTTPStatus
 from time import time
 from typing import Final
@@ -33,8 +35,6 @@ _COMPRESSIBLE: Final = (
 _NO_WEIGHT: Final = re.compile(r"[ \t]*q[ \t]*=[ \t]*0(\.0*)?[ \t]*", re.IGNORECASE)
 _BAD_HEADER: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
-_MOST_NAMES: Final = 512
-_LONGEST_NAME: Final = 64
 
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
@@ -108,7 +108,7 @@ def _refuses_gzip(accepted: str) -> bool:
 def announced_length(headers: Iterable[Header]) -> int | None:
     """Return the value of ``Content-Length``, or None."""
     for name, value in headers:
-        if (_KINDS.get(name) or _kind(name)) is _LENGTH and _is_length(value):
+        if _kind(name) is _LENGTH and _is_length(value):
             return int(value)
     return None
 
@@ -117,21 +117,27 @@ def _is_length(value: str) -> bool:
     return value.isascii() and value.isdecimal()
 
 
-_PLAIN, _DROPPED, _LENGTH, _DATE = "plain", "dropped", "length", "date"
-_KINDS: dict[str, str] = {}
-"""What the server does with a header, by its name as the application spells it."""
+class _Kind(Enum):
+    """What the server does with a header of the application."""
+
+    SENT = 1
+    DROPPED = 2
+    LENGTH = 3
+    DATE = 4
 
 
-def _kind(name: str) -> str:
+_SENT, _DROPPED, _LENGTH, _DATE = _Kind
+
+
+@lru_cache(maxsize=512)
+def _kind(name: str) -> _Kind:
     lowered = name.lower()
     if lowered in ("connection", "keep-alive", "transfer-encoding") or _BAD_HEADER.search(name):
         kind = _DROPPED
     elif lowered == "content-length":
         kind = _LENGTH
     else:
-        kind = _DATE if lowered == "date" else _PLAIN
-    if len(_KINDS) < _MOST_NAMES and len(name) <= _LONGEST_NAME:
-        _KINDS[name] = kind
+        kind = _DATE if lowered == "date" else _SENT
     return kind
 
 
@@ -175,13 +181,14 @@ def framed(response: Response, method: str, version: str, *, keep_alive: bool) -
     length: int | None = None
     has_date = False
     for name, value in response.headers:
-        kind = _KINDS.get(name) or _kind(name)
+        kind = _kind(name)
         if kind is _DROPPED:
             continue
         if kind is _LENGTH:
             if length is None and _is_length(value):
                 length = int(value)
             continue
+        # ``isprintable`` is fast; tabs and some other characters that may be sent don't pass it.
         if not value.isprintable() and _BAD_HEADER.search(value):
             continue
         has_date = has_date or kind is _DATE

@@ -53,8 +53,8 @@ def parse_write(
 ) -> Write:
     """The write that a body asks for. The caller has taken out what is not the object's.
 
-    ``parsed`` are operations that an earlier call has made of the same keys and values: those keys
-    aren't parsed again.
+    ``parsed`` are operations of an earlier call, whose keys aren't parsed again. The caller
+    guarantees that the values of these keys are the same.
 
     Raises ``InvalidJSON`` (not an object, an operator without what it needs),
     ``ObjectTooLarge`` (too many keys), ``InvalidKeyName``, ``CommandUnavailable`` (no such
@@ -98,7 +98,7 @@ def _parse_acl(value: Json) -> Acl:
     return parse_acl(value)
 
 
-# Errors aren't remembered, so neither are long texts: no name is long.
+# Exceptions aren't remembered and valid names are short, so clients can't fill it with long texts.
 @lru_cache(maxsize=4096)
 def _check_name(key: str) -> FieldName:
     if key in _RESERVED:

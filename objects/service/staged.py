@@ -155,8 +155,8 @@ def _carry_out(
 
 
 def _write(rules: Rules, attempt: Change, changes: _Changes, *, creating: bool) -> Write:
-    # Rules may have changed fields after the triggers.
-    parsed = changes.unchanged if rules is _PLAIN else None
+    # Only without rules: they may change the value of a field after it was parsed.
+    parsed = changes.parsed if rules is _PLAIN else None
     write = parse_write(attempt.fields, creating=creating, parsed=parsed)
     return Write(write.operations, write.acl, creating, attempt.server_changes)
 
@@ -192,19 +192,21 @@ def _deletion(event: Event, change: Change, class_name: ClassName) -> Occasion:
 
 
 class _Changes(NamedTuple):
-    """The names of the fields that triggers changed, and the operations that they left alone."""
+    """What triggers before a save have done to a write."""
 
     names: frozenset[FieldName]
-    unchanged: Mapping[WriteKey, Operation]
+    """The fields that they changed."""
+    parsed: Mapping[WriteKey, Operation]
+    """The operations of fields that they left alone; empty if none were parsed for them."""
 
 
-_NO_CHANGES = _Changes(frozenset(), {})
+_NO_TRIGGERS = _Changes(frozenset(), {})
 
 
 def _before_save(attempt: Change, class_name: ClassName) -> _Changes:
     """Let triggers see and change what will be stored."""
     if not triggers.has(class_name, "before_save"):
-        return _NO_CHANGES
+        return _NO_TRIGGERS
     # Proofs of other services aren't JSON by now, and nobody's business.
     proofs = {name: attempt.fields[name] for name in ("authData",) if name in attempt.fields}
     fields = {name: value for name, value in attempt.fields.items() if name not in proofs}

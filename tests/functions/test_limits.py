@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import threading
 import time
@@ -223,3 +224,22 @@ def test_limits_that_were_not_reached_are_dropped_before_they_pass() -> None:
         with time_limit(60):
             pass
     assert len(deadlines._watch.waiting) < 100
+
+
+def test_limits_hold_in_a_forked_process() -> None:
+    """The parent's watching thread, which waits for a later deadline, isn't there any more."""
+    with time_limit(60):
+        child = os.fork()
+    if child == 0:
+        try:
+            with time_limit(90):
+                pass
+            with time_limit(0.1):
+                until = time.monotonic() + 10
+                while time.monotonic() < until:
+                    pass
+        except TimeIsUp:
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
