@@ -58,8 +58,8 @@ Row = tuple[Any, ...]
 _LONGEST_KEPT = 4096  # characters
 _MOST_PARAMS = 65_535  # the protocol's limit
 _TEXT = 25  # the type text
-# Looking at a connection takes two system calls. A server that ends isn't back so soon. Where it
-# ends one connection so soon after an answer, the next statement fails (``ServiceUnavailable``).
+# Looking at a connection takes two system calls. What can be repeated isn't worth them if the
+# connection was used so lately.
 _JUST_NOW = 0.01  # seconds
 # The columns whose length clients decide, last in ``rows.object_columns``: access lists and fields.
 _COUNTED = 3
@@ -74,6 +74,7 @@ def fetch(
     prepare: bool,
     is_limited: bool = False,
     is_last: bool = False,
+    is_read: bool = False,
     memory: ResultMemory | None = None,
 ) -> list[Row]:
     """Run one statement and return its rows, every value as PostgreSQL's text or None.
@@ -85,7 +86,9 @@ def fetch(
     never prepared. ``is_limited`` says that it runs with a client's rights and has a client's time
     (``statement_limits``). ``is_last`` says that nothing follows in the outermost transaction: if
     nothing came before either, the statement is sent without ``BEGIN`` and commits by itself.
-    ``memory`` counts the last three columns while rows arrive.
+    ``is_read`` says that it changes nothing: outside a transaction it is sent again, once, if its
+    connection was lost before a row arrived. ``memory`` counts the last three columns while rows
+    arrive.
 
     Raises ``InvalidQuery`` for more parameters than a statement can have, ``IncorrectType`` for
     text that PostgreSQL can't store and numbers out of range, ``Timeout``, ``TransactionConflict``,
@@ -93,31 +96,38 @@ def fetch(
     """
     if len(params) > _MOST_PARAMS:
         raise InvalidQuery("The request has too many values for one statement.")
-    session = _session()
     encoded: list[Any] = [_encode(value) for value in params]
     statement = _numbered(sql, len(encoded))
     prepare = prepare and len(sql) <= _LONGEST_KEPT
-    begin = monotonic()
-    try:
-        if is_limited:
-            statement_limits.begin(session)
-        if memory is not None:
-            return session.read(statement, encoded, prepare, memory)
-        result = session.run(statement, encoded, prepare, is_last=is_last)
-    except psycopg.Error as error:
-        _thread.connection.errors_occurred = True
-        if session.limited is not None and isinstance(error, pg.QueryCanceled):
-            session.limited.raise_refusal(error)
-        _raise_service_error(error)
-        raise
-    finally:
-        statement_limits.note_answer()
-        if session.limited is not None:
-            statement_limits.end(session)
-        session.used_at = now = monotonic()
-        if prepare and now - begin > SLOW:
-            session.prepared.plan_again(statement)
-    return session.rows(result) if result.ntuples else []
+    before = 0 if memory is None else memory.size
+    is_first = True
+    while True:
+        session = _session(may_repeat=is_read)
+        begin = monotonic()
+        try:
+            if is_limited:
+                statement_limits.begin(session)
+            if memory is not None:
+                return session.read(statement, encoded, prepare, memory)
+            result = session.run(statement, encoded, prepare, is_last=is_last)
+            return session.rows(result) if result.ntuples else []
+        except psycopg.Error as error:
+            _thread.connection.errors_occurred = True
+            if session.limited is not None and isinstance(error, pg.QueryCanceled):
+                session.limited.raise_refusal(error)
+            has_rows = memory is not None and memory.size != before
+            if is_first and is_read and not has_rows and _was_lost(error):
+                is_first = False
+                continue
+            _raise_service_error(error)
+            raise
+        finally:
+            statement_limits.note_answer()
+            if session.limited is not None:
+                statement_limits.end(session)
+            session.used_at = now = monotonic()
+            if prepare and now - begin > SLOW:
+                session.prepared.plan_again(statement)
 
 
 class _Session:
@@ -133,13 +143,14 @@ class _Session:
         # psycopg's own loop over rows and columns, in C; five times as fast as one here.
         self._transformer = Transformer(raw)
 
-    def is_alive(self) -> bool:
-        """Whether the server hasn't closed the connection, as far as known. Takes no round trip.
+    def is_alive(self, *, may_repeat: bool) -> bool:
+        """Whether the server hasn't closed the connection. Takes no round trip.
 
         Finding that out before a statement is sent makes it unnecessary to repeat statements, which
-        would be unsafe for writes. A connection that was used just now isn't looked at.
+        would be unsafe for writes. For one that may be repeated, a connection that was used just
+        now isn't looked at.
         """
-        if monotonic() - self.used_at < _JUST_NOW:
+        if may_repeat and monotonic() - self.used_at < _JUST_NOW:
             return True
         try:
             # The first call reads the server's last message, or a notice. libpq notices the end of
@@ -247,8 +258,11 @@ class _Thread(threading.local):
 _thread = _Thread()
 
 
-def _session() -> _Session:
-    """Return the session of this thread's connection, after reconnecting if that is necessary."""
+def _session(*, may_repeat: bool = False) -> _Session:
+    """Return the session of this thread's connection, after reconnecting if that is necessary.
+
+    ``may_repeat`` is as in ``_Session.is_alive``.
+    """
     connection = _thread.connection
     raw = connection.connection
     if raw is not None:
@@ -258,7 +272,7 @@ def _session() -> _Session:
         in_transaction = connection.in_atomic_block
         if not session.has_unread_results and (
             # Reconnecting would lose the transaction: over a lost connection the statement fails.
-            in_transaction or (not raw.closed and session.is_alive())
+            in_transaction or (not raw.closed and session.is_alive(may_repeat=may_repeat))
         ):
             return session
         connection.close()
@@ -359,6 +373,12 @@ def _unable(error: Exception) -> ServiceUnavailable:
     """The same for a server that answers, and that its operator has to look after."""
     log.error("the database can't do its work", reason=str(error).strip())
     return ServiceUnavailable("The database can't do that at the moment.")
+
+
+def _was_lost(error: psycopg.Error) -> bool:
+    """Whether the connection was lost, and with it no transaction."""
+    is_lost = isinstance(error, psycopg.OperationalError) and _is_closed()
+    return is_lost and not _thread.connection.in_atomic_block
 
 
 def _is_closed() -> bool:

@@ -77,6 +77,7 @@ def get(
         (*guard_params, object_id, *condition.params, table.class_id),
         prepare=True,
         is_limited=scope.is_limited,
+        is_read=True,
     )
     record = next(iter(_records(table, scope, rows)), None)
     if record is not None and memory is not None:
@@ -119,6 +120,7 @@ def find(
             ),
             prepare=has_one_plan,
             is_limited=scope.is_limited,
+            is_read=True,
             memory=memory,
         )
     except ServiceError:
@@ -143,6 +145,7 @@ def by_ids(
         (*guard_params, *condition.params, table.class_id),
         prepare=True,
         is_limited=scope.is_limited,
+        is_read=True,
         memory=memory,
     )
     return _records(table, scope, rows)
@@ -160,6 +163,7 @@ def count(table: ClassTable, where: Query, scope: Scope) -> int:
         (*guard_params, *condition.params, table.class_id),
         prepare=False,
         is_limited=scope.is_limited,
+        is_read=True,
     )
     seconds = perf_counter() - begin
     _check_guard(table, scope, rows)
@@ -182,6 +186,7 @@ def select(table: ClassTable, statement: Sql, scope: Scope, memory: ResultMemory
             (*guard_params, *statement.params, table.class_id),
             prepare=False,
             is_limited=scope.is_limited,
+            is_read=True,
             memory=memory,
         )
     except ProgramLimitExceeded:

@@ -31,7 +31,7 @@ _OUTSIDE = frozenset({"admin", "static", "health", "ready", "metrics"})
 # What structlog's context has ever had in this process. ``clear_contextvars`` goes through all
 # context variables, and there are dozens: 4 µs a request.
 _ever_bound = structlog.contextvars._CONTEXT_VARS
-_BOUND_HERE = frozenset({"request_id"})
+_BOUND_HERE = frozenset({f"{structlog.contextvars.STRUCTLOG_KEY_PREFIX}request_id"})
 _WELL_FORMED = re.compile(r"[A-Za-z0-9_.-]{8,64}").fullmatch
 
 

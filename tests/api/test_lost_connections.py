@@ -3,9 +3,11 @@ its work answers 503."""
 
 from __future__ import annotations
 
+from time import monotonic
+
 import psycopg
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 
 from backend.errors import ServiceUnavailable
 from objects.database import fetch
@@ -28,6 +30,29 @@ def test_between_two_statements_nobody_notices(prepare: bool) -> None:
     assert fetch("SELECT 1", (), prepare=prepare) == [("1",)]
     hang_up()
     assert Api(CLIENT).get("/classes/Blockchain").json == {"results": []}
+
+
+def seem_used() -> None:
+    """The connection looks as if it had been used just now."""
+    connection.connection.service_session.used_at = monotonic()
+
+
+def test_just_after_a_statement_nobody_notices_either() -> None:
+    hang_up()
+    seem_used()
+    assert fetch("SELECT 1", (), prepare=True, is_read=True) == [("1",)]
+    hang_up()
+    seem_used()
+    assert Api(CLIENT).get("/classes/Blockchain").json == {"results": []}
+    hang_up()
+    seem_used()
+    assert fetch("SELECT 1", (), prepare=True) == [("1",)], "what may write is never repeated"
+
+
+def test_a_read_is_repeated_once() -> None:
+    with pytest.raises(ServiceUnavailable):
+        fetch("SELECT pg_terminate_backend(pg_backend_pid())", (), prepare=False, is_read=True)
+    assert fetch("SELECT 1", (), prepare=False) == [("1",)]
 
 
 def asked_in_a_transaction(prepare: bool) -> None:

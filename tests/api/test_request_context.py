@@ -9,6 +9,7 @@ from django.http import HttpResponse
 from django.test import RequestFactory, override_settings
 from structlog.contextvars import bind_contextvars, get_contextvars
 
+from backend.api import context
 from backend.api.context import RequestContext, client_address
 
 PROXY = {"TRUSTED_PROXIES": ("10.0.0.0/8", "::1/128")}
@@ -36,6 +37,11 @@ def test_what_was_bound_before_a_request_is_not_in_its_lines():
     assert seen == {"id": response["X-Request-Id"], "request_id": response["X-Request-Id"]}
     _, seen = answer()
     assert "colour" not in seen
+
+
+def test_nothing_has_to_be_cleared_where_only_ids_are_bound():
+    answer()
+    assert context._BOUND_HERE <= context._ever_bound.keys(), "structlog names them in another way"
 
 
 def test_a_well_formed_id_of_the_client_is_kept():

@@ -36,6 +36,16 @@ def test_a_process_with_more_than_another_one_has_a_large_share() -> None:
     assert not first.is_large(100)
 
 
+def test_nothing_is_left_to_a_process_that_is_silent() -> None:
+    shares = Shares(2, silent=0.2)
+    first, second = shares.of(0), shares.of(1)
+    second.note(0)
+    assert first.is_large(100)
+    until(lambda: not first.is_large(100), 20)
+    second.note(0)
+    assert first.is_large(100)
+
+
 def test_a_fork_sees_the_numbers_of_others() -> None:
     shares = Shares(2)
     child = os.fork()
