@@ -35,6 +35,12 @@ def _arguments() -> argparse.Namespace:
         action="store_true",
         help="measure script/server through its public port, against what is aimed at, with --peer",
     )
+    parser.add_argument(
+        "--scene",
+        action="append",
+        choices=delivered.SCENES,
+        help="this part of --delivered alone; may be repeated: %(choices)s",
+    )
     parser.add_argument("--peer-only", action="store_true", help="measure Parse Server alone")
     parser.add_argument(
         "--only",
@@ -118,7 +124,12 @@ def main() -> None:
         engines = stack.enter_context(servers.engines())
         if arguments.delivered:
             text, contents, facts = delivered.compare(
-                engines, arguments.workers, arguments.objects, workloads, options
+                engines,
+                arguments.workers,
+                arguments.objects,
+                workloads,
+                options,
+                arguments.scene or delivered.SCENES,
             )
             return _show(text, facts, contents)
         running = []

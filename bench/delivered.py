@@ -16,7 +16,7 @@ from __future__ import annotations
 import contextlib
 import json
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -43,6 +43,9 @@ GOALS: Final[dict[str, float]] = {
 """Throughput that is aimed at, in multiples of Parse Server's."""
 CHART: Final = ROOT / "docs" / "images" / "ratios.svg"
 CONNECTIONS: Final = (64, 256)
+FIRST: Final = "first"
+SLOW: Final = "slow"
+SCENES: Final = (FIRST, *map(str, CONNECTIONS), SLOW)
 _SLOW_AT: Final = 100
 """Connections of the run with slow clients: one of a hundred is slow."""
 _FEWER_ROUNDS: Final = 3
@@ -59,8 +62,9 @@ def compare(
     objects: int,
     workloads: Sequence[Workload],
     options: Options,
+    wanted: Container[str] = SCENES,
 ) -> tuple[str, dict[str, Any], dict[str, Any]]:
-    """The tables in markdown, all runs, and the conditions."""
+    """The tables in markdown, all runs, and the conditions. ``wanted`` are the scenes measured."""
     compared = [workload for workload in workloads if workload.name in GOALS]
     unindexed = [workload for workload in compared if workload.name == _UNINDEXED]
     cold: list[Run] = []
@@ -68,7 +72,7 @@ def compare(
         theirs = (peer, load(peer, engines, objects))
         with servers.delivered(engines, workers, AUTO_INDEX="off") as first:
             loaded = load(first, engines, objects)
-            if unindexed:
+            if unindexed and FIRST in wanted:
                 say("without learned indexes")
                 runs = measure(engines, [(first, loaded), theirs], unindexed, options)
                 cold = [replace(run, workload=_COLD) for run in runs]
@@ -79,28 +83,32 @@ def compare(
                 say(f"{_LEARNING} s of use")
                 use = replace(options, rounds=1, seconds=_LEARNING)
                 measure(engines, targets[:1], unindexed, use)
-            scenes = _scenes(engines, targets, compared, options)
+            scenes = _scenes(engines, targets, compared, options, wanted)
     next(iter(scenes.values())).extend(cold)
     contents = {name: [run.as_dict() for run in runs] for name, runs in scenes.items()}
     return tables(scenes, compared), {"delivered": contents}, facts
 
 
 def _scenes(
-    engines: Engines, targets: Targets, workloads: Sequence[Workload], options: Options
+    engines: Engines,
+    targets: Targets,
+    workloads: Sequence[Workload],
+    options: Options,
+    wanted: Container[str],
 ) -> dict[str, list[Run]]:
-    scenes = {f"{options.connections} connections": measure(engines, targets, workloads, options)}
     fewer = replace(options, rounds=min(options.rounds, _FEWER_ROUNDS))
-    for connections in CONNECTIONS:
-        say(f"{connections} connections")
-        scenes[f"{connections} connections"] = measure(
-            engines, targets, workloads, replace(fewer, connections=connections)
-        )
-    say("slow clients")
-    with _slow(targets):
-        scenes["1 % slow clients"] = measure(
-            engines, targets, workloads, replace(fewer, connections=_SLOW_AT)
-        )
-    return scenes
+    scenes = {FIRST: options, SLOW: replace(fewer, connections=_SLOW_AT)}
+    scenes |= {str(number): replace(fewer, connections=number) for number in CONNECTIONS}
+    found: dict[str, list[Run]] = {}
+    for scene in SCENES:
+        if scene not in wanted:
+            continue
+        its = scenes[scene]
+        title = "1 % slow clients" if scene == SLOW else f"{its.connections} connections"
+        say(title)
+        with _slow(targets) if scene == SLOW else contextlib.nullcontext():
+            found[title] = measure(engines, targets, workloads, its)
+    return found
 
 
 def tables(scenes: dict[str, list[Run]], workloads: Sequence[Workload]) -> str:
