@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from time import time
-from typing import Any
+from typing import Any, Final
 
 import redis
 from celery import Celery, signals
@@ -21,7 +21,7 @@ from celery.apps.beat import Beat
 from celery.beat import Service
 from celery.bootsteps import StartStopStep
 from celery.platforms import SecurityWarning
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connection, connections
 from kombu.transport import redis as redis_transport
 from structlog.contextvars import bind_contextvars, clear_contextvars, get_contextvars
 
@@ -169,8 +169,27 @@ class _ServiceWithSigns(OnlyService):
     waiting = staticmethod(signs.waiting)
 
     def start(self, *args: Any, **options: Any) -> None:
+        expect_no_heartbeats_in(connections[DEFAULT_DB_ALIAS])
         with connection.execute_wrapper(_wait_for_database):
             super().start(*args, **options)
+
+
+_ROUND_TRIPS: Final = ("connect", "is_usable", "_commit", "_rollback")
+"""What waits for PostgreSQL in Django's connection, beside statements."""
+
+
+def expect_no_heartbeats_in(database: Any) -> None:
+    """Expect no heartbeat while this connection is opened, looked at, or ends a transaction."""
+
+    def waiting(call: Callable[..., Any]) -> Callable[..., Any]:
+        def waits(*args: Any, **options: Any) -> Any:
+            with signs.waiting():
+                return call(*args, **options)
+
+        return waits
+
+    for name in _ROUND_TRIPS:
+        setattr(database, name, waiting(getattr(database, name)))
 
 
 def _wait_for_database(execute: Callable[..., Any], *arguments: Any) -> Any:

@@ -14,10 +14,11 @@ import psycopg
 import pytest
 import redis
 
+from backend.celery import expect_no_heartbeats_in
 from backend.embedded.engines import Engines
 from backend.embedded.folder import DataFolder, temporary_folder
 from backend.embedded.postgres import UNSAFE_BUT_FAST
-from backend.processes import report
+from backend.processes import report, signs
 from tests.process.service import PATIENCE, ROOT, plain_environment, run_manage
 from tests.waiting import until
 
@@ -105,6 +106,32 @@ def suspended(pids: set[int]) -> Iterator[None]:
     finally:
         for process in processes:
             process.resume()
+
+
+@pytest.mark.parametrize("name", ["connect", "is_usable", "_commit", "_rollback"])
+def test_no_heartbeat_is_expected_during_a_round_trip_that_is_no_statement(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that stops just before the end of a transaction isn't a schedule that hangs."""
+    clock = [100.0]
+    own = signs.Signs(1, now=lambda: clock[0])
+    monkeypatch.setattr(signs, "_own", (own, 0))
+    seen: list[float] = []
+
+    class Database:
+        def wait(self) -> None:
+            clock[0] += 60
+            seen.append(own.age(0))
+
+        connect = is_usable = _commit = _rollback = wait
+
+    database = Database()
+    expect_no_heartbeats_in(database)
+    signs.leave()
+    getattr(database, name)()
+    assert seen == [0.0]
+    clock[0] += 5
+    assert own.age(0) == 5.0
 
 
 @pytest.mark.parametrize("engine", [0, 1], ids=["PostgreSQL", "Redis"])
