@@ -58,7 +58,7 @@ class PreparedStatements:
         return name
 
     def plan_again(self, sql: bytes) -> None:
-        """Have a slow statement planned anew before it runs again, if its plan is old.
+        """Have a slow statement planned again at its next use, if its plan is old.
 
         Sends nothing.
         """

@@ -84,6 +84,10 @@ def is_cacheable(packet: Packet, environ: Mapping[str, Any]) -> bool:
     return has_plain_lines and not any(name in environ for name in _NOT_CACHED)
 
 
+def _key(peer: str, packet: Packet) -> _Key:
+    return peer, packet.has_length, packet.headers
+
+
 class HeadCache:
     """The heads of one process, by peer and header lines. Not thread-safe: call it in the event
     loop.
@@ -101,7 +105,7 @@ class HeadCache:
 
     def get(self, peer: str, packet: Packet) -> CachedHead | None:
         """Return what the header lines of this packet, from this peer, were parsed to."""
-        key = (peer, packet.has_length, packet.headers)
+        key = _key(peer, packet)
         head = self._heads.get(key)
         if head is not None:
             self._heads.move_to_end(key)
@@ -109,7 +113,7 @@ class HeadCache:
 
     def comes_again(self, peer: str, packet: Packet) -> bool:
         """Whether these header lines have come before. They have, from now on."""
-        key = hash((peer, packet.has_length, packet.headers))
+        key = hash(_key(peer, packet))
         if key in self._seen:
             return True
         if len(self._seen) >= _MAX_SEEN:
@@ -121,5 +125,4 @@ class HeadCache:
         """Cache what the header lines of a packet that ``is_cacheable`` were parsed to."""
         if len(self._heads) >= MAX_HEADS:
             self._heads.popitem(last=False)
-        key = (peer, packet.has_length, packet.headers)
-        self._heads[key] = CachedHead(environ.copy(), network)
+        self._heads[_key(peer, packet)] = CachedHead(environ.copy(), network)
