@@ -11,7 +11,7 @@ from objects import jsonpath
 from objects.core import query as tree
 from objects.core.query import Point
 from objects.field_sql import Reading
-from objects.sql import TRUE, Sql, both
+from objects.sql import TRUE, Sql, both, either
 from objects.value_sql import start
 
 _MARGIN_DEGREES: Final = 1e-6
@@ -84,7 +84,7 @@ def _in_sphere(place: Place, center: Point, radians: float) -> Sql:
 
 
 def _bounds(place: Place, center: Point, radians: float) -> Sql:
-    """A box around a circle, or nothing if the circle reaches a pole or the date line."""
+    """A box around a circle; around one that reaches a pole, all longitudes."""
     reach = math.degrees(radians) + _MARGIN_DEGREES
     south, north = center[0] - reach, center[0] + reach
     if south <= -90 or north >= 90:
@@ -93,13 +93,19 @@ def _bounds(place: Place, center: Point, radians: float) -> Sql:
     if ratio >= 1:
         return _box(place, (south, -180), (north, 180))
     width = math.degrees(math.asin(ratio)) + _MARGIN_DEGREES
-    west, east = center[1] - width, center[1] + width
-    if west < -180 or east > 180:
+    if width >= 180:
         return _box(place, (south, -180), (north, 180))
+    west, east = center[1] - width, center[1] + width
+    west, east = west + 360 * (west < -180), east - 360 * (east > 180)
     return _box(place, (south, west), (north, east))
 
 
 def _box(place: Place, southwest: Point, northeast: Point) -> Sql:
+    """A box; one whose west is greater than its east crosses the date line."""
+    (south, west), (north, east) = southwest, northeast
+    if west > east:
+        # Two boxes, each of which an index can find.
+        return either([_box(place, southwest, (north, 180)), _box(place, (south, -180), northeast)])
     exact = Sql(
         f"({place.latitude} BETWEEN %s::float8 AND %s::float8"
         f" AND {place.longitude} BETWEEN %s::float8 AND %s::float8)",
@@ -125,14 +131,7 @@ def _indexed_box(place: Place, southwest: Point, northeast: Point) -> Sql:
 
 
 def _within_box(node: tree.WithinBox, place: Place) -> Sql:
-    (south, west), (north, east) = node.southwest, node.northeast
-    if west <= east:
-        return _box(place, node.southwest, node.northeast)
-    return Sql(
-        f"({place.latitude} BETWEEN %s::float8 AND %s::float8"
-        f" AND ({place.longitude} >= %s::float8 OR {place.longitude} <= %s::float8))",
-        (south, north, west, east),
-    )
+    return _box(place, node.southwest, node.northeast)
 
 
 # The even-odd rule over the edges e(y1, x1, y2, x2), for the point (y, x); see geo.in_polygon.

@@ -17,6 +17,7 @@ from objects.text_sql import document_expression
 from tests.compiler.world import GENERIC, World
 
 POINT = {"__type": "GeoPoint", "latitude": 10, "longitude": 20}
+NEAR_DATE_LINE = {**POINT, "longitude": 179.9}
 OWNER = {"__type": "Pointer", "className": "Other", "objectId": "o77"}
 WHEN = {"__type": "Date", "iso": "2024-01-01T00:00:07.000Z"}
 
@@ -153,15 +154,31 @@ def test_equality_on_a_field_behind_the_first_of_a_declared_index_keeps_the_inde
     ],
 )
 def test_a_declared_geo_index_serves_what_is_near_or_within(rows, where):
+    assert "declared" in plan_with_geo_index(rows, where)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        {"place": {"$nearSphere": NEAR_DATE_LINE, "$maxDistanceInKilometers": 50}},
+        {"place": {"$geoWithin": {"$centerSphere": [NEAR_DATE_LINE, 0.01]}}},
+        {"place": {"$within": {"$box": [NEAR_DATE_LINE, {**POINT, "longitude": -179.9}]}}},
+    ],
+)
+def test_a_declared_geo_index_finds_both_sides_of_the_date_line(rows, where):
+    assert plan_with_geo_index(rows, where).count("declared") == 2
+
+
+def plan_with_geo_index(connection: psycopg.Connection[Any], where: Any) -> str:
     expression = column_expression(GENERIC, "place")
-    rows.execute("BEGIN")
-    rows.execute(
+    connection.execute("BEGIN")
+    connection.execute(
         f"CREATE INDEX declared ON thing USING {index_method('GeoPoint')} (({expression}))"
     )
-    rows.execute("ANALYZE thing")
-    found = plan(rows, where)
-    rows.execute("ROLLBACK")
-    assert "declared" in found
+    connection.execute("ANALYZE thing")
+    lines = plan(connection, where)
+    connection.execute("ROLLBACK")
+    return lines
 
 
 def test_a_declared_text_index_serves_a_search(rows):
