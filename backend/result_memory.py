@@ -11,7 +11,7 @@ counted separately and outside the pool (``of_query``). The same holds for the a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from sys import getsizeof
 from threading import Lock
@@ -126,13 +126,15 @@ class ResultMemory:
             raise ResultTooLarge(self._limit)
         self._hold(memory + _COPIES * size)
 
-    def add_objects(self, text: str) -> None:
-        """Count the Python objects that this JSON text is about to be decoded to.
+    def add_objects(self, texts: Iterable[str]) -> None:
+        """Count the Python objects that these JSON texts are about to be decoded to.
 
         Nothing is counted while the results take at most ``_FREE`` bytes. Raises what ``add``
         raises.
         """
-        if self.memory > _FREE:
+        if self.memory <= _FREE:
+            return
+        for text in texts:
             containers = text.count("{") + text.count("[")
             strings = text.count('"') // 2
             self._hold(containers * _CONTAINER + strings * _STRING + text.count(",") * _ITEM)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -32,7 +32,7 @@ class Record:
     """One stored object, whole.
 
     ``json()`` gives its wire form as text without decoding what the database sent; ``object()``
-    decodes it. Timestamps are wire text already.
+    decodes it.
     """
 
     __slots__ = ("_row", "_table")
@@ -45,10 +45,6 @@ class Record:
     @property
     def object_id(self) -> ObjectId:
         return ObjectId(self._row[0])
-
-    @property
-    def created_at(self) -> str:
-        return wire_timestamp(self._row[1])
 
     @property
     def updated_at(self) -> str:
@@ -79,20 +75,14 @@ class Record:
         acl = ""
         if read_acl is not None or write_acl is not None:
             acl = _acl_member(f"[{read_acl or 'null'},{write_acl or 'null'}]")
+        created_at = wire_timestamp(created)
+        updated_at = created_at if updated == created else wire_timestamp(updated)
         # An object id has no character that JSON would escape.
         head = (
-            f'{{"objectId":"{object_id}","createdAt":"{wire_timestamp(created)}",'
-            f'{acl}{table.relations_json}"updatedAt":"{wire_timestamp(updated)}"'
+            f'{{"objectId":"{object_id}","createdAt":"{created_at}",'
+            f'{acl}{table.relations_json}"updatedAt":"{updated_at}"'
         )
         return f"{head}}}" if data == "{}" else f"{head},{data[1:]}"
-
-    @property
-    def _data(self) -> str:
-        """Its fields as JSON text, with the addresses that files have now."""
-        data = self._row[5]
-        if self._table.may_hold_files and _FILE in data:
-            return with_current_addresses(data)
-        return data
 
     @property
     def size(self) -> int:
@@ -104,22 +94,14 @@ class Record:
         """Count its text. Raises what ``ResultMemory.add`` raises."""
         memory.add_texts([text for text in self._row[3:] if text])
 
-    def count_objects(self, memory: ResultMemory) -> None:
-        """Count what ``object`` is about to make. Raises what ``ResultMemory.add`` raises."""
-        memory.add_objects(self._row[5])
+    @property
+    def fields_json(self) -> str:
+        """Its fields as JSON text, as they are stored."""
+        return self._row[5]
 
     def object(self) -> dict[str, Json]:
         """The wire form, decoded; the caller may change it."""
-        obj: dict[str, Json] = {
-            "objectId": self._row[0],
-            "createdAt": self.created_at,
-            "updatedAt": self.updated_at,
-        }
-        if self._row[3] is not None or self._row[4] is not None:
-            obj["ACL"] = self.acl.to_wire()
-        obj.update(self._table.relation_values)
-        fields: dict[str, Any] = _decode(self._data)
-        obj.update(fields)
+        obj: dict[str, Json] = _decode(self.json())
         return obj
 
 
@@ -134,8 +116,7 @@ def _acl_member(lists: str) -> str:
 
 def decoded(records: Sequence[Record], memory: ResultMemory) -> list[dict[str, Json]]:
     """The wire forms of records, counted before they are made."""
-    for record in records:
-        record.count_objects(memory)
+    memory.add_objects(record.fields_json for record in records)
     if sum(record.size for record in records) < _LARGE:
         return [record.object() for record in records]
     with no_collection():

@@ -264,9 +264,9 @@ class TestThePool:
         text = "[" + ",".join(["{}"] * 2_000_000) + "]"
         memory = ResultMemory(100 * MEBIBYTE)
         memory.add(len(text))
-        memory.add_objects(text)
+        memory.add_objects([text])
         with pytest.raises(ResultTooLarge, match=" MiB in memory:"):
-            memory.add_objects(text)
+            memory.add_objects([text])
 
     def test_counts_texts_as_python_keeps_them(self) -> None:
         plain, wide = ResultMemory(MEBIBYTE), ResultMemory(MEBIBYTE)
