@@ -16,6 +16,7 @@ from psycopg.errors import ProgramLimitExceeded
 
 from backend.errors import ObjectTooLarge, ServiceError
 from backend.result_memory import ResultMemory
+from objects import large_classes
 from objects.compiler import Sql, compile_query, order_by
 from objects.core.names import ClassName, FieldName, ObjectId
 from objects.core.query import (
@@ -101,7 +102,11 @@ def find(
     sorting = order_by(order, table, "t", where)
     guard, guard_params = _guard(table, scope)
     has_one_plan = _has_one_plan(table, where, order)
-    paging, paging_params = _paging(limit, skip, is_prepared=has_one_plan)
+    paging = _paging(limit, skip, is_prepared=has_one_plan)
+    if large_classes.is_guessed(table, where, order) and large_classes.is_large(table):
+        page = large_classes.selection(table, condition, sorting, paging)
+    else:
+        page = f"SELECT * FROM {table.relation} t WHERE " + condition + " " + sorting + paging
     # One row of the class joined to the objects: without objects the version still comes back,
     # and a nested loop over one row keeps the order of the inner select. Rows become text outside
     # of it, for PostgreSQL would do that before it sorts, to all that are left out in the end too.
@@ -109,15 +114,8 @@ def find(
     try:
         rows = fetch(
             f"SELECT {guard}, {object_columns(table, 't')} FROM objects_class c LEFT JOIN LATERAL"
-            f" (SELECT * FROM {table.relation} t WHERE {condition.text}"
-            f" {sorting.text}{paging}) t ON true WHERE c.id = %s",
-            (
-                *guard_params,
-                *condition.params,
-                *sorting.params,
-                *paging_params,
-                table.class_id,
-            ),
+            f" ({page.text}) t ON true WHERE c.id = %s",
+            (*guard_params, *page.params, table.class_id),
             prepare=has_one_plan,
             is_limited=scope.is_limited,
             is_read=True,
@@ -210,12 +208,12 @@ def _has_one_plan(table: ClassTable, where: Query, order: Sequence[OrderKey]) ->
     return bool(order) and ranges == {order[0].path} and is_ordered_by_index(table, order[0].path)
 
 
-def _paging(limit: int, skip: int, *, is_prepared: bool) -> tuple[str, tuple[int, ...]]:
-    """The clause and its parameters. In a prepared statement, a usual limit stands in the text."""
+def _paging(limit: int, skip: int, *, is_prepared: bool) -> Sql:
+    """The clause. In a prepared statement, a usual limit stands in the text."""
     if skip:
-        return " LIMIT %s OFFSET %s", (limit, skip)
+        return Sql(" LIMIT %s OFFSET %s", (limit, skip))
     text = _LIMITS.get(limit) if is_prepared else None
-    return (" LIMIT %s", (limit,)) if text is None else (text, ())
+    return Sql(" LIMIT %s", (limit,)) if text is None else Sql(text)
 
 
 def _guard(table: ClassTable, scope: Scope) -> tuple[str, tuple[Any, ...]]:
