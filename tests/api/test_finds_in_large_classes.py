@@ -1,4 +1,4 @@
-"""Finds in classes that PostgreSQL takes for large: the same objects, without a walk through all."""
+"""Finds in classes that PostgreSQL takes for large return the same objects as in small ones."""
 
 from __future__ import annotations
 
