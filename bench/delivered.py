@@ -84,9 +84,10 @@ def compare(
                 use = replace(options, rounds=1, seconds=_LEARNING)
                 measure(engines, targets[:1], unindexed, use)
             scenes = _scenes(engines, targets, compared, options, wanted)
-    next(iter(scenes.values())).extend(cold)
+    if FIRST in wanted:
+        scenes[FIRST].extend(cold)
     contents = {name: [run.as_dict() for run in runs] for name, runs in scenes.items()}
-    return tables(scenes, compared), {"delivered": contents}, facts
+    return tables(scenes, compared, options), {"delivered": contents}, facts
 
 
 def _scenes(
@@ -96,25 +97,36 @@ def _scenes(
     options: Options,
     wanted: Container[str],
 ) -> dict[str, list[Run]]:
-    fewer = replace(options, rounds=min(options.rounds, _FEWER_ROUNDS))
-    scenes = {FIRST: options, SLOW: replace(fewer, connections=_SLOW_AT)}
-    scenes |= {str(number): replace(fewer, connections=number) for number in CONNECTIONS}
-    found: dict[str, list[Run]] = {}
+    runs: dict[str, list[Run]] = {}
     for scene in SCENES:
         if scene not in wanted:
             continue
-        its = scenes[scene]
-        title = "1 % slow clients" if scene == SLOW else f"{its.connections} connections"
-        say(title)
+        scene_options = _options(scene, options)
+        say(_title(scene, options))
         with _slow(targets) if scene == SLOW else contextlib.nullcontext():
-            found[title] = measure(engines, targets, workloads, its)
-    return found
+            runs[scene] = measure(engines, targets, workloads, scene_options)
+    return runs
 
 
-def tables(scenes: dict[str, list[Run]], workloads: Sequence[Workload]) -> str:
-    """Throughput in the first scene, and p99 in all of them."""
-    first = next(iter(scenes.values()))
-    return f"{throughput(first, workloads)}\n\n{latencies(scenes, workloads)}"
+def _options(scene: str, options: Options) -> Options:
+    if scene == FIRST:
+        return options
+    connections = _SLOW_AT if scene == SLOW else int(scene)
+    return replace(options, rounds=min(options.rounds, _FEWER_ROUNDS), connections=connections)
+
+
+def _title(scene: str, options: Options) -> str:
+    if scene == SLOW:
+        return "1 % slow clients"
+    return f"{_options(scene, options).connections} connections"
+
+
+def tables(scenes: dict[str, list[Run]], workloads: Sequence[Workload], options: Options) -> str:
+    """Throughput in the first scene, if it was measured, and p99 in all of them."""
+    parts = [latencies(scenes, workloads, options)]
+    if FIRST in scenes:
+        parts.insert(0, throughput(scenes[FIRST], workloads))
+    return "\n\n".join(parts)
 
 
 @contextlib.contextmanager
@@ -155,7 +167,7 @@ def draw(kept: Path) -> str:
     """The chart of kept results: the ratio of throughput in each row, and what is aimed at."""
     contents = json.loads(kept.read_text())["delivered"]
     found: dict[tuple[str, str], list[float]] = {}
-    for run in next(iter(contents.values())):
+    for run in contents[FIRST]:
         rate = run["requests"] / run["seconds"]
         found.setdefault((run["workload"], run["target"]), []).append(rate)
     rates = {key: statistics.median(values) for key, values in found.items()}
@@ -192,10 +204,12 @@ def throughput(runs: Sequence[Run], workloads: Sequence[Workload]) -> str:
     return "\n".join(lines)
 
 
-def latencies(scenes: dict[str, list[Run]], workloads: Sequence[Workload]) -> str:
+def latencies(scenes: dict[str, list[Run]], workloads: Sequence[Workload], options: Options) -> str:
     """p99 in milliseconds of both in each scene; what isn't below Parse Server's is bold."""
     lines = [
-        report.line("p99 ms: this service, Parse Server", *scenes),
+        report.line(
+            "p99 ms: this service, Parse Server", *(_title(scene, options) for scene in scenes)
+        ),
         report.ruler(1 + len(scenes)),
     ]
     for row in rows(workloads):
@@ -212,4 +226,4 @@ def latencies(scenes: dict[str, list[Run]], workloads: Sequence[Workload]) -> st
 
 
 def _of(runs: Sequence[Run], row: Row, target: str) -> Figures:
-    return figures([one for one in runs if (one.workload, one.target) == (row.name, target)])
+    return figures([run for run in runs if (run.workload, run.target) == (row.name, target)])

@@ -93,8 +93,6 @@ def _bounds(place: Place, center: Point, radians: float) -> Sql:
     if ratio >= 1:
         return _box(place, (south, -180), (north, 180))
     width = math.degrees(math.asin(ratio)) + _MARGIN_DEGREES
-    if width >= 180:
-        return _box(place, (south, -180), (north, 180))
     west, east = center[1] - width, center[1] + width
     west, east = west + 360 * (west < -180), east - 360 * (east > 180)
     return _box(place, (south, west), (north, east))

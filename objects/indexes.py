@@ -16,6 +16,7 @@ from psycopg import sql
 from psycopg.errors import ProgramLimitExceeded, UniqueViolation
 
 from backend.errors import DuplicateValue, InvalidSchemaOperation
+from objects.core.names import CREATED_AT, OBJECT_ID
 from objects.core.schema import IndexDeclaration
 from objects.database import fetch
 from objects.field_sql import column_expression, index_column
@@ -34,7 +35,7 @@ def is_ordered_by_index(table: ClassTable, path: tuple[str, ...]) -> bool:
     """Whether an index gives the objects in the order of this field."""
     if len(path) != 1:
         return False
-    if path[0] == "createdAt":
+    if path[0] in (CREATED_AT, OBJECT_ID):
         return True
     declared = (index.fields[0] for index in table.schema.index_declarations.values())
     learned = (fields[0] for fields in table.learned)

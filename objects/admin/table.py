@@ -248,7 +248,7 @@ def _header(schema: ClassSchema, question: Question, name: FieldName) -> Header:
 def _slow_order(place: Place, question: Question) -> str:
     """The field whose order no index gives, where there is much to sort; else nothing."""
     name = question.order.removeprefix("-")
-    if not name or name == "objectId" or is_ordered_by_index(place.table, (name,)):
+    if not name or is_ordered_by_index(place.table, (name,)):
         return ""
     return name if estimate(place.table.class_id) > _MANY else ""
 
