@@ -123,13 +123,20 @@ def find(
             memory=memory,
         )
     except ServiceError:
-        # The slowest are those that were stopped. Those that were refused took no time.
-        seconds = perf_counter() - begin
-        if seconds >= _STOPPED:
-            shape_counts.note(table, where, order, seconds)
+        _note_stopped(table, where, order, begin)
         raise
-    shape_counts.note(table, where, order, perf_counter() - begin, len(rows))
-    return _records(table, scope, rows)
+    seconds = perf_counter() - begin
+    records = _records(table, scope, rows)
+    shape_counts.note(table, where, order, seconds, len(records))
+    return records
+
+
+def _note_stopped(table: ClassTable, where: Query, order: Sequence[OrderKey], begin: float) -> None:
+    """Count a statement that failed: the slowest are stopped by a limit of time. Those that were
+    refused took no time."""
+    seconds = perf_counter() - begin
+    if seconds >= _STOPPED:
+        shape_counts.note(table, where, order, seconds)
 
 
 def by_ids(
@@ -156,14 +163,18 @@ def count(table: ClassTable, where: Query, scope: Scope) -> int:
     condition = compile_query(where, table, "t", scope, led)
     guard, guard_params = _guard(table, scope)
     begin = perf_counter()
-    rows = fetch(
-        f"SELECT {guard}, (SELECT count(*) FROM {table.relation} t WHERE {condition.text})"
-        " FROM objects_class c WHERE c.id = %s",
-        (*guard_params, *condition.params, table.class_id),
-        prepare=False,
-        is_limited=scope.is_limited,
-        is_read=True,
-    )
+    try:
+        rows = fetch(
+            f"SELECT {guard}, (SELECT count(*) FROM {table.relation} t WHERE {condition.text})"
+            " FROM objects_class c WHERE c.id = %s",
+            (*guard_params, *condition.params, table.class_id),
+            prepare=False,
+            is_limited=scope.is_limited,
+            is_read=True,
+        )
+    except ServiceError:
+        _note_stopped(table, where, (), begin)
+        raise
     seconds = perf_counter() - begin
     _check_guard(table, scope, rows)
     number = int(rows[0][1] or 0)
