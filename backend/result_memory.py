@@ -12,7 +12,7 @@ counted separately and outside the pool (``of_query``). The same holds for the a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from sys import getsizeof
 from threading import Lock
 from typing import Final, TypeVar
@@ -151,6 +151,14 @@ class ResultMemory:
             self._pool.reserve(self._address, excess)
             self._reserved += excess
 
+    def return_to(self, size: int, memory: int) -> None:
+        """Undo counting since ``size`` and ``memory`` had these values."""
+        self.size, self.memory = size, memory
+        excess = self._reserved - max(0, memory - _FREE)
+        if self._pool is not None and excess > 0:
+            self._pool.release(self._address, excess)
+            self._reserved -= excess
+
     def release(self) -> None:
         """Release what is reserved in the pool. Repeated calls have no effect."""
         if self._pool is not None and self._reserved:
@@ -184,6 +192,21 @@ def of_query() -> ResultMemory:
     if now.results is not None and now.depth == 0:
         return now.results
     return ResultMemory(service_settings.MAX_RESPONSE_SIZE)
+
+
+def checkpoint() -> Callable[[], None]:
+    """Return a function that undoes what this request counts from now on.
+
+    For attempts that are repeated: what they have read is discarded.
+    """
+    results = current().results
+    if results is None:
+        return _nothing
+    return partial(results.return_to, results.size, results.memory)
+
+
+def _nothing() -> None:
+    return None
 
 
 def largest_fitting(read: Callable[[int], _T], limit: int) -> tuple[_T, int]:

@@ -22,7 +22,8 @@ class ObjectClass(models.Model):
     """A class: its fields, its permissions, its indexes.
 
     ``definition`` is the wire form that ``/schemas`` shows (``fields``, ``classLevelPermissions``,
-    ``indexes``), without the fields that every class has.
+    ``indexes``), without the fields that every class has. ``indexOrders`` has the fields of each
+    index of several in order, which ``jsonb`` doesn't keep for the keys of objects.
     """
 
     name = models.CharField(max_length=128, unique=True)

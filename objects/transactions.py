@@ -10,6 +10,7 @@ from typing import TypeVar
 from django.db import connection, transaction
 
 from backend.errors import TransactionConflict
+from backend.result_memory import checkpoint
 
 _T = TypeVar("_T")
 
@@ -26,6 +27,7 @@ def all_or_nothing(action: Callable[[], _T]) -> _T:
     it is a part of that, and isn't repeated.
     """
     is_inner = connection.in_atomic_block
+    discard = checkpoint()
     for attempt in range(1, ATTEMPTS + 1):
         try:
             with transaction.atomic():
@@ -33,6 +35,7 @@ def all_or_nothing(action: Callable[[], _T]) -> _T:
         except TransactionConflict:
             if is_inner or attempt == ATTEMPTS:
                 raise
+            discard()
             # Two that begin again at the same moment would meet again.
             sleep(uniform(0, min(_PAUSE * 2**attempt, _LONGEST_PAUSE)))
     raise AssertionError("unreachable")

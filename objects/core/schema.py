@@ -224,6 +224,14 @@ class ClassSchema:
             definition["classLevelPermissions"] = self.permissions.to_wire()
         if self.indexes:
             definition["indexes"] = {name: index.to_wire() for name, index in self.indexes.items()}
+        # jsonb doesn't keep the order of keys.
+        orders: dict[str, Json] = {
+            name: [field for field, _ in index.fields]
+            for name, index in self.indexes.items()
+            if len(index.fields) > 1
+        }
+        if orders:
+            definition["indexOrders"] = orders
         if self.client_fields:
             definition["addedByClients"] = [*sorted(self.client_fields)]
         return definition
@@ -251,7 +259,11 @@ def from_definition(class_name: ClassName, definition: Mapping[str, Json]) -> Cl
         )
     indexes = definition.get("indexes")
     if isinstance(indexes, dict):
-        schema = replace(schema, indexes={n: _index(n, wire) for n, wire in indexes.items()})
+        orders = definition.get("indexOrders")
+        orders = orders if isinstance(orders, dict) else {}
+        schema = replace(
+            schema, indexes={n: _index(n, wire, orders.get(n)) for n, wire in indexes.items()}
+        )
     permissions = definition.get("classLevelPermissions")
     if permissions is not None:
         parsed = parse_permissions(
@@ -277,12 +289,14 @@ def _field(wire: Json) -> FieldType:
     )
 
 
-def _index(name: str, wire: Json) -> IndexDeclaration:
+def _index(name: str, wire: Json, order: Json) -> IndexDeclaration:
     assert isinstance(wire, dict)
     fields = wire.get("fields")
-    if isinstance(fields, dict):
-        return IndexDeclaration(name, tuple(fields.items()), unique=True)  # type: ignore[arg-type]
-    return IndexDeclaration(name, tuple(wire.items()))  # type: ignore[arg-type]
+    is_unique = isinstance(fields, dict)
+    directions = fields if isinstance(fields, dict) else wire
+    if isinstance(order, list) and {*order} == directions.keys():
+        directions = {str(field): directions[str(field)] for field in order}
+    return IndexDeclaration(name, tuple(directions.items()), is_unique)  # type: ignore[arg-type]
 
 
 @lru_cache(maxsize=1024)

@@ -306,6 +306,11 @@ def _index(schema: ClassSchema, name: str, wire: dict[str, Json]) -> IndexDeclar
         _indexed_field(schema, field, direction, unique, f"{place}.{shown(field)}")
         for field, direction in fields.items()
     )
+    kinds = {direction if isinstance(direction, str) else "1 or -1" for _, direction in columns}
+    if len(kinds) > 1:
+        raise InvalidQuery(
+            f"{place}: fields of {' and '.join(sorted(kinds))} need separate indexes"
+        )
     return IndexDeclaration(name, columns, unique)
 
 

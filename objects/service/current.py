@@ -12,6 +12,7 @@ from django.db import transaction
 from psycopg.errors import UndefinedTable
 
 from backend.errors import ServiceError, TransactionConflict
+from backend.result_memory import checkpoint
 from objects import registry, store
 
 _T = TypeVar("_T")
@@ -35,9 +36,12 @@ def with_current_classes(action: Callable[[], _T]) -> _T:
     missing: UndefinedTable | None = None
     is_checked = False
     end = monotonic() + _PATIENCE
+    discard = checkpoint()
     for attempt in count():
         if attempt >= _ATTEMPTS and (missing or monotonic() > end):
             break
+        if attempt:
+            discard()
         if attempt >= _AT_ONCE:
             sleep(uniform(0, min(_PAUSE * attempt, _LONGEST)))
         try:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import threading
 from contextlib import contextmanager, suppress
+from importlib import import_module
 
 import pytest
+from django.apps import apps
 from django.db import connection
 
 from backend import own_connection
-from objects import maintenance, registry
+from objects import indexes, maintenance, registry
 from tests.rest import MASTER, Api
 from tests.waiting import until
 
@@ -241,3 +243,60 @@ class TestIndexesOutsideOfTransactions:
             indexes={"words": {"name": "text"}, "places": {"spot": "2dsphere"}},
         )
         assert [valid for _, valid, _ in stored_indexes()] == [True, True]
+
+
+# -- Several fields -------------------------------------------------------------------------------
+
+COMPOUND = {
+    "by_score": {"score": -1, "code": 1},
+    "words": {"title": "text", "code": "text"},
+    "pairs": {"fields": {"title": 1, "code": 1}, "unique": True},
+}
+
+
+def make_compound(master):
+    fields = {"score": NUMBER, "code": TEXT, "title": TEXT}
+    make(master, fields=fields, indexes=COMPOUND)
+    # What every other process reads: the definition that is stored.
+    registry.forget_all()
+    return registry.find("Game")
+
+
+def test_the_fields_of_an_index_keep_their_order(master):
+    table = make_compound(master)
+    assert indexes.missing(table) == []
+    shown = master.get("/schemas/Game").json["indexes"]
+    assert [[*shown[name]] for name in ("by_score", "words")] == [
+        ["score", "code"],
+        ["title", "code"],
+    ]
+    assert [*shown["pairs"]["fields"]] == ["title", "code"]
+
+
+def test_an_index_of_several_fields_is_removed_from_every_process(master):
+    make_compound(master)
+    assert len(stored_indexes()) == 3
+    removed = dict.fromkeys(COMPOUND, DELETE)
+    assert change(master, indexes=removed).status == 200
+    assert stored_indexes() == []
+
+
+def test_an_update_finds_the_order_of_indexes_that_are_older_than_it(master):
+    expected = make_compound(master).schema
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE objects_class SET definition = definition - 'indexOrders'")
+    registry.forget_all()
+    assert registry.find("Game").schema != expected
+    migration = import_module("objects.migrations.0015_index_orders")
+    migration.keep_orders(apps, connection.schema_editor())
+    registry.forget_all()
+    assert registry.find("Game").schema == expected
+
+
+@pytest.mark.parametrize(
+    "index", [{"title": "text", "score": 1}, {"place": "2dsphere", "score": -1}]
+)
+def test_words_and_places_need_indexes_of_their_own(master, index):
+    make(master, fields={"score": NUMBER, "title": TEXT, "place": {"type": "GeoPoint"}})
+    assert change(master, indexes={"mixed": index}).error == (400, 102)
+    assert stored_indexes() == []
