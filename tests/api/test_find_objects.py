@@ -284,3 +284,20 @@ def test_a_redirect_tells_nothing_of_a_class_that_may_not_be_searched(redirected
     reply = client.get("/classes/Game", redirectClassNameForKey="players")
     assert reply.error == (400, 119)
     assert "Player" not in reply.json["error"]
+
+
+def test_pages_of_the_newest_continue_behind_a_time_and_an_id(master):
+    create = {"method": "POST", "path": "/api/classes/Game", "body": {"score": 1}}
+    for _ in range(3):  # each batch has one time
+        assert master.post("/batch", {"requests": [create] * 5}).status == 200
+    expected = master.results("Game", order="-createdAt")
+    seen: list[dict[str, object]] = []
+    where: dict[str, object] = {}
+    while page := master.results("Game", order="-createdAt", limit=4, where=where):
+        seen += page
+        last = page[-1]
+        time = {"__type": "Date", "iso": last["createdAt"]}
+        same_time = {"createdAt": time, "objectId": {"$lt": last["objectId"]}}
+        where = {"$or": [{"createdAt": {"$lt": time}}, same_time]}
+    assert seen == expected
+    assert len(seen) == 15
