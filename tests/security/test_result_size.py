@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 
 from backend.current import Current, as_current
 from backend.errors import RateLimited
@@ -65,6 +65,11 @@ class TestAFind:
     def test_of_too_much_is_refused(self, caller: str, request: pytest.FixtureRequest) -> None:
         api: Api = request.getfixturevalue(caller)
         assert api.get("/classes/Big").error == TOO_LARGE
+
+    def test_of_a_class_that_another_process_has_changed_counts_once(self, client: Api) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("UPDATE objects_class SET version = version + 1000 WHERE name = 'Big'")
+        assert len(client.results("Big", limit=6)) == 6
 
     def test_of_less_is_answered(self, client: Api) -> None:
         assert len(client.get("/classes/Big", limit=9).json["results"]) == 9
