@@ -49,7 +49,7 @@ class PreparedStatements:
             return prepared.name
         if prepared is not None:
             self.forget(sql)
-        elif len(self._kept) >= MOST_PREPARED:
+        elif len(self._kept) >= MOST_PREPARED and self._may_deallocate:
             self.forget(next(iter(self._kept)))
         self._last_number += 1
         name = b"store_%d" % self._last_number

@@ -95,7 +95,7 @@ class Dispatcher:
             if self._queued:
                 self._wake_or_start_thread(now)
         for _, job in expired:
-            job.fail(Overloaded())
+            _call(job.fail, Overloaded())
 
     def end(self) -> None:
         """End each thread once no request waits."""
@@ -202,10 +202,15 @@ class Dispatcher:
         self._is_flushing = False
         while self._done:
             job, result = self._done.popleft()
-            try:
-                job.finish(result)
-            except Exception as error:
-                log.error("a response can't be sent", exc_info=error)
+            _call(job.finish, result)
+
+
+def _call(function: Callable[[Any], None], value: object) -> None:
+    """Call a job's method; an error concerns no other job."""
+    try:
+        function(value)
+    except Exception as error:
+        log.error("a response can't be sent", exc_info=error)
 
 
 def _may_wait(entry: tuple[float, Job], oldest: float) -> bool:

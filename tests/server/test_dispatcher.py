@@ -225,3 +225,19 @@ def test_no_request_is_lost_or_run_twice_in_a_random_schedule(seed: int) -> None
         assert len(job.responses) + len(job.errors) == 1
         assert job.runs <= 1
         assert job.runs == 1 or job.errors or job.is_abandoned
+
+
+def test_a_job_that_cannot_be_refused_or_finished_holds_up_no_other() -> None:
+    bench = Bench(threads=1, wait_time=0.05)
+    (running,) = bench.submit("a", gate=bench.gate)
+    bench.wait(lambda: running.runs)
+    broken, other = bench.submit("b"), bench.submit("c")
+
+    def fail(error: object) -> None:
+        broken[0].errors.append(cast(Any, error))
+        raise RuntimeError("as a connection may")
+
+    broken[0].fail = fail  # type: ignore[method-assign]
+    bench.wait(lambda: broken[0].errors and other[0].errors)
+    bench.close()
+    assert running.responses == [200]
