@@ -6,66 +6,82 @@ has defaults: it assumes that at least 1 in 10,000 objects has a value, 1 in 100
 samples has it, and up to 1 in 200 an unknown word. If fewer objects match, reading in order reads
 the whole class.
 
-Here the statement first reads a limited number of matches from an index. If there are no more, it
-sorts them; otherwise it continues as PostgreSQL estimates. The measurements, and what this doesn't
-cover, are in docs/decisions.md.
+Here the statement first reads a limited number of objects that an index finds by those conditions
+alone. If there are no more, it filters and sorts them; otherwise it continues as PostgreSQL
+estimates. The measurements, and what this doesn't cover, are in docs/decisions.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from time import monotonic
 from typing import Final
 
+from objects.compiler import compile_query
 from objects.core.names import UPDATED_AT
 from objects.core.query import AllOf, ContainsAll, Equals, In, OrderKey, Query, Text
 from objects.core.text import DEFAULT_LANGUAGE
 from objects.database import fetch
 from objects.indexes import is_ordered_by_index
-from objects.sql import Sql
+from objects.sql import Sql, both
 from objects.tables import ClassTable
 
 LARGE: Final = 200_000
 """Objects; PostgreSQL reads so many in about 0.1 s."""
 VALUE_MATCHES: Final = 150
 """Matches of values that are sorted, at least."""
-WORD_MATCHES: Final = 5000
-"""Matches of text searches that are sorted, at least: comparing an object in order means parsing
-its text."""
+WORD_MATCHES: Final = 1000
+"""Matches of text searches that are sorted, at least: to compare an object in order, its text is
+parsed."""
 _TIMES: Final = 3
 """At least so many times as many matches are sorted as a page ends at."""
 _LAST: Final = 1000
 """Pages that end behind this are left to PostgreSQL."""
-_MOST_VALUES: Final = 100
-"""Longer lists of values aren't always served by an index."""
+_MOST_PARAMS: Final = 1000
+"""Parameters of a condition: they are sent twice."""
+_IN_INDEX_OF_ALL: Final = frozenset({"(t.data @> %s::jsonb)", "(t.data @? %s::jsonpath)"})
+"""The conditions that the index of all fields serves, in SQL."""
 _SIZE_TTL: Final = 60.0  # seconds
 _MOST_SIZES: Final = 10_000
 
 _sizes: dict[int, tuple[float, float]] = {}  # objects, and when that was read, by class
 
 
-def sorted_matches(
-    table: ClassTable, where: Query, order: Sequence[OrderKey], last: int
-) -> int | None:
-    """How many matches to read before objects are read in order, for a page that ends at ``last``.
+@dataclass(frozen=True, slots=True)
+class First:
+    """What is read first: up to ``most`` objects that an index finds by ``condition``."""
+
+    condition: Sql
+    most: int
+
+
+def read_first(
+    table: ClassTable, where: Query, order: Sequence[OrderKey], last: int, params: int
+) -> First | None:
+    """What to read first for a page that ends at ``last``; ``params`` has the whole condition.
 
     None for finds that are left to PostgreSQL: those in an order that no index gives, those whose
-    conditions it has statistics of, and those in classes that aren't large.
+    conditions it has statistics of or no index serves, and those in classes that aren't large.
     """
-    if last > _LAST or not table.is_partition:
+    if last > _LAST or params > _MOST_PARAMS or not table.is_partition:
         return None
     if not order or not is_ordered_by_index(table, order[0].path):
         return None
     parts = where.parts if isinstance(where, AllOf) else (where,)
     if any(_has_statistics(table, part) for part in parts):
         return None
-    if any(_is_in_text_index(table, part) for part in parts):
-        least = WORD_MATCHES
-    elif any(_is_in_index_of_all(part) for part in parts):
-        least = VALUE_MATCHES
-    else:
+    words = [part for part in parts if _is_in_text_index(table, part)]
+    values = [part for part in parts if isinstance(part, Equals | In | ContainsAll)]
+    if not (words or values) or not is_large(table):
         return None
-    return max(least, _TIMES * last) if is_large(table) else None
+    served = [compile_query(part, table) for part in words]
+    conditions = [compile_query(part, table) for part in values]
+    served += [condition for condition in conditions if condition.text in _IN_INDEX_OF_ALL]
+    if not served:
+        return None
+    least = WORD_MATCHES if words else VALUE_MATCHES
+    return First(both(served), max(least, _TIMES * last))
 
 
 def _has_statistics(table: ClassTable, part: Query) -> bool:
@@ -82,15 +98,6 @@ def _is_in_text_index(table: ClassTable, part: Query) -> bool:
         names = [name for name, direction in index.fields if direction == "text"]
         if names:
             return part.path is None or [*part.path] == names
-    return False
-
-
-def _is_in_index_of_all(part: Query) -> bool:
-    """Whether the index of all fields serves a condition."""
-    if isinstance(part, Equals):
-        return part.value is not None
-    if isinstance(part, In | ContainsAll):
-        return None not in part.values and 0 < len(part.values) <= _MOST_VALUES
     return False
 
 
@@ -120,25 +127,21 @@ def forget_sizes() -> None:
     _sizes.clear()
 
 
-def selection(table: ClassTable, condition: Sql, sorting: Sql, paging: Sql, most: int) -> Sql:
-    """Return the ``SELECT`` of one page of the rows ``t`` that satisfy the condition, sorted.
-
-    Up to ``most`` matches are read and sorted.
-    """
+def selection(table: ClassTable, condition: Sql, sorting: Sql, paging: Sql, first: First) -> Sql:
+    """Return the ``SELECT`` of one page of the rows ``t`` that satisfy the condition, sorted."""
     # A materialized CTE is planned as if it was read whole, so by an index of the condition, and is
     # read only as far as needed. PostgreSQL would plan a subquery for the limit outside of it.
-    matches = f"SELECT * FROM {table.relation} t WHERE " + condition
+    rows = f"SELECT * FROM {table.relation} t WHERE "
     count = "(SELECT count(*) FROM few)"
     page = " " + sorting + paging
     return (
-        "WITH matches AS MATERIALIZED ("
-        + matches
-        + f"), few AS MATERIALIZED (SELECT * FROM matches LIMIT {most + 1})"
-        + f" (SELECT * FROM few t WHERE {count} <= {most}"
+        ("WITH matches AS MATERIALIZED (" + rows + first.condition)
+        + f"), few AS MATERIALIZED (SELECT * FROM matches LIMIT {first.most + 1})"
+        + f" (SELECT * FROM few t WHERE {count} <= {first.most} AND "
+        + condition
         + page
-        + ") UNION ALL ("
-        + matches
-        + f" AND {count} > {most}"
+        + f") UNION ALL ({rows}{count} > {first.most} AND "
+        + condition
         + page
         + ")"
     )

@@ -103,9 +103,9 @@ def find(
     guard, guard_params = _guard(table, scope)
     has_one_plan = _has_one_plan(table, where, order)
     paging = _paging(limit, skip, is_prepared=has_one_plan)
-    most = large_classes.sorted_matches(table, where, order, skip + limit)
-    if most is not None:
-        page = large_classes.selection(table, condition, sorting, paging, most)
+    first = large_classes.read_first(table, where, order, skip + limit, len(condition.params))
+    if first is not None:
+        page = large_classes.selection(table, condition, sorting, paging, first)
     else:
         page = f"SELECT * FROM {table.relation} t WHERE " + condition + " " + sorting + paging
     # One row of the class joined to the objects: without objects the version still comes back,

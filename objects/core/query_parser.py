@@ -285,6 +285,7 @@ class _Parser:
             raise InvalidJSON(f"{place}: bad $all value")
         patterns = [item["$regex"] for item in operand if _is_object(item) and "$regex" in item]
         if not patterns:
+            self.size.add_all_values(len(operand), place)
             return ContainsAll(path, self.values(path, operand, place, "bad $all value"))
         if len(patterns) != len(operand):
             raise InvalidJSON(f"{place}: All $all values must be of regex type or none")

@@ -13,6 +13,8 @@ from .regex_size import MAX_TRANSITIONS
 
 MAX_CONSTRAINTS: Final = 500
 """Keys and operators in the whole ``where``, including sub-queries."""
+MAX_ALL_VALUES: Final = 1000
+"""Values of ``$all`` in the whole ``where``: most become conditions of their own."""
 MAX_SUBQUERIES: Final = 20
 """In the whole ``where``, at any depth. ``$relatedTo`` counts as one."""
 MAX_SUBQUERY_DEPTH: Final = 5
@@ -35,6 +37,7 @@ class QuerySize:
 
     def __init__(self) -> None:
         self._constraints = 0
+        self._all_values = 0
         self._subqueries = 0
         self._depth = 0
         self._patterns: set[str] = set()
@@ -45,6 +48,12 @@ class QuerySize:
         self._constraints += 1
         if self._constraints > MAX_CONSTRAINTS:
             raise InvalidQuery(f"{place}: a query has at most {MAX_CONSTRAINTS} constraints")
+
+    def add_all_values(self, number: int, place: str) -> None:
+        """Count the values of a ``$all``."""
+        self._all_values += number
+        if self._all_values > MAX_ALL_VALUES:
+            raise InvalidQuery(f"{place}: a query has at most {MAX_ALL_VALUES:,} values in $all")
 
     def add_subquery(self, place: str) -> None:
         """Count a sub-query, or a ``$relatedTo``."""

@@ -17,7 +17,7 @@ from objects.sql import Sql
 from tests.learned.helpers import game, make_class
 from tests.rest import Api
 
-OBJECTS = WORD_MATCHES + 1000
+OBJECTS = WORD_MATCHES + 2000
 
 WHERES: dict[str, Any] = {
     "one object": {"tags": 77},
@@ -73,8 +73,15 @@ def take_for_large() -> None:
     assert large_classes.is_large(game())
 
 
-def sorted_matches(where: Any, order: str = "createdAt", last: int = 20) -> int | None:
-    return large_classes.sorted_matches(game(), parse_where(where), parse_order(order), last)
+def sorted_matches(
+    where: Any, order: str = "createdAt", last: int = 20, params: int = 1
+) -> int | None:
+    first = read_first(where, order, last, params)
+    return None if first is None else first.most
+
+
+def read_first(where: Any, order: str = "createdAt", last: int = 1, params: int = 1) -> Any:
+    return large_classes.read_first(game(), parse_where(where), parse_order(order), last, params)
 
 
 def test_a_large_class_answers_as_a_small_one(large: Api) -> None:
@@ -139,7 +146,9 @@ def test_everything_else_is_left_to_postgresql(large: Api) -> None:
     assert sorted_matches({"status": "open"}, last=1001) is None
     assert sorted_matches({"status": None}) is None
     assert sorted_matches({"status": {"$ne": "open"}}) is None
-    assert sorted_matches({"status": {"$in": list(map(str, range(101)))}}) is None
+    assert sorted_matches({"status": "open"}, params=1001) is None
+    assert sorted_matches({"tags": {"$in": [["a"], 17]}}) is None  # no index serves it
+    assert sorted_matches({"info.0.a": 1}) is None
     assert sorted_matches({"$or": [{"status": "open"}, {"status": "late"}]}) is None
     assert sorted_matches({"rank": {"$gt": 5}}) is None
     assert sorted_matches({"rank": 5, "level": 5}) is None  # the declared index has statistics
@@ -159,9 +168,19 @@ def test_a_value_that_postgresql_takes_for_frequent_is_read_from_the_index(large
             [game().storage.strip('"')],
         )
         number = json.loads(cursor.fetchone()[0])
+    take_for_large()
     plain, sorted_first = statements({"tags": number})
     assert rows_left_out(plain) > 100
     assert rows_left_out(sorted_first) == 0
+
+
+def test_what_no_index_serves_is_not_read_first(large: Api) -> None:
+    """Else the whole class might be read for what a few of the newest objects fulfil."""
+    take_for_large()
+    first = read_first({"tags": {"$all": ["a"]}, "rank": {"$gt": 5}, "info.0.a": 1})
+    assert first.condition == Sql("(t.data @> %s::jsonb)", ('{"tags":["a"]}',))
+    plain, sorted_first = statements({"tags": {"$all": ["a"]}, "rank": {"$gte": OBJECTS - 5}})
+    assert rows_left_out(sorted_first) == rows_left_out(plain)
 
 
 def test_frequent_values_that_never_meet_are_read_from_the_index(large: Api) -> None:
@@ -173,6 +192,7 @@ def test_frequent_values_that_never_meet_are_read_from_the_index(large: Api) -> 
     clean_index()
     with connection.cursor() as cursor:
         cursor.execute(f"ANALYZE {game().relation}")
+    take_for_large()
     plain, sorted_first = statements({"status": "open", "parity": "even"})
     assert rows_left_out(plain) == OBJECTS
     assert rows_left_out(sorted_first) == 0
@@ -192,8 +212,9 @@ def statements(where: Any) -> tuple[Sql, Sql]:
     condition = compile_query(parse_where(where), game())
     sorting, page = order_by(parse_order("createdAt"), game()), Sql(" LIMIT 1")
     plain = f"SELECT * FROM {game().relation} t WHERE " + condition + " " + sorting + page
-    selection = large_classes.selection(game(), condition, sorting, page, VALUE_MATCHES)
-    return plain, selection
+    first = read_first(where)
+    assert first is not None
+    return plain, large_classes.selection(game(), condition, sorting, page, first)
 
 
 def rows_left_out(statement: Sql) -> int:

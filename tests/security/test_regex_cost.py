@@ -101,7 +101,7 @@ def test_the_patterns_of_a_query_are_bounded_together():
         parse_where({"$or": large})
 
 
-def test_sub_queries_are_limited_in_number_and_depth(client, game, send):
+def test_sub_queries_and_values_of_all_are_limited(client, game, send):
     one = {"owner": {"$inQuery": {"className": "Game", "where": {}}}}
     related = {
         "$relatedTo": {
@@ -118,6 +118,10 @@ def test_sub_queries_are_limited_in_number_and_depth(client, game, send):
         ({"$or": [one] * 21}, "where.$or.20.owner.$inQuery: a query has at most 20 sub-queries"),
         ({"$or": [related] * 21}, "where.$or.20.$relatedTo: a query has at most 20 sub-queries"),
         (deep, "sub-queries are nested at most 5 levels deep"),
+        (
+            {"$or": [{"name": {"$all": list(range(first, first + 600))}} for first in (0, 9)]},
+            "where.$or.1.name.$all: a query has at most 1,000 values in $all",
+        ),
     ):  # fmt: skip
         reply = send(client, "GET", "/classes/Game", {"where": where})
         assert reply.json["code"] == 102
