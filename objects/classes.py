@@ -105,6 +105,14 @@ def _change(current: ClassTable, body: Json) -> Wire:
     return table.schema.to_wire()
 
 
+@maintenance.comes_first
+def drop_undeclared_indexes(principal: Principal, class_name: ClassName) -> list[str]:
+    """Drop the indexes in the database that the class doesn't declare; return their names."""
+    _check_master(principal, "update")
+    with maintenance.writing():
+        return indexes.drop_undeclared(_existing(registry.lock(class_name), class_name))
+
+
 @contextmanager
 def _without_indexes(table: ClassTable, change: SchemaChange) -> Iterator[None]:
     """Drop the indexes on fields that a change removes, before it does; build them again if it

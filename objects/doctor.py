@@ -42,7 +42,16 @@ def declared_indexes() -> Iterator[Finding]:
             "is slow, or not unique.",
             "script/manage build_indexes",
         )
-    else:
+    undeclared = [
+        f"{name} of {table.class_name}" for table in tables for name in indexes.undeclared(table)
+    ]
+    if undeclared:
+        yield warn(
+            f"{len(undeclared)} indexes are in the database that no class declares, first "
+            f"{undeclared[0]}: they take space, and unique ones refuse values.",
+            "script/manage build_indexes drops them",
+        )
+    if not missing and not undeclared:
         yield ok(f"all of {len(tables)} classes are there")
 
 

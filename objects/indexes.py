@@ -28,7 +28,11 @@ def index_name(table: ClassTable, index: IndexDeclaration) -> str:
     """The name of the index in the database."""
     declaration = f"{index.name} {index.fields} {index.unique}"
     digest = blake2s(declaration.encode(), digest_size=8).hexdigest()
-    return f"objects_declared_{table.class_id}_{digest}"
+    return f"{_prefix(table)}{digest}"
+
+
+def _prefix(table: ClassTable) -> str:
+    return f"objects_declared_{table.class_id}_"
 
 
 def is_ordered_by_index(table: ClassTable, path: tuple[str, ...]) -> bool:
@@ -135,6 +139,30 @@ def missing(table: ClassTable) -> list[IndexDeclaration]:
     )
     whole = {row[0] for row in rows}
     return [index for name, index in declared.items() if name not in whole]
+
+
+def undeclared(table: ClassTable) -> list[str]:
+    """The names of indexes in the database that were built for declarations the class hasn't.
+
+    They take space and time, and unique ones refuse values.
+    """
+    rows = fetch(
+        "SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
+        " WHERE i.indrelid = to_regclass(%s) AND starts_with(c.relname, %s) ORDER BY c.relname",
+        (table.storage, _prefix(table)),
+        prepare=False,
+    )
+    declared = {index_name(table, index) for index in table.schema.index_declarations.values()}
+    return [row[0] for row in rows if row[0] not in declared]
+
+
+def drop_undeclared(table: ClassTable) -> list[str]:
+    """Drop these indexes and return their names. Call it in a transaction that has locked the
+    class, so that no declaration is added meanwhile."""
+    names = undeclared(table)
+    for name in names:
+        fetch(f"DROP INDEX {sql.Identifier(name).as_string(None)}", (), prepare=False)
+    return names
 
 
 @contextmanager

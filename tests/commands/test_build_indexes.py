@@ -72,3 +72,23 @@ def test_a_unique_index_that_the_objects_don_t_allow_is_left_and_told(master, ca
     with pytest.raises(CommandError, match="1 declared index is missing"):
         call_command("build_indexes")
     assert "Game.one_name: The index one_name can't be unique" in capsys.readouterr().err
+
+
+def test_an_index_that_no_class_declares_is_listed_and_then_dropped(master, capsys):
+    declare(master)
+    with connection.cursor() as cursor:
+        # As a process leaves it that is killed between a change of a class and what follows.
+        cursor.execute(
+            "UPDATE objects_class SET definition = definition #- '{indexes,one_name}',"
+            " version = version + 1000 WHERE name = 'Game'"
+        )
+    master.make("Game", name="a")
+    assert master.post("/classes/Game", {"name": "a"}).error == (400, 137)
+    with pytest.raises(CommandError, match="No class declares 1 index"):
+        call_command("build_indexes", "--check")
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("undeclared: objects_declared_")
+    call_command("build_indexes")
+    assert capsys.readouterr().out == line.replace("undeclared", "dropped") + "\n"
+    call_command("build_indexes", "--check")
+    master.make("Game", name="a")

@@ -200,6 +200,17 @@ def test_a_missing_index_is_told(db):
     assert findings("indexes")[0][2] == "script/manage build_indexes"
 
 
+def test_an_index_that_no_class_declares_is_reported(db):
+    from backend.principal import MASTER
+    from objects import classes, indexes, registry
+    from objects.core.schema import IndexDeclaration
+
+    classes.create(MASTER, "Game", {"fields": {"score": {"type": "Number"}}})
+    indexes.build(registry.find("Game"), IndexDeclaration("old", (("score", 1),)))
+    assert "1 indexes are in the database that no class declares" in findings("indexes")[0][1]
+    assert levels("indexes") == {"warn"}
+
+
 def test_classes_that_are_full_of_fields_are_told(db):
     from backend.principal import MASTER
     from objects import service

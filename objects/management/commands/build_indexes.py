@@ -1,8 +1,8 @@
-"""``manage.py build_indexes``: build the declared indexes that the database hasn't.
+"""``manage.py build_indexes``: make the indexes in the database those that classes declare.
 
-A process that dies while it builds an index leaves it declared and not built. Classes stay
-writable meanwhile. With ``--check`` it only says which ones are missing, and ends with status 1
-if any is.
+A process that dies while it builds an index leaves it declared and not built, one that dies before
+it drops an index leaves that. Classes stay writable while indexes are built. With ``--check`` it
+only lists both, and ends with status 1 if there are any.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from backend.errors import ServiceError
-from objects import indexes, registry
+from backend.principal import MASTER
+from objects import classes, indexes, registry
 
 
 class Command(BaseCommand):
-    help = "Builds the declared indexes that the database hasn't."
+    help = "Builds declared indexes that are missing, and drops those that no class declares."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--check", action="store_true", help="only say which are missing")
+        parser.add_argument("--check", action="store_true", help="only list them")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        left = 0
+        left = undeclared = 0
         for table in [*registry.all_classes()]:
             for index in indexes.missing(table):
                 name = f"{table.class_name}.{index.name}"
@@ -38,7 +39,23 @@ class Command(BaseCommand):
                     left += 1
                 else:
                     self.stdout.write(f"built: {name}")
+            if not indexes.undeclared(table):
+                continue
+            if options["check"]:
+                names = indexes.undeclared(table)
+                undeclared += len(names)
+            else:
+                names = classes.drop_undeclared_indexes(MASTER, table.class_name)
+            for name in names:
+                word = "undeclared" if options["check"] else "dropped"
+                self.stdout.write(f"{word}: {name} of {table.class_name}")
+        problems = []
         if left:
-            raise CommandError(
+            problems.append(
                 f"{left} declared {'index is' if left == 1 else 'indexes are'} missing."
             )
+        if undeclared:
+            count = f"{undeclared} {'index' if undeclared == 1 else 'indexes'}"
+            problems.append(f"No class declares {count}.")
+        if problems:
+            raise CommandError(" ".join(problems))
