@@ -39,15 +39,15 @@ class Command(BaseCommand):
                     left += 1
                 else:
                     self.stdout.write(f"built: {name}")
-            if not indexes.undeclared(table):
-                continue
-            if options["check"]:
-                names = indexes.undeclared(table)
-                undeclared += len(names)
-            else:
-                names = classes.drop_undeclared_indexes(MASTER, table.class_name)
+            names, word = indexes.undeclared(table), "undeclared"
+            if names and not options["check"]:
+                try:
+                    names = classes.drop_undeclared_indexes(MASTER, table.class_name)
+                    word = "dropped"
+                except ServiceError as error:
+                    self.stderr.write(f"{table.class_name}: {error.message}")
             for name in names:
-                word = "undeclared" if options["check"] else "dropped"
+                undeclared += word == "undeclared"
                 self.stdout.write(f"{word}: {name} of {table.class_name}")
         problems = []
         if left:
