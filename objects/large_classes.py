@@ -42,6 +42,7 @@ _MOST_PARAMS: Final = 1000
 """Parameters of a condition: they are sent twice."""
 _IN_INDEX_OF_ALL: Final = frozenset({"(t.data @> %s::jsonb)", "(t.data @? %s::jsonpath)"})
 """The conditions that the index of all fields serves, in SQL."""
+_MAY_BE_SERVED: Final = (Equals, In, ContainsAll, Text)
 _SIZE_TTL: Final = 60.0  # seconds
 _MOST_SIZES: Final = 10_000
 
@@ -64,11 +65,13 @@ def read_first(
     None for finds that are left to PostgreSQL: those in an order that no index gives, those whose
     conditions it has statistics of or no index serves, and those in classes that aren't large.
     """
+    parts = where.parts if isinstance(where, AllOf) else (where,)
+    if not any(isinstance(part, _MAY_BE_SERVED) for part in parts):
+        return None
     if last > _LAST or params > _MOST_PARAMS or not table.is_partition:
         return None
     if not order or not is_ordered_by_index(table, order[0].path):
         return None
-    parts = where.parts if isinstance(where, AllOf) else (where,)
     if any(_has_statistics(table, part) for part in parts):
         return None
     words = [part for part in parts if _is_in_text_index(table, part)]

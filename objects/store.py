@@ -107,7 +107,10 @@ def find(
     if first is not None:
         page = large_classes.selection(table, condition, sorting, paging, first)
     else:
-        page = f"SELECT * FROM {table.relation} t WHERE " + condition + " " + sorting + paging
+        page = Sql(
+            f"SELECT * FROM {table.relation} t WHERE {condition.text} {sorting.text}{paging.text}",
+            (*condition.params, *sorting.params, *paging.params),
+        )
     # One row of the class joined to the objects: without objects the version still comes back,
     # and a nested loop over one row keeps the order of the inner select. Rows become text outside
     # of it, for PostgreSQL would do that before it sorts, to all that are left out in the end too.
