@@ -22,8 +22,8 @@ from objects.compiler import compile_query
 from objects.core.names import UPDATED_AT
 from objects.core.query import AllOf, ContainsAll, Equals, In, OrderKey, Query, Text
 from objects.core.text import DEFAULT_LANGUAGE
-from objects.database import fetch
 from objects.indexes import is_ordered_by_index
+from objects.learned import evidence
 from objects.sql import Sql, both
 from objects.tables import ClassTable
 
@@ -112,16 +112,9 @@ def is_large(table: ClassTable) -> bool:
     now = monotonic()
     size = _sizes.get(table.class_id)
     if size is None or now - size[1] > _SIZE_TTL:
-        rows = fetch(
-            "SELECT greatest(c.reltuples, pg_stat_get_live_tuples(c.oid)) FROM pg_class c"
-            " WHERE c.oid = to_regclass(%s)",
-            (table.storage,),
-            prepare=True,
-            is_read=True,
-        )
         if len(_sizes) >= _MOST_SIZES:
             _sizes.clear()
-        size = _sizes[table.class_id] = (float(rows[0][0] or 0) if rows else 0, now)
+        size = _sizes[table.class_id] = (evidence.size_of(table).rows, now)
     return size[0] >= LARGE
 
 

@@ -266,6 +266,7 @@ def size_of(table: ClassTable) -> Size:
         " FROM pg_class c WHERE c.oid = to_regclass(%s)",
         (table.storage,),
         prepare=False,
+        is_read=True,
     )
     return Size(float(rows[0][0]), int(rows[0][1])) if rows else Size(0, 0)
 

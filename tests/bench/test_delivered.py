@@ -9,6 +9,7 @@ from bench.generator import Load
 from bench.measure import Options, Run
 from bench.workloads import WORKLOADS
 
+COMPARED = [workload for workload in WORKLOADS if workload.name in delivered.GOALS]
 OPTIONS = Options(rounds=5, seconds=3, connections=16, generator="wrk")
 
 
@@ -18,17 +19,15 @@ def run(workload: str, target: str, rate: int, p99: float) -> Run:
 
 
 def scene(*, with_cold: bool) -> list[Run]:
-    names = [one.name for one in WORKLOADS if one.name in delivered.GOALS]
-    names += ["find-cold"] * with_cold
+    names = [workload.name for workload in COMPARED] + ["find-cold"] * with_cold
     return [
         run(name, *rest) for name in names for rest in (("ours", 300, 10.0), ("peer", 100, 20.0))
     ]
 
 
 def tables(*scenes: str) -> str:
-    compared = [one for one in WORKLOADS if one.name in delivered.GOALS]
     runs = {name: scene(with_cold=name == delivered.FIRST) for name in scenes}
-    return delivered.tables(runs, compared, OPTIONS)
+    return delivered.tables(runs, COMPARED, OPTIONS)
 
 
 def test_the_first_scene_has_throughput_and_verdicts() -> None:
