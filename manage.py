@@ -19,11 +19,11 @@ OFFLINE_ARGUMENTS = ("-h", "--help", "--rest")
 
 def main() -> None:
     use_environment()
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backend.settings")
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backend.settings.django")
     # A container's variable names its role, whose time limits would end a backup or an index.
     if os.environ.get("PROCESS") != "test":
         os.environ["PROCESS"] = "manage"
-    from backend.embedded import pointers
+    from backend.operations.launcher import pointers
 
     pointers.choose(sys.argv, os.environ)
     from django.core.management import execute_from_command_line
@@ -94,7 +94,7 @@ def has_closed_output() -> bool:
 def unreachable(engine: str, variable: str, embedded: str, error: Exception) -> str:
     from django.conf import settings
 
-    from backend.masking import mask_text
+    from backend.kernel.redaction import mask_text
 
     if not getattr(settings, embedded):
         first_line = mask_text(str(error).strip().partition("\n")[0])

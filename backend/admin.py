@@ -7,7 +7,7 @@ from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
-from backend.admin_base import ModelAdmin
+from backend.site.model_admin import ModelAdmin
 
 admin.site.unregister((User, Group))
 

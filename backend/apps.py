@@ -9,6 +9,6 @@ class BackendConfig(AppConfig):
     def ready(self) -> None:
         # Registered; and tasks that are started here go to our broker.
         from backend import celery, checks  # noqa: F401
-        from backend.site import disconnect_connection_signals
+        from backend.endpoints.middleware import disconnect_connection_signals
 
         disconnect_connection_signals()

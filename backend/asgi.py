@@ -9,17 +9,17 @@ from typing import Any, cast
 
 from django.core.asgi import get_asgi_application
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backend.settings")
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backend.settings.django")
 get_asgi_application()  # sets Django up before anything below is imported
 
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from django.urls import re_path  # noqa: E402
 
-from backend.api import file_host  # noqa: E402
-from realtime.admission import Refusal, refuse  # noqa: E402
-from realtime.garbage import search_seldom  # noqa: E402
-from realtime.process import Process  # noqa: E402
+from backend.http import file_host  # noqa: E402
+from realtime.process.garbage import search_seldom  # noqa: E402
 from realtime.routing import websocket_urlpatterns  # noqa: E402
+from realtime.sockets.admission import Refusal, refuse  # noqa: E402
+from realtime.sockets.process import Process  # noqa: E402
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Receive = Callable[[], Awaitable[dict[str, Any]]]

@@ -25,25 +25,24 @@ from django.db import DEFAULT_DB_ALIAS, connection, connections
 from kombu.transport import redis as redis_transport
 from structlog.contextvars import bind_contextvars, clear_contextvars, get_contextvars
 
-from backend import endings
-from backend.current import Current, begin
-from backend.embedded.children import die_with_parent
-from backend.heartbeats import SENT_AT
-from backend.loaded import leave_out_loaded
-from backend.logs import get_logger
-from backend.processes import signs
-from backend.schedule_lock import ScheduleLock
+from backend.kernel.process import exit_hooks, liveness
+from backend.kernel.process.children import die_with_parent
+from backend.kernel.process.frozen_heap import leave_out_loaded
+from backend.kernel.process.heartbeats import SENT_AT
+from backend.kernel.request_context import Current, begin
+from backend.logs.setup import get_logger
+from backend.tasks.schedule_lock import ScheduleLock
 
 # Started by root on a bare machine, everything but the engines runs as root; JSON is all we accept.
 warnings.filterwarnings("ignore", category=SecurityWarning)
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backend.settings")
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backend.settings.django")
 
 log = get_logger("celery")
 app = Celery("backend")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 app.autodiscover_tasks(
-    ["functions.hooks", "functions.jobs", "objects.files", "objects.learned", "objects.users"]
+    ["functions.webhooks", "functions.jobs", "objects.files", "objects.learned", "objects.users"]
 )
 
 HEADER = "request_id"
@@ -53,7 +52,7 @@ _SIGN_EVERY = 5.0  # seconds
 @app.task(name="backend.beat_is_alive", ignore_result=True)
 def beat_is_alive() -> None:
     """Scheduled by beat; a worker that runs it proves that beat schedules."""
-    from backend import heartbeats
+    from backend.kernel.process import heartbeats
 
     with _redis() as client:
         heartbeats.note(client, heartbeats.BEAT)
@@ -166,7 +165,7 @@ class _ServiceWithSigns(OnlyService):
     """Sends a heartbeat whenever it looks at the schedule, and expects none while it waits for
     PostgreSQL or the broker: a schedule that hangs for another reason is found and replaced."""
 
-    waiting = staticmethod(signs.waiting)
+    waiting = staticmethod(liveness.waiting)
 
     def start(self, *args: Any, **options: Any) -> None:
         expect_no_heartbeats_in(connections[DEFAULT_DB_ALIAS])
@@ -183,7 +182,7 @@ def expect_no_heartbeats_in(database: Any) -> None:
 
     def waiting(call: Callable[..., Any]) -> Callable[..., Any]:
         def waits(*args: Any, **options: Any) -> Any:
-            with signs.waiting():
+            with liveness.waiting():
                 return call(*args, **options)
 
         return waits
@@ -193,7 +192,7 @@ def expect_no_heartbeats_in(database: Any) -> None:
 
 
 def _wait_for_database(execute: Callable[..., Any], *arguments: Any) -> Any:
-    with signs.waiting():
+    with liveness.waiting():
         return execute(*arguments)
 
 
@@ -226,7 +225,7 @@ app.Beat = app.subclass_with_self(_Beat)
 @signals.worker_process_shutdown.connect
 def _send_what_waits(**kwargs: Any) -> None:
     """What other processes do when Python ends: those of a pool end without it."""
-    endings.end()
+    exit_hooks.end()
 
 
 @signals.worker_process_init.connect
@@ -257,7 +256,7 @@ class SignOfLife(StartStopStep):
             consumer.timer.cancel(self._entry)
             self._entry = None
         # Until it is connected again, which takes as long as Redis is away.
-        signs.pause()
+        liveness.pause()
 
     shutdown = stop
 
@@ -269,9 +268,9 @@ def leave_sign_of_life() -> None:
     """Say that the worker of this process lives. Never raises because of Redis."""
     from django.conf import settings
 
-    from backend import heartbeats
+    from backend.kernel.process import heartbeats
 
-    signs.leave()
+    liveness.leave()
     own = (heartbeats.JOBS, heartbeats.CHAIN, heartbeats.BACKFILL)
     names = [settings.PROCESS if settings.PROCESS in own else heartbeats.WORKER]
     if settings.PROFILE == "small" and names == [heartbeats.WORKER]:

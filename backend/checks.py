@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.checks import CheckMessage, Tags, Warning, register
 
-from backend.conf import DEFAULTS, service_settings
 from backend.limits import rules_for
+from backend.settings.conf import DEFAULTS, service_settings
 
 _SHORT = 20  # characters
 

@@ -6,7 +6,7 @@ from django.db import models
 
 
 class LogRecord(models.Model):
-    """What ``backend.log_store`` keeps."""
+    """What ``backend.logs.store`` keeps."""
 
     class Meta:
         managed = False

@@ -54,7 +54,7 @@ def _heard_from(which: str, silence: float) -> bool:
     import redis
     from django.conf import settings
 
-    from backend import heartbeats
+    from backend.kernel.process import heartbeats
 
     with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=5) as client:
         seen = heartbeats.latest(client, which)
@@ -64,7 +64,7 @@ def _heard_from(which: str, silence: float) -> bool:
 def main() -> int:
     if os.environ.get("PROCESS") == "caddy":  # which has no settings of the service
         return 0 if _listens(os.environ.get("SITE_ADDRESS", "")) else 1
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backend.settings")
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backend.settings.django")
     from django.conf import settings
 
     try:

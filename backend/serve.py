@@ -33,7 +33,7 @@ def check_settings() -> None:
     """
     from django.conf import settings
 
-    from backend.reachability import check_servers
+    from backend.kernel.connections.reachability import check_servers
 
     check_servers(settings)
 
@@ -45,7 +45,7 @@ def main() -> None:
     faulthandler.enable()
     os.environ |= {
         "PROCESS": "web" if role == "all" else role,
-        "DJANGO_SETTINGS_MODULE": "backend.settings",
+        "DJANGO_SETTINGS_MODULE": "backend.settings.django",
     }
     if role == "all":
         serve_all()
@@ -58,7 +58,7 @@ def main() -> None:
 def serve_all() -> None:
     """Run the processes of all roles until SIGTERM, as a child of ``script/server``, which gets to
     know why they don't start."""
-    from backend.processes.link import Link
+    from backend.operations.processes.link import Link
 
     link = Link.from_environment()
     if link is None:
@@ -66,7 +66,7 @@ def serve_all() -> None:
     try:
         limit_memory()
         check_settings()
-        from backend.processes import instance
+        from backend.operations.processes import instance
 
         supervisor = instance.begin(link)
     except BaseException as end:
@@ -84,9 +84,9 @@ def serve(role: str) -> None:
         import django
 
         django.setup()
-    from backend.processes import roles
-    from backend.processes.supervisor import Supervisor
-    from backend.server.listening import inherit_from_systemd
+    from backend.operations.processes import roles
+    from backend.operations.processes.supervisor import Supervisor
+    from backend.server.listeners import inherit_from_systemd
 
     inherit_from_systemd()
     made = roles.ROLES[role]()

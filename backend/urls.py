@@ -1,5 +1,6 @@
 """Addresses outside the mount path, except ``/health``, ``/ready`` and ``/metrics``, which
-``backend.site.Probes`` answers. What is below ``MOUNT_PATH`` is ``backend.api.urls``.
+``backend.endpoints.middleware.Probes`` answers. What is below ``MOUNT_PATH`` is
+``backend.rest_urls``.
 """
 
 from __future__ import annotations
@@ -7,7 +8,7 @@ from __future__ import annotations
 from django.contrib import admin
 from django.urls import path
 
-from backend.front_page import favicon, front_page
+from backend.endpoints.front_page import favicon, front_page
 
 urlpatterns = [
     path("", front_page, name="front_page"),
@@ -15,6 +16,6 @@ urlpatterns = [
     path("admin/", admin.site.urls),
 ]
 
-handler400 = "backend.api.outside.bad_request"
-handler404 = "backend.api.outside.not_found"
-handler500 = "backend.api.outside.server_error"
+handler400 = "backend.http.errors_outside_mount.bad_request"
+handler404 = "backend.http.errors_outside_mount.not_found"
+handler500 = "backend.http.errors_outside_mount.server_error"

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from backend.embedded.errors import StartError
+from backend.instance.errors import StartError
 from bench import delivered, generator, profiling, report, roles, servers
 from bench.failure import BenchFailure
 from bench.measure import Options, load, measure, say

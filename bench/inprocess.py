@@ -82,7 +82,7 @@ class Sampler:
 
 def main() -> None:
     path, seconds = sys.argv[1], float(sys.argv[2])
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backend.settings")
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backend.settings.django")
     from backend.wsgi import application
 
     requests: Iterator[tuple[dict[str, Any], bytes]] = itertools.cycle(

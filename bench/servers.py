@@ -22,10 +22,10 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from backend.embedded import binaries
-from backend.embedded.engines import Engines as EmbeddedEngines
-from backend.embedded.folder import DATABASE, USER, temporary_folder
-from backend.limit_rules import DEFAULTS, MOST
+from backend.instance.folder import DATABASE, USER, temporary_folder
+from backend.operations.embedded import binaries
+from backend.operations.embedded.engines import Engines as EmbeddedEngines
+from backend.settings.rate_limits import DEFAULTS, MOST
 from bench import accounting, data
 from bench.client import Client, wait_until_answering
 from bench.failure import BenchFailure

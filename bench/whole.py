@@ -25,7 +25,7 @@ from typing import Any, Final
 import httpx
 import psutil
 
-from backend.embedded.folder import DataFolder
+from backend.instance.folder import DataFolder
 from bench import report, servers
 from bench.failure import BenchFailure
 
@@ -268,7 +268,7 @@ def memory_command(given: Sequence[str]) -> None:
 @contextlib.contextmanager
 def temporary() -> Iterator[DataFolder]:
     """A data folder that is gone when the block ends."""
-    from backend.embedded.folder import temporary_folder
+    from backend.instance.folder import temporary_folder
 
     with temporary_folder("svc-bench-") as folder:
         yield folder

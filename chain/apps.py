@@ -9,9 +9,9 @@ class ChainConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from chain.classes import offer_classes
         from chain.models import Provider, Wallet
         from chain.purposes import PROVIDER, WALLET
+        from chain.records.classes import offer_classes
         from objects.reencryption import encrypted_column
 
         offer_classes()

@@ -1,5 +1,5 @@
-"""What the chain's secrets are encrypted for (``objects.encryption``). A purpose never changes:
-what was encrypted for one can't be read by another."""
+"""What the chain's secrets are encrypted for (``backend.kernel.encryption``). A purpose never
+changes: what was encrypted for one can't be read by another."""
 
 from __future__ import annotations
 

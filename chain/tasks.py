@@ -12,7 +12,7 @@ from celery import shared_task
 @shared_task(name="chain.dispatch", ignore_result=True)
 def dispatch() -> None:
     """Scheduled by beat: start what is due on each network."""
-    from chain import dispatching
+    from chain import dispatch as dispatching
 
     dispatching.dispatch()
 
@@ -20,7 +20,7 @@ def dispatch() -> None:
 @shared_task(name="chain.follow", ignore_result=True)
 def follow(network_id: int) -> None:
     """Read the blocks that a network has got since."""
-    from chain import polls
+    from chain.indexing.schedule import polls
 
     polls.poll(network_id)
 
@@ -36,7 +36,7 @@ def check_due(network_id: int) -> None:
 @shared_task(name="chain.backfill", ignore_result=True)
 def backfill(network_id: int) -> None:
     """Read some of what lies behind the cursor."""
-    from chain import backfilling
+    from chain.indexing.history import backfill as backfilling
 
     backfilling.advance(network_id)
 
@@ -44,7 +44,7 @@ def backfill(network_id: int) -> None:
 @shared_task(name="chain.finalize_all", ignore_result=True)
 def finalize_all() -> None:
     """Scheduled by beat: mark what has become final, on each network by a task of its own."""
-    from chain import dispatching
+    from chain import dispatch as dispatching
 
     dispatching.bring_checks_forward()
     dispatching.for_each_network(finalize)
@@ -61,7 +61,7 @@ def finalize(network_id: int) -> None:
 @shared_task(name="chain.resend_all", ignore_result=True)
 def resend_all() -> None:
     """Scheduled by beat: look after the transactions that the service has signed."""
-    from chain import dispatching
+    from chain import dispatch as dispatching
 
     dispatching.for_each_network(resend)
 
@@ -69,15 +69,15 @@ def resend_all() -> None:
 @shared_task(name="chain.resend", ignore_result=True)
 def resend(network_id: int) -> None:
     """Send again what was signed and isn't mined; replace what is stuck."""
-    from chain.sending import upkeep
+    from chain.sending import maintenance
 
-    upkeep.resend(network_id)
+    maintenance.resend(network_id)
 
 
 @shared_task(name="chain.audit_all", ignore_result=True)
 def audit_all() -> None:
     """Scheduled by beat: compare what was read lately with the chain again."""
-    from chain import dispatching
+    from chain import dispatch as dispatching
 
     # They may take minutes, and wait for backfills and each other.
     dispatching.for_each_network(audit, expires=300.0)
@@ -86,14 +86,14 @@ def audit_all() -> None:
 @shared_task(name="chain.audit", ignore_result=True)
 def audit(network_id: int) -> None:
     """Compare what is stored of a network with its chain."""
-    from chain import auditing
+    from chain.indexing.repair import audits
 
-    auditing.audit(network_id)
+    audits.audit(network_id)
 
 
 @shared_task(name="chain.prune", ignore_result=True)
 def prune() -> None:
     """Scheduled by beat: remove what nobody needs any more."""
-    from chain import pruning
+    from chain.indexing.storage import retention
 
-    pruning.prune()
+    retention.prune()

@@ -18,67 +18,67 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from backend.errors import ScriptFailed as ScriptFailed
-    from backend.errors import ServiceError as ServiceError
+    from backend.kernel.errors import ScriptFailed as ScriptFailed
+    from backend.kernel.errors import ServiceError as ServiceError
     from functions.jobs.request import JobRequest as JobRequest
-    from functions.jobs.starting import start_job as start_job
-    from functions.live_requests import ConnectRequest as ConnectRequest
-    from functions.live_requests import LiveEventRequest as LiveEventRequest
-    from functions.live_requests import SubscribeRequest as SubscribeRequest
-    from functions.parameters import Meta as Meta
-    from functions.querying import Query as Query
-    from functions.registry import function as function
-    from functions.registry import job as job
-    from functions.request import FindRequest as FindRequest
-    from functions.request import FunctionRequest as FunctionRequest
-    from functions.request import Request as Request
-    from functions.request import TriggerRequest as TriggerRequest
-    from functions.requirements import RateLimit as RateLimit
-    from functions.triggers import CONFIG as CONFIG
-    from functions.triggers import FILE as FILE
-    from functions.triggers import after_delete as after_delete
-    from functions.triggers import after_event as after_event
-    from functions.triggers import after_find as after_find
-    from functions.triggers import after_login as after_login
-    from functions.triggers import after_logout as after_logout
-    from functions.triggers import after_save as after_save
-    from functions.triggers import before_connect as before_connect
-    from functions.triggers import before_delete as before_delete
-    from functions.triggers import before_find as before_find
-    from functions.triggers import before_login as before_login
-    from functions.triggers import before_password_reset as before_password_reset
-    from functions.triggers import before_save as before_save
-    from functions.triggers import before_subscribe as before_subscribe
-    from functions.values import UNSET as UNSET
-    from functions.values import File as File
-    from functions.values import GeoPoint as GeoPoint
-    from functions.values import Object as Object
-    from functions.values import Pointer as Pointer
-    from functions.values import Polygon as Polygon
-    from functions.values import Relation as Relation
-    from functions.values import add as add
-    from functions.values import add_relation as add_relation
-    from functions.values import add_unique as add_unique
-    from functions.values import increment as increment
-    from functions.values import remove as remove
-    from functions.values import remove_relation as remove_relation
+    from functions.jobs.start import start_job as start_job
+    from functions.runtime.parameters import Meta as Meta
+    from functions.runtime.queries import Query as Query
+    from functions.runtime.registry import function as function
+    from functions.runtime.registry import job as job
+    from functions.runtime.request import FindRequest as FindRequest
+    from functions.runtime.request import FunctionRequest as FunctionRequest
+    from functions.runtime.request import Request as Request
+    from functions.runtime.request import TriggerRequest as TriggerRequest
+    from functions.runtime.requirements import RateLimit as RateLimit
+    from functions.runtime.values import UNSET as UNSET
+    from functions.runtime.values import File as File
+    from functions.runtime.values import GeoPoint as GeoPoint
+    from functions.runtime.values import Object as Object
+    from functions.runtime.values import Pointer as Pointer
+    from functions.runtime.values import Polygon as Polygon
+    from functions.runtime.values import Relation as Relation
+    from functions.runtime.values import add as add
+    from functions.runtime.values import add_relation as add_relation
+    from functions.runtime.values import add_unique as add_unique
+    from functions.runtime.values import increment as increment
+    from functions.runtime.values import remove as remove
+    from functions.runtime.values import remove_relation as remove_relation
+    from functions.triggers.decorators import CONFIG as CONFIG
+    from functions.triggers.decorators import FILE as FILE
+    from functions.triggers.decorators import after_delete as after_delete
+    from functions.triggers.decorators import after_event as after_event
+    from functions.triggers.decorators import after_find as after_find
+    from functions.triggers.decorators import after_login as after_login
+    from functions.triggers.decorators import after_logout as after_logout
+    from functions.triggers.decorators import after_save as after_save
+    from functions.triggers.decorators import before_connect as before_connect
+    from functions.triggers.decorators import before_delete as before_delete
+    from functions.triggers.decorators import before_find as before_find
+    from functions.triggers.decorators import before_login as before_login
+    from functions.triggers.decorators import before_password_reset as before_password_reset
+    from functions.triggers.decorators import before_save as before_save
+    from functions.triggers.decorators import before_subscribe as before_subscribe
+    from functions.triggers.live_requests import ConnectRequest as ConnectRequest
+    from functions.triggers.live_requests import LiveEventRequest as LiveEventRequest
+    from functions.triggers.live_requests import SubscribeRequest as SubscribeRequest
 
 _HOMES = {
-    "backend.errors": "ScriptFailed ServiceError",
+    "backend.kernel.errors": "ScriptFailed ServiceError",
     "functions.jobs.request": "JobRequest",
-    "functions.jobs.starting": "start_job",
-    "functions.live_requests": "ConnectRequest LiveEventRequest SubscribeRequest",
-    "functions.parameters": "Meta",
-    "functions.querying": "Query",
-    "functions.registry": "function job",
-    "functions.request": "FindRequest FunctionRequest Request TriggerRequest",
-    "functions.requirements": "RateLimit",
-    "functions.triggers": (
+    "functions.jobs.start": "start_job",
+    "functions.triggers.live_requests": "ConnectRequest LiveEventRequest SubscribeRequest",
+    "functions.runtime.parameters": "Meta",
+    "functions.runtime.queries": "Query",
+    "functions.runtime.registry": "function job",
+    "functions.runtime.request": "FindRequest FunctionRequest Request TriggerRequest",
+    "functions.runtime.requirements": "RateLimit",
+    "functions.triggers.decorators": (
         "CONFIG FILE after_delete after_event after_find after_login after_logout after_save"
         " before_connect before_delete before_find before_login before_password_reset before_save"
         " before_subscribe"
     ),
-    "functions.values": (
+    "functions.runtime.values": (
         "UNSET File GeoPoint Object Pointer Polygon Relation add add_relation add_unique"
         " increment remove remove_relation"
     ),

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.checks import CheckMessage, Tags, Warning, register
 
-from functions.registry import registry
-from objects.users.master_fields import is_master_only
+from functions.runtime.registry import registry
+from objects.users.accounts.master_fields import is_master_only
 
 
 @register(Tags.security, deploy=True)

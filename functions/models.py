@@ -7,7 +7,7 @@ from django.db import models
 
 
 class FeatureFlag(models.Model):
-    """A switch for one feature (``functions.features``)."""
+    """A switch for one feature (``functions.feature_flags.features``)."""
 
     name = models.CharField(
         max_length=64,
@@ -46,5 +46,5 @@ class Function(models.Model):
 
 
 # Django looks for an application's models here.
-from functions.hooks import models as hooks  # noqa: E402, F401
 from functions.jobs import models as jobs  # noqa: E402, F401
+from functions.webhooks import models as hooks  # noqa: E402, F401

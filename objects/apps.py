@@ -9,15 +9,15 @@ class ObjectsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from objects import default_protection
+        from objects.access import default_protection
         from objects.changes import capture
         from objects.core.values import set_file_address
-        from objects.database import guard_connection
+        from objects.database.statements import guard_connection
         from objects.files.urls import address_in_value
         from objects.reencryption import encrypted_column
-        from objects.users import second_factor
-        from objects.users.classes import offer_classes
+        from objects.users.accounts import second_factor
         from objects.users.models import SecondFactor
+        from objects.users.rules.classes import offer_classes
 
         connection_created.connect(guard_connection)
         default_protection.install()

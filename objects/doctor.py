@@ -6,18 +6,20 @@ from collections.abc import Iterator
 
 from django.template.defaultfilters import filesizeformat
 
-from backend.conf import service_settings
-from backend.doctor.registry import DATABASE, Finding, check, fail, ok, warn
-from backend.principal import CLIENT
-from objects import classes, indexes, maintenance, registry
+from backend.kernel.doctor import DATABASE, Finding, check, fail, ok, warn
+from backend.kernel.principal import CLIENT
+from backend.settings.conf import service_settings
+from objects.access.policy import hidden_fields
 from objects.changes import capture
 from objects.core.names import USER
-from objects.core.schema import MAX_FIELDS
-from objects.database import fetch
+from objects.core.schema.definition import MAX_FIELDS
+from objects.database import maintenance
+from objects.database.statements import fetch
+from objects.definitions import indexes, registry
 from objects.files import quotas, storage
 from objects.learned import evidence, overview
-from objects.policy import hidden_fields
 from objects.reencryption import unreadable
+from objects.service import classes
 from objects.users.passkeys import relying_party
 from objects.users.passkeys.models import Passkey
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from cryptography.fernet import InvalidToken, MultiFernet
 from django.db import models
 
-from objects.encryption import cipher
+from backend.kernel.encryption import cipher
 
 _PAGE = 500
 
 
 @dataclass(frozen=True, slots=True)
 class EncryptedColumn:
-    """A text column that is encrypted for one purpose (see ``objects.encryption``)."""
+    """A text column that is encrypted for one purpose (see ``backend.kernel.encryption``)."""
 
     model: type[models.Model]
     field: str

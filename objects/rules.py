@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from backend.errors import ServiceError
-from backend.principal import Principal
+from backend.kernel.errors import ServiceError
+from backend.kernel.principal import Principal
 from objects.core.names import ClassName, ObjectId
 from objects.core.values import Json
 

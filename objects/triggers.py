@@ -16,12 +16,12 @@ from typing import Final, Literal, TypeAlias
 
 from django.db import transaction
 
-from backend.errors import OperationForbidden, ServiceError
-from backend.logs import get_logger
-from backend.principal import Principal
-from backend.short_cache import short_cache
+from backend.kernel.errors import OperationForbidden, ServiceError
+from backend.kernel.principal import Principal
+from backend.kernel.text_cache import short_cache
+from backend.logs.setup import get_logger
 from objects.core.names import MAX_NAME_LENGTH, FieldPath, Subject
-from objects.core.query import Everything, FindOptions, Query
+from objects.core.query.tree import Everything, FindOptions, Query
 from objects.core.values import Json
 
 Wire: TypeAlias = dict[str, Json]

@@ -12,12 +12,12 @@ import redis
 from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.http import require_safe
 
-from backend.admin_base import page, render
-from backend.logs import get_logger
-from chain import outbox
+from backend.logs.setup import get_logger
+from backend.site.model_admin import page, render
+from chain.indexing.storage import outbox
 from chain.models import OutboxEntry
-from realtime import reporting
 from realtime.core.events import Details, Event
+from realtime.process import reports
 
 _VIEW: Final = "chain.view_contractevent"
 _SHOWN: Final = 25  # events
@@ -68,7 +68,7 @@ def live(request: HttpRequest) -> HttpResponseBase:
     trouble = None
     processes: list[dict[str, Any]] = []
     try:
-        processes = reporting.processes()
+        processes = reports.processes()
     except (redis.RedisError, OSError) as error:
         log.warning("no reports of realtime processes", error=type(error).__name__)
         trouble = "Redis doesn't answer, so nothing is known of the processes."

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from realtime import reporting
+from realtime.process import reports
 
 _COUNTED: Final[tuple[tuple[str, str, str, str], ...]] = (
     ("events_messages", "events", "messages", "Messages of the event channel."),
@@ -23,7 +23,7 @@ _MEASURED: Final[tuple[tuple[str, str, str, str], ...]] = (
 
 def metrics() -> list[Metric]:
     """All of it, a sample for each process by its name and number. Raises ``redis.RedisError``."""
-    processes = {f"{one['host']}:{one['pid']}": one for one in reporting.processes()}
+    processes = {f"{one['host']}:{one['pid']}": one for one in reports.processes()}
     return [*_of_processes(processes), *_of_parts(processes)]
 
 

@@ -8,8 +8,8 @@ from typing import Any, cast
 from channels.consumer import AsyncConsumer
 from django.urls import URLPattern, re_path
 
-from backend.conf import service_settings
-from realtime.events.consumer import EventSocket
+from backend.settings.conf import service_settings
+from realtime.channel.consumer import EventSocket
 from realtime.livequery.consumer import LiveQuerySocket
 
 

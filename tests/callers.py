@@ -24,7 +24,7 @@ __all__ = [
 @pytest.fixture(autouse=True)
 def fresh_registry() -> None:
     """A rolled-back test leaves definitions behind that only its own transaction had."""
-    from objects import registry
+    from objects.definitions import registry
     from objects.users import roles
 
     registry.forget_all()

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
-from backend.embedded.engines import temporary_engines
-from backend.embedded.folder import DataFolder, temporary_folder
+from backend.instance.folder import DataFolder, temporary_folder
+from backend.operations.embedded.engines import temporary_engines
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -102,11 +102,9 @@ def _is_set_up_for_its_module(item: pytest.Item) -> bool:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """No test may be collected by an import that lets deep input end the process (see
-    ``chain/gateway/web3_library.py``): what was refused alone would crash beside it."""
+    ``chain/rpc/web3_library.py``): what was refused alone would crash beside it."""
     if sys.getrecursionlimit() > _RECURSION_LIMIT:
-        raise pytest.UsageError(
-            "A test imports web3 or eth_account past chain.gateway.web3_library."
-        )
+        raise pytest.UsageError("A test imports web3 or eth_account past chain.rpc.web3_library.")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -162,6 +160,6 @@ def _fresh_cache(request: pytest.FixtureRequest) -> None:
         from django.core.cache import cache
 
         cache.clear()
-        if "chain.gateway.pool" in sys.modules:
+        if "chain.rpc.pool" in sys.modules:
             # What an earlier test has made of the health of providers.
-            sys.modules["chain.gateway.pool"].forget()
+            sys.modules["chain.rpc.pool"].forget()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from objects.users.hashing import Argon2
+from objects.users.accounts.hashers import Argon2
 
 
 class Quick(Argon2):

@@ -1,8 +1,8 @@
 """The service's settings, and an application that offers a model of its own as a class."""
 
-from backend.settings import *  # noqa: F403
-from backend.settings import INSTALLED_APPS as _APPLICATIONS
-from backend.settings import PASSWORD_HASHERS as _HASHERS
+from backend.settings.django import *  # noqa: F403
+from backend.settings.django import INSTALLED_APPS as _APPLICATIONS
+from backend.settings.django import PASSWORD_HASHERS as _HASHERS
 
 INSTALLED_APPS = [*_APPLICATIONS, "tests.catalogue"]
 PASSWORD_HASHERS = ["tests.hashing.Quick", *_HASHERS[1:]]

@@ -2,6 +2,6 @@
 
 import sys
 
-from backend.embedded.launcher import main
+from backend.operations.launcher.start import main
 
 sys.exit(main())

@@ -28,14 +28,14 @@ from typing import Any, ClassVar, NamedTuple
 
 from django.conf import settings
 
-from backend.conf import service_settings
-from backend.errors import RateLimited, ServiceError, ServiceUnavailable, UsernameMissing
-from backend.limit_rules import Book, Rule, read
-from backend.limits.counting import PAUSE, Bucket, Count, Counter
+from backend.kernel.errors import RateLimited, ServiceError, ServiceUnavailable, UsernameMissing
+from backend.kernel.networks import client_network
+from backend.kernel.principal import Principal
+from backend.limits.bucket_names import NEARLY, Names, Who
+from backend.limits.counters import PAUSE, Bucket, Count, Counter
 from backend.limits.floods import Claim, Floods, Outcome
-from backend.limits.naming import NEARLY, Names, Who
-from backend.networks import client_network
-from backend.principal import Principal
+from backend.settings.conf import service_settings
+from backend.settings.rate_limits import Book, Rule, read
 from objects.users.names import check_account_name, name_key
 
 __all__ = [

@@ -21,10 +21,10 @@ from threading import Lock
 from time import monotonic
 from typing import NamedTuple
 
-from backend.limit_rules import Rule
-from backend.limits.counting import Bucket, Counter
-from backend.limits.naming import NEARLY, Names, Who
-from backend.logs import get_logger
+from backend.limits.bucket_names import NEARLY, Names, Who
+from backend.limits.counters import Bucket, Counter
+from backend.logs.setup import get_logger
+from backend.settings.rate_limits import Rule
 
 SHARE = 20
 """A process admits 1/``SHARE`` of a limit without a call to Redis."""

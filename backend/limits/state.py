@@ -15,11 +15,11 @@ from typing import Any
 import redis
 from django.conf import settings
 
-from backend.conf import service_settings
-from backend.errors import ServiceUnavailable
-from backend.limit_rules import Rule, read
-from backend.limits import Request, buckets_of, naming
-from backend.principal import Authority, Principal
+from backend.kernel.errors import ServiceUnavailable
+from backend.kernel.principal import Authority, Principal
+from backend.limits import Request, bucket_names, buckets_of
+from backend.settings.conf import service_settings
+from backend.settings.rate_limits import Rule, read
 
 MOST_SCANNED = 10_000  # keys
 _AT_ONCE = 1000
@@ -70,7 +70,7 @@ def fullest(limit: int = 100) -> Overview:
             keys.append(key.decode())
         found = _fullness(client, keys)
         found.sort(key=lambda one: (-one.share, -one.used, one.key))
-        names = naming.read(client, (one.key for one in found[:limit]))
+        names = bucket_names.read(client, (one.key for one in found[:limit]))
     return Overview([replace(one, whose=names.get(one.key, "")) for one in found[:limit]], complete)
 
 

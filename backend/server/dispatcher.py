@@ -1,6 +1,6 @@
 """Complete requests to threads, fairly between client addresses.
 
-Threads take from the addresses in turn (``backend.turns``), so a client that sends a
+Threads take from the addresses in turn (``backend.kernel.fair_queue``), so a client that sends a
 thousand requests delays another client by one request. Expensive requests can't take every thread:
 an address has at most the basic number of threads at a time, and while one of its requests has been
 running for ``SLOW`` seconds, other addresses get additional threads, which it can't use.
@@ -17,12 +17,12 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any, Final
 
-from backend.errors import ServiceError
-from backend.logs import get_logger
-from backend.server.jobs import Job
+from backend.kernel.errors import ServiceError
+from backend.kernel.fair_queue import Turns
+from backend.logs.setup import get_logger
 from backend.server.limits import Limits
 from backend.server.refusals import Overloaded, TooManyAtOnce
-from backend.turns import Turns
+from backend.server.work import Job
 
 SLOW: Final = 0.1  # seconds
 _MAX_THREADS: Final = 4  # times the basic number

@@ -13,7 +13,7 @@ import socket
 from collections.abc import Callable
 from typing import Final
 
-from backend.logs import get_logger
+from backend.logs.setup import get_logger
 
 _PAUSE: Final = 0.1
 MOST_BYTES: Final = 128 * 1024

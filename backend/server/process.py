@@ -11,10 +11,10 @@ from typing import Final
 
 import uvloop
 
-from backend.logs import get_logger
-from backend.processes import signs
-from backend.server.accepting import Acceptor
-from backend.server.core import Rules, Server
+from backend.kernel.process import liveness
+from backend.logs.setup import get_logger
+from backend.server.acceptor import Acceptor
+from backend.server.context import Rules, Server
 from backend.server.limits import Limits
 from backend.server.shares import ALONE, Share
 
@@ -63,7 +63,7 @@ async def _serve(
 
 
 def _leave_signs(loop: asyncio.AbstractEventLoop) -> None:
-    signs.leave()
+    liveness.leave()
     loop.call_later(_SIGN_EVERY, _leave_signs, loop)
 
 

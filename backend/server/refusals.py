@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from backend.errors import (
+from backend.kernel.errors import (
     CommandUnavailable,
     ObjectTooLarge,
     RateLimited,

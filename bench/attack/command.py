@@ -11,7 +11,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from backend.embedded.errors import StartError
+from backend.instance.errors import StartError
 from bench import report
 from bench.accounting import machine
 from bench.attack import rows, service

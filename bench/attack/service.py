@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from backend.embedded.folder import temporary_folder
+from backend.instance.folder import temporary_folder
 from bench import servers
 from bench.attack.scene import CORPUS, HEAVY, MOUNT, VICTIM, Scene
 from bench.client import Client, create_all

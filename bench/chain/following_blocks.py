@@ -21,14 +21,14 @@ def pending(job: Job) -> dict[str, Any]:
     """A block beside 10,000 pending transactions of which it holds a few; then all of them due."""
     from django.db import transaction
 
-    from chain import gateway, monitor
+    from chain import monitor, rpc
     from chain.models import Transaction
 
     empty()
     register(job)
     in_block = _in_block(job)
     _make_pending(job, in_block)
-    header = gateway.attempt(job.chain_id, lambda node: node.header(job.last))
+    header = rpc.attempt(job.chain_id, lambda node: node.header(job.last))
     figures: dict[str, Any] = {"in_block": len(in_block)}
 
     def look(node: Any) -> None:
@@ -42,7 +42,7 @@ def pending(job: Job) -> dict[str, Any]:
             status="pending", block_hash=None, block_number=None, finality=None
         )
         with measured(job) as cost:
-            gateway.attempt(job.chain_id, look)
+            rpc.attempt(job.chain_id, look)
         times.append(cost.seconds * 1000)
         figures["block_requests"] = cost.requests
     figures["block_ms"] = statistics.median(times)
@@ -58,7 +58,7 @@ def pending(job: Job) -> dict[str, Any]:
 
 def catching_up(job: Job) -> dict[str, Any]:
     """Requests to catch up with a chain from its final blocks on, and after reorganisations."""
-    from chain import following
+    from chain.indexing import head
     from chain.models import Cursor
     from tests.evm.node import Node
 
@@ -68,14 +68,14 @@ def catching_up(job: Job) -> dict[str, Any]:
     try:
         register(job)
         listen(job)
-        following.follow(job.chain_id)
+        head.follow(job.chain_id)
         figures = {}
         for blocks in (1, 64, 512):
             node.mine(blocks)
-            figures[f"catch_up_{blocks}"] = _step(job, following.follow)
+            figures[f"catch_up_{blocks}"] = _step(job, head.follow)
         for depth in (1, 8, 64):
             node.reorg(depth)
-            figures[f"reorganisation_{depth}"] = _step(job, following.follow)
+            figures[f"reorganisation_{depth}"] = _step(job, head.follow)
         assert Cursor.objects.get().number == node.head
         return figures
     finally:
@@ -89,9 +89,9 @@ def _step(job: Job, follow: Callable[[int], object]) -> dict[str, Any]:
 
 
 def _in_block(job: Job) -> list[str]:
-    from chain import gateway
+    from chain import rpc
 
-    header = gateway.attempt(job.chain_id, lambda node: node.header(job.last))
+    header = rpc.attempt(job.chain_id, lambda node: node.header(job.last))
     assert header is not None
     return list(header.transactions or ())
 
@@ -125,7 +125,7 @@ def _now() -> Any:
 
 def _with_web3(job: Job) -> float:
     """Seconds for 10,000 checks one by one, from some of them."""
-    from chain.gateway.web3_library import web3
+    from chain.rpc.web3_library import web3
 
     library = web3()
     client = library.Web3(library.HTTPProvider(job.url))
@@ -146,8 +146,8 @@ def prepare(job: Job) -> dict[str, Any]:
 
 def heads(job: Job) -> dict[str, Any]:
     """Blocks read one by one at the head: of two transactions with five events each, or none."""
-    from chain import following
-    from chain.verifying import forget
+    from chain.indexing import head
+    from chain.indexing.verification import forget
     from tests.evm.artefacts import Contract
     from tests.evm.node import Node
 
@@ -159,7 +159,7 @@ def heads(job: Job) -> dict[str, Any]:
         register(job)
         forget()
         listen(job)
-        following.follow(job.chain_id)
+        head.follow(job.chain_id)
         figures = {}
         for name, sent in (("with_events", 2), ("empty", 0)):
             cost = Cost()
@@ -168,7 +168,7 @@ def heads(job: Job) -> dict[str, Any]:
                     gem.transact("spam", 5, gas=5_000_000)
                 node.mine()
                 with measured(job, cost):
-                    following.follow(job.chain_id)
+                    head.follow(job.chain_id)
             figures[name] = {
                 "requests": cost.requests / _HEADS,
                 "ms": cost.seconds / _HEADS * 1000,

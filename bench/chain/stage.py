@@ -48,7 +48,7 @@ class Job:
     """Milliseconds between two looks at the chain."""
     verify: str = "sample"
     percent: int = 5
-    """How much of what the node says is checked (``chain.verifying``)."""
+    """How much of what the node says is checked (``chain.indexing.verification``)."""
 
 
 @dataclass
@@ -103,10 +103,10 @@ def begin() -> None:
     """Set Django up, and count requests from now on."""
     import django
 
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backend.settings")
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backend.settings.django")
     django.setup()
-    import chain.backfilling
-    import chain.following  # noqa: F401
+    import chain.indexing.head
+    import chain.indexing.history.backfill  # noqa: F401
     from backend.celery import keep_what_is_there
 
     keep_what_is_there()  # as in a worker
@@ -136,7 +136,7 @@ def register(job: Job) -> None:
     from django.test.utils import override_settings
 
     override_settings(SERVICE={**settings.SERVICE, "VERIFY_PERCENT": job.percent}).enable()
-    from backend.principal import MASTER
+    from backend.kernel.principal import MASTER
     from objects import service
 
     network = {"networkId": job.chain_id, "name": "Bench", "rpcEndpoint": job.url}
@@ -150,7 +150,7 @@ def register(job: Job) -> None:
 
 def listen(job: Job) -> None:
     """Register the contract."""
-    from backend.principal import MASTER
+    from backend.kernel.principal import MASTER
     from objects import service
 
     contract = {

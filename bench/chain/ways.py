@@ -19,24 +19,25 @@ Way = Callable[[Job], dict[str, Any]]
 
 def ours(job: Job) -> dict[str, Any]:
     """The backfill, as a worker runs it, from the registration of the contract on."""
-    from chain import backfilling, following
+    from chain.indexing import head
+    from chain.indexing.history import backfill
     from chain.models import Backfill
 
     empty()
     register(job)
-    following.follow(job.chain_id)
+    head.follow(job.chain_id)
     listen(job)
     with measured(job) as cost:
-        following.follow(job.chain_id)
+        head.follow(job.chain_id)
         while Backfill.objects.filter(done_at=None).exists():
-            backfilling.advance(job.chain_id)
+            backfill.advance(job.chain_id)
     _check(job)
     return cost.figures(job.events)
 
 
 def again(job: Job) -> dict[str, Any]:
     """The same blocks once more: every event is there already."""
-    from chain import backfilling
+    from chain.indexing.history import backfill
     from chain.models import Backfill
 
     ours(job)
@@ -44,7 +45,7 @@ def again(job: Job) -> dict[str, Any]:
     Backfill.objects.update(done_at=None, next_block=0, step=0)
     with measured(job) as cost:
         while Backfill.objects.filter(done_at=None).exists():
-            backfilling.advance(job.chain_id)
+            backfill.advance(job.chain_id)
     _check(job)
     return cost.figures(job.events)
 
@@ -53,7 +54,9 @@ def stages(job: Job) -> dict[str, Any]:
     """Ours, one stage after the other: asking the node, decoding, storing."""
     from django.db import transaction
 
-    from chain import contracts, gateway, storing
+    from chain import rpc
+    from chain.indexing import contracts
+    from chain.indexing.storage import events as storing
 
     empty()
     register(job)
@@ -62,7 +65,7 @@ def stages(job: Job) -> dict[str, Any]:
     asking, decoding, inserting = Cost(), Cost(), Cost()
     for first, last in _ranges(job):
         with measured(job, asking):
-            logs = gateway.attempt(
+            logs = rpc.attempt(
                 job.chain_id, lambda node, a=first, b=last: node.logs(known.wanted, a, b)
             )
         with measured(job, decoding):
@@ -82,7 +85,9 @@ def wall(job: Job) -> dict[str, Any]:
     CONFLICT into ours, 10,000 a transaction. Nothing that stores exactly once can be quicker."""
     from django.db import connection, transaction
 
-    from chain import contracts, gateway, storing
+    from chain import rpc
+    from chain.indexing import contracts
+    from chain.indexing.storage import events as storing
 
     empty()
     register(job)
@@ -90,7 +95,7 @@ def wall(job: Job) -> dict[str, Any]:
     known = contracts.catalogue(job.chain_id)
     # Ready rows: what our own way writes, taken out of the table that it has filled.
     for first, last in _ranges(job):
-        logs = gateway.attempt(
+        logs = rpc.attempt(
             job.chain_id, lambda node, a=first, b=last: node.logs(known.wanted, a, b)
         )
         with transaction.atomic():
@@ -172,7 +177,8 @@ def bulk(job: Job) -> dict[str, Any]:
 
 def decoders(job: Job) -> dict[str, Any]:
     """Decoding alone, ours beside web3's ``process_log``."""
-    from chain import contracts, gateway
+    from chain import rpc
+    from chain.indexing import contracts
 
     empty()
     register(job)
@@ -181,9 +187,7 @@ def decoders(job: Job) -> dict[str, Any]:
     logs = [
         log
         for block in range(job.first, job.last + 1)  # one answer of all would be too large
-        for log in gateway.attempt(
-            job.chain_id, lambda node, at=block: node.logs(known.wanted, at, at)
-        )
+        for log in rpc.attempt(job.chain_id, lambda node, at=block: node.logs(known.wanted, at, at))
     ]
     known.read(logs[:100])
     repeated = max(1, 200_000 // len(logs))
@@ -203,7 +207,7 @@ def decoders(job: Job) -> dict[str, Any]:
 
 
 def _contract(job: Job, *, with_web3: bool = False) -> Any:
-    from chain.gateway.web3_library import web3
+    from chain.rpc.web3_library import web3
 
     library = web3()
     client = library.Web3(library.HTTPProvider(job.url, request_kwargs={"timeout": 120}))

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from backend.embedded.folder import DATABASE
+from backend.instance.folder import DATABASE
 from bench import accounting, generator, servers
 from bench.client import create_all
 from bench.failure import BenchFailure

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-from backend.embedded.folder import DATABASE
+from backend.instance.folder import DATABASE
 from bench import accounting
 from bench.client import wait_until_answering
 from bench.failure import BenchFailure

@@ -2,8 +2,8 @@
 
 A Channels consumer and nothing of ours: what differs between two runs is the server.
 ``WRITER`` chooses how a consumer sends: ``task`` (one that waits for the queue, a connection),
-``spawned`` (one that lives while there is something to send) or ``wire`` (see ``realtime.wire``).
-The sending begins when ``CLIENTS`` are there.
+``spawned`` (one that lives while there is something to send) or ``wire`` (see
+``realtime.sockets.wire``). The sending begins when ``CLIENTS`` are there.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from channels.consumer import AsyncConsumer
 
-from realtime.wire import EXTENSION
+from realtime.sockets.wire import EXTENSION
 
 CLIENTS = int(os.environ.get("CLIENTS", "1"))
 RATE = int(os.environ.get("RATE", "50"))

@@ -7,7 +7,7 @@ from typing import Literal, cast
 
 import uvicorn
 
-from realtime.wire import Wire
+from realtime.sockets.wire import Wire
 
 if __name__ == "__main__":
     uvicorn.run(

@@ -1,7 +1,7 @@
 """``python -m bench.realtime.telling``: stores events as the reader of a chain does, at a rate.
 
-Every event is a block of its own in a transaction of its own (``chain.following.writing``), which
-numbers the outbox and notifies. Reads a line of JSON for each job, ``{"count", "rate",
+Every event is a block of its own in a transaction of its own (``chain.indexing.head.commits``),
+which numbers the outbox and notifies. Reads a line of JSON for each job, ``{"count", "rate",
 "at_once"}``, and answers with one: when the transaction of each event began, in microseconds of the
 monotonic clock, and how long they took. Events are numbered in ``tokenId``, from 1 on.
 """
@@ -26,9 +26,10 @@ class Chain:
     def __init__(self) -> None:
         from django.db import connection
 
-        from backend.principal import MASTER
-        from chain.core.finality import Heights
-        from chain.following import position, writing
+        from backend.kernel.principal import MASTER
+        from chain.core.blocks.finality import Heights
+        from chain.indexing.head import commits
+        from chain.indexing.head import cursor as position
         from objects import service
 
         with connection.cursor() as cursor:
@@ -46,7 +47,7 @@ class Chain:
             )
         at = position.read(NETWORK)
         assert at is not None
-        writing.begin(at, self._header(0), 0, Heights(0, 0))
+        commits.begin(at, self._header(0), 0, Heights(0, 0))
         at = position.read(NETWORK)
         assert at is not None
         self.at = at
@@ -54,8 +55,8 @@ class Chain:
 
     def tell(self, count: int, rate: float, at_once: int) -> dict[str, Any]:
         """Store so many events, ``at_once`` in a block, ``rate`` a second."""
-        from chain.following import writing
-        from chain.following.fetching import Stretch
+        from chain.indexing.head import commits
+        from chain.indexing.head.fetches import Stretch
 
         began: list[int] = []
         took = 0.0
@@ -66,7 +67,7 @@ class Chain:
             header = self._header(self.at.height + 1)
             rows = [self._event(header, index) for index in range(at_once)]
             now = time.monotonic_ns() // 1000
-            self.at = writing.advance(self.at, Stretch([header], []), rows)
+            self.at = commits.advance(self.at, Stretch([header], []), rows)
             took += time.monotonic() - now / 1e6
             began += [now] * at_once
             self.told += at_once
@@ -79,7 +80,7 @@ class Chain:
         return Header(hex(number), _hash(number), _hash(number - 1), hex(1_790_000_000 + number))
 
     def _event(self, header: Any, index: int) -> Any:
-        from chain.core.events import EventRow
+        from chain.core.blocks.events import EventRow
 
         number = self.told + 1 + index
         args = json.dumps({"from": _FROM, "to": _TO, "tokenId": str(number)})
@@ -96,7 +97,7 @@ def _hash(number: int) -> str:
 def main() -> None:
     import django
 
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backend.settings")
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backend.settings.django")
     django.setup()
     chain = Chain()
     print("ready", flush=True)

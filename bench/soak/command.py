@@ -32,7 +32,7 @@ import psutil
 import psycopg
 import redis
 
-from backend.limit_rules import DEFAULTS, MOST
+from backend.settings.rate_limits import DEFAULTS, MOST
 from bench import report
 from bench.client import Client
 from bench.failure import BenchFailure

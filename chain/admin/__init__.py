@@ -7,6 +7,6 @@ from chain.admin import (  # noqa: F401 (register)
     networks,
     providers,
     records,
-    resuming,
+    resume,
     wallets,
 )

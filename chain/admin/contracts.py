@@ -17,10 +17,10 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
-from backend.admin_base import ReadOnlyModelAdmin, page, render
-from backend.errors import ServiceError
-from backend.logs import get_logger
-from backend.staff import principal_for, require
+from backend.kernel.errors import ServiceError
+from backend.logs.setup import get_logger
+from backend.site.model_admin import ReadOnlyModelAdmin, page, render
+from backend.site.staff import principal_for, require
 from chain.admin.choices import NetworkFilter
 from chain.models import Blockchain, SmartContract
 from objects import service

@@ -10,13 +10,11 @@ from django.db.models import Count
 from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
 
-from backend.admin_base import ModelAdmin, page, render
-from chain import gateway
-from chain.following.halting import advice
-from chain.lag import UNKNOWN, lags
+from backend.site.model_admin import ModelAdmin, page, render
+from chain import rpc
+from chain.core.transactions.states import PENDING, STALLED
+from chain.indexing.head.halts import advice
 from chain.models import (
-    PENDING,
-    STALLED,
     VERIFY_ALL,
     Backfill,
     Blockchain,
@@ -25,8 +23,9 @@ from chain.models import (
     Reorganisation,
     Transaction,
 )
-from chain.rules import forget_proofs
-from objects import maintenance
+from chain.networks.lag import UNKNOWN, lags
+from chain.records.rules import forget_proofs
+from objects.database import maintenance
 
 _VIEW = "chain.view_blockchain"
 _MOST = 200
@@ -81,7 +80,7 @@ def networks(request: HttpRequest) -> HttpResponseBase:
             "stalled": waiting.get((str(one.network_id), STALLED), 0),
             "backfills": behind.get(one.network_id, 0),
             "reorganisations": reorganised.get(one.network_id, 0),
-            "providers": gateway.health(one.network_id),
+            "providers": rpc.health(one.network_id),
         }
         for one in found
     ]

@@ -9,14 +9,14 @@ from django.contrib import admin
 from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminTextInputWidget
 
-from backend.admin_base import ModelAdmin
-from backend.errors import ObjectNotFound
+from backend.kernel.errors import ObjectNotFound
+from backend.site.model_admin import ModelAdmin
 from chain.admin.choices import NetworkFilter
-from chain.endpoint_addresses import LONGEST
-from chain.gateway.endpoints import seal
 from chain.models import Provider
-from chain.providers import FIELDS, check_network
-from objects import maintenance
+from chain.networks.providers import FIELDS, check_network
+from chain.rpc.addresses import LONGEST
+from chain.rpc.endpoints import seal
+from objects.database import maintenance
 
 _NEVER_SHOWN = "Stored encrypted and never shown."
 _KEPT = f"{_NEVER_SHOWN} Leave it empty to keep the present one."

@@ -11,21 +11,12 @@ from django.db.models.expressions import RawSQL
 from django.http import HttpRequest
 from unfold.decorators import display
 
-from backend.admin_base import ReadOnlyModelAdmin
+from backend.site.model_admin import ReadOnlyModelAdmin
 from chain.admin.choices import CanonicalFilter, NetworkFilter
-from chain.finality_sql import OF_EVENT
-from chain.models import (
-    CONFIRMED,
-    FAILED,
-    PENDING,
-    STALLED,
-    Backfill,
-    ContractEvent,
-    Identity,
-    Reorganisation,
-    Transaction,
-)
-from chain.signing_models import Sending
+from chain.core.transactions.states import CONFIRMED, FAILED, PENDING, STALLED
+from chain.indexing.storage.finality import OF_EVENT
+from chain.models import Backfill, ContractEvent, Identity, Reorganisation, Transaction
+from chain.models.signing import Sending
 
 _SHOWN = 160  # characters of arguments in the list
 

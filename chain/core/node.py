@@ -1,6 +1,6 @@
 """What is asked of a node, and the shape of its answers.
 
-``Node`` is the face of ``chain.gateway`` to the rest of the chain app. Whoever has one talks to a
+``Node`` is the face of ``chain.rpc`` to the rest of the chain app. Whoever has one talks to a
 single provider until done, since two providers may be on two forks. Numbers stay the node's
 hexadecimal text until somebody needs them: most are never looked at.
 
@@ -42,7 +42,7 @@ class Header(msgspec.Struct, frozen=True, gc=False, rename=_on_the_wire):
     """A block without its transactions' contents. ``transactions`` are their hashes; None where
     they are too many to hold with those of other blocks (see ``Node.transactions_in``).
 
-    The fields from ``sha3_uncles`` on serve ``chain.core.block_hashes`` alone, which checks them:
+    The fields from ``sha3_uncles`` on serve ``chain.core.blocks.hashes`` alone, which checks them:
     some networks have none of them, or something else under their names.
     """
 

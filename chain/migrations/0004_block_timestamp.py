@@ -6,7 +6,7 @@ reads their blocks again.
 
 from django.db import migrations
 
-from objects.columns import moment_column
+from objects.definitions.columns import moment_column
 
 VIEW = (
     "CREATE VIEW chain_contract_event_shown AS SELECT * FROM chain_contract_event WHERE canonical"

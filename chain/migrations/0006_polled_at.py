@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from objects.columns import moment_column
+from objects.definitions.columns import moment_column
 
 
 class Migration(migrations.Migration):

@@ -1,6 +1,7 @@
 """Transactions are followed to their end (specification, section 3).
 
-What becomes of one is decided by ``chain.core.transitions``; here it is asked for and stored.
+What becomes of one is decided by ``chain.core.transactions.states``; here it is asked for and
+stored.
 
 - ``start`` begins to follow a hash; ``claim`` has a record be of the network that has its hash.
 - ``check_due`` makes the checks whose time has come.
@@ -16,10 +17,10 @@ from __future__ import annotations
 
 from chain.monitor.blocks import Seen, on_reorganisation, receipts_for, record
 from chain.monitor.certainty import certain_heights
-from chain.monitor.checking import check_due
-from chain.monitor.claiming import claim
-from chain.monitor.finalizing import finalize
-from chain.monitor.starting import lock, start, started
+from chain.monitor.checks import check_due
+from chain.monitor.claims import claim
+from chain.monitor.finality import finalize
+from chain.monitor.registration import lock, start, started
 
 __all__ = [
     "Seen",

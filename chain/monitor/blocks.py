@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from chain.core.node import Header, Node
-from chain.core.transitions import ORPHANED, Mined, next_state
-from chain.monitor import asking
-from chain.monitor.checking import choices
+from chain.core.transactions.states import ORPHANED, Mined, next_state
+from chain.monitor import node_requests
+from chain.monitor.checks import choices
 from chain.monitor.rows import COLUMNS, followed, milliseconds, write
-from objects.database import fetch
+from objects.database.statements import fetch
 
 # What may still change by being in a block: all but those that are done with.
 _OPEN = "(t.status IN ('pending', 'stalled') OR t.finality IN ('included', 'safe', 'orphaned'))"
@@ -45,7 +45,7 @@ def receipts_for(network_id: int, headers: Sequence[Header], node: Node) -> Seen
             some = {}
     if not block_of:
         return Seen(network_id, blocks)
-    answers = asking.receipts_at_once(node, [*block_of])
+    answers = node_requests.receipts_at_once(node, [*block_of])
     found = {
         tx_hash: mined
         for tx_hash, mined in answers.items()

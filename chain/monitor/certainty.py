@@ -6,19 +6,19 @@ from typing import Final
 
 import msgspec
 
-from chain import gateway
+from chain import rpc
+from chain.core.blocks.finality import Heights, heights
 from chain.core.failures import NodeFailure
-from chain.core.finality import Heights, heights
 from chain.core.node import Node, header_in
-from objects.database import fetch
+from objects.database.statements import fetch
 
 _FRESH: Final = 60  # seconds
 _HIGHEST: Final = 2**52
 
 
 def certain_heights(node: Node, network_id: int, depth: int | None) -> Heights:
-    """What is safe and final. ``depth`` is the network's own, see ``chain.core.finality``. One of
-    several providers alone makes nothing so."""
+    """What is safe and final. ``depth`` is the network's own, see ``chain.core.blocks.finality``.
+    One of several providers alone makes nothing so."""
     rows = fetch(
         # A head alone is what one node says; blocks that were read are the chain.
         "SELECT LEAST(c.head, c.number + b.confirmations), c.safe, c.finalized"
@@ -36,7 +36,7 @@ def certain_heights(node: Node, network_id: int, depth: int | None) -> Heights:
         calls = [("eth_getBlockByNumber", (tag, False)) for tag in tags]
         latest, safe, final = map(_number, node.batch(calls))
         head = latest or 0
-        if (limit := gateway.witnessed(network_id)) is not None:
+        if (limit := rpc.witnessed(network_id)) is not None:
             head = min(head, max(0, limit))
     return heights(network_id, head, safe, final, depth)
 

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import msgspec
 
-from chain.core.sightings import Sighting
-from chain.core.transitions import CONFIRMED, FAILED, Mined, Record
-from objects.database import Row, fetch
+from chain.core.transactions.sightings import Sighting
+from chain.core.transactions.states import CONFIRMED, FAILED, Mined, Record
+from objects.database.statements import Row, fetch
 
 
 class Followed(msgspec.Struct, frozen=True, gc=False):

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from backend.errors import ScriptFailed
-from chain.core import diamonds
+from backend.kernel.errors import ScriptFailed
+from chain.core.abi import diamonds
+from chain.core.abi.types import BadValue
 from chain.core.node import Node
-from chain.core.solidity import BadValue
-from chain.gateway import contracts
-from chain.gateway.contracts import Call, Reverted
 from chain.models import Sending, SmartContract
+from chain.rpc import contracts
+from chain.rpc.contracts import Call, Reverted
 from chain.sending import nonces
-from chain.sending.asking import ask, known_network
+from chain.sending.contracts import abis_of, facet_named, functions_in, on_network
+from chain.sending.node_access import ask, known_network
 from chain.sending.outgoing import send, usable_signer
-from chain.sending.registered import abis_of, facet_named, functions_in, on_network
-from objects import maintenance
+from objects.database import maintenance
 
 PURPOSE: Final = "addDiamondFacet"
 _MOST_SHOWN: Final = 10

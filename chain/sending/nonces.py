@@ -12,10 +12,10 @@ from typing import Final
 
 from django.db.models.functions import Now
 
-from chain.core.fees import Fees
-from chain.core.transactions import Unsigned, hash_of_raw
+from chain.core.transactions.encoding import Unsigned, hash_of_raw
+from chain.core.transactions.fees import Fees
 from chain.models import Sending
-from objects.database import fetch
+from objects.database.statements import fetch
 
 SIGNED, SENT, MINED, FINAL = "signed", "sent", "mined", "final"
 REPLACED, REFUSED, LOST = "replaced", "refused", "lost"

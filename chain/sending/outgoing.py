@@ -9,26 +9,26 @@ from typing import Any, Final
 
 from django.db import transaction
 
-from backend.conf import service_settings
-from backend.errors import ScriptFailed, ServiceUnavailable
-from backend.masking import mask_text
+from backend.kernel.errors import ScriptFailed, ServiceUnavailable
+from backend.kernel.redaction import mask_text
+from backend.settings.conf import service_settings
 from chain import monitor
-from chain.core.broadcasts import Broadcast
+from chain.core.abi.functions import revert_reason
 from chain.core.failures import TryAgain
-from chain.core.fees import Caps, Fees, TooExpensive, cost, gas_limit
-from chain.core.functions import revert_reason
 from chain.core.names import address_of
 from chain.core.node import Node
-from chain.core.sightings import Sighting
-from chain.core.transactions import Unsigned
-from chain.gateway import contracts
-from chain.gateway.contracts import Call, Reverted
+from chain.core.transactions.broadcasts import Broadcast
+from chain.core.transactions.encoding import Unsigned
+from chain.core.transactions.fees import Caps, Fees, TooExpensive, cost, gas_limit
+from chain.core.transactions.sightings import Sighting
 from chain.models import Sending
-from chain.sending import handing_over, nonces
-from chain.sending.asking import ask
-from chain.sending.counting import believed
+from chain.rpc import contracts
+from chain.rpc.contracts import Call, Reverted
+from chain.sending import broadcast, nonces
+from chain.sending.node_access import ask
+from chain.sending.nonce_counts import believed
 from chain.sending.signers import CannotSign, Signer, signer_for
-from objects import maintenance
+from objects.database import maintenance
 
 AT_ONCE: Final = timedelta(seconds=20)
 """How long a stored transaction belongs to the call that has stored it: nobody else hands it over
@@ -141,10 +141,10 @@ def _quoted(
 def _first(row: Sending, *, is_heard: bool) -> None:
     """Hand it over for the first time. Raises ``ScriptFailed`` if it is certain that it will never
     be executed and ``is_heard``."""
-    meaning, text = handing_over.hand_over(row)
+    meaning, text = broadcast.hand_over(row)
     text = mask_text(text)
     if meaning is Broadcast.TAKEN:
-        handing_over.taken(row)
+        broadcast.taken(row)
         return
     problem = f"Network {row.network_id} refuses the transaction: {text}"
     if meaning is Broadcast.NONCE_USED:
@@ -153,8 +153,8 @@ def _first(row: Sending, *, is_heard: bool) -> None:
             " done. Try again."
         )
     state = _ENDS.get(meaning)
-    if state is None or not handing_over.ended(row, state, text, if_younger=AT_ONCE):
-        handing_over.waits(row, text)
+    if state is None or not broadcast.ended(row, state, text, if_younger=AT_ONCE):
+        broadcast.waits(row, text)
     elif is_heard:
         raise ScriptFailed(problem)
 

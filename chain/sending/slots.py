@@ -9,11 +9,21 @@ from typing import Final
 
 from django.db.models.functions import Coalesce, Now
 
-from backend.logs import get_logger
+from backend.logs.setup import get_logger
 from chain.core.node import Receipt
 from chain.models import Sending
-from chain.sending.nonces import FINAL, LOST, MINED, OPEN, REFUSED, REPLACED, SENT, SIGNED, Account
-from objects.database import fetch
+from chain.sending.nonces import (
+    FINAL,
+    LOST,
+    MINED,
+    OPEN,
+    REFUSED,
+    REPLACED,
+    SENT,
+    SIGNED,
+    Account,
+)
+from objects.database.statements import fetch
 
 MOST_AT_ONCE: Final = 200
 _CERTAIN: Final = timedelta(seconds=30)

@@ -9,17 +9,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from backend.api.permissions import Requires
-from backend.api.renderers import Answer
-from backend.api.views import Call, ServiceView
-from backend.errors import InvalidValue, ObjectNotFound, OperationForbidden, ValidationFailed
-from chain import following, gateway, providers, status
+from backend.http.permissions import Requires
+from backend.http.renderers import Answer
+from backend.http.views import Call, ServiceView
+from backend.kernel.errors import (
+    InvalidValue,
+    ObjectNotFound,
+    OperationForbidden,
+    ValidationFailed,
+)
+from chain import rpc
 from chain.core.names import LONGEST_PROVIDER_NAME, network_of
-from chain.following.halting import CannotResume
-from chain.gateway import ProviderHealth
+from chain.indexing import head
+from chain.indexing.head.halts import CannotResume
 from chain.models import Provider
-from objects import maintenance
+from chain.networks import providers, status
+from chain.rpc import ProviderHealth
 from objects.core.values import wire_time
+from objects.database import maintenance
 
 _FIELDS: Final = {
     "name": "name",
@@ -128,9 +135,9 @@ class ResumeView(_NetworkView):
         maintenance.check()
         try:
             if is_from_scratch:
-                following.begin_anew(network_id)
+                head.begin_anew(network_id)
             else:
-                following.resume(network_id, unwind_to=block)
+                head.resume(network_id, unwind_to=block)
         except CannotResume as reason:
             raise ValidationFailed(str(reason)) from None
         return Answer({})
@@ -172,7 +179,7 @@ def _described(network_id: int, name: str | None = None) -> list[dict[str, Any]]
     rows = Provider.objects.filter(network_id=network_id)
     if name is not None:
         rows = rows.filter(name=name)
-    health = {one.name: one for one in gateway.health(network_id) if one.source == "provider"}
+    health = {one.name: one for one in rpc.health(network_id) if one.source == "provider"}
     return [_wire(row, health.get(row.name)) for row in rows]
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from backend.api.openapi import Names, Offer, Operation, Part, answer, body, contribute, ref
-from backend.api.permissions import Requires
-from backend.principal import Principal
+from backend.http.permissions import Requires
+from backend.kernel.principal import Principal
+from backend.openapi import Names, Offer, Operation, Part, answer, body, contribute, ref
 from chain.core.names import LONGEST_PROVIDER_NAME
-from chain.endpoint_addresses import LONGEST
+from chain.rpc.addresses import LONGEST
 
 Json = dict[str, Any]
 

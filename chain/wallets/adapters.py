@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from chain.signing_models import Wallet
+from chain.models.signing import Wallet
 
 
 class CustodyFailed(Exception):

@@ -8,20 +8,21 @@ from typing import Any, Final
 from cryptography.fernet import InvalidToken
 from django.db import IntegrityError, transaction
 
-from backend.conf import service_settings
-from backend.logs import get_logger
-from backend.principal import MASTER
+from backend.kernel.encryption import cipher
+from backend.kernel.principal import MASTER
+from backend.logs.setup import get_logger
+from backend.settings.conf import service_settings
 from chain.core.names import address_of
 from chain.models import Blockchain, Identity
-from chain.signing_models import Wallet
+from chain.models.signing import Wallet
 from chain.wallets.adapters import Custodian, CustodyFailed, Made, Owner, Proof
 from chain.wallets.http import Delegated, Http
 from chain.wallets.local import Local
 from chain.wallets.mock import Mock
-from objects import maintenance, service
+from objects import service
 from objects.core.names import check_class_name
 from objects.core.values import Json, pointer
-from objects.encryption import cipher
+from objects.database import maintenance
 
 _CUSTODIANS: Final[dict[str, type[Custodian]]] = {"local": Local, "http": Http, "mock": Mock}
 _INVITATION: Final = "wallet invitation"

@@ -18,11 +18,11 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from webauthn.helpers import bytes_to_base64url
 
-from backend.conf import service_settings
-from backend.outgoing import Unreachable
+from backend.kernel.outgoing import Unreachable
+from backend.settings.conf import service_settings
 from chain.core.names import address_of
 from chain.wallets.adapters import CustodyFailed, Made
-from objects.users.adapters.fetching import Answer, fetch
+from objects.users.adapters.http import Answer, fetch
 from objects.users.passkeys import relying_party
 
 ATTEMPTS: Final = 3

@@ -9,10 +9,10 @@ from cryptography.fernet import InvalidToken
 from eth_keys.constants import SECPK1_N
 from eth_keys.datatypes import PrivateKey
 
+from backend.kernel.encryption import cipher
+from chain.models.signing import Wallet
 from chain.purposes import WALLET
-from chain.signing_models import Wallet
 from chain.wallets.adapters import Custodian, CustodyFailed, Made, Owner, Proof
-from objects.encryption import cipher
 
 
 class Local(Custodian):

@@ -2,9 +2,4 @@
 
 from __future__ import annotations
 
-from functions.admin import (  # noqa: F401 (register)
-    feature_flags,
-    function_pages,
-    hook_pages,
-    jobs,
-)
+from functions.admin import feature_flags, function_pages, hook_pages, jobs  # noqa: F401 (register)

@@ -14,9 +14,9 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import inspect
 
-from backend.errors import InvalidJSON, ServiceError
-from functions.parameters import Parameter, Parameters, expected
-from functions.values import File, GeoPoint, Object, Pointer, Polygon, Relation
+from backend.kernel.errors import InvalidJSON, ServiceError
+from functions.runtime.parameters import Parameter, Parameters, expected
+from functions.runtime.values import File, GeoPoint, Object, Pointer, Polygon, Relation
 from objects.admin.values import read_json, read_number
 from objects.core.values import Json, date, normalise_date
 

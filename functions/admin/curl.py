@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from shlex import quote
 from typing import Final, Literal
 
-from backend.conf import service_settings
+from backend.settings.conf import service_settings
 from objects.core.values import Json
 
 Caller = Literal["public", "user", "master"]

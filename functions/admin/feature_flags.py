@@ -5,8 +5,8 @@ from __future__ import annotations
 from django.conf import settings
 from django.contrib import admin
 
-from backend.admin_base import ModelAdmin
-from functions.features import variable
+from backend.site.model_admin import ModelAdmin
+from functions.feature_flags.features import variable
 from functions.models import FeatureFlag
 
 

@@ -2,7 +2,8 @@
 
 Staff who may see functions see all that is registered; those who may call them do so from a form,
 as the master key, as somebody who isn't logged in, or as a user. The call goes to
-``functions.runner`` with what a client would send, and the page shows what a client would get.
+``functions.runtime.runner`` with what a client would send, and the page shows what a client would
+get.
 """
 
 from __future__ import annotations
@@ -15,23 +16,23 @@ from typing import Any, Final, cast
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.views.decorators.http import require_http_methods, require_safe
 
-from backend.admin_base import page, render
-from backend.current import current
-from backend.errors import InvalidJSON, ObjectNotFound, ServiceError
-from backend.principal import CLIENT, Principal
-from backend.staff import principal_for, require
-from functions import runner
-from functions.admin import call_form, described
+from backend.kernel.errors import InvalidJSON, ObjectNotFound, ServiceError
+from backend.kernel.principal import CLIENT, Principal
+from backend.kernel.request_context import current
+from backend.site.model_admin import page, render
+from backend.site.staff import principal_for, require
+from functions.admin import call_form, descriptions
 from functions.admin.call_form import Input
 from functions.admin.curl import Caller, command
-from functions.registry import Function, find_function, registry
-from objects import registry as class_registry
+from functions.runtime import runner
+from functions.runtime.registry import Function, find_function, registry
 from objects.admin.operations.log_pages import VIEW as VIEW_LOGS
 from objects.admin.operations.log_pages import address_of
-from objects.admin.people.reading import note
+from objects.admin.people.pages import note
 from objects.core.values import Json
-from objects.users.acting import as_user
-from objects.users.directory import user_named
+from objects.definitions import registry as class_registry
+from objects.users.accounts.directory import user_named
+from objects.users.accounts.impersonation import as_user
 
 VIEW: Final = "functions.view_function"
 CALL: Final = "functions.call_function"
@@ -61,9 +62,9 @@ def functions(request: HttpRequest) -> HttpResponseBase:
     found = {
         name: [one for one in rows if one.has(text)]
         for name, rows in (
-            ("functions", described.functions()),
-            ("triggers", described.triggers()),
-            ("jobs", described.jobs()),
+            ("functions", descriptions.functions()),
+            ("triggers", descriptions.triggers()),
+            ("jobs", descriptions.jobs()),
         )
     }
     return render(
@@ -135,7 +136,7 @@ def function_page(request: HttpRequest, name: str) -> HttpResponseBase:
         f"Function {name}",
         function=function,
         is_python=is_python,
-        facts=described.described(function) if is_python else None,
+        facts=descriptions.described(function) if is_python else None,
         form=form,
         callers=_CALLERS,
         may_call=request.user.has_perm(CALL),

@@ -10,9 +10,9 @@ from django.http import HttpRequest
 from django.utils.formats import localize
 from django.utils.timezone import localtime
 
-from backend.admin_base import ReadOnlyModelAdmin
-from functions.hooks import outbox
-from functions.hooks.models import Delivery, Hook
+from backend.site.model_admin import ReadOnlyModelAdmin
+from functions.webhooks import outbox
+from functions.webhooks.models import Delivery, Hook
 
 _MOST_AGAIN = 1000
 

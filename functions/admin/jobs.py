@@ -24,15 +24,15 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
-from backend.admin_base import ModelAdmin, ReadOnlyModelAdmin, page, render
-from backend.errors import ServiceError
-from backend.logs import get_logger
-from backend.staff import principal_for, require
+from backend.kernel.errors import ServiceError
+from backend.logs.setup import get_logger
+from backend.site.model_admin import ModelAdmin, ReadOnlyModelAdmin, page, render
+from backend.site.staff import principal_for, require
 from functions.jobs import schedules
 from functions.jobs.models import FAILED, QUEUED, RUNNING, SUCCEEDED, JobSchedule, JobStatus
-from functions.jobs.starting import checked, start
-from functions.jobs.timing import parse
-from functions.registry import registry
+from functions.jobs.start import checked, start
+from functions.runtime.registry import registry
+from functions.runtime.timetables import parse
 from objects.core.names import new_object_id
 
 RUN: Final = "functions.add_jobstatus"

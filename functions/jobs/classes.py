@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from backend.errors import OperationForbidden
+from backend.kernel.errors import OperationForbidden
 from functions.jobs.models import JobStatus
-from objects import registry
 from objects.core.names import ClassName, FieldName, Subject
-from objects.core.schema import SYSTEM_FIELDS, FieldType
+from objects.core.schema.definition import SYSTEM_FIELDS, FieldType
+from objects.definitions import registry
 from objects.rules import Change, Rules, set_rules
 
 _STATUS = ClassName(Subject("_JobStatus"))

@@ -6,8 +6,8 @@ from django.db import models
 from django.db.models import Q
 from django_celery_beat.models import PeriodicTask
 
-from objects.columns import moment_column, text_column
-from objects.models import ModelBackedObject
+from objects.definitions.columns import moment_column, text_column
+from objects.definitions.models import ModelBackedObject
 
 QUEUED, RUNNING, SUCCEEDED, FAILED = "queued", "running", "succeeded", "failed"
 

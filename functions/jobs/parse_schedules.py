@@ -18,7 +18,7 @@ import msgspec
 from celery.schedules import ParseException
 from django_celery_beat.models import PeriodicTask
 
-from backend.errors import (
+from backend.kernel.errors import (
     IncorrectType,
     InvalidJSON,
     InvalidKeyName,
@@ -26,14 +26,14 @@ from backend.errors import (
     ObjectNotFound,
     ScriptFailed,
 )
-from backend.principal import Principal
+from backend.kernel.principal import Principal
 from functions.jobs import schedules
-from functions.jobs.starting import check_may_start, checked
-from functions.jobs.timing import Cron, Every, Once, Timing, parse
-from functions.registry import registry
-from objects import maintenance
+from functions.jobs.start import check_may_start, checked
+from functions.runtime.registry import registry
+from functions.runtime.timetables import Cron, Every, Once, Timing, parse
 from objects.core.names import is_storable_text, new_object_id, shown
 from objects.core.values import normalise_date, wire_time
+from objects.database import maintenance
 
 _TIMES: Final = ("startAfter", "repeatMinutes", "timeOfDay", "daysOfWeek")
 _READ_ONLY: Final = ("objectId", "createdAt", "updatedAt", "lastRun", "className", "__type")

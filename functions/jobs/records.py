@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from objects.core.names import new_object_id
-from objects.database import fetch
+from objects.database.statements import fetch
 
 LONGEST_TEXT: Final = 10_000  # characters of a message
 _AT_ONCE: Final = 1000

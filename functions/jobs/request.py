@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from backend.principal import MASTER
-from functions.request import Request
+from backend.kernel.principal import MASTER
+from functions.runtime.request import Request
 
 
 class JobRequest(Request):

@@ -21,9 +21,9 @@ from django_celery_beat.models import (
     PeriodicTask,
 )
 
-from backend.logs import get_logger
-from functions.jobs.timing import Cron, Every, Once, Timing, parse
-from functions.registry import registry
+from backend.logs.setup import get_logger
+from functions.runtime.registry import registry
+from functions.runtime.timetables import Cron, Every, Once, Timing, parse
 
 START_TASK: Final = "functions.start_scheduled_job"
 _OF_CODE: Final = "job "  # what the names of their rows begin with

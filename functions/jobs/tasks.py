@@ -6,14 +6,14 @@ from typing import Any
 
 from celery import Task, shared_task, signals
 
-from backend.conf import service_settings
-from backend.errors import ServiceError
-from backend.logs import get_logger
-from backend.principal import MASTER
+from backend.kernel.errors import ServiceError
+from backend.kernel.principal import MASTER
+from backend.logs.setup import get_logger
+from backend.settings.conf import service_settings
 from functions.jobs import records, schedules
-from functions.jobs.running import execute
-from functions.jobs.starting import RUN_TASK, JobBusy, start
-from functions.jobs.tending import tend
+from functions.jobs.runs import execute
+from functions.jobs.start import RUN_TASK, JobBusy, start
+from functions.jobs.stuck_runs import tend
 
 log = get_logger("jobs")
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from backend.errors import ScriptFailed
+from backend.kernel.errors import ScriptFailed
 from chain.core.names import network_of
 from functions import FunctionRequest
-from functions.registry import function
-from functions.values import Object
+from functions.runtime.registry import function
+from functions.runtime.values import Object
 
 _SHOWN = ("networkId", "name", "symbol", "code", "explorer")
 _CONTRACT = ("name", "address", "abi", "networkId")

@@ -11,15 +11,15 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Final
 
-from backend.errors import ScriptFailed
-from backend.principal import EVERYBODY
+from backend.kernel.errors import ScriptFailed
+from backend.kernel.principal import EVERYBODY
 from chain.models import SmartContract
-from chain.sending.calling import call, view
-from chain.sending.registered import contract_named
+from chain.sending.calls import call, view
+from chain.sending.contracts import contract_named
 from functions import FunctionRequest, RateLimit
 from functions.library.blockchains import number_of
 from functions.library.rights import check_login, missing_right
-from functions.registry import function
+from functions.runtime.registry import function
 
 CONTRACT_ADMIN: Final = "ContractAdmin"
 TIME_LIMIT: Final = 60.0

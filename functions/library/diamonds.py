@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from backend.errors import ScriptFailed
+from backend.kernel.errors import ScriptFailed
 from chain.core.names import address_of
 from chain.sending.facets import add_facet
 from functions import FunctionRequest
 from functions.library.blockchains import number_of
 from functions.library.contracts import CONTRACT_ADMIN, TIME_LIMIT
 from functions.library.rights import check_login, missing_right
-from functions.registry import function
+from functions.runtime.registry import function
 
 
 @function("addDiamondFacet", time_limit=TIME_LIMIT)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from backend.errors import ScriptFailed
-from functions import FunctionRequest, flags
-from functions.features import features_for, has_access
-from functions.registry import function
-from objects.users.master_fields import BETA_TESTER
+from backend.kernel.errors import ScriptFailed
+from functions import FunctionRequest
+from functions.feature_flags import stored
+from functions.feature_flags.features import features_for, has_access
+from functions.runtime.registry import function
+from objects.users.accounts.master_fields import BETA_TESTER
 
 
 @function("getFeatures")
@@ -31,7 +32,7 @@ def check_feature_access(request: FunctionRequest, feature: str, userId: str) ->
     (``betaTester`` is true on the user; only the master key sets it) and the users whom the flag's
     rollout reaches. An unknown user is error 101.
     """
-    flag = flags.find(feature)
+    flag = stored.find(feature)
     if flag is None or not flag.on:
         return {"hasAccess": False}
     user = request.objects.as_master("_User").keys(BETA_TESTER).get(userId)

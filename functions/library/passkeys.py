@@ -6,24 +6,27 @@ from typing import Annotated, Any
 
 from django.db import transaction
 
-from backend.errors import ObjectNotFound, OperationForbidden, ScriptFailed
-from backend.logs import get_logger
-from backend.networks import client_network
-from backend.principal import MASTER, Principal
+from backend.kernel.errors import ObjectNotFound, OperationForbidden, ScriptFailed
+from backend.kernel.networks import client_network
+from backend.kernel.principal import MASTER, Principal
+from backend.logs.setup import get_logger
 from chain.wallets import custody
 from functions import FunctionRequest
 from functions.library.registration import Token, as_nobody, lock_for_change, refuse_read_only
-from functions.parameters import Meta
-from functions.registry import function
-from objects import maintenance, service
+from functions.runtime.parameters import Meta
+from functions.runtime.registry import function
+from objects import service
 from objects.core.names import USER, ObjectId
 from objects.core.values import Json
-from objects.users import directory, session_gate, signing_in
+from objects.database import maintenance
+from objects.users import sign_in
+from objects.users.accounts import directory
 from objects.users.names import has_control_characters
 from objects.users.passkeys import PROVIDER, ceremonies, challenges, keys
 from objects.users.passkeys.ceremonies import Credential, Unverified
 from objects.users.passkeys.challenges import Challenge
 from objects.users.passkeys.keys import Known
+from objects.users.sessions import gate
 
 _NOT_PROVEN = "The passkey could not be verified."
 
@@ -92,10 +95,10 @@ def _logged_in(
     known = _passkey(asked, credential)
     proven = ceremonies.verify_assertion(credential, asked.challenge, known.public_key)
     with transaction.atomic():
-        session_gate.lock(known.user_id)
+        gate.lock(known.user_id)
         if not keys.note_use(known, proven):
             raise Unverified("its counter has not gone on, or it was removed")
-        user = signing_in.log_in_with_passkey(
+        user = sign_in.log_in_with_passkey(
             principal,
             known.user_id,
             PROVIDER,

@@ -13,26 +13,28 @@ from typing import Annotated, Any, Final
 
 from django.db import connection
 
-from backend.errors import OperationForbidden, ScriptFailed, UsernameMissing, UsernameTaken
-from backend.logs import get_logger
-from backend.networks import client_network
-from backend.principal import MASTER, Principal
+from backend.kernel.errors import OperationForbidden, ScriptFailed, UsernameMissing, UsernameTaken
+from backend.kernel.networks import client_network
+from backend.kernel.principal import MASTER, Principal
+from backend.logs.setup import get_logger
 from chain.wallets import custody
 from chain.wallets.adapters import CustodyFailed, Owner
 from functions import FunctionRequest
-from functions.parameters import Meta
-from functions.registry import function
-from objects import maintenance, service
+from functions.runtime.parameters import Meta
+from functions.runtime.registry import function
+from objects import service
 from objects.core.names import USER, ObjectId, new_object_id
 from objects.core.values import Json
-from objects.records import wire_object
-from objects.transactions import all_or_nothing
-from objects.users import directory, session_gate
+from objects.database import maintenance
+from objects.database.transactions import all_or_nothing
+from objects.storage.records import wire_object
+from objects.users.accounts import directory
 from objects.users.adapters import ProviderIdentity
 from objects.users.names import check_new_username, check_username, name_key
 from objects.users.passkeys import PROVIDER, ceremonies, challenges, keys
 from objects.users.passkeys.ceremonies import Credential, NewPasskey, Unverified
 from objects.users.passkeys.challenges import Challenge
+from objects.users.sessions import gate
 
 TIME_LIMIT: Final = 60.0  # seconds: custodians elsewhere take their time
 
@@ -144,7 +146,7 @@ def _add(
     user_id = ObjectId(str(asked.user_id))
     lock_for_change(user_id)
     # A session alone, which may be stolen, doesn't get past the second factor by a new key.
-    session_gate.check_second_factor(user_id, mfa_token)
+    gate.check_second_factor(user_id, mfa_token)
     if not keys.ids_of(user_id):
         identity: Any = {PROVIDER: ProviderIdentity(user_id)}
         service.update(MASTER, USER, user_id, {"authData": identity})

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from backend.errors import MasterKeyRequired
+from backend.kernel.errors import MasterKeyRequired
 from functions import FunctionRequest
-from functions.requirements import requirements
+from functions.runtime.requirements import requirements
 
 _LOGIN: Final = requirements(require_user=True)
 

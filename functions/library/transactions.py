@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from backend.errors import ScriptFailed
+from backend.kernel.errors import ScriptFailed
 from chain import monitor
 from chain.core.names import hash_of
-from chain.sending.asking import known_network
+from chain.sending.node_access import known_network
 from functions import FunctionRequest, RateLimit
 from functions.library.blockchains import number_of
 from functions.library.rights import check_login, missing_right
-from functions.registry import function
-from functions.values import Object
+from functions.runtime.registry import function
+from functions.runtime.values import Object
 
 _CLASS: Final = "Transaction"
 # Whoever may start as many as they like could have the nodes asked without end.

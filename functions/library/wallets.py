@@ -6,10 +6,10 @@ from typing import Annotated
 
 from chain.wallets import custody
 from functions import FunctionRequest
-from functions.parameters import Meta
-from functions.registry import function
+from functions.runtime.parameters import Meta
+from functions.runtime.registry import function
 from objects.core.values import Json
-from objects.users import sessions
+from objects.users.sessions import tokens
 
 
 @function("listWallets")
@@ -19,6 +19,6 @@ def list_wallets(
 ) -> dict[str, Json]:
     """The wallets of the user whose session this is: ``{"wallets": [{id, network, address}]}``,
     and the same as ``items``. A token that is unknown or expired is error 209."""
-    user_id = sessions.authenticate(authToken).user_id
+    user_id = tokens.authenticate(authToken).user_id
     found: list[Json] = [*custody.shown(custody.wallets_of(user_id))]
     return {"wallets": found, "items": found}

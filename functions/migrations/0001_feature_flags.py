@@ -3,7 +3,7 @@
 import django.core.validators
 from django.db import migrations, models
 
-from functions.features import DEPLOYMENT_FLAGS
+from functions.feature_flags.features import DEPLOYMENT_FLAGS
 
 
 def make_flags(apps, schema_editor):

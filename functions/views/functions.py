@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from backend.api.idempotency import Keeping
-from backend.api.parsers import decoded_parameters
-from backend.api.permissions import Requires
-from backend.api.renderers import Answer
-from backend.api.views import Call, ServiceView
-from functions import runner
-from functions.registry import find_function
+from backend.http.idempotency import Keeping
+from backend.http.parsers import decoded_parameters
+from backend.http.permissions import Requires
+from backend.http.renderers import Answer
+from backend.http.views import Call, ServiceView
+from functions.runtime import runner
+from functions.runtime.registry import find_function
 
 
 class FunctionView(ServiceView):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from backend.api.permissions import Requires
-from backend.api.renderers import Answer
-from backend.api.views import Call, ServiceView
-from functions.hooks import service
-from functions.hooks.names import checked_subject
+from backend.http.permissions import Requires
+from backend.http.renderers import Answer
+from backend.http.views import Call, ServiceView
+from functions.webhooks import service
+from functions.webhooks.names import checked_subject
 from objects.core.names import Subject
 
 

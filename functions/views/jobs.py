@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from backend.api.parsers import decoded_parameters
-from backend.api.permissions import Requires
-from backend.api.renderers import Answer
-from backend.api.views import Call, ServiceView
-from backend.conf import service_settings
-from backend.errors import InvalidValue
+from backend.http.parsers import decoded_parameters
+from backend.http.permissions import Requires
+from backend.http.renderers import Answer
+from backend.http.views import Call, ServiceView
+from backend.kernel.errors import InvalidValue
+from backend.settings.conf import service_settings
 from functions.jobs import parse_schedules
-from functions.jobs.starting import check_may_start, start
+from functions.jobs.start import check_may_start, start
 
 _STATUS_ID = "Job-Status-Id"
 # What Parse Dashboard sends to run a job: the parameters are inside.

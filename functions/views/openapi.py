@@ -9,12 +9,12 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from backend.api.openapi import Names, Offer, Operation, Part, answer, body, contribute, ref
-from backend.api.permissions import Requires
-from backend.principal import Principal
-from functions.parameters import Parameter
-from functions.registry import Function, registry
-from functions.values import Object
+from backend.http.permissions import Requires
+from backend.kernel.principal import Principal
+from backend.openapi import Names, Offer, Operation, Part, answer, body, contribute, ref
+from functions.runtime.parameters import Parameter
+from functions.runtime.registry import Function, registry
+from functions.runtime.values import Object
 
 Json = dict[str, Any]
 
@@ -146,7 +146,7 @@ def _with_zone(type_: Any) -> Any:
 
 
 def _of_value(type_: type[Any]) -> Json:
-    """Of the values of ``functions.values``."""
+    """Of the values of ``functions.runtime.values``."""
     if type_.__name__ in _TYPED:
         return {"$ref": f"{type_.__name__}Value"}
     return {"type": "object"} if issubclass(type_, Object) else {}

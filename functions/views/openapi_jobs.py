@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from backend.api.openapi import Names, Offer, Operation, Part, answer, body, contribute, ref
-from backend.api.permissions import Requires
-from backend.principal import Principal
+from backend.http.permissions import Requires
+from backend.kernel.principal import Principal
+from backend.openapi import Names, Offer, Operation, Part, answer, body, contribute, ref
 
 Json = dict[str, Any]
 

@@ -1,26 +1,27 @@
 """The admin's pages of classes, objects and schemas: the data browser.
 
-Each page decodes a request, calls the door (``objects.service``, ``objects.classes``,
+Each page decodes a request, calls the door (``objects.service``, ``objects.service.classes``,
 ``objects.files.service``) as the staff user's principal, and shows what it answers. ``frame`` is
 what all of them stand on.
 """
 
 from __future__ import annotations
 
-from objects.admin import (  # noqa: F401 (register their pages)
-    acting_pages,
-    class_list,
-    class_pages,
+from objects.admin import operations, people  # noqa: F401 (register their pages)
+from objects.admin.browser import (  # noqa: F401 (register their pages)
     export,
-    index_pages,
+    impersonation,
     object_pages,
-    open_classes,
-    operations,
-    people,
-    permission_pages,
     relations,
     table,
 )
-from objects.analytics import admin as _analytics  # noqa: F401
-from objects.app_config import admin as _config  # noqa: F401
-from objects.files import admin as _files  # noqa: F401
+from objects.admin.classes import (  # noqa: F401 (register their pages)
+    fields,
+    indexes,
+    list,
+    open_classes,
+    permissions,
+)
+from objects.admin.stored import events as _analytics  # noqa: F401
+from objects.admin.stored import files as _files  # noqa: F401
+from objects.admin.stored import parameters as _config  # noqa: F401

@@ -18,17 +18,17 @@ from django.http import HttpRequest, HttpResponseBase, HttpResponseNotAllowed
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
-from backend.admin_base import error_page as error_page
-from backend.admin_base import page, render
-from backend.errors import InvalidClassName, ObjectNotFound
-from backend.logs import get_logger
-from backend.principal import CLIENT, READ_ONLY_MASTER, Principal
-from backend.staff import principal_for
-from objects import registry
+from backend.kernel.errors import InvalidClassName, ObjectNotFound
+from backend.kernel.principal import CLIENT, READ_ONLY_MASTER, Principal
+from backend.logs.setup import get_logger
+from backend.site.model_admin import error_page as error_page
+from backend.site.model_admin import page, render
+from backend.site.staff import principal_for
 from objects.core.names import ClassName, is_class_name
-from objects.models import StoredObject
-from objects.tables import ClassTable
-from objects.users.acting import as_user
+from objects.definitions import registry
+from objects.definitions.models import StoredObject
+from objects.sql.tables import ClassTable
+from objects.users.accounts.impersonation import as_user
 
 StaffAction = Literal["view", "add", "change", "delete"]
 Subject = Literal["objects", "class"]

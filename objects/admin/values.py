@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from backend.errors import InvalidJSON
+from backend.kernel.errors import InvalidJSON
 from objects.core.values import Json, canonical_number, geo_coordinates
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from backend.errors import (
+from backend.kernel.errors import (
     IncorrectType,
     InvalidEventName,
     InvalidJSON,
@@ -20,11 +20,11 @@ from backend.errors import (
     MasterKeyRequired,
     OperationForbidden,
 )
-from backend.principal import Principal
-from objects import maintenance
+from backend.kernel.principal import Principal
 from objects.core.names import is_storable_text, shown
 from objects.core.values import Json, normalise_date, wire_time
-from objects.database import fetch
+from objects.database import maintenance
+from objects.database.statements import fetch
 
 MOST_DIMENSIONS: Final = 8
 LONGEST_NAME: Final = 128  # characters, also of a dimension

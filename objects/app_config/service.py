@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, cast
 
 import msgspec
 
-from backend.errors import (
+from backend.kernel.errors import (
     CommandUnavailable,
     InvalidJSON,
     InvalidKeyName,
@@ -22,11 +22,12 @@ from backend.errors import (
     ObjectTooLarge,
     OperationForbidden,
 )
-from backend.principal import Principal
-from objects import maintenance, triggers
+from backend.kernel.principal import Principal
+from objects import triggers
 from objects.core.names import PROHIBITED_KEYS, check_field_name, shown
 from objects.core.values import Json, normalise
-from objects.database import fetch
+from objects.database import maintenance
+from objects.database.statements import fetch
 from objects.triggers import CONFIG, Occasion
 
 # All of it goes to every client that asks.

@@ -9,6 +9,6 @@ two: who has missed something is told that (``Batch.gap``), and reads the object
 from objects.changes.images import Change
 from objects.changes.interest import WANTED_FOR
 from objects.changes.reader import Batch, Reader
-from objects.changes.trimming import KEPT
+from objects.changes.retention import KEPT
 
 __all__ = ["KEPT", "WANTED_FOR", "Batch", "Change", "Reader"]

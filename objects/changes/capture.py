@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from django.db import transaction
 
-from backend.logs import get_logger
-from objects import registry
+from backend.logs.setup import get_logger
 from objects.core.names import ClassName
-from objects.database import fetch
-from objects.sql import literal
+from objects.database.statements import fetch
+from objects.definitions import registry
+from objects.sql.fragments import literal
 
 _ROWS: Final = {
     "insert": "NEW TABLE AS new_rows",

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from objects import registry
 from objects.core.names import ClassName, ObjectId, Subject
-from objects.core.schema import empty_schema
-from objects.database import Row, fetch
-from objects.models import GENERIC_TABLE
-from objects.records import Record
-from objects.rows import object_columns
-from objects.tables import ClassTable
+from objects.core.schema.definition import empty_schema
+from objects.database.statements import Row, fetch
+from objects.definitions import registry
+from objects.definitions.models import GENERIC_TABLE
+from objects.sql.rows import object_columns
+from objects.sql.tables import ClassTable
+from objects.storage.records import Record
 
 
 @dataclass(frozen=True, slots=True)

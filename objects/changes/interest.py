@@ -10,9 +10,9 @@ import time
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from objects import registry
 from objects.core.names import check_class_name
-from objects.database import fetch
+from objects.database.statements import fetch
+from objects.definitions import registry
 
 WANTED_FOR: Final = 60.0
 """Seconds for which a class is captured after ``Reader.want`` has named it."""

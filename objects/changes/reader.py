@@ -17,9 +17,9 @@ from typing import Any, Final
 
 from django.db import connection
 
-from objects.changes import interest, trimming
+from objects.changes import interest, retention
 from objects.changes.images import Change, Place, changes_at
-from objects.database import fetch
+from objects.database.statements import fetch
 
 _MOST: Final = 1000  # changes of one reading
 _MOST_BYTES: Final = 4 * 1024 * 1024
@@ -189,7 +189,7 @@ class Reader:
 
     def trim(self) -> None:
         """Remove what has been kept for ``KEPT`` seconds. Any process may, at any time."""
-        trimming.trim()
+        retention.trim()
 
     def close(self) -> None:
         """Give up the thread's connection."""

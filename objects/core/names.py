@@ -17,9 +17,14 @@ import string
 from collections.abc import Callable
 from typing import Final, NewType, TypeAlias, TypeGuard, cast
 
-from backend.errors import InvalidClassName, InvalidKeyName, MissingObjectId, ObjectNotFound
-from backend.randomness import random_bytes
-from backend.short_cache import short_cache
+from backend.kernel.errors import (
+    InvalidClassName,
+    InvalidKeyName,
+    MissingObjectId,
+    ObjectNotFound,
+)
+from backend.kernel.randomness import random_bytes
+from backend.kernel.text_cache import short_cache
 
 Subject = NewType("Subject", str)
 """What triggers can be declared for: a class, or what has triggers without being one."""

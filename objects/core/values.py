@@ -33,9 +33,14 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final, Literal, TypeAlias
 
-from backend.errors import IncorrectType, InvalidJSON, InvalidKeyName, InvalidNestedKey
-
-from .names import PROHIBITED_KEYS, is_class_name, is_object_id, is_storable_text, shown
+from backend.kernel.errors import IncorrectType, InvalidJSON, InvalidKeyName, InvalidNestedKey
+from objects.core.names import (
+    PROHIBITED_KEYS,
+    is_class_name,
+    is_object_id,
+    is_storable_text,
+    shown,
+)
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 

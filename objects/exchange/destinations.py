@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from django.db import transaction
 
-from backend.errors import (
+from backend.kernel.errors import (
     DuplicateValue,
     ObjectNotFound,
     OperationForbidden,
@@ -20,15 +20,17 @@ from backend.errors import (
     ServiceUnavailable,
     UnderMaintenance,
 )
-from backend.principal import MASTER
-from objects import maintenance, registry, service
+from backend.kernel.principal import MASTER
+from objects import service
 from objects.core.names import ClassName, parse_object_id
-from objects.core.schema import ClassSchema
+from objects.core.schema.definition import ClassSchema
 from objects.core.values import Json
+from objects.database import maintenance
+from objects.database.transactions import all_or_nothing
+from objects.definitions import registry
 from objects.service import bulk
 from objects.service.bulk import NewObject, NotTogether, Prepared
-from objects.service.current import with_current_classes
-from objects.transactions import all_or_nothing
+from objects.service.definitions import with_current_classes
 
 _ABOUT_ALL: Final = (UnderMaintenance, ServiceUnavailable)
 """Errors that no object is refused for: the next one would get them as well."""

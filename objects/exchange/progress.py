@@ -10,8 +10,8 @@ from datetime import timedelta
 
 from django.utils import timezone
 
+from objects.definitions.models import ImportProgress
 from objects.exchange.checkpoint import Checkpoint
-from objects.models import ImportProgress
 
 _FORGOTTEN_AFTER = timedelta(days=90)
 

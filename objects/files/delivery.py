@@ -21,7 +21,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from backend.errors import OperationForbidden
+from backend.kernel.errors import OperationForbidden
 from objects.files.types import UNKNOWN
 
 _DISPLAYED: Final = re.compile(

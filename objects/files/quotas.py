@@ -12,10 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from backend.conf import service_settings
-from backend.errors import FileSaveFailed
-from backend.principal import Principal
-from objects.database import fetch
+from backend.kernel.errors import FileSaveFailed
+from backend.kernel.principal import Principal
+from backend.settings.conf import service_settings
+from objects.database.statements import fetch
 from objects.files import records
 from objects.files.models import FileQuota
 from objects.files.records import FileRecord

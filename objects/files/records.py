@@ -11,7 +11,7 @@ import msgspec
 from django.db import transaction
 
 from objects.core.values import Json
-from objects.database import Row, fetch
+from objects.database.statements import Row, fetch
 
 _COLUMNS = (
     "name, size, content_type, sha256, metadata::text, tags::text, owner_id,"

@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError
 from storages.backends.s3 import S3Storage
 
 from objects.files.delivery import content_headers
-from objects.files.receiving import CHUNK
+from objects.files.uploads import CHUNK
 
 
 class ObjectStorage(S3Storage):

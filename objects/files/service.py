@@ -14,8 +14,7 @@ from typing import Final
 
 import msgspec
 
-from backend.conf import service_settings
-from backend.errors import (
+from backend.kernel.errors import (
     FileDeleteFailed,
     FileSaveFailed,
     InvalidJSON,
@@ -24,24 +23,18 @@ from backend.errors import (
     OperationForbidden,
     UnderMaintenance,
 )
-from backend.logs import get_logger
-from backend.principal import EVERYBODY, Principal
-from objects import maintenance
-from objects.core.access import parse_acl
+from backend.kernel.principal import EVERYBODY, Principal
+from backend.logs.setup import get_logger
+from backend.settings.conf import service_settings
+from objects.core.access.acl import parse_acl
 from objects.core.values import Json, normalise
-from objects.files import file_triggers, quotas, records, storage
-from objects.files.naming import check_name, is_stored_name, new_stored_name
-from objects.files.receiving import Upload
+from objects.database import maintenance
+from objects.files import quotas, records, storage, triggers
+from objects.files.names import check_name, is_stored_name, new_stored_name
 from objects.files.records import FileRecord
 from objects.files.types import settled_type
-from objects.files.urls import (
-    Link,
-    SignedUrl,
-    file_url,
-    has_expired,
-    is_genuine,
-    signed_url,
-)
+from objects.files.uploads import Upload
+from objects.files.urls import Link, SignedUrl, file_url, has_expired, is_genuine, signed_url
 from objects.users.models import User
 
 MAX_NOTES: Final = 16 * 1024
@@ -134,10 +127,10 @@ def upload(
         readers=notes.readers,
         charged_to=quotas.account_of(principal),
     )
-    record = file_triggers.before_save(principal, record)
+    record = triggers.before_save(principal, record)
     with maintenance.storing():
         _store(record, upload, name)
-    file_triggers.done("after_save", principal, record)
+    triggers.done("after_save", principal, record)
     return record
 
 
@@ -172,7 +165,7 @@ def open_file(principal: Principal | None, name: str, link: Link | None) -> File
             raise missing()
         if has_expired(link):
             raise OperationForbidden("The link to this file has expired.", status=403)
-    file_triggers.before_reading(principal, record)
+    triggers.before_reading(principal, record)
     return record
 
 
@@ -204,9 +197,9 @@ def delete(principal: Principal, name: str) -> None:
     record = records.find(name) if is_stored_name(name) else None
     if record is None:
         raise FileDeleteFailed("Could not delete file.")
-    file_triggers.before_delete(principal, record)
+    triggers.before_delete(principal, record)
     remove(name)
-    file_triggers.done("after_delete", principal, record)
+    triggers.done("after_delete", principal, record)
 
 
 def remove(name: str, *, is_left_over: bool = False) -> None:

@@ -8,8 +8,8 @@ from typing import IO, Any
 from django.core.files import File
 from django.core.files.storage import Storage, storages
 
-from objects.files.naming import storage_key
-from objects.files.receiving import CHUNK
+from objects.files.names import storage_key
+from objects.files.uploads import CHUNK
 
 
 def save(name: str, content: File) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from backend.conf import service_settings
-from backend.errors import UnderMaintenance
-from backend.logs import get_logger
-from objects.files.cleaning import remove_unused
+from backend.kernel.errors import UnderMaintenance
+from backend.logs.setup import get_logger
+from backend.settings.conf import service_settings
+from objects.files.orphans import remove_unused
 
 log = get_logger("files")
 

@@ -12,10 +12,10 @@ import mimetypes
 import re
 from typing import Final
 
-from backend.conf import service_settings
-from backend.errors import FileSaveFailed
-from objects.files.naming import extension
-from objects.files.sniffing import markup
+from backend.kernel.errors import FileSaveFailed
+from backend.settings.conf import service_settings
+from objects.files.markup import markup
+from objects.files.names import extension
 
 UNKNOWN: Final = "application/octet-stream"
 

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 
 from django.core.signing import BadSignature, Signer
 
-from backend.conf import service_settings
+from backend.settings.conf import service_settings
 
 EXPIRES = "expires"
 SIGNATURE = "signature"

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal
 
+from objects.core.indexes.shapes import Shape, decode
 from objects.core.names import FieldName
-from objects.core.shapes import Shape, decode
 from objects.core.values import Json
-from objects.database import fetch
+from objects.database.statements import fetch
 from objects.learned import shape_counts
-from objects.tables import ClassTable
+from objects.sql.tables import ClassTable
 
 AdviceUse = Literal["range", "order", "place", "text"]
 _ORDERED: Final = frozenset({"String", "Number", "Boolean", "Date"})

@@ -18,19 +18,20 @@ from django.conf import settings
 from django.db import transaction
 from psycopg import errors as pg
 
-from backend.errors import ServiceError
-from backend.logs import get_logger
-from objects import maintenance, registry
-from objects.core.index_decisions import MAX_LEARNED, MAX_SHARE, Suggestion, fits
+from backend.kernel.errors import ServiceError
+from backend.logs.setup import get_logger
+from objects.core.indexes.decisions import MAX_LEARNED, MAX_SHARE, Suggestion, fits
+from objects.core.indexes.shapes import IndexFields
 from objects.core.names import ClassName, FieldName
-from objects.core.shapes import IndexFields
-from objects.database import fetch
-from objects.field_sql import column_expression, learned_column
+from objects.database import maintenance
+from objects.database.statements import fetch
+from objects.definitions import registry
 from objects.learned import drops, evidence
 from objects.learned.drops import quoted, renew
 from objects.learned.evidence import Learned
 from objects.learned.locks import building, limits
-from objects.tables import ClassTable
+from objects.sql.fields import column_expression, learned_column
+from objects.sql.tables import ClassTable
 
 BUILD_LIMIT: Final = 900_000
 """Milliseconds for building an index."""

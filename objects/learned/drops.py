@@ -13,17 +13,18 @@ import psycopg
 from django.db import connection
 from psycopg import sql
 
-from backend.errors import ServiceError
-from backend.logs import get_logger
-from objects import maintenance, registry
+from backend.kernel.errors import ServiceError
+from backend.logs.setup import get_logger
+from objects.core.indexes.shapes import is_part_of
 from objects.core.names import ClassName, FieldName
-from objects.core.schema import IndexDeclaration
-from objects.core.shapes import is_part_of
-from objects.database import fetch
+from objects.core.schema.definition import IndexDeclaration
+from objects.database import maintenance
+from objects.database.statements import fetch
+from objects.definitions import registry
 from objects.learned import evidence
 from objects.learned.evidence import Learned
 from objects.learned.locks import limits
-from objects.tables import ClassTable
+from objects.sql.tables import ClassTable
 
 NAME: Final = r"^objects_auto_[0-9]+_[0-9a-f]{16}$"
 """What the names of learned indexes in the database look like."""

@@ -9,12 +9,12 @@ from typing import Final
 
 import msgspec
 
-from objects.core.index_decisions import Cost, Suggestion, Trial, suggestions
+from objects.core.indexes.decisions import Cost, Suggestion, Trial, suggestions
+from objects.core.indexes.shapes import IndexFields, Shape, decode
 from objects.core.names import FieldName
-from objects.core.shapes import IndexFields, Shape, decode
-from objects.database import Row, fetch
-from objects.field_sql import learned_expression
-from objects.tables import ClassTable
+from objects.database.statements import Row, fetch
+from objects.sql.fields import learned_expression
+from objects.sql.tables import ClassTable
 
 MAX_SHAPES: Final = 100
 """Shapes of a class that the upkeep leaves; those that cost least go first."""

@@ -15,9 +15,9 @@ from typing import Final
 import psycopg
 from django.db import connection
 
-from backend.errors import ServiceError, Timeout
-from objects.database import fetch
-from objects.tables import ClassTable
+from backend.kernel.errors import ServiceError, Timeout
+from objects.database.statements import fetch
+from objects.sql.tables import ClassTable
 
 _STOP_LIMIT: Final = 15.0  # seconds
 _POLL: Final = 0.05

@@ -10,7 +10,7 @@ from django.db import models
 
 
 class QueryShape(models.Model):
-    """Queries of one shape (``objects.core.shapes``) and what they cost.
+    """Queries of one shape (``objects.core.indexes.shapes``) and what they cost.
 
     ``calls``, ``seconds`` and ``results`` count since the class has got an index that concerns the
     shape, ``before_…`` until then; ``window_…`` count for a day at most. ``slow_…`` are those over

@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from backend.conf import service_settings
-from backend.errors import InvalidQuery
-from objects import indexes, maintenance
-from objects.core.index_decisions import Cost, Suggestion
-from objects.core.shapes import IndexFields
-from objects.database import fetch
+from backend.kernel.errors import InvalidQuery
+from backend.settings.conf import service_settings
+from objects.core.indexes.decisions import Cost, Suggestion
+from objects.core.indexes.shapes import IndexFields
+from objects.database import maintenance
+from objects.database.statements import fetch
+from objects.definitions import indexes
 from objects.learned import builds, drops, evidence, locks, shape_counts
 from objects.learned.evidence import Learned, Size
-from objects.tables import ClassTable
+from objects.sql.tables import ClassTable
 
 DROPPED_DAYS = 7
 """Days for which an index that a person has dropped isn't built again."""

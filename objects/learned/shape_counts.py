@@ -21,14 +21,14 @@ from django.conf import settings
 from django.db import connection
 from django.db.utils import Error as DjangoDatabaseError
 
-from backend.conf import service_settings
-from backend.errors import ServiceError
-from backend.logs import get_logger
-from objects import maintenance
-from objects.core.query import OrderKey, Query
-from objects.core.shapes import Shape, ShapeKey, key_of
-from objects.database import fetch
-from objects.tables import ClassTable
+from backend.kernel.errors import ServiceError
+from backend.logs.setup import get_logger
+from backend.settings.conf import service_settings
+from objects.core.indexes.shapes import Shape, ShapeKey, key_of
+from objects.core.query.tree import OrderKey, Query
+from objects.database import maintenance
+from objects.database.statements import fetch
+from objects.sql.tables import ClassTable
 
 MAX_IN_PROCESS: Final = 500
 """Shapes that a process counts between two flushes; the cheapest make room."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import psycopg
 from celery import shared_task
 
-from backend.errors import ServiceError, UnderMaintenance
-from backend.logs import get_logger
-from objects.learned import upkeep
+from backend.kernel.errors import ServiceError, UnderMaintenance
+from backend.logs.setup import get_logger
+from objects.learned import schedule
 
 log = get_logger("learned_indexes")
 
@@ -16,7 +16,7 @@ log = get_logger("learned_indexes")
 def learn_indexes() -> None:
     """Bring the learned indexes up to date, and build at most one."""
     try:
-        upkeep.run()
+        schedule.run()
     except UnderMaintenance:
         log.info("learned indexes wait until maintenance mode is off")
     except (ServiceError, psycopg.Error) as error:

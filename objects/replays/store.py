@@ -25,11 +25,11 @@ import psycopg
 from cryptography.fernet import InvalidToken
 from django.db import transaction
 
-from backend.conf import service_settings
-from backend.errors import DuplicateRequest, ServiceError, Timeout
-from objects.database import fetch
-from objects.encryption import cipher, secret_keys
-from objects.transactions import all_or_nothing
+from backend.kernel.encryption import cipher, secret_keys
+from backend.kernel.errors import DuplicateRequest, ServiceError, Timeout
+from backend.settings.conf import service_settings
+from objects.database.statements import fetch
+from objects.database.transactions import all_or_nothing
 
 MOST_BYTES: Final = 64 * 1024
 """Of an answer's body. Of a larger one only is kept that it was given."""

@@ -5,14 +5,14 @@ each rule holds for all of them. The order inside is fixed: maintenance mode, ac
 permissions, pointer permissions, protected fields, ACL), schema, store in one transaction. Callers
 get plain values and ``ServiceError``; they never see SQL, and needn't think of permissions.
 
-Classes themselves (schemas, purge) are in ``objects.classes``.
+Classes themselves (schemas, purge) are in ``objects.service.classes``.
 """
 
 from __future__ import annotations
 
-from objects.service.reading import Found, aggregate, count, find, get
-from objects.service.unchanged import update_unchanged
-from objects.service.writing import Created, Updated, create, create_many, delete, update
+from objects.service.conditional_writes import update_unchanged
+from objects.service.reads import Found, aggregate, count, find, get
+from objects.service.writes import Created, Updated, create, create_many, delete, update
 
 __all__ = [
     "Created",

@@ -14,26 +14,27 @@ from typing import TypeAlias
 import msgspec
 from django.db import transaction
 
-from backend.errors import (
+from backend.kernel.errors import (
     ServiceError,
     ServiceUnavailable,
     Timeout,
     TransactionConflict,
     UnderMaintenance,
 )
-from backend.principal import MASTER
-from objects import registry, writes
-from objects.constraints import duplicate
+from backend.kernel.principal import MASTER
 from objects.core.names import ClassName, ObjectId, check_object_id
-from objects.core.operations import fit
-from objects.core.schema import ClassSchema
+from objects.core.schema.definition import ClassSchema
+from objects.core.update.operations import fit
+from objects.core.update.parser import parse_write
 from objects.core.values import Json
-from objects.core.write_parsing import parse_write
-from objects.service import staged, storing
-from objects.service.growing import create_class, grow
-from objects.service.storing import NotTogether
-from objects.tables import ClassTable
-from objects.writes import NewRow
+from objects.definitions import registry
+from objects.service import single_writes, staged
+from objects.service.class_growth import create_class, grow
+from objects.service.single_writes import NotTogether
+from objects.sql.tables import ClassTable
+from objects.storage import writes
+from objects.storage.conflicts import duplicate
+from objects.storage.writes import NewRow
 
 NOT_ABOUT_THE_OBJECT: tuple[type[ServiceError], ...] = (
     ServiceUnavailable,
@@ -111,7 +112,7 @@ def _prepared(schema: ClassSchema, new: NewObject) -> tuple[NewRow, ClassSchema]
         schema = replace(
             schema.with_fields(new_fields), client_fields=schema.client_fields - (adopted or set())
         )
-    _, fields, acl = storing.complete(MASTER, schema, fitted)
+    _, fields, acl = single_writes.complete(MASTER, schema, fitted)
     return NewRow(object_id, acl, _encode(fields).decode(), fitted.relations), schema
 
 

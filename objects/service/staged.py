@@ -20,25 +20,28 @@ from typing import Any, NamedTuple
 from django.db import transaction
 from psycopg.errors import IntegrityError
 
-from backend.errors import ObjectNotFound
-from backend.principal import MASTER, Principal
-from objects import maintenance, registry, store, triggers, writes
-from objects.constraints import refusal
-from objects.core.class_permissions import Action
+from backend.kernel.errors import ObjectNotFound
+from backend.kernel.principal import MASTER, Principal
+from objects import triggers
+from objects.access.policy import Scope, writable
+from objects.access.visibility import Visibility
+from objects.core.access.class_permissions import Action
 from objects.core.names import ClassName, FieldName, ObjectId, WriteKey
-from objects.core.operations import Operation, Write, apply, fit
-from objects.core.query import Everything
-from objects.core.schema import with_defaults
+from objects.core.query.tree import Everything
+from objects.core.schema.definition import with_defaults
+from objects.core.update.operations import Operation, Write, apply, fit
+from objects.core.update.parser import parse_write
 from objects.core.values import Json, copied, equal
-from objects.core.write_parsing import parse_write
-from objects.policy import Scope, writable
+from objects.database import maintenance
+from objects.definitions import registry
 from objects.rules import Change, Rules, rules_of
-from objects.service import storing
-from objects.service.current import with_current_classes
-from objects.service.storing import Created, Updated
-from objects.tables import ClassTable
+from objects.service import single_writes
+from objects.service.definitions import with_current_classes
+from objects.service.single_writes import Created, Updated
+from objects.sql.tables import ClassTable
+from objects.storage import reads, writes
+from objects.storage.conflicts import refusal
 from objects.triggers import Event, Occasion
-from objects.visibility import Visibility
 
 Wire = dict[str, Json]
 
@@ -66,7 +69,7 @@ def create(
     maintenance.check()
     rules = rules_of(class_name) or _PLAIN
     change = Change(principal, object_id, fields, creating=True)
-    with_current_classes(lambda: storing.check_may_create(principal, class_name))
+    with_current_classes(lambda: single_writes.check_may_create(principal, class_name))
     rules.checking(change)
     is_prepared = _prepare_early(rules, change, class_name)
 
@@ -87,7 +90,7 @@ def create(
                 return Created(object_id, created_at, shown, is_new=False)
             write = _write(rules, attempt, changes, creating=True)
             is_last = is_outermost and rules is _PLAIN and not _has_saved(class_name)
-            new = storing.create(
+            new = single_writes.create(
                 principal, class_name, write, attempt.object_id, changes.names, is_last=is_last
             )
             with _refusals(class_name):
@@ -107,7 +110,7 @@ def update(
     change = Change(principal, object_id, fields)
 
     def check_rights() -> None:
-        table = storing.table_for_writing(principal, class_name, object_id)
+        table = single_writes.table_for_writing(principal, class_name, object_id)
         writable(principal, table, "update", object_id)
 
     with_current_classes(check_rights)
@@ -147,7 +150,7 @@ def _carry_out(
 ) -> Updated:
     """Change this object as the rules want it by now."""
     write = _write(rules, attempt, changes, creating=False)
-    done = storing.update(attempt.principal, class_name, object_id, write, changes.names)
+    done = single_writes.update(attempt.principal, class_name, object_id, write, changes.names)
     with _refusals(class_name):
         rules.updated(attempt)
     _saved(attempt, class_name, object_id, attempt.instead or attempt.before)
@@ -262,7 +265,7 @@ def _saved(
     """Tell triggers what is stored by now."""
     if not _has_saved(class_name):
         return
-    record = store.get(_table(class_name), object_id, Everything(), Scope(MASTER))
+    record = reads.get(_table(class_name), object_id, Everything(), Scope(MASTER))
     if record is None:
         return  # a trigger inside of this transaction has removed it
 
@@ -285,7 +288,7 @@ def _saved(
 def _table(class_name: ClassName) -> ClassTable:
     table = registry.find(class_name)
     if table is None:
-        raise store.StaleClass((class_name,))
+        raise reads.StaleClass((class_name,))
     return table
 
 
@@ -293,7 +296,7 @@ def _locked(
     principal: Principal, class_name: ClassName, object_id: ObjectId, action: Action
 ) -> dict[str, Json]:
     """The object, locked for the transaction; ``ObjectNotFound`` if the caller can't do this."""
-    table = storing.table_for_writing(principal, class_name, object_id)
+    table = single_writes.table_for_writing(principal, class_name, object_id)
     condition = writable(principal, table, action, object_id)
     record = writes.lock(table, object_id, condition, Scope(principal))
     if record is None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from django.db import models
 
-from objects.columns import text_column
-from objects.models import ModelBackedObject
+from objects.definitions.columns import text_column
+from objects.definitions.models import ModelBackedObject
 
 
 class User(ModelBackedObject):

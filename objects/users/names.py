@@ -14,7 +14,12 @@ import unicodedata
 import regex
 from idna.core import valid_contextj
 
-from backend.errors import IncorrectType, InvalidEmailAddress, InvalidRoleName, UsernameMissing
+from backend.kernel.errors import (
+    IncorrectType,
+    InvalidEmailAddress,
+    InvalidRoleName,
+    UsernameMissing,
+)
 from objects.core.names import is_role_name
 
 _MOST_CHARACTERS = 256

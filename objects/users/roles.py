@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from objects import registry
 from objects.core.names import ROLE
-from objects.database import fetch
-from objects.tables import ClassTable
+from objects.database.statements import fetch
+from objects.definitions import registry
+from objects.sql.tables import ClassTable
 
 _MOST_USERS = 10_000
 

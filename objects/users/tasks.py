@@ -11,18 +11,19 @@ from typing import Any
 
 from celery import Task, shared_task
 
-from backend.errors import ServiceError, UnderMaintenance
-from backend.logs import get_logger
-from backend.principal import MASTER
+from backend.kernel.errors import ServiceError, UnderMaintenance
+from backend.kernel.principal import MASTER
+from backend.logs.setup import get_logger
 from objects import service, triggers
-from objects.analytics.upkeep import remove_old_events
-from objects.changes import trimming
+from objects.analytics.retention import remove_old_events
+from objects.changes import retention
 from objects.core.names import USER, ObjectId
 from objects.files import service as files
-from objects.records import wire_object
 from objects.replays.store import remove_expired_answers
+from objects.storage.records import wire_object
 from objects.triggers import Occasion
-from objects.users import accounts, letters, mail_tokens, upkeep
+from objects.users import expired
+from objects.users.email import messages, recipients, tokens
 
 log = get_logger("mail")
 
@@ -39,16 +40,16 @@ def mail_link(
     self: Task[Any, Any], purpose: str, *, user_id: str | None = None, address: str | None = None
 ) -> None:
     """Mail a link to a user, or to whoever has the address; nothing happens if nobody has."""
-    found = accounts.reached_by(purpose, user_id=user_id, address=address)
+    found = recipients.reached_by(purpose, user_id=user_id, address=address)
     if found is None:
         return
-    if not letters.is_one_mailbox(found.address):
+    if not messages.is_one_mailbox(found.address):
         log.warning("no mail is sent to an address that isn't one mailbox", user=found.user_id)
         return
-    if purpose == mail_tokens.RESET and _is_refused(found.user_id):
+    if purpose == tokens.RESET and _is_refused(found.user_id):
         return
     try:
-        token = mail_tokens.issue(found.user_id, purpose, found.address)
+        token = tokens.issue(found.user_id, purpose, found.address)
     except UnderMaintenance as refused:
         failure: str | None = type(refused).__name__
     else:
@@ -84,7 +85,7 @@ def _failure(address: str, purpose: str, token: str) -> str | None:
     The error isn't passed on, since Celery would log its text and its trace.
     """
     try:
-        letters.send(purpose, address, token)
+        messages.send(purpose, address, token)
     except Exception as error:  # mail backends raise what they like
         return type(error).__name__
     return None
@@ -94,10 +95,10 @@ def _failure(address: str, purpose: str, token: str) -> str | None:
 def remove_expired() -> None:
     """Remove what nobody can use any more: sessions, mailed tokens, kept answers, old events,
     captured changes without a reader, and what unfinished uploads left."""
-    trimming.trim()
+    retention.trim()
     unfinished = files.remove_unfinished()
     if unfinished:
         log.info("unfinished files removed", files=unfinished)
-    removed = upkeep.remove_expired() + remove_expired_answers() + remove_old_events()
+    removed = expired.remove_expired() + remove_expired_answers() + remove_old_events()
     if removed:
         log.info("expired rows removed", rows=removed)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from backend.api.parsers import decoded_parameters
-from backend.api.permissions import Requires
-from backend.api.renderers import Answer
-from backend.api.views import Call, ServiceView
+from backend.http.parsers import decoded_parameters
+from backend.http.permissions import Requires
+from backend.http.renderers import Answer
+from backend.http.views import Call, ServiceView
 from objects import service
 from objects.core.names import ClassName
-from objects.core.pipeline import parse_aggregation
+from objects.core.pipeline.stages import parse_aggregation
 
 
 class AggregateView(ServiceView):

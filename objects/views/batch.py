@@ -17,16 +17,15 @@ from typing import Any, NamedTuple
 
 from django.db import transaction
 
-from backend.api.exceptions import as_service_error
-from backend.api.gate import enter_items, enter_together
-from backend.api.idempotency import Keeping
-from backend.api.parsers import query_parameters
-from backend.api.paths import check_path, decode_path
-from backend.api.renderers import Answer
-from backend.api.routing import resolve
-from backend.api.views import METHODS, Call, ServiceView
-from backend.conf import service_settings
-from backend.errors import (
+from backend.http.exceptions import as_service_error
+from backend.http.idempotency import Keeping
+from backend.http.parsers import query_parameters
+from backend.http.paths import check_path, decode_path
+from backend.http.rate_limits import enter_items, enter_together
+from backend.http.renderers import Answer
+from backend.http.routing import resolve
+from backend.http.views import METHODS, Call, ServiceView
+from backend.kernel.errors import (
     InvalidJSON,
     OperationForbidden,
     ServiceError,
@@ -34,10 +33,11 @@ from backend.errors import (
     UnderMaintenance,
 )
 from backend.limits import Request, rules_for
+from backend.settings.conf import service_settings
 from objects import service
 from objects.core.names import check_class_name
+from objects.database.transactions import all_or_nothing
 from objects.service import Created
-from objects.transactions import all_or_nothing
 from objects.views.classes import ObjectsView, created_body
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
-from backend.api.renderers import Answer
-from backend.api.views import Call, ServiceView
-from backend.conf import service_settings
+from backend.http.renderers import Answer
+from backend.http.views import Call, ServiceView
+from backend.settings.conf import service_settings
 from objects import service
-from objects.core.find_options import FindLimits, parse_find_options, parse_get_options
 from objects.core.names import ClassName, ObjectId
-from objects.includes import Wire
-from objects.records import Record
+from objects.core.query.options import FindLimits, parse_find_options, parse_get_options
 from objects.service import Created, Found
+from objects.storage.includes import Wire
+from objects.storage.records import Record
 
 
 class ObjectsView(ServiceView):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from backend.api.renderers import Answer
-from backend.api.views import Call, ServiceView
+from backend.http.renderers import Answer
+from backend.http.views import Call, ServiceView
 from objects.app_config import service
 
 

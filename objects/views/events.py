@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from backend.api.permissions import Requires
-from backend.api.renderers import Answer
-from backend.api.views import Call, ServiceView
+from backend.http.permissions import Requires
+from backend.http.renderers import Answer
+from backend.http.views import Call, ServiceView
 from objects.analytics import service
 
 

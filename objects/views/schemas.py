@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from backend.api.idempotency import Keeping
-from backend.api.permissions import Requires
-from backend.api.renderers import Answer
-from backend.api.views import Call, ServiceView
-from objects import classes
+from backend.http.idempotency import Keeping
+from backend.http.permissions import Requires
+from backend.http.renderers import Answer
+from backend.http.views import Call, ServiceView
 from objects.core.names import ClassName
-from objects.core.schema_changes import class_name_of
+from objects.core.schema.changes import class_name_of
+from objects.service import classes
 
 
 class SchemasView(ServiceView):

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from backend.api.idempotency import Keeping
-from backend.api.permissions import Requires
-from backend.api.renderers import Answer
-from backend.api.views import Call, ServiceView
-from backend.errors import AccountAlreadyLinked, InvalidSessionToken
-from backend.principal import Principal
+from backend.http.idempotency import Keeping
+from backend.http.permissions import Requires
+from backend.http.renderers import Answer
+from backend.http.views import Call, ServiceView
+from backend.kernel.errors import AccountAlreadyLinked, InvalidSessionToken
+from backend.kernel.principal import Principal
 from objects import service
-from objects.core.find_options import parse_get_options
 from objects.core.names import SESSION, USER, ClassName, ObjectId
-from objects.includes import Wire
-from objects.records import wire_object
-from objects.users import signing_in
-from objects.users.own_account import owners_view
+from objects.core.query.options import parse_get_options
+from objects.storage.includes import Wire
+from objects.storage.records import wire_object
+from objects.users import sign_in
+from objects.users.accounts.owner_view import owners_view
 from objects.views.classes import ObjectsView, ObjectView, created_answer, find_limits
 
 
@@ -26,14 +26,14 @@ class UsersView(ObjectsView):
 
     def post(self, call: Call, class_name: ClassName) -> Answer:
         body = call.body
-        known = signing_in.sign_in_with_providers(call.principal, body)
+        known = sign_in.sign_in_with_providers(call.principal, body)
         if known is not None:
             return Answer(known)
         try:
             created = service.create(call.principal, class_name, body)
         except AccountAlreadyLinked:
             # Somebody signed up with the same proof at the same moment.
-            known = signing_in.sign_in_with_providers(call.principal, body)
+            known = sign_in.sign_in_with_providers(call.principal, body)
             if known is None:
                 raise
             return Answer(known)
@@ -67,7 +67,7 @@ def _own_account(call: Call, user_id: str) -> Answer:
 class LoginView(ServiceView):
     """Sign in, by ``GET`` or ``POST``. A session token that comes along doesn't matter."""
 
-    proves: ClassVar[Callable[[Principal, Mapping[str, Any]], Wire]] = signing_in.log_in
+    proves: ClassVar[Callable[[Principal, Mapping[str, Any]], Wire]] = sign_in.log_in
     with_session = False
     # Undone, a wrong guess would not have been counted.
     in_transaction = False
@@ -84,7 +84,7 @@ class LoginView(ServiceView):
 class VerifyPasswordView(LoginView):
     """Whether a password is right, without a session."""
 
-    proves = signing_in.verify_password
+    proves = sign_in.verify_password
 
 
 class LoginAsView(ServiceView):
@@ -93,14 +93,14 @@ class LoginAsView(ServiceView):
     requires = Requires.MASTER_KEY
 
     def post(self, call: Call) -> Answer:
-        return Answer(signing_in.log_in_as(call.principal, call.body.get("userId")))
+        return Answer(sign_in.log_in_as(call.principal, call.body.get("userId")))
 
 
 class LogoutView(ServiceView):
     """End the session."""
 
     def post(self, call: Call) -> Answer:
-        signing_in.log_out(call.principal)
+        sign_in.log_out(call.principal)
         return Answer({})
 
 
@@ -110,14 +110,14 @@ class ChallengeView(ServiceView):
     with_session = False
 
     def post(self, call: Call) -> Answer:
-        return Answer(signing_in.challenge(call.body))
+        return Answer(sign_in.challenge(call.body))
 
 
 class UpgradeSessionView(ServiceView):
     """Sessions of long ago to revocable ones; there are none."""
 
     def post(self, call: Call) -> Answer:
-        return Answer(signing_in.upgrade_session(call.principal))
+        return Answer(sign_in.upgrade_session(call.principal))
 
 
 class OwnSessionView(ServiceView):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from objects.core.query import (
+from objects.core.query.tree import (
     AllOf,
     AnyOf,
     ContainsAllRegex,

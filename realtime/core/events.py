@@ -46,7 +46,8 @@ class Details(msgspec.Struct, frozen=True, gc=False):
 
 
 class Before(NamedTuple):
-    """What earlier rows have told of the same log: numbers of rows, or None (``chain.outbox``)."""
+    """What earlier rows have told of the same log: numbers of rows, or None
+    (``chain.indexing.storage.outbox``)."""
 
     again_of: int | None = None
     announced: int | None = None

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 from objects.core.names import FieldPath
-from objects.core.paths import exact_value
+from objects.core.query.paths import exact_value
 from objects.core.values import equal
 
 Op: TypeAlias = Literal["create", "update", "enter", "leave", "delete"]

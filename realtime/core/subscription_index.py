@@ -15,8 +15,8 @@ from decimal import Decimal
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from objects.core.names import OBJECT_ID
-from objects.core.paths import Object, elements
-from objects.core.query import (
+from objects.core.query.paths import Object, elements
+from objects.core.query.tree import (
     AllOf,
     AnyOf,
     Compare,

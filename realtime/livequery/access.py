@@ -14,13 +14,14 @@ from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 from typing import Final
 
-from backend.errors import InvalidQuery, OperationForbidden
-from backend.principal import Principal
-from objects import policy, registry, triggers
-from objects.core.class_permissions import Action
-from objects.core.matching import Predicate, predicate
+from backend.kernel.errors import InvalidQuery, OperationForbidden
+from backend.kernel.principal import Principal
+from objects import triggers
+from objects.access import policy
+from objects.core.access.class_permissions import Action
 from objects.core.names import ClassName, FieldPath
-from objects.core.query import (
+from objects.core.query.predicate import Predicate, predicate
+from objects.core.query.tree import (
     Equals,
     Everything,
     Exists,
@@ -34,7 +35,8 @@ from objects.core.query import (
     walk,
 )
 from objects.core.values import Json
-from objects.tables import ClassTable
+from objects.definitions import registry
+from objects.sql.tables import ClassTable
 
 Wire = dict[str, Json]
 

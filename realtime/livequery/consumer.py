@@ -10,18 +10,18 @@ from __future__ import annotations
 from dataclasses import replace
 from uuid import uuid4
 
-from backend.api.authentication import Credentials, authenticate
-from backend.errors import InvalidClientKey, RateLimited, ServiceError, ServiceUnavailable
-from backend.logs import get_logger
-from backend.principal import Authority, Principal
-from realtime.connections import POLICY, TRY_AGAIN, Socket
+from backend.http.authentication import Credentials, authenticate
+from backend.kernel.errors import InvalidClientKey, RateLimited, ServiceError, ServiceUnavailable
+from backend.kernel.principal import Authority, Principal
+from backend.logs.setup import get_logger
 from realtime.core import messages
 from realtime.core.messages import Connect, Fetch, Refused, Subscribe, Unsubscribe
-from realtime.livequery import events, subscribing
+from realtime.livequery import answers, events
 from realtime.livequery.engine import LiveQueries
 from realtime.livequery.identities import Identity
 from realtime.livequery.subscriptions import Client
-from realtime.process import Process
+from realtime.sockets.connections import POLICY, TRY_AGAIN, Socket
+from realtime.sockets.process import Process
 
 log = get_logger("livequery")
 
@@ -76,11 +76,11 @@ class LiveQuerySocket(Socket):
                 messages.NOT_CONNECTED, "Connect before anything else.", message.request_id
             )
         elif isinstance(message, Subscribe):
-            await subscribing.subscribe(self._engine, client, message, text)
+            await answers.subscribe(self._engine, client, message, text)
         elif isinstance(message, Unsubscribe):
-            subscribing.unsubscribe(self._engine, client, message.request_id)
+            answers.unsubscribe(self._engine, client, message.request_id)
         elif isinstance(message, Fetch):
-            await subscribing.fetch(self._engine, client, message.request_id)
+            await answers.fetch(self._engine, client, message.request_id)
 
     async def _connect(self, message: Connect) -> None:
         if self._client is not None:

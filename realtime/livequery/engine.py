@@ -14,26 +14,26 @@ from typing import Any, Final, TypeVar
 
 from django.conf import settings
 
-from backend.errors import InternalError, ServiceError, ServiceUnavailable, Timeout
-from backend.logs import get_logger
-from backend.networks import client_network
+from backend.kernel.errors import InternalError, ServiceError, ServiceUnavailable, Timeout
+from backend.kernel.networks import client_network
+from backend.logs.setup import get_logger
 from objects.changes import Batch, Change, Reader
 from objects.core.names import ClassName
-from realtime.connections import TRY_AGAIN
 from realtime.core import messages
 from realtime.core.effort import MOST, QUICK
 from realtime.core.matching_time import NOTICED, MatchingTime
-from realtime.livequery.afterwards import Afterwards, Happened
+from realtime.livequery.after_events import Afterwards, Happened
 from realtime.livequery.classes import LiveClass
 from realtime.livequery.events import Counts, is_told
 from realtime.livequery.feed import RETRY, Feed
 from realtime.livequery.identities import SESSIONS, Followed, Identities, Identity
-from realtime.livequery.renewing import Renewed, renewed
+from realtime.livequery.notifications import Seen, Telling, match, tellings
+from realtime.livequery.renewal import Renewed, renewed
 from realtime.livequery.subscriptions import Client, Group, Subscription, is_too_large
-from realtime.livequery.telling import Seen, Telling, match, tellings
-from realtime.process import Process
-from realtime.shares import Shares
-from realtime.threads import Asker, FairThreads, Threads
+from realtime.sockets.connections import TRY_AGAIN
+from realtime.sockets.process import Process
+from realtime.sockets.shares import Shares
+from realtime.sockets.threads import Asker, FairThreads, Threads
 
 _SLICE: Final = 0.01
 """Seconds for which changes are told before others have their turn in the event loop."""

@@ -1,8 +1,8 @@
 """What a deployment's own code does around live queries: triggers that refuse, narrow, change.
 
 Everything here may run code of the deployment and belongs into a thread. Errors are
-``ServiceError``, whatever that code does (``functions.runner``), and their code and text are for
-the client.
+``ServiceError``, whatever that code does (``functions.runtime.runner``), and their code and text
+are for the client.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from secrets import token_hex
 from typing import NamedTuple
 
-from backend.current import Budget, Current, as_current
-from backend.networks import client_network
-from backend.principal import Principal
+from backend.kernel.networks import client_network
+from backend.kernel.principal import Principal
+from backend.kernel.request_context import Budget, Current, as_current
 from objects import triggers
 from objects.core.names import ClassName
-from objects.core.query import FindOptions, Path, Query
+from objects.core.query.tree import FindOptions, Path, Query
 from objects.core.values import Json
-from objects.tables import ClassTable
+from objects.sql.tables import ClassTable
 from objects.triggers import CONNECT, Live, Occasion
 from realtime.livequery.access import Access, Wire, bind, check_matchable, current_table
 

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from django.db import connections
 
-from backend.errors import ServiceError, ServiceUnavailable
-from backend.logs import get_logger
+from backend.kernel.errors import ServiceError, ServiceUnavailable
+from backend.logs.setup import get_logger
 from objects.changes import KEPT, WANTED_FOR, Batch, Reader
 from realtime.livequery.identities import SESSIONS, Followed, Identities
 

@@ -25,12 +25,13 @@ from itertools import count
 from time import monotonic
 from typing import Final
 
-from backend.errors import InvalidSessionToken, ServiceUnavailable
-from backend.principal import Authority, Principal
+from backend.kernel.errors import InvalidSessionToken, ServiceUnavailable
+from backend.kernel.principal import Authority, Principal
 from objects.changes import Change
 from objects.core.names import SESSION
-from objects.users import roles, sessions
-from objects.users.sessions import Proven
+from objects.users import roles
+from objects.users.sessions import tokens
+from objects.users.sessions.tokens import Proven
 
 SESSIONS: Final = SESSION
 _ATTEMPTS: Final = 20
@@ -105,7 +106,7 @@ class Identities:
 
         Raises ``InvalidSessionToken`` (209) for one that is unknown, has expired or has ended.
         """
-        key = sessions.token_hash(token)
+        key = tokens.token_hash(token)
         with self._lock:
             known = self._known.get(key)
             if known is not None and not known._is_over(monotonic()):
@@ -125,7 +126,7 @@ class Identities:
             with self._lock:
                 role_changes = self._role_changes
                 before = set(self._touched)
-            proven = sessions.authenticate(token)
+            proven = tokens.authenticate(token)
             with self._lock:
                 # A reading taken in meanwhile may have ended what was proven, or taken a role away.
                 touched = proven.session_id in self._touched - before
@@ -221,7 +222,7 @@ class Identities:
         return self._known.get(identity._key) is identity
 
     def _prove_again(self, doubtful: set[Identity], followed: Followed) -> None:
-        proven = sessions.prove_many([one._key for one in doubtful])
+        proven = tokens.prove_many([one._key for one in doubtful])
         now = monotonic()
         with self._lock:
             self._doubtful -= doubtful

@@ -11,19 +11,19 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
 
-from backend.conf import service_settings
-from backend.errors import ObjectTooLarge
-from backend.networks import client_network
-from backend.principal import EVERYBODY, Principal
-from objects.core.matching import predicate
+from backend.kernel.errors import ObjectTooLarge
+from backend.kernel.networks import client_network
+from backend.kernel.principal import EVERYBODY, Principal
+from backend.settings.conf import service_settings
 from objects.core.names import ClassName
-from objects.core.query import Path, all_of
-from realtime.connections import Socket
+from objects.core.query.predicate import predicate
+from objects.core.query.tree import Path, all_of
 from realtime.core import messages
 from realtime.core.effort import comparisons
 from realtime.core.outcome import fields_sent
 from realtime.livequery.events import Admitted
 from realtime.livequery.identities import Identity
+from realtime.sockets.connections import Socket
 
 Readers = frozenset[str] | None
 """Whom an access list lets read; None is everybody."""

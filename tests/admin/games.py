@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlencode
 
-from backend.principal import MASTER
-from objects import classes, registry, service
-from objects.records import wire_object
+from backend.kernel.principal import MASTER
+from objects import service
+from objects.definitions import registry
+from objects.service import classes
+from objects.storage.records import wire_object
 
 FIELDS: dict[str, Any] = {
     "title": {"type": "String"},

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import redis
 
-from backend import log_store, logs
+from backend.logs import setup, store
 
 __all__ = ["kept"]
 
@@ -17,10 +17,10 @@ __all__ = ["kept"]
 def kept(settings: Any) -> Iterator[redis.Redis]:
     """Records of this process are kept for the test; the Redis that has them."""
     with redis.Redis.from_url(settings.REDIS_URL) as server:
-        server.delete(log_store.STREAM)
-        logs.configure("INFO", "json", "test")
-        log_store.configure(settings.REDIS_URL, 1000)
+        server.delete(store.STREAM)
+        setup.configure("INFO", "json", "test")
+        store.configure(settings.REDIS_URL, 1000)
         yield server
-        log_store.configure(settings.REDIS_URL, 0)
-        logs.configure("WARNING", "json", "test")
-        server.delete(log_store.STREAM)
+        store.configure(settings.REDIS_URL, 0)
+        setup.configure("WARNING", "json", "test")
+        server.delete(store.STREAM)

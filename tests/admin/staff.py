@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib.auth.models import Group, User
 from django.test import Client
 
-from backend.staff import make_groups
+from backend.site.staff import make_groups
 
 
 def staff_user(group: str | None) -> User:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from backend.principal import MASTER
-from backend.staff import EDITORS, VIEWERS
-from objects import classes
+from backend.kernel.principal import MASTER
+from backend.site.staff import EDITORS, VIEWERS
+from objects.service import classes
 from tests.admin.games import GAME, at, make, make_class, stored_object
 from tests.admin.staff import logged_in
 from tests.people import make_role, sign_up

@@ -7,11 +7,12 @@ from django.contrib.auth.models import Permission, User
 from django.db import connection
 from django.test import Client
 
-from backend.principal import MASTER
-from backend.staff import ADMINISTRATORS, EDITORS
-from objects import registry, service
-from objects.admin.class_list import with_statistics
-from objects.models import ObjectClass
+from backend.kernel.principal import MASTER
+from backend.site.staff import ADMINISTRATORS, EDITORS
+from objects import service
+from objects.admin.classes.list import with_statistics
+from objects.definitions import registry
+from objects.definitions.models import ObjectClass
 from tests.admin.games import make, make_class
 from tests.admin.staff import logged_in
 

@@ -9,13 +9,15 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from backend.principal import CLIENT, MASTER
-from objects import classes, registry, service
-from objects.core.query import Everything, FindOptions, OrderKey
-from objects.core.query_parser import parse_where
+from backend.kernel.principal import CLIENT, MASTER
+from objects import service
+from objects.core.query.parser import parse_where
+from objects.core.query.tree import Everything, FindOptions, OrderKey
+from objects.definitions import registry
 from objects.learned import overview, shape_counts
 from objects.learned.advice import advice
-from objects.tables import ClassTable
+from objects.service import classes
+from objects.sql.tables import ClassTable
 from tests.admin.games import GAME, make, make_class, stored_object
 from tests.admin.staff import logged_in
 

@@ -12,12 +12,12 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from playwright.sync_api import Browser, Page, expect
 
-from backend import log_search, log_store
-from backend.log_search import Wanted
-from backend.principal import MASTER
-from backend.staff import ADMINISTRATORS, EDITORS, VIEWERS
-from objects import maintenance
+from backend.kernel.principal import MASTER
+from backend.logs import search, store
+from backend.logs.search import Wanted
+from backend.site.staff import ADMINISTRATORS, EDITORS, VIEWERS
 from objects.app_config import service
+from objects.database import maintenance
 from tests.admin.browser import look, staff_page
 from tests.admin.log_records import *  # noqa: F403
 from tests.admin.staff import logged_in, staff_user
@@ -288,13 +288,13 @@ def test_who_has_changed_what_is_logged_and_no_value(kept):
     staff = logged_in(EDITORS)
     staff.post(ADD, {"name": "pin", "hidden": "on", "kind": "text", "value.text": "s3cret"})
     change(staff, "pin", delete="1", confirm="1")
-    log_store.flush()
-    lines = [one.fields for one in log_search.search(Wanted(text="staff write")).entries]
+    store.flush()
+    lines = [one.fields for one in search.search(Wanted(text="staff write")).entries]
     assert [(one["staff"], one["action"], one["parameter"]) for one in lines] == [
         ("editors", "delete parameter", "pin"),
         ("editors", "save parameter", "pin"),
     ]
-    assert log_search.search(Wanted(text="s3cret")).entries == []
+    assert search.search(Wanted(text="s3cret")).entries == []
 
 
 # -- In a browser ----------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from objects.admin.export import csv_cell
+from objects.admin.browser.export import csv_cell
 from tests.admin.games import GAME, make, make_class
 from tests.admin.staff import logged_in
 from tests.people import sign_up

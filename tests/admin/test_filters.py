@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from objects.admin.filters import BadValue, add, conditions, operators, read_where
-from objects.core.query_parser import parse_where
-from objects.core.schema import FieldType
+from objects.admin.browser.filters import BadValue, add, conditions, operators, read_where
+from objects.core.query.parser import parse_where
+from objects.core.schema.definition import FieldType
 from objects.core.values import FieldKind
 
 NUMBER, TEXT, DATE = FieldType("Number"), FieldType("String"), FieldType("Date")

@@ -8,7 +8,7 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.urls import reverse
 
-from backend.admin_base import ModelAdmin, _pages
+from backend.site.model_admin import ModelAdmin, _pages
 from tests.admin.staff import logged_in
 
 pytestmark = pytest.mark.django_db

@@ -13,10 +13,10 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from playwright.sync_api import Browser, Page, expect
 
-from backend import log_search, log_store
-from backend.log_search import Wanted
-from backend.principal import MASTER
-from backend.staff import ADMINISTRATORS, EDITORS, VIEWERS
+from backend.kernel.principal import MASTER
+from backend.logs import search, store
+from backend.logs.search import Wanted
+from backend.site.staff import ADMINISTRATORS, EDITORS, VIEWERS
 from functions import (
     GeoPoint,
     Meta,
@@ -30,11 +30,12 @@ from functions import (
     function,
     job,
 )
-from functions.hooks import service as hooks
-from functions.registry import registry
-from objects import classes, service
-from objects import registry as class_registry
-from objects.core.query import Everything
+from functions.runtime.registry import registry
+from functions.webhooks import service as hooks
+from objects import service
+from objects.core.query.tree import Everything
+from objects.definitions import registry as class_registry
+from objects.service import classes
 from tests.admin.browser import look, staff_page
 from tests.admin.log_records import *  # noqa: F403
 from tests.admin.staff import logged_in, staff_user
@@ -517,8 +518,8 @@ def test_others_than_staff_and_pages_of_other_sites_are_refused(who):
 def test_who_has_called_what_as_whom_is_logged_and_no_parameter(who, kept):
     ann = sign_up("ann")
     call(logged_in(EDITORS), "who", "user", user="ann", more='{"pin": "s3cret"}')
-    log_store.flush()
-    (line,) = log_search.search(Wanted(text="staff write")).entries
+    store.flush()
+    (line,) = search.search(Wanted(text="staff write")).entries
     told = {name: line.fields[name] for name in ("staff", "action", "function", "caller")}
     assert told == {
         "staff": "editors",
@@ -526,7 +527,7 @@ def test_who_has_called_what_as_whom_is_logged_and_no_parameter(who, kept):
         "function": "who",
         "caller": ann.user_id,
     }
-    assert log_search.search(Wanted(text="s3cret")).entries == []
+    assert search.search(Wanted(text="s3cret")).entries == []
 
 
 # -- In a browser ----------------------------------------------------------------------------------
@@ -615,7 +616,7 @@ def test_a_function_is_found_and_tried_in_a_browser(page, kept):
     page.get_by_role("button", name="Call", exact=True).click()
     expect(answer).to_contain_text("The function bookTable failed.")
     expect(answer).not_to_contain_text("the table broke")
-    log_store.flush()
+    store.flush()
     expect(page.locator("img[src=x]")).to_have_count(0)
 
 
@@ -631,7 +632,7 @@ def test_from_a_failed_call_to_its_log(chromium, live_server, kept):
         page.get_by_role("button", name="Call", exact=True).click()
         result = page.get_by_label("The result")
         expect(result).to_contain_text("The function bookTable failed.")
-        log_store.flush()
+        store.flush()
         result.get_by_role("link").click()
         expect(page.get_by_text("code of the deployment failed")).to_be_visible()
         expect(page.get_by_text("staff write")).to_be_visible()

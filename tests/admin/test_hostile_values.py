@@ -8,8 +8,9 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from backend.principal import MASTER
-from objects import classes, registry
+from backend.kernel.principal import MASTER
+from objects.definitions import registry
+from objects.service import classes
 from objects.users.models import User
 from tests.admin.games import GAME, at, make, make_class, query
 from tests.admin.staff import logged_in

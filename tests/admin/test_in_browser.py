@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from backend.principal import MASTER
-from backend.staff import VIEWERS
-from objects import registry, service
+from backend.kernel.principal import MASTER
+from backend.site.staff import VIEWERS
+from objects import service
+from objects.definitions import registry
 from tests.admin.browser import look, staff_page
 from tests.admin.games import GAME, at, make, make_class, stored_object
 from tests.admin.staff import staff_user

@@ -11,8 +11,9 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from backend.principal import MASTER
-from objects import classes, registry
+from backend.kernel.principal import MASTER
+from objects.definitions import registry
+from objects.service import classes
 from tests.admin.games import GAME, make_class
 from tests.admin.staff import logged_in
 

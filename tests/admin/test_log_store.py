@@ -14,11 +14,13 @@ import pytest
 import redis
 from django.db import connection
 
-from backend import log_search, log_store, logs
-from backend.log_search import LogUnavailable, Wanted
-from backend.log_store import LogStore
-from backend.masking import MASK
-from objects import registry
+from backend.kernel.redaction import MASK
+from backend.logs import search as log_search
+from backend.logs import setup
+from backend.logs import store as log_store
+from backend.logs.search import LogUnavailable, Wanted
+from backend.logs.store import LogStore
+from objects.definitions import registry
 from tests.admin.log_records import *  # noqa: F403
 from tests.rest import MASTER, Api
 
@@ -33,7 +35,7 @@ def search(**wanted: str) -> list[dict[str, object]]:
 
 
 def test_records_of_both_kinds_of_loggers_are_kept_newest_first(kept):
-    logs.get_logger("test").info("first", n=1)
+    setup.get_logger("test").info("first", n=1)
     logging.getLogger("elsewhere").warning("second %s", "thing")
     second, first = search()
     assert (first["event"], first["n"], first["level"]) == ("first", 1, "info")
@@ -42,8 +44,8 @@ def test_records_of_both_kinds_of_loggers_are_kept_newest_first(kept):
 
 
 def test_a_readable_log_keeps_the_same_records(kept, capfd):
-    logs.configure("INFO", "console", "test")
-    logs.get_logger("test").info("readable", password="hunter2")
+    setup.configure("INFO", "console", "test")
+    setup.get_logger("test").info("readable", password="hunter2")
     assert "readable" in capfd.readouterr().err
     (record,) = search()
     assert record["event"] == "readable"
@@ -51,9 +53,9 @@ def test_a_readable_log_keeps_the_same_records(kept, capfd):
 
 
 def test_no_secret_gets_into_the_store(kept):
-    log = logs.get_logger("test")
+    log = setup.get_logger("test")
     log.info("given", sessionToken=TOKEN, headers={"X-Svc-Master-Key": "hunter2"}, text=TOKEN)
-    logs.request_line("a" * 32, "GET", f"/api/sessions/{TOKEN}", 200, 1.0)
+    setup.request_line("a" * 32, "GET", f"/api/sessions/{TOKEN}", 200, 1.0)
     try:
         raise RuntimeError(f"password=hunter2 {TOKEN}")
     except RuntimeError:
@@ -83,8 +85,8 @@ def test_a_failure_is_found_with_its_trace_by_the_id_that_the_client_was_told(ke
 
 
 def test_what_is_asked_for(kept):
-    logs.configure("DEBUG", "json", "test")
-    log = logs.get_logger("test")
+    setup.configure("DEBUG", "json", "test")
+    log = setup.get_logger("test")
     log.debug("a", request_id="1" * 32, path="/api/classes/Room")
     log.info("b", request_id="2" * 32, path="/api/users")
     log.error("c", request_id="2" * 32, detail={"deep": ["Needle"]})
@@ -106,7 +108,7 @@ def test_what_is_asked_for(kept):
 
 def test_paging_by_place(kept):
     for number in range(25):
-        logs.get_logger("test").info("event", n=number)
+        setup.get_logger("test").info("event", n=number)
     log_store.flush()
     seen: list[object] = []
     before = None
@@ -121,7 +123,7 @@ def test_paging_by_place(kept):
 
 def test_a_search_that_finds_little_stops_and_says_where(kept):
     for number in range(30):
-        logs.get_logger("test").info("event", n=number)
+        setup.get_logger("test").info("event", n=number)
     log_store.flush()
     nowhere = Wanted(text="nowhere")
     page = log_search.search(nowhere, most_read=20)
@@ -132,7 +134,7 @@ def test_a_search_that_finds_little_stops_and_says_where(kept):
 
 
 def test_one_record_by_its_place(kept):
-    logs.get_logger("test").info("event")
+    setup.get_logger("test").info("event")
     log_store.flush()
     (entry,) = log_search.search(Wanted()).entries
     assert log_search.entry(entry.place) == entry
@@ -153,7 +155,9 @@ def test_the_store_is_capped(kept, settings):
 
 def test_a_long_record_is_shortened_and_keeps_what_it_is_found_by(kept):
     trace = "begin " + "x" * 100_000 + " end"
-    logs.get_logger("test").error("failed", request_id="3" * 32, exception=trace, list=["y"] * 9000)
+    setup.get_logger("test").error(
+        "failed", request_id="3" * 32, exception=trace, list=["y"] * 9000
+    )
     (record,) = search(request_id="3" * 32)
     assert record["shortened"] is True
     shown = str(record["exception"])
@@ -167,7 +171,7 @@ def test_what_else_is_in_redis_or_broken_does_no_harm(kept):
     kept.xadd(log_store.STREAM, {"r": "no json"})
     kept.xadd(log_store.STREAM, {"r": "[1]"})
     kept.xadd(log_store.STREAM, {"other": "1"})
-    logs.get_logger("test").info("fine")
+    setup.get_logger("test").info("fine")
     assert [record["event"] for record in search()] == ["fine"]
 
 
@@ -194,7 +198,8 @@ def test_a_store_that_does_not_answer_is_said(kept, settings):
 def run(code: str, url: str) -> None:
     environment = {**os.environ, "STORE": url}
     begin = (
-        "import os; from backend import log_store; log_store.configure(os.environ['STORE'], 1000)"
+        "import os\nfrom backend.logs import store as log_store\n"
+        "log_store.configure(os.environ['STORE'], 1000)"
     )
     code = f"{begin}\n{code}"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, timeout=60, check=True)
@@ -229,7 +234,7 @@ def test_a_waiting_record_is_sent_without_another_event(kept, settings):
         [
             sys.executable,
             "-c",
-            "import os, sys\nfrom backend import log_store\n"
+            "import os, sys\nfrom backend.logs import store as log_store\n"
             "log_store.configure(os.environ['STORE'], 10)\n"
             'log_store.keep(b\'{"event": "alone"}\')\nsys.stdin.read()',
         ],

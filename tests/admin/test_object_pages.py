@@ -12,10 +12,12 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from backend.principal import MASTER
-from backend.staff import EDITORS
-from objects import classes, registry, service
-from objects.core.query import Everything, FindOptions
+from backend.kernel.principal import MASTER
+from backend.site.staff import EDITORS
+from objects import service
+from objects.core.query.tree import Everything, FindOptions
+from objects.definitions import registry
+from objects.service import classes
 from tests.admin.games import GAME, at, make, make_class, stored_object
 from tests.admin.staff import logged_in
 from tests.files.uploads import PNG, kept, stored

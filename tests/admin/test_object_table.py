@@ -8,7 +8,7 @@ import re
 import pytest
 from django.test import Client
 
-from objects.files.naming import new_stored_name
+from objects.files.names import new_stored_name
 from tests.admin.games import GAME, make, make_class, query, stored_object
 from tests.admin.staff import logged_in
 from tests.files.uploads import stored

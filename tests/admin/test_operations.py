@@ -11,11 +11,12 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 import backend.limits
-from backend import log_store, logs
+from backend.kernel.principal import MASTER
 from backend.limits import state
-from backend.principal import MASTER
-from backend.staff import ADMINISTRATORS, EDITORS, VIEWERS
-from objects import maintenance, service
+from backend.logs import setup, store
+from backend.site.staff import ADMINISTRATORS, EDITORS, VIEWERS
+from objects import service
+from objects.database import maintenance
 from tests.admin.log_records import *  # noqa: F403
 from tests.admin.staff import logged_in
 from tests.callers import *  # noqa: F403
@@ -34,14 +35,14 @@ def main_part(text: str) -> str:
 
 
 def test_the_records_of_a_request_are_found_by_its_id(kept):
-    log = logs.get_logger("api")
+    log = setup.get_logger("api")
     for number in range(3):
-        logs.request_line(f"{number}" * 32, "GET", f"/api/classes/Room{number}", 200, 1.5)
+        setup.request_line(f"{number}" * 32, "GET", f"/api/classes/Room{number}", 200, 1.5)
     try:
         raise RuntimeError("the disk is gone")
     except RuntimeError:
         log.exception("request failed", request_id="1" * 32)
-    log_store.flush()
+    store.flush()
     staff = logged_in(VIEWERS)
     text = staff.get("/admin/logs/", {"request_id": "1" * 32}).text
     assert "/api/classes/Room1" in text
@@ -59,8 +60,8 @@ def test_the_records_of_a_request_are_found_by_its_id(kept):
 
 def test_older_records_are_on_the_next_page(kept):
     for number in range(130):
-        logs.get_logger("test").info(f"event-{number}.")
-    log_store.flush()
+        setup.get_logger("test").info(f"event-{number}.")
+    store.flush()
     staff = logged_in(VIEWERS)
     first = staff.get("/admin/logs/", {"text": "event"}).text
     assert "event-129." in first
@@ -74,10 +75,10 @@ def test_older_records_are_on_the_next_page(kept):
 
 
 def test_what_is_logged_is_text_and_nothing_else(kept):
-    log = logs.get_logger("test")
+    log = setup.get_logger("test")
     log.error(EVIL, path=EVIL, request_id=EVIL, process=EVIL, exception=EVIL, **{EVIL: EVIL})
-    logs.request_line("1" * 32, "GET", EVIL, 200, 1.0)
-    log_store.flush()
+    setup.request_line("1" * 32, "GET", EVIL, 200, 1.0)
+    store.flush()
     staff = logged_in(VIEWERS)
     listed = staff.get("/admin/logs/").text
     assert "<script>alert" not in listed
@@ -88,9 +89,9 @@ def test_what_is_logged_is_text_and_nothing_else(kept):
 
 
 def test_odd_records_and_odd_questions_do_no_harm(kept):
-    kept.xadd(log_store.STREAM, {"r": '{"event": {"a": 1}, "timestamp": 5, "level": []}'})
-    kept.xadd(log_store.STREAM, {"r": '{"timestamp": "2026-99-99T00:00:00Z"}'})
-    kept.xadd(log_store.STREAM, {"r": "{}"})
+    kept.xadd(store.STREAM, {"r": '{"event": {"a": 1}, "timestamp": 5, "level": []}'})
+    kept.xadd(store.STREAM, {"r": '{"timestamp": "2026-99-99T00:00:00Z"}'})
+    kept.xadd(store.STREAM, {"r": "{}"})
     staff = logged_in(VIEWERS)
     text = staff.get("/admin/logs/").text
     for place in set(re.findall(r'href="/admin/logs/(\d+-\d+)/"', text)):

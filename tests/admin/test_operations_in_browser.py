@@ -9,10 +9,13 @@ import pytest
 import redis
 from playwright.sync_api import Browser, Page, expect
 
-from backend import log_store, logs
-from backend.principal import MASTER
-from backend.staff import VIEWERS
-from objects import classes, maintenance, registry, service
+from backend.kernel.principal import MASTER
+from backend.logs import setup, store
+from backend.site.staff import VIEWERS
+from objects import service
+from objects.database import maintenance
+from objects.definitions import registry
+from objects.service import classes
 from objects.users.models import FailedLogins, Identity, SecondFactor
 from tests.admin.browser import look, staff_page
 from tests.admin.log_records import *  # noqa: F403
@@ -62,14 +65,14 @@ def heading(page: Page, text: str) -> None:
 
 
 def test_from_the_id_of_a_failed_request_to_its_trace(page, kept):
-    logs.request_line("0" * 32, "GET", "/api/classes/Room", 200, 2.5)
+    setup.request_line("0" * 32, "GET", "/api/classes/Room", 200, 2.5)
     try:
         raise RuntimeError(f"the disk is gone {EVIL}")
     except RuntimeError:
-        logs.get_logger("api").exception("request failed", request_id="1" * 32)
-    logs.request_line("1" * 32, "POST", "/api/classes/Room", 500, 12.25)
-    logs.get_logger("limits").warning("rate limits are not counted", error=EVIL)
-    log_store.flush()
+        setup.get_logger("api").exception("request failed", request_id="1" * 32)
+    setup.request_line("1" * 32, "POST", "/api/classes/Room", 500, 12.25)
+    setup.get_logger("limits").warning("rate limits are not counted", error=EVIL)
+    store.flush()
     page.goto("/admin/")
     page.get_by_role("link", name="Logs").first.click()
     heading(page, "Logs")
@@ -256,8 +259,8 @@ def test_who_is_over_a_limit_may_begin_anew(page, settings):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_fit_a_narrow_screen_in_both_schemes(page, ann, kept, scheme):
-    logs.request_line("1" * 32, "GET", f"/api/{'long' * 60}", 200, 1.0)
-    log_store.flush()
+    setup.request_line("1" * 32, "GET", f"/api/{'long' * 60}", 200, 1.0)
+    store.flush()
     page.emulate_media(color_scheme=scheme)
     page.set_viewport_size({"width": 390, "height": 844})
     for name, path in (

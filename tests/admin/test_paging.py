@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from backend.errors import InvalidQuery
-from backend.principal import MASTER
-from objects import registry, service
-from objects.admin.paging import Edge, Sorting, decode_edge, read_page, read_sorting
-from objects.core.query import FindOptions
-from objects.core.query_parser import parse_order, parse_where
-from objects.core.schema import ClassSchema, FieldType
+from backend.kernel.errors import InvalidQuery
+from backend.kernel.principal import MASTER
+from objects import service
+from objects.admin.browser.pagination import Edge, Sorting, decode_edge, read_page, read_sorting
+from objects.core.query.parser import parse_order, parse_where
+from objects.core.query.tree import FindOptions
+from objects.core.schema.definition import ClassSchema, FieldType
 from objects.core.values import date
+from objects.definitions import registry
 from tests.admin.games import make, make_class
 
 pytestmark = pytest.mark.django_db

@@ -9,14 +9,18 @@ import pytest
 from django.contrib.auth.models import User as Staff
 from django.test import Client
 
-from backend import log_search, log_store
-from backend.log_search import Wanted
-from backend.principal import MASTER
-from backend.staff import ADMINISTRATORS, EDITORS, VIEWERS
-from objects import maintenance, registry, service
-from objects.database import fetch
-from objects.users import roles, second_factor
-from objects.users.directory import search, standing, user_named
+from backend.kernel.principal import MASTER
+from backend.logs import search as log_search
+from backend.logs import store
+from backend.logs.search import Wanted
+from backend.site.staff import ADMINISTRATORS, EDITORS, VIEWERS
+from objects import service
+from objects.database import maintenance
+from objects.database.statements import fetch
+from objects.definitions import registry
+from objects.users import roles
+from objects.users.accounts import second_factor
+from objects.users.accounts.directory import search, standing, user_named
 from objects.users.models import FailedLogins, Identity, SecondFactor
 from objects.users.models import User as StoredUser
 from tests.admin.log_records import *  # noqa: F403
@@ -292,7 +296,7 @@ def test_what_staff_do_is_logged_with_who_it_was_and_without_secrets(ann, kept):
     staff = logged_in(ADMINISTRATORS)
     staff.post(action(ann, "set-password"), {"password": "a new one", "again": "a new one"})
     staff.post(action(ann, "revoke-all"))
-    log_store.flush()
+    store.flush()
     found = log_search.search(Wanted(text="staff write")).entries
     said = [(one.fields["staff"], one.fields["action"], one.fields["user"]) for one in found]
     assert said == [

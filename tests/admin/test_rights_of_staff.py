@@ -10,12 +10,14 @@ from django.contrib.auth.models import Permission, User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from backend import admin_base
-from backend.principal import MASTER
-from backend.staff import ADMINISTRATORS, EDITORS, VIEWERS
-from objects import classes, registry, service
+from backend.kernel.principal import MASTER
+from backend.site import model_admin
+from backend.site.staff import ADMINISTRATORS, EDITORS, VIEWERS
+from objects import service
 from objects.admin import frame
-from objects.core.query import Everything
+from objects.core.query.tree import Everything
+from objects.definitions import registry
+from objects.service import classes
 from tests.admin.games import GAME, at, make, make_class, stored_object
 from tests.admin.staff import logged_in
 from tests.people import sign_up
@@ -98,7 +100,7 @@ def _count() -> int:
 
 def test_this_file_knows_every_page_of_a_class():
     known = {*READ, *FORMS, *CLASS_READ, *CLASS_FORMS, *WRITES, *CLASS_WRITES}
-    pages = {name for name, page in admin_base._pages.items() if page.route.startswith("data/")}
+    pages = {name for name, page in model_admin._pages.items() if page.route.startswith("data/")}
     assert pages == {f"data_{name}" for name in known}
 
 

@@ -15,8 +15,8 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.test import Client
 
-from backend.principal import MASTER, READ_ONLY_MASTER
-from backend.staff import ADMINISTRATORS, EDITORS, VIEWERS, make_groups, principal_for
+from backend.kernel.principal import MASTER, READ_ONLY_MASTER
+from backend.site.staff import ADMINISTRATORS, EDITORS, VIEWERS, make_groups, principal_for
 from tests.admin.staff import logged_in, staff_user
 
 pytestmark = pytest.mark.django_db

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from backend.errors import ObjectNotFound, OperationForbidden
-from backend.principal import CLIENT, MASTER, READ_ONLY_MASTER
+from backend.kernel.errors import ObjectNotFound, OperationForbidden
+from backend.kernel.principal import CLIENT, MASTER, READ_ONLY_MASTER
 from objects import service
-from objects.users.acting import as_user
+from objects.users.accounts.impersonation import as_user
 from tests.admin.games import make, make_class, stored_object
 from tests.people import make_role, sign_up
 from tests.rest import MASTER as MASTER_KEYS

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from backend.errors import TransactionConflict
-from objects import store
+from backend.kernel.errors import TransactionConflict
 from objects.core.names import ClassName
-from objects.service import current
+from objects.service import definitions
+from objects.storage import reads
 
 
 def test_a_request_goes_on_when_the_class_has_been_changed_under_it_many_times():
@@ -17,16 +17,16 @@ def test_a_request_goes_on_when_the_class_has_been_changed_under_it_many_times()
         nonlocal attempts
         attempts += 1
         if attempts < 30:
-            raise store.StaleClass([ClassName("Growing")])
+            raise reads.StaleClass([ClassName("Growing")])
         return "done"
 
-    assert current.with_current_classes(action) == "done"
+    assert definitions.with_current_classes(action) == "done"
 
 
 @pytest.mark.slow
 def test_a_class_that_never_stays_the_same_is_a_conflict():
     def action() -> str:
-        raise store.StaleClass([ClassName("Growing")])
+        raise reads.StaleClass([ClassName("Growing")])
 
     with pytest.raises(TransactionConflict, match="being changed"):
-        current.with_current_classes(action)
+        definitions.with_current_classes(action)

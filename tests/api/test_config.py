@@ -7,10 +7,10 @@ from functools import partial
 
 import pytest
 
-from backend.errors import ScriptFailed
+from backend.kernel.errors import ScriptFailed
 from objects import triggers
-from objects.files.cleaning import unused_files
 from objects.files.models import StoredFile
+from objects.files.orphans import unused_files
 from tests.people import make_role, sign_up
 from tests.rest import CLIENT, MASTER, Api
 from tests.threads import at_once

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from backend.conf import service_settings
+from backend.settings.conf import service_settings
 
 FILES = f"{service_settings.PUBLIC_URL}/api/files/test-app"
 

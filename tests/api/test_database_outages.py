@@ -8,10 +8,10 @@ import pytest
 from django.db import connection
 from psycopg import errors as pg
 
-from backend.api.exceptions import as_service_error, error_response
-from backend.database_outages import is_outage
-from backend.errors import InternalError, ServiceUnavailable
-from objects.database import fetch
+from backend.http.exceptions import as_service_error, error_response
+from backend.kernel.connections.outages import is_outage
+from backend.kernel.errors import InternalError, ServiceUnavailable
+from objects.database.statements import fetch
 
 pytestmark = pytest.mark.django_db
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from objects import large_classes
-from objects.compiler import compile_query, order_by
-from objects.core.query_parser import parse_order, parse_where
-from objects.large_classes import VALUE_MATCHES, WORD_MATCHES
-from objects.sql import Sql
+from objects.core.query.parser import parse_order, parse_where
+from objects.sql.compiler import compile_query, order_by
+from objects.sql.fragments import Sql
+from objects.storage import large_classes
+from objects.storage.large_classes import VALUE_MATCHES, WORD_MATCHES
 from tests.learned.helpers import game, make_class
 from tests.rest import Api
 

@@ -13,7 +13,7 @@ import redis
 from django.conf import settings
 from django.test import Client, override_settings
 
-from backend import heartbeats
+from backend.kernel.process import heartbeats
 
 NOWHERE = "127.0.0.1", "1"
 PATIENCE = 30.0  # seconds, for a machine that is busy with other things

@@ -327,7 +327,7 @@ def test_a_new_secret_key_reads_what_was_kept_under_the_former_one(master, game,
 )
 def test_a_setting_that_makes_no_sense_ends_the_process(name, value, said):
     done = subprocess.run(
-        [sys.executable, "-c", "from backend import settings"],
+        [sys.executable, "-c", "from backend.settings import django as settings"],
         env={**os.environ, name: value},
         capture_output=True,
         text=True,

@@ -11,8 +11,9 @@ import pytest
 from django.apps import apps
 from django.db import connection
 
-from backend import own_connection
-from objects import indexes, maintenance, registry
+from backend.kernel.connections import postgres
+from objects.database import maintenance
+from objects.definitions import indexes, registry
 from tests.rest import MASTER, Api
 from tests.waiting import until
 
@@ -43,9 +44,9 @@ def stored_indexes():
 
 def plan_of(**options):
     """PostgreSQL's plan for a find, with little to be gained by reading the whole table."""
-    from objects.compiler import compile_query, order_by
-    from objects.core.query_parser import parse_order, parse_where
-    from objects.sql import Sql
+    from objects.core.query.parser import parse_order, parse_where
+    from objects.sql.compiler import compile_query, order_by
+    from objects.sql.fragments import Sql
 
     table = registry.find("Game")
     where = parse_where(options.get("where"))
@@ -227,7 +228,7 @@ class TestIndexesOutsideOfTransactions:
                 connection.close()
 
         removing = threading.Thread(target=remove_the_field)
-        with own_connection.connect(60) as beside:
+        with postgres.connect(60) as beside:
             with beside.transaction():
                 table = registry.find("Game").relation
                 beside.execute(f"UPDATE {table} SET updated_at = now() WHERE false")

@@ -9,8 +9,8 @@ import psycopg
 import pytest
 from django.db import connection, transaction
 
-from backend.errors import ServiceUnavailable
-from objects.database import fetch
+from backend.kernel.errors import ServiceUnavailable
+from objects.database.statements import fetch
 from tests.other_process import database_url
 from tests.rest import CLIENT, Api
 

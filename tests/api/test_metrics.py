@@ -19,11 +19,12 @@ from django.test import Client
 from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 
-from backend import heartbeats, metrics_settings, request_counts
-from backend.embedded.folder import DataFolder
-from backend.environment import BadSetting
-from backend.processes import report
-from backend.processes.report import Restarted
+from backend.instance.folder import DataFolder
+from backend.kernel import request_counts
+from backend.kernel.process import heartbeats, restart_report
+from backend.kernel.process.restart_report import Restarted
+from backend.settings import metrics as metrics_settings
+from backend.settings.environment import BadSetting
 from chain.models import Backfill, Blockchain, Cursor, Reorganisation, Transaction
 from objects.core.names import new_object_id
 from tests.other_process import ROOT, database_url
@@ -216,7 +217,9 @@ def test_networks_and_transactions_are_counted(db: None, on: Any, master: Api) -
 def test_restarts_are_counted(db: None, on: Any, settings: Any, tmp_path: Path) -> None:
     settings.DATA_FOLDER = DataFolder(tmp_path)
     settings.DATA_FOLDER.reports.mkdir(parents=True)
-    report.write(settings.DATA_FOLDER.reports, "roles", [Restarted("web", 3, False, "SIGKILL", 1)])
+    restart_report.write(
+        settings.DATA_FOLDER.reports, "roles", [Restarted("web", 3, False, "SIGKILL", 1)]
+    )
     assert of(read(), "process_restarts_total", process="web") == 3
 
 
@@ -248,7 +251,7 @@ def test_counts_of_all_processes_are_added(db: None, on: Any, server: redis.Redi
     request_counts.add_up()
     server.delete(request_counts.KEY)
     other = (
-        "from backend import request_counts as counts;"
+        "from backend.kernel import request_counts as counts;"
         " import django.conf; counts.count('GET', '/health', 200, 0.5); counts.add_up()"
     )
     environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"}
@@ -383,7 +386,7 @@ def test_the_questions_are_answered_by_indexes(db: None, on: Any) -> None:
 
 
 def _questions() -> Iterator[str]:
-    from chain import metrics
+    from chain.networks import metrics
 
     for name, value in vars(metrics).items():
         if name.startswith("_") and isinstance(value, str) and "FROM chain_transaction" in value:

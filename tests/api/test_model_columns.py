@@ -7,8 +7,8 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import models
 from django.utils import timezone
 
-from backend.errors import InvalidKeyName
-from objects.models import ObjectClass
+from backend.kernel.errors import InvalidKeyName
+from objects.definitions.models import ObjectClass
 from tests.catalogue.models import Book
 
 
@@ -93,9 +93,9 @@ def test_an_index_on_a_column_is_built(master):
 
 
 def test_a_model_that_can_not_hold_a_field_is_refused_at_start():
-    from objects.core.schema import FieldType
-    from objects.models import ModelBackedObject
-    from objects.registry import model_class
+    from objects.core.schema.definition import FieldType
+    from objects.definitions.models import ModelBackedObject
+    from objects.definitions.registry import model_class
 
     class Odd(ModelBackedObject):
         place = models.BinaryField()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from django.db import transaction
 
-from backend.errors import Timeout
-from objects import prepared_statements
-from objects.database import fetch
-from objects.prepared_statements import MOST_PREPARED, SLOW
+from backend.kernel.errors import Timeout
+from objects.database import prepared_statements
+from objects.database.prepared_statements import MOST_PREPARED, SLOW
+from objects.database.statements import fetch
 from tests.statements import traffic
 
 pytestmark = pytest.mark.django_db

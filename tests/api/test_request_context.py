@@ -9,8 +9,8 @@ from django.http import HttpResponse
 from django.test import RequestFactory, override_settings
 from structlog.contextvars import bind_contextvars, get_contextvars
 
-from backend.api import context
-from backend.api.context import RequestContext, client_address
+from backend.http import context
+from backend.http.context import RequestContext, client_address
 
 PROXY = {"TRUSTED_PROXIES": ("10.0.0.0/8", "::1/128")}
 

@@ -33,7 +33,7 @@ def change(master, class_name="Game", **schema):
 
 def listed(master):
     """All classes but those of models, which are there from the start."""
-    from objects.registry import model_tables
+    from objects.definitions.registry import model_tables
 
     schemas = master.get("/schemas").json["results"]
     return [schema for schema in schemas if schema["className"] not in model_tables()]

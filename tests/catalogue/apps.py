@@ -10,8 +10,8 @@ class CatalogueConfig(AppConfig):
     label = "catalogue"
 
     def ready(self) -> None:
-        from objects.core.schema import FieldType
-        from objects.registry import model_class
+        from objects.core.schema.definition import FieldType
+        from objects.definitions.registry import model_class
         from tests.catalogue.models import Book
 
         model_class(

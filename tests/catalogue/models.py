@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from objects.models import ModelBackedObject
+from objects.definitions.models import ModelBackedObject
 
 
 class Book(ModelBackedObject):

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from chain import contracts
+from chain.indexing import contracts
 from chain.models import Backfill, Block, Blockchain, ContractEvent, Cursor, SmartContract
 from objects.core.names import new_object_id
 from tests.evm.artefacts import Contract

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any, cast
 
-from chain import gateway, monitor
+from chain import monitor, rpc
 from chain.core.node import Header
 from chain.core.node import Node as Asked
 from chain.models import Blockchain, Transaction
@@ -108,7 +108,7 @@ def read_block(network_id: int, *heights: int) -> int:
         headers: list[Header] = [one for one in asked.headers(heights) if one is not None]
         return monitor.receipts_for(network_id, headers, asked)
 
-    return monitor.record(gateway.attempt(network_id, step))
+    return monitor.record(rpc.attempt(network_id, step))
 
 
 @contextmanager

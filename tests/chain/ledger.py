@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from chain import contracts
-from chain.core.block_times import wire_time
+from chain.core.blocks.times import wire_time
 from chain.core.node import Log
+from chain.indexing import contracts
 from chain.models import Backfill, ContractEvent, Coverage, Cursor, OutboxEntry, SmartContract
 from tests.evm.node import Node
 

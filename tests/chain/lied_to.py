@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 import msgspec
 
-from chain import contracts
 from chain.core.node import Log
+from chain.indexing import contracts
 from chain.models import Blockchain, ContractEvent
 from tests.chain.network_read import Network, listen, network
 from tests.evm.artefacts import Contract

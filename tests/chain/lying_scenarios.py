@@ -12,13 +12,13 @@ from typing import Any
 
 from django.db import connection
 
-from chain import following
-from chain.auditing import audit
-from chain.backfilling import advance
 from chain.core.failures import NodeFailure
-from chain.following import reader
-from chain.gateway import pool
+from chain.indexing import head as following
+from chain.indexing.head import indexer
+from chain.indexing.history.backfill import advance
+from chain.indexing.repair.audits import audit
 from chain.models import Backfill
+from chain.rpc import pool
 from tests.chain.backfills import forget_contracts
 from tests.chain.gateway.networks import provider
 from tests.chain.ledger import Comparison, Event, Ledger, compare, followed, replayed, shown
@@ -84,7 +84,7 @@ def _forget_everything() -> None:
         cursor.execute(f"TRUNCATE {', '.join(names)}")
     forget_contracts()
     pool.forget()
-    reader.forget()
+    indexer.forget()
 
 
 class Scenario:
@@ -140,7 +140,7 @@ class Scenario:
             if self.random.random() < 0.4:
                 let_a_minute_pass()
             if self.random.random() < 0.2:
-                reader.forget()
+                indexer.forget()
         if self.verify != "all":
             self._audit()
         self._make_honest()
@@ -248,7 +248,7 @@ class Scenario:
                 self._send()
                 self.node.mine()
                 self.ledger.note()
-        reader._tags_asked.clear()
+        indexer._tags_asked.clear()
 
     def _read(self) -> None:
         self._while_reading(self.random.choice([self._follow, self._follow, self._step]))
@@ -303,7 +303,7 @@ class Scenario:
             liar.proxy.on_request(lambda calls: None)
             liar.lie(*lies)
         let_a_minute_pass()
-        reader._tags_asked.clear()  # what is final is known by then
+        indexer._tags_asked.clear()  # what is final is known by then
 
     def _audit(self) -> None:
         """Two audits, or as many as ten minutes have while they fail: the providers lie about logs

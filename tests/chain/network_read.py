@@ -11,9 +11,8 @@ from typing import Any
 
 from django.utils import timezone
 
-from chain import following
-from chain.following import reader
-from chain.gateway import pool
+from chain.indexing import head
+from chain.indexing.head import indexer
 from chain.models import (
     Block,
     Blockchain,
@@ -23,7 +22,8 @@ from chain.models import (
     Provider,
     SmartContract,
 )
-from chain.rules import contracts_changed
+from chain.records.rules import contracts_changed
+from chain.rpc import pool
 from objects.core.names import new_object_id
 from tests.evm.artefacts import Contract
 from tests.evm.node import Node
@@ -51,13 +51,13 @@ class Network:
 
     def follow(self) -> Cursor:
         """Read what there is; where the cursor is then."""
-        following.follow(self.network_id)
+        head.follow(self.network_id)
         return self.cursor
 
     def requests(self) -> int:
         """How many requests it takes to read what there is."""
         self.proxy.forget_counts()
-        following.follow(self.network_id)
+        head.follow(self.network_id)
         return self.proxy.requests
 
     def send(self, count: int = 1) -> str:
@@ -127,7 +127,7 @@ def network(node: Node, **settings: Any) -> Iterator[Network]:
         Blockchain.objects.create(
             **_object(), network_id=node.chain_id, rpc_endpoint=proxy.url, **settings
         )
-        reader.forget()
+        indexer.forget()
         gem = node.deployed("Gem")
         node.automine(False)
         yield Network(node, proxy, gem)

@@ -12,10 +12,11 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from playwright.sync_api import expect
 
-from backend import log_search, log_store
-from backend.log_search import Wanted
-from backend.principal import MASTER
-from backend.staff import ADMINISTRATORS, EDITORS, VIEWERS
+from backend.kernel.encryption import cipher
+from backend.kernel.principal import MASTER
+from backend.logs import search, store
+from backend.logs.search import Wanted
+from backend.site.staff import ADMINISTRATORS, EDITORS, VIEWERS
 from chain.models import (
     Backfill,
     Blockchain,
@@ -26,9 +27,8 @@ from chain.models import (
     SmartContract,
     Transaction,
 )
-from chain.signing_models import Sending, Wallet
+from chain.models.signing import Sending, Wallet
 from objects import service
-from objects.encryption import cipher
 from tests.admin.browser import look, staff_page
 from tests.admin.log_records import *  # noqa: F403
 from tests.admin.staff import logged_in
@@ -141,8 +141,8 @@ def test_a_halted_network_is_resumed_when_its_id_confirms_it(network: int, kept:
         assert Cursor.objects.get().halted is not None
     assert client.post(RESUME, {"way": "on", "confirmation": "5"}).status_code == 302
     assert Cursor.objects.get().halted is None
-    log_store.flush()
-    (line,) = log_search.search(Wanted(text="staff write")).entries
+    store.flush()
+    (line,) = search.search(Wanted(text="staff write")).entries
     told = [line.fields[name] for name in ("staff", "action", "network", "way", "halted")]
     assert told == ["administrators", "resume", 5, "on", f"deep {EVIL}"]
     refused = client.post(RESUME, {"way": "on", "confirmation": "5"}).text

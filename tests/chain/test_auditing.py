@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from django.db.models import F
 
-from chain import examining
-from chain.auditing import audit
-from chain.backfilling import advance
-from chain.examining import examine
-from chain.findings import Findings
-from chain.mending import stored_events
+from chain.indexing.history.backfill import advance
+from chain.indexing.repair import examination
+from chain.indexing.repair.audits import audit
+from chain.indexing.repair.examination import examine
+from chain.indexing.repair.findings import Findings
+from chain.indexing.repair.repairs import stored_events
 from chain.models import ContractEvent, Coverage, Cursor, OutboxEntry, Recheck
 from tests.chain.backfills import (
     change,
@@ -234,7 +234,7 @@ def test_what_is_stored_is_compared_in_parts(
 ) -> None:
     network_id = read_all(node, gem)
     ContractEvent.objects.filter(block_number=9).delete()
-    monkeypatch.setattr(examining, "_MOST", 7)
+    monkeypatch.setattr(examination, "_MOST", 7)
     told: list[int] = []
     found = examine(network_id, 0, node.head, mending=True, progress=told.append)
     assert (found.events, found.mended) == (50, 5)

@@ -10,8 +10,8 @@ import threading
 import pytest
 from django.db import OperationalError, connection, connections
 
-from backend.errors import ServiceUnavailable
-from chain.backfilling import advance, plan
+from backend.kernel.errors import ServiceUnavailable
+from chain.indexing.history.backfill import advance, plan
 from chain.models import Backfill, Block, Blockchain, OutboxEntry
 from tests.chain.backfills import (
     change,

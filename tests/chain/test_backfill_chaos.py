@@ -13,11 +13,12 @@ from contextlib import suppress
 
 import pytest
 
-from chain import auditing, pruning
-from chain.backfilling import advance
 from chain.core.failures import NodeFailure
-from chain.filling.progress import Lost
-from chain.following import follow
+from chain.indexing.head import follow
+from chain.indexing.history.backfill import advance
+from chain.indexing.history.progress import Lost
+from chain.indexing.repair import audits
+from chain.indexing.storage import retention
 from chain.models import Backfill, ContractEvent, Cursor, OutboxEntry, SmartContract
 from tests.chain.backfills import (
     change,
@@ -54,14 +55,14 @@ class Adversary:
     def acts(self) -> list[Callable[[], object]]:
         return [
             *(self.grow, self.grow, self.reorganise, self.follow, self.follow, self.backfill),
-            *(self.register, self.remove, self.switch, self.examine, self.audit, pruning.prune),
+            *(self.register, self.remove, self.switch, self.examine, self.audit, retention.prune),
         ]
 
     def follow(self) -> None:
         follow(self.network_id)
 
     def audit(self) -> None:
-        auditing.audit(self.network_id)
+        audits.audit(self.network_id)
 
     def grow(self) -> None:
         self.rng.choice((self.gem, self.coin)).transact("spam", self.rng.randint(1, 4))
@@ -91,7 +92,7 @@ class Adversary:
     def examine(self) -> None:
         # Otherwise the chain or the contracts are about to be read anew.
         with suppress(NodeFailure, Lost):
-            auditing.examine(self.network_id, 0, _EVERYTHING, mending=True)
+            audits.examine(self.network_id, 0, _EVERYTHING, mending=True)
 
     def harm(self) -> None:
         for one in self.rng.sample([*ContractEvent.objects.filter(canonical=True)], 6):
@@ -126,12 +127,12 @@ def test_in_the_end_everything_is_stored_once(node: Node, seed: int | str) -> No
     cursor = Cursor.objects.get()
     assert cursor.number == node.head
     assert stored() == on_chain(node)
-    found = auditing.examine(network_id, 0, _EVERYTHING)
+    found = audits.examine(network_id, 0, _EVERYTHING)
     assert (found.is_clean, found.events) == (True, len(stored()))
 
     adversary.harm()
-    assert auditing.examine(network_id, 0, _EVERYTHING, mending=True).mended == 6
+    assert audits.examine(network_id, 0, _EVERYTHING, mending=True).mended == 6
     assert stored() == on_chain(node)
-    assert auditing.examine(network_id, 0, _EVERYTHING).is_clean
+    assert audits.examine(network_id, 0, _EVERYTHING).is_clean
     numbers = [*OutboxEntry.objects.order_by("seq").values_list("seq", flat=True)]
     assert numbers == [*range(1, Cursor.objects.get().outbox + 1)]

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from django.db import connections
 
-from chain import providers
-from chain.backfilling import advance, plan
+from chain.indexing.history.backfill import advance, plan
 from chain.models import Backfill, ContractEvent, Cursor, OutboxEntry
+from chain.networks import providers
 from tests.chain.backfills import (
     change,
     listen,

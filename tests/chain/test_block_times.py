@@ -10,12 +10,12 @@ import pytest
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from chain.auditing import audit, examine
-from chain.backfilling import advance
-from chain.following import reader
-from chain.management.comparing import describe
+from chain.indexing.head import indexer
+from chain.indexing.history.backfill import advance
+from chain.indexing.repair.audits import audit, examine
+from chain.management.comparison import describe
 from chain.models import Block, ContractEvent, Coverage, Cursor, OutboxEntry
-from objects.database import fetch
+from objects.database.statements import fetch
 from tests.chain.backfills import listen as listen_to
 from tests.chain.backfills import network_of, not_final_above, spam
 from tests.chain.network_read import Network, listen, network
@@ -93,7 +93,7 @@ def test_final_blocks_after_a_long_pause_have_it(world: Network) -> None:
     for _ in range(4):
         world.mint(2)
         world.node.mine(150)
-    reader.forget()  # what is final is requested every ten seconds
+    indexer.forget()  # what is final is requested every ten seconds
     world.follow()
     assert Block.objects.count() < 400, "read without headers"
     assert ContractEvent.objects.count() == 8

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from chain.backfilling import advance
+from chain.indexing.history.backfill import advance
 from chain.models import Backfill, ContractEvent, Cursor, OutboxEntry, SmartContract
-from objects import maintenance
+from objects.database import maintenance
 from tests.chain.backfills import change, listen, network_of, on_chain, spam, stored
 from tests.evm.artefacts import Contract, artefact
 from tests.evm.faults import range_limit

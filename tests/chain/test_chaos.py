@@ -12,8 +12,8 @@ import psycopg
 import pytest
 from django.db import connection
 
-from chain import following
 from chain.core.failures import NodeFailure
+from chain.indexing import head as following
 from chain.models import Reorganisation
 from tests.chain.network_read import Network, listen, network
 from tests.chance import DRAWN, seed_of

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from chain.dispatching import networks
-from chain.following import position
+from chain.dispatch import networks
+from chain.indexing.head import cursor as position
 from chain.models import Blockchain, ContractEvent
 from tests.people import sign_up
 from tests.rest import Api

@@ -11,13 +11,14 @@ import pytest
 from django.utils import timezone
 from hexbytes import HexBytes
 
-from chain import contracts, gateway
-from chain.core.events import EventRow
+from chain import rpc
+from chain.core.blocks.events import EventRow
 from chain.core.node import Log
-from chain.gateway.web3_library import web3
+from chain.indexing import contracts
+from chain.indexing.storage.events import store_events
 from chain.models import ContractEvent, Cursor, SmartContract
-from chain.rules import contracts_changed
-from chain.storing import store_events
+from chain.records.rules import contracts_changed
+from chain.rpc.web3_library import web3
 from tests.chain.network_read import Network, listen, network
 from tests.evm.artefacts import Contract, artefact, cut, put_diamond
 from tests.evm.node import Node
@@ -40,7 +41,7 @@ def world(node: Node) -> Iterator[Network]:
 def logs_of(world: Network, contract: Contract) -> list[Log]:
     """What the contract has logged."""
     catalogue = contracts.catalogue(world.network_id).only([contract.address])
-    return gateway.attempt(
+    return rpc.attempt(
         world.network_id, lambda node: node.logs(catalogue.wanted, 0, world.node.head)
     )
 
@@ -54,7 +55,7 @@ def decoded(world: Network, contract: Contract) -> list[tuple[str | None, Any]]:
 
 
 def refreshed(world: Network, logs: list[Log] | None = None) -> bool:
-    return gateway.attempt(
+    return rpc.attempt(
         world.network_id, lambda node: contracts.refresh(world.network_id, node, logs or [])
     )
 

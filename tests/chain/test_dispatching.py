@@ -12,10 +12,10 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from chain import dispatching
+from chain import dispatch
 from chain.models import Backfill, Blockchain, Cursor, Transaction
-from chain.rules import contracts_changed
-from objects.models import Maintenance
+from chain.records.rules import contracts_changed
+from objects.definitions.models import Maintenance
 from tests.chain.gateway.networks import network
 from tests.rest import MASTER, Api
 
@@ -27,7 +27,7 @@ _QUEUES = ("chain", "backfill")
 
 def sent() -> dict[str, int]:
     """How many tasks are sent to each queue by one tick."""
-    return sent_by(dispatching.dispatch)
+    return sent_by(dispatch.dispatch)
 
 
 def sent_by(action: Callable[[], object]) -> dict[str, int]:
@@ -57,7 +57,7 @@ def test_what_is_due_before_the_middle_of_the_next_second_is_due_now(
     ahead: float, count: int
 ) -> None:
     network(5)
-    dispatching.dispatch()
+    dispatch.dispatch()
     for _ in range(20):
         now = timezone.now()
         Cursor.objects.update(next_poll_at=now + timedelta(seconds=ahead))
@@ -69,7 +69,7 @@ def test_what_is_due_before_the_middle_of_the_next_second_is_due_now(
 
 def test_a_network_is_looked_at_after_the_clock_was_set_back() -> None:
     network(5)
-    dispatching.dispatch()
+    dispatch.dispatch()
     later = timezone.now() + timedelta(hours=1)
     Cursor.objects.update(polled_at=later, next_poll_at=later + timedelta(seconds=2))
     assert sent() == {"chain": 1, "backfill": 0}
@@ -80,10 +80,10 @@ def test_transactions_are_checked_after_the_clock_was_set_back() -> None:
     network(5)
     posted = Api(MASTER).post("/classes/Transaction", {"hash": "0x" + "5" * 64, "networkId": 5})
     assert posted.status == 201
-    dispatching.dispatch()
+    dispatch.dispatch()
     for ahead, count in ((timedelta(minutes=10), 0), (timedelta(hours=1), 1)):
         Transaction.objects.update(next_check_at=timezone.now() + ahead)
-        dispatching.bring_checks_forward()
+        dispatch.bring_checks_forward()
         assert sent() == {"chain": count, "backfill": 0}
 
 

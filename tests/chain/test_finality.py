@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from chain.following import reader
+from chain.indexing.head import indexer
+from chain.indexing.storage.events import store_events
 from chain.models import ContractEvent, Cursor
-from chain.storing import store_events
 from tests.chain.network_read import listen, network
 from tests.chain.test_storing import NETWORK, row
 from tests.evm.node import Node
@@ -245,10 +245,10 @@ def test_events_become_final_as_their_network_grows(node: Node, client: Api) -> 
 
         assert finality() == "latest"
         node.mine(2)
-        reader.forget()
+        indexer.forget()
         assert finality() == "safe"
         node.mine(2)
-        reader.forget()
+        indexer.forget()
         assert finality() == "final"
         [shown] = client.results("Blockchain")
         assert shown["finality"] == {

@@ -9,9 +9,9 @@ from urllib.parse import urlencode
 import pytest
 from django.db import connection
 
-from chain.core.events import EventRow
+from chain.core.blocks.events import EventRow
+from chain.indexing.storage.events import remove_events, store_events
 from chain.models import Cursor
-from chain.storing import remove_events, store_events
 from tests.rest import Api
 
 pytestmark = pytest.mark.django_db

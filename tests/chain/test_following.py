@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from chain import following, gateway, monitor
-from chain.following import halting
+from chain import monitor, rpc
+from chain.indexing import head
+from chain.indexing.head import halts
 from chain.models import Backfill, Block, Blockchain, OutboxEntry, Transaction
-from objects import maintenance
+from objects.database import maintenance
 from tests.chain.network_read import Network, listen, network
 from tests.evm.faults import before, fails, gives, only_if
 from tests.evm.node import Node
@@ -121,7 +122,7 @@ def test_final_blocks_are_read_in_large_steps(world: Network) -> None:
         world.node.mine(100)
         world.mint(5)
     world.node.mine(200)
-    following.reader.forget()  # what is final is asked for every ten seconds
+    head.indexer.forget()  # what is final is asked for every ten seconds
     assert world.requests() <= 2 + 8
     world.check()
     assert Block.objects.count() < 200
@@ -138,7 +139,7 @@ def test_without_contracts_only_headers_are_read(node: Node) -> None:
         assert world.shown() == set()
         assert world.proxy.calls["eth_getLogs"] == 0
         node.mine(400)
-        following.reader.forget()
+        head.indexer.forget()
         assert world.requests() <= 5
         assert world.cursor.number == node.head
 
@@ -200,7 +201,7 @@ def test_a_contract_that_is_registered_while_blocks_are_read_misses_none(node: N
 
 def test_what_is_not_listened_to_any_more_is_not_read(world: Network) -> None:
     from chain.models import SmartContract
-    from chain.rules import contracts_changed
+    from chain.records.rules import contracts_changed
 
     SmartContract.objects.update(listening=False)
     contracts_changed({"networkId": world.network_id})
@@ -219,7 +220,7 @@ def test_those_who_wait_for_the_outbox_are_woken_up(node: Node) -> None:
     with network(node) as world, psycopg.connect(database_url(), autocommit=True) as waiting:
         listen(world)
         world.follow()
-        waiting.execute(f"LISTEN {following.CHANNEL}")
+        waiting.execute(f"LISTEN {head.CHANNEL}")
         world.mint(2)
         world.follow()
         (note,) = waiting.notifies(timeout=10, stop_after=1)
@@ -262,7 +263,7 @@ def test_a_network_that_is_not_active_is_left_alone(world: Network) -> None:
 
 
 def test_an_unknown_network_is_nothing(node: Node) -> None:
-    following.follow(424242)
-    with pytest.raises(halting.CannotResume):
-        following.resume(424242)
-    assert gateway.health(424242) == []
+    head.follow(424242)
+    with pytest.raises(halts.CannotResume):
+        head.resume(424242)
+    assert rpc.health(424242) == []

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from chain import following, status
 from chain.core.failures import Moved
-from chain.following import reader
-from chain.gateway import pool
+from chain.indexing import head
+from chain.indexing.head import indexer
 from chain.models import ContractEvent, Provider, Reorganisation
+from chain.networks import status
+from chain.rpc import pool
 from tests.chain.gateway.networks import provider
 from tests.chain.network_read import Network, listen, network
 from tests.evm import faults
@@ -232,7 +233,7 @@ def test_final_blocks_are_read_in_steps_that_the_provider_allows(
         world.node.mine(80)
         world.mint(20)
     world.node.mine(80)
-    following.reader.forget()
+    head.indexer.forget()
     world.proxy.on("eth_getLogs", limit)
     assert world.requests() < 60
     world.check()
@@ -300,11 +301,11 @@ def _steps(network_id: int) -> int:
     done = 0
     for _ in range(10):
         try:
-            outcome = following.step(network_id)
-        except (following.Elsewhere, Moved):
+            outcome = head.step(network_id)
+        except (head.Elsewhere, Moved):
             continue
         done += 1
-        if outcome is following.Outcome.DONE:
+        if outcome is head.Outcome.DONE:
             break
     return done
 
@@ -364,7 +365,7 @@ def test_one_of_several_alone_is_read_and_makes_nothing_final(
     was = world.cursor
     others.refuse()
     world.node.mine(200)
-    reader.forget()
+    indexer.forget()
     for _ in range(3):
         world.follow()
     assert world.cursor.number == world.node.head
@@ -376,7 +377,7 @@ def test_one_of_several_alone_is_read_and_makes_nothing_final(
     pool.forget()
     world.node.mine(1)
     world.follow()
-    reader.forget()
+    indexer.forget()
     world.follow()
     assert world.cursor.finalized == world.node.head - 64
     [one] = status.networks(world.network_id)
@@ -388,7 +389,7 @@ def test_after_a_long_pause_what_two_providers_call_final_is_read_in_large_range
     world: Network, others: Proxy
 ) -> None:
     world.node.mine(3000)
-    reader.forget()
+    indexer.forget()
     pool.forget()
     requests = world.requests()
     assert requests + others.requests < 30, "not by 64 blocks each"

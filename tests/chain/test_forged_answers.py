@@ -9,11 +9,11 @@ import psycopg
 import pytest
 from django.db import connection
 
-from chain.auditing import audit
-from chain.backfilling import advance
-from chain.core.block_hashes import hash_of
+from chain.core.blocks.hashes import hash_of
 from chain.core.node import Header
-from chain.following import reader
+from chain.indexing.head import indexer
+from chain.indexing.history.backfill import advance
+from chain.indexing.repair.audits import audit
 from chain.models import Backfill, Blockchain, Cursor, Recheck
 from tests.chain.backfills import listen as listen_to
 from tests.chain.backfills import network_of
@@ -34,7 +34,7 @@ def check_recovers(world: Network) -> None:
     """The provider becomes honest: everything is read, and nobody has to decide anything."""
     world.proxy.be_good()
     let_a_minute_pass()
-    reader.forget()
+    indexer.forget()
     world.follow()
     assert world.cursor.halted is None
     assert world.cursor.number == world.node.head
@@ -47,7 +47,7 @@ def pass_much_time(world: Network) -> None:
     for _ in range(4):
         world.node.mine(99)
         world.mint(2)
-    reader.forget()
+    indexer.forget()
 
 
 @pytest.mark.parametrize("verify", ["sample", "all"])
@@ -120,10 +120,10 @@ def test_a_head_that_is_far_too_high_makes_nothing_final(node: Node) -> None:
         was = world.cursor.finalized
         world.proxy.on("eth_getBlockByNumber", _with_high_heads)
         world.mint(1)
-        reader.forget()
+        indexer.forget()
         world.follow()
         world.node.mine(100)
-        reader.forget()
+        indexer.forget()
         world.follow()
         assert world.cursor.finalized == was
         check_recovers(world)
@@ -163,7 +163,7 @@ def test_a_false_tag_makes_nothing_final(node: Node, verify: str, lie: str) -> N
         was = world.cursor.finalized
         world.proxy.on("eth_getBlockByNumber", falsified)
         grow(world, 2)
-        reader.forget()
+        indexer.forget()
         world.follow()
         assert world.cursor.finalized == was
         node.reorg(3, [(world.gem.request("spam", 2), 0)])
@@ -243,7 +243,7 @@ def test_a_process_that_is_killed_after_it_has_noted_a_contradiction_loses_nothi
         assert world.cursor.number == was.number
         assert world.cursor.contradictions > was.contradictions
         assert Recheck.objects.exists()
-        reader.forget()
+        indexer.forget()
         world.follow()
         assert contents(world) == truth(world)
         world.check()
@@ -338,7 +338,7 @@ def test_nothing_above_the_blocks_that_were_read_is_made_final(
             return {**block, "hash": hash_of(msgspec.convert(block, Header))}
 
         node.mine(100)  # as after an outage: the first of them are read before the head is
-        reader.forget()
+        indexer.forget()
         world.proxy.on("eth_getBlockByNumber", far_ahead)
         was = world.cursor.number or 0
         world.follow()
@@ -348,7 +348,7 @@ def test_nothing_above_the_blocks_that_were_read_is_made_final(
         world.proxy.be_good()
         for _ in range(6):
             world.mint(1)
-            reader.forget()
+            indexer.forget()
             world.follow()
         node.reorg(1)
         check_recovers(world)

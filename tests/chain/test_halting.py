@@ -10,9 +10,11 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from chain import backfilling, doctor, following
-from chain.following import position, writing
+from chain.indexing import head
+from chain.indexing.head import commits, cursor
+from chain.indexing.history import backfill
 from chain.models import Block, Blockchain, ContractEvent, Cursor, OutboxEntry, Reorganisation
+from chain.networks import doctor
 from tests.chain.gateway.networks import provider
 from tests.chain.network_read import Network, let_a_minute_pass, listen, network
 from tests.evm.node import Node, running_node
@@ -31,7 +33,7 @@ def world(node: Node) -> Iterator[Network]:
             node.mine(19)
             world.mint(2)
         world.follow()
-        following.reader.forget()
+        head.indexer.forget()
         world.follow()
         world.check()
         assert world.cursor.finalized == node.head - 64
@@ -78,7 +80,7 @@ def test_what_was_not_final_when_it_was_read_may_change_though_others_are_by_now
     """The service was away while the last blocks that it had read changed, and became final."""
     world.node.reorg(3, [(world.gem.request("spam", 4), 1)])
     world.node.mine(100)
-    following.reader.forget()
+    head.indexer.forget()
     assert world.follow().halted is None
     world.follow()
     world.check()
@@ -136,7 +138,7 @@ def test_a_development_chain_that_was_thrown_away_is_read_anew(world: Network) -
     world.follow()
     assert world.cursor.halted is None
     world.check()
-    while backfilling.advance(world.network_id):
+    while backfill.advance(world.network_id):
         pass
     assert len(world.shown()) == 6
 
@@ -230,12 +232,12 @@ def test_only_what_is_halted_is_resumed(world: Network) -> None:
 
 def test_a_network_that_resumed_in_the_meantime_is_not_discarded(world: Network) -> None:
     Cursor.objects.update(halted="another chain")
-    at = position.read(world.network_id)
+    at = cursor.read(world.network_id)
     assert at is not None
-    following.resume(world.network_id)
+    head.resume(world.network_id)
     was = remembered(world)
-    with pytest.raises(following.Elsewhere):
-        writing.begin_anew(at)
+    with pytest.raises(head.Elsewhere):
+        commits.begin_anew(at)
     assert remembered(world) == was
 
 

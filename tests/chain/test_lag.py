@@ -13,13 +13,14 @@ from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.utils import timezone
 
-from backend.staff import VIEWERS
-from chain import doctor, gateway, status
-from chain.gateway import pool
-from chain.lag import UNKNOWN, lags
-from chain.metrics import ChainCollector
+from backend.site.staff import VIEWERS
+from chain import rpc
 from chain.models import Blockchain, Cursor, Provider
-from objects import maintenance
+from chain.networks import doctor, status
+from chain.networks.lag import UNKNOWN, lags
+from chain.networks.metrics import ChainCollector
+from chain.rpc import pool
+from objects.database import maintenance
 from tests.admin.browser import look, staff_page
 from tests.admin.staff import logged_in
 from tests.chain.gateway.networks import network as network_without_blocks
@@ -253,10 +254,10 @@ def test_a_network_that_is_not_active_is_no_failure(world: Network) -> None:
 
 def test_a_provider_that_does_not_answer_has_an_unknown_lag(world: Network) -> None:
     network_id = world.network_id
-    [public] = gateway.health(network_id)
+    [public] = rpc.health(network_id)
     assert (public.lag, public.head) == (0, world.node.head)
     go_down(world)
-    [public] = gateway.health(network_id)
+    [public] = rpc.health(network_id)
     assert public.failures > 0
     assert public.lag is None
     assert [one["lag"] for one in described(network_id)["providers"]] == [None]
@@ -269,7 +270,7 @@ def test_a_provider_that_was_not_asked_for_a_minute_has_an_unknown_lag() -> None
     now = timezone.now()
     Provider.objects.filter(pk=recent.pk).update(head=90, checked_at=now)
     Provider.objects.filter(pk=old.pk).update(head=100, checked_at=now - timedelta(minutes=2))
-    assert {one.name: one.lag for one in gateway.health(5)} == {"recent": 0, "old": None}
+    assert {one.name: one.lag for one in rpc.health(5)} == {"recent": 0, "old": None}
 
 
 @NEEDS_CHROMIUM

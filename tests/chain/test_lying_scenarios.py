@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chain.gateway import asking
+from chain.rpc import requests
 from tests.chain.lying_scenarios import Counts, play
 from tests.chance import DRAWN, seed_of
 from tests.evm.node import Node
@@ -26,7 +26,7 @@ def with_the_usual_settings(
 ) -> None:
     """The default share of samples, and no waiting between two tries."""
     settings.SERVICE = {**settings.SERVICE, "VERIFY_PERCENT": 5}
-    monkeypatch.setattr(asking, "_BACKOFF", 0.0)
+    monkeypatch.setattr(requests, "_BACKOFF", 0.0)
 
 
 @pytest.mark.parametrize("seed", [1, 2])

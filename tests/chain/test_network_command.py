@@ -12,11 +12,13 @@ from django.core.management import CommandError, call_command
 from django.db import connections
 from django.utils import timezone
 
-from chain import backfilling, following, networks
 from chain.admin.networks import BlockchainAdmin
 from chain.core.node import Header
-from chain.following import position, reader, writing
-from chain.following.position import Elsewhere
+from chain.indexing import head
+from chain.indexing.head import commits, indexer
+from chain.indexing.head import cursor as position
+from chain.indexing.head.cursor import Elsewhere
+from chain.indexing.history import backfill
 from chain.management.commands.chain_network import FIELDS
 from chain.models import (
     Backfill,
@@ -31,7 +33,8 @@ from chain.models import (
     SmartContract,
     Transaction,
 )
-from objects import maintenance
+from chain.networks import configuration
+from objects.database import maintenance
 from tests.chain.gateway.networks import provider
 from tests.chain.network_read import Network, listen
 from tests.chain.network_read import network as network_of
@@ -91,7 +94,7 @@ def test_a_network_is_added_with_every_field(node: Node) -> None:
     shown = wire(node.chain_id)
     assert {name: shown[name] for name in values} == values
     assert shown["active"] is True
-    following.follow(node.chain_id)
+    head.follow(node.chain_id)
     assert Cursor.objects.get().number is not None
 
 
@@ -335,7 +338,7 @@ def test_a_network_whose_data_was_deleted_is_read_from_scratch(world: Network) -
     outbox = world.cursor.outbox
     run("remove", network_id, "--delete-data")
     run("add", network_id, "--rpc-endpoint", world.proxy.url)
-    reader.forget()
+    indexer.forget()
     world.follow()
     world.mint(2)
     world.follow()
@@ -391,7 +394,7 @@ def test_a_backfill_that_was_in_the_middle_of_it_stores_nothing(node: Node) -> N
                 connections.close_all()
 
         world.proxy.on("eth_getLogs", after(remove), times=1)
-        backfilling.advance(world.network_id)
+        backfill.advance(world.network_id)
         assert not Blockchain.objects.exists()
         assert not any(indexed(world.network_id).values())
 
@@ -404,7 +407,7 @@ def test_the_first_block_of_a_network_that_was_removed_is_not_stored(node: Node)
     run("remove", node.chain_id)
     header = Header(**{**dict.fromkeys(Header.__struct_fields__, "0x0")})
     with pytest.raises(Elsewhere):
-        writing.begin(at, header, 0, reader.Heights(0, 0))
+        commits.begin(at, header, 0, indexer.Heights(0, 0))
     assert not any(indexed(node.chain_id).values())
 
 
@@ -413,4 +416,4 @@ def test_removing_is_the_same_over_rest_as_keeping_the_data(world: Network) -> N
     row = Blockchain.objects.get()
     assert Api(MASTER).delete(f"/classes/Blockchain/{row.object_id}").status == 200
     assert indexed(world.network_id) == before
-    assert networks.stored(world.network_id).events == 3
+    assert configuration.stored(world.network_id).events == 3

@@ -10,11 +10,11 @@ from urllib.parse import quote
 import pytest
 from django.core.management import CommandError, call_command
 
-from backend.staff import ADMINISTRATORS
-from chain import doctor
-from chain.gateway.endpoints import given_for, socket_urls
+from backend.site.staff import ADMINISTRATORS
 from chain.models import Cursor, Provider
-from objects import maintenance
+from chain.networks import doctor
+from chain.rpc.endpoints import given_for, socket_urls
+from objects.database import maintenance
 from tests.admin.staff import logged_in
 from tests.chain.gateway.networks import network, provider
 from tests.people import sign_up

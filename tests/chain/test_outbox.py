@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from chain import outbox
+from chain.indexing.storage import outbox
+from chain.indexing.storage.events import remove_events, store_events
 from chain.models import Cursor, OutboxEntry
-from chain.storing import remove_events, store_events
-from objects.database import fetch
+from objects.database.statements import fetch
 from tests.chain.test_storing import ADDRESS, NETWORK, row
 
 pytestmark = pytest.mark.django_db
@@ -104,7 +104,7 @@ def test_the_state_says_which_rows_there_are() -> None:
 
 
 def test_a_restored_database_has_another_epoch() -> None:
-    from backend.backup.tables import settling
+    from backend.operations.backup.tables import settling
 
     fetch("DELETE FROM chain_outbox_epoch RETURNING 1", (), prepare=False)
     assert outbox.state() == outbox.State("none", {})

@@ -11,8 +11,9 @@ import redis
 from django.conf import settings
 from django.utils import timezone
 
-from chain import dispatching, polls, waking
-from chain.core.heads import LONGEST_PAUSE, PROOF
+from chain import dispatch
+from chain.core.blocks.heads import LONGEST_PAUSE, PROOF
+from chain.indexing.schedule import polls, wakeups
 from chain.models import Blockchain, Cursor
 from tests.chain import network_read
 from tests.chain.network_read import Network
@@ -29,7 +30,7 @@ def network(node: Node) -> Iterator[Network]:
     with network_read.network(node, poll_interval=int(INTERVAL * 1000)) as world:
         Blockchain.objects.update(wss_endpoint=world.proxy.socket_url)
         world.follow()
-        waking.begin()
+        wakeups.begin()
         try:
             until(lambda: polls.heads_of(world.network_id).newest is not None)
             settle()
@@ -37,7 +38,7 @@ def network(node: Node) -> Iterator[Network]:
                 mine(world)
             yield world
         finally:
-            waking.end()
+            wakeups.end()
 
 
 def until(condition, seconds: float = 15) -> None:
@@ -50,7 +51,7 @@ def until(condition, seconds: float = 15) -> None:
 
 def settle() -> None:
     """Wait until everything is done that a head has led to."""
-    waker = waking._Running.waker
+    waker = wakeups._Running.waker
     assert waker is not None
     until(lambda: not waker._busy)
 
@@ -73,7 +74,7 @@ def sent() -> int:
     """How many polls one tick sends."""
     with redis.Redis.from_url(settings.REDIS_URL) as broker:
         broker.delete("celery:chain", "celery:backfill")
-        dispatching.dispatch()
+        dispatch.dispatch()
         return int(broker.llen("celery:chain"))
 
 
@@ -187,7 +188,7 @@ def test_another_process_polls_at_the_interval_when_the_one_with_the_subscriptio
 ) -> None:
     be_due(network, polled=0)
     mine(network)
-    waking.end()
+    wakeups.end()
     assert (network.cursor.next_poll_at or timezone.now()) - timezone.now() <= timedelta(
         seconds=LONGEST_PAUSE
     )

@@ -7,15 +7,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from chain.backfilling import advance
-from chain.core.block_hashes import hash_of
+from chain.core.blocks.hashes import hash_of
+from chain.core.blocks.receipts import root_of
 from chain.core.node import Header, LoggedReceipt
-from chain.core.receipts import root_of
-from chain.filling import proofs
-from chain.filling.progress import Lost
-from chain.following import reader
-from chain.gateway import pool
+from chain.indexing.head import indexer
+from chain.indexing.history import proofs
+from chain.indexing.history.backfill import advance
+from chain.indexing.history.progress import Lost
 from chain.models import Backfill, Block, Blockchain, ContractEvent, Cursor, ProvedBlock
+from chain.rpc import pool
 from tests.chain.gateway.networks import provider
 from tests.chain.lied_to import events_on_chain, events_shown
 from tests.chain.network_read import Network, listen, network
@@ -96,7 +96,7 @@ def fill(world: Network, count: int = BLOCKS) -> int:
         world.node.mine()
     world.node.mine(130)
     world.follow()
-    reader.forget()
+    indexer.forget()
     world.follow()
     assert (world.cursor.finalized or 0) >= begin + count
     return begin
@@ -158,7 +158,7 @@ def test_a_forgery_that_begins_when_the_headers_are_proved_is_refused(node: Node
         listen(world)
         world.follow()
         final = world.cursor.finalized or 0
-        scheme = reader.Scheme.of("all")
+        scheme = indexer.Scheme.of("all")
         assert proofs.prove_blocks(world.network_id, 0, final, final, scheme, float("inf"))
         Forger(node, world.proxy, begin, begin + 150)
         backfill(world)
@@ -183,7 +183,7 @@ def test_nothing_is_proved_by_a_block_that_was_reverted_meanwhile(node: Node) ->
         world.proxy.on("eth_getBlockByNumber", revert, times=1)
         with pytest.raises(Lost):
             proofs.prove_blocks(
-                world.network_id, 0, final, final, reader.Scheme.of("all"), float("inf")
+                world.network_id, 0, final, final, indexer.Scheme.of("all"), float("inf")
             )
         assert not ProvedBlock.objects.exists()
 
@@ -194,7 +194,7 @@ def test_headers_are_proved_in_parts_and_once(node: Node) -> None:
         Blockchain.objects.update(verify="all")
         fill(world, 700)
         final = world.cursor.finalized or 0
-        scheme = reader.Scheme.of("all")
+        scheme = indexer.Scheme.of("all")
 
         read: list[str] = []
 

@@ -7,11 +7,11 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from chain.core.events import EventRow
+from chain.core.blocks.events import EventRow
+from chain.indexing.storage.events import store_events
+from chain.indexing.storage.retention import HEADERS_BELOW_FINAL, prune
 from chain.models import Backfill, Block, ContractEvent, Cursor, OutboxEntry, Sending
-from chain.pruning import HEADERS_BELOW_FINAL, prune
-from chain.storing import store_events
-from objects import maintenance
+from objects.database import maintenance
 
 pytestmark = pytest.mark.django_db
 
@@ -112,7 +112,7 @@ def test_a_halted_network_keeps_everything() -> None:
 def test_nothing_goes_while_the_chain_is_paused() -> None:
     block(1)
     with maintenance.own_records():
-        from objects.database import fetch
+        from objects.database.statements import fetch
 
         fetch(
             "INSERT INTO objects_maintenance (id, message, since, chain_paused)"

@@ -9,7 +9,7 @@ import pytest
 
 from chain.core.node import Log, LogFilter, Node
 from chain.core.ranges import MOST
-from chain.reading import Limits, read_logs
+from chain.indexing.log_ranges import Limits, read_logs
 
 pytestmark = pytest.mark.django_db
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chain.core.failures import Refused, TryAgain
-from chain.filling.seeking import made_in
+from chain.indexing.history.creation_block import made_in
 
 
 class History:

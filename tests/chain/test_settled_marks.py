@@ -7,10 +7,10 @@ from typing import get_args
 
 import pytest
 
-from chain import outbox
+from chain.indexing.storage import outbox
+from chain.indexing.storage.events import remove_events, store_events
 from chain.models import ContractEvent, Cursor, OutboxEntry
-from chain.storing import remove_events, store_events
-from objects.database import fetch
+from objects.database.statements import fetch
 from tests.chain.test_storing import NETWORK, row
 
 pytestmark = pytest.mark.django_db

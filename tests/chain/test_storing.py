@@ -10,9 +10,9 @@ import pytest
 from django.db import transaction
 from msgspec.structs import replace
 
-from chain.core.events import EventRow
+from chain.core.blocks.events import EventRow
+from chain.indexing.storage.events import make_ready, remove_events, store_events, store_ready
 from chain.models import ContractEvent, OutboxEntry
-from chain.storing import make_ready, remove_events, store_events, store_ready
 from tests.rest import Api
 from tests.threads import at_once
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from chain import networks
-from chain.auditing import audit
-from chain.following import reader
-from chain.gateway import pool
+from chain.indexing.head import indexer
+from chain.indexing.repair.audits import audit
 from chain.models import Blockchain, ContractEvent, OutboxEntry, Provider
+from chain.networks import configuration
+from chain.rpc import pool
 from tests.chain.gateway.networks import provider
 from tests.chain.lied_to import contents, truth
 from tests.chain.network_read import listen, network
@@ -120,7 +120,7 @@ def test_where_every_block_is_checked_a_provider_that_never_gave_a_right_root_is
         Blockchain.objects.update(verify="all" if begins == "with all" else "sample")
         listen(world)
         world.follow()
-        networks.change(world.network_id, {"verify": "all"})
+        configuration.change(world.network_id, {"verify": "all"})
         swap(world.proxy)
         was = world.cursor.number
         world.mint(2)
@@ -128,7 +128,7 @@ def test_where_every_block_is_checked_a_provider_that_never_gave_a_right_root_is
         assert world.cursor.number == was
         assert "receipts" in str(world.cursor.trouble)
         world.proxy.be_good()
-        reader.forget()
+        indexer.forget()
         check_reads_on(world)
 
 

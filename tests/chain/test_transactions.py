@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chain.models import Transaction
-from objects.models import Maintenance
+from objects.definitions.models import Maintenance
 from tests.people import make_role, sign_up
 from tests.rest import APPLICATION, CLIENT, READ_ONLY, Api, Reply
 

@@ -10,8 +10,8 @@ from contextlib import suppress
 import pytest
 
 from chain import monitor
-from chain.gateway.pool import forget
 from chain.models import Transaction
+from chain.rpc.pool import forget
 from tests.chain.followed import Followed, follow
 from tests.chain.network_read import Network, network
 from tests.chance import DRAWN, seed_of

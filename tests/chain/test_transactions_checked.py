@@ -11,10 +11,10 @@ import pytest
 
 from chain import monitor
 from chain.core.names import checksummed
-from chain.gateway.pool import forget
 from chain.models import Transaction
-from objects import maintenance
-from objects.models import Maintenance
+from chain.rpc.pool import forget
+from objects.database import maintenance
+from objects.definitions.models import Maintenance
 from tests.chain.followed import (
     UNKNOWN,
     Followed,

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 from django.db import connection
 
-from chain import gateway, monitor
+from chain import monitor, rpc
 from chain.core.node import Header
-from chain.gateway.pool import forget
 from chain.models import Blockchain, Transaction
+from chain.rpc.pool import forget
 from tests.chain.followed import follow, many, mining_by_hand, network, paid, read_block
 from tests.evm.node import Node
 from tests.evm.proxy import Proxy, proxied
@@ -67,14 +67,14 @@ def test_a_check_and_what_nodes_say_is_one_write_of_each_row(proxy: Proxy, node:
 def test_a_block_is_one_statement_and_at_most_one_request(proxy: Proxy, node: Node) -> None:
     mine = [follow(node.chain_id, paid(node, place)) for place in (0, 1, 2)]
     height = node.mine()
-    headers: list[Header] = gateway.attempt(
+    headers: list[Header] = rpc.attempt(
         node.chain_id, lambda asked: [one for one in asked.headers([height]) if one is not None]
     )
     empty = Header(headers[0].number, headers[0].hash, headers[0].parent_hash)
     receipts_in(proxy)
 
     def seen(block: Header) -> monitor.Seen:
-        return gateway.attempt(
+        return rpc.attempt(
             node.chain_id, lambda asked: monitor.receipts_for(node.chain_id, [block], asked)
         )
 

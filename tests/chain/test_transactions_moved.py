@@ -10,10 +10,10 @@ import pytest
 
 from chain import monitor
 from chain.core.names import checksummed
-from chain.core.transitions import PENDING
-from chain.gateway.pool import forget
-from chain.gateway.web3_library import eth_account
+from chain.core.transactions.states import PENDING
 from chain.models import Block, Blockchain, Cursor, Transaction
+from chain.rpc.pool import forget
+from chain.rpc.web3_library import eth_account
 from tests.chain.followed import Followed, follow, mining_by_hand, network, paid, read_block
 from tests.evm import faults
 from tests.evm.node import Node

@@ -15,8 +15,8 @@ import pytest
 from django.db import connections
 
 from chain import monitor
-from chain.gateway.pool import forget
 from chain.models import Transaction
+from chain.rpc.pool import forget
 from tests.chain.followed import (
     follow,
     many,

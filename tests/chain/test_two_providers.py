@@ -10,13 +10,14 @@ import msgspec
 import pytest
 from django.test import Client
 
-from backend.staff import ADMINISTRATORS
-from chain import networks, verifying
-from chain.core.block_hashes import hash_of
+from backend.site.staff import ADMINISTRATORS
+from chain.core.blocks.hashes import hash_of
 from chain.core.node import Header
-from chain.following import reader
-from chain.gateway import pool
+from chain.indexing import verification
+from chain.indexing.head import indexer
 from chain.models import Blockchain, Cursor, Provider
+from chain.networks import configuration
+from chain.rpc import pool
 from tests.admin.staff import logged_in
 from tests.chain.gateway.networks import provider
 from tests.chain.lied_to import contents, truth
@@ -102,7 +103,7 @@ def with_own_hash(block: Any) -> Any:
 
 def make_of_another_make(*proxies: Proxy) -> None:
     Cursor.objects.update(proves_hashes=False, proves_receipts=False)
-    verifying.forget()
+    verification.forget()
     for proxy in proxies:
         proxy.on("eth_getBlockByNumber", of_another_make)
         proxy.on("eth_getBlockByHash", of_another_make)
@@ -129,7 +130,7 @@ def test_a_block_that_one_provider_makes_up_teaches_nothing(node: Node, first: s
         assert not world.cursor.proves_hashes
         hostile.be_good()
         make_of_another_make(hostile)
-        reader.forget()
+        indexer.forget()
         check_reads_on(world)
 
 
@@ -142,7 +143,7 @@ def _set_by_admin(staff: Client, world: Network, verify: str) -> None:
 
 
 def _set_by_service(staff: Client, world: Network, verify: str) -> None:
-    networks.change(world.network_id, {"verify": verify})
+    configuration.change(world.network_id, {"verify": verify})
 
 
 @pytest.mark.parametrize("change", [_set_by_admin, _set_by_service])
@@ -163,14 +164,14 @@ def test_a_change_of_verify_clears_what_was_learned(node: Node, change: Any) -> 
             change(staff, world, verify)
             assert not world.cursor.proves_hashes
             assert not world.cursor.proves_receipts
-        verifying.forget()
+        verification.forget()
         pool.forget()
         check_reads_on(world)
 
 
 def test_a_change_to_the_same_clears_nothing(node: Node) -> None:
     with two(node, verify="all") as (world, _):
-        networks.change(world.network_id, {"verify": "all", "name": "Main"})
+        configuration.change(world.network_id, {"verify": "all", "name": "Main"})
         assert world.cursor.proves_hashes
 
 
@@ -195,7 +196,7 @@ def test_one_of_two_makes_nothing_final_too_early(
         hostile.on("eth_getBlockByNumber", tags)
         for _ in range(3):
             world.mint(1)
-            reader.forget()
+            indexer.forget()
             world.follow()
         final = int(node.block("finalized")["number"], 16) if depth is None else node.head - depth
         assert world.cursor.number == node.head
@@ -228,7 +229,7 @@ def test_one_of_two_alone_makes_nothing_final(node: Node, tags: str) -> None:
             )
         for _ in range(3):
             world.mint(1)
-            reader.forget()
+            indexer.forget()
             world.follow()
         final = int(node.block("finalized")["number"], 16)
         assert world.cursor.number == node.head
@@ -316,7 +317,7 @@ def test_a_provider_that_only_holds_up_what_is_final_is_left_out(
         hostile.on("eth_getBlockByNumber", is_tag)
         for _ in range(4):
             world.mint(1)
-            reader.forget()
+            indexer.forget()
             world.follow()
         assert "is final" in str(trouble_of("hostile"))
         assert trouble_of("honest") is None

@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from chain.auditing import audit
 from chain.core.node import Header
-from chain.following import reader
-from chain.gateway import pool
+from chain.indexing.head import indexer
+from chain.indexing.repair.audits import audit
+from chain.indexing.verification import capabilities, evidence, hashes
 from chain.models import Blockchain, ContractEvent, Cursor, Recheck
-from chain.verifying import capabilities, evidence, hashes
+from chain.rpc import pool
 from tests.chain.gateway.networks import provider
 from tests.chain.lied_to import contents, lied_to, truth
 from tests.chain.network_read import Network, network
@@ -145,7 +145,7 @@ def test_headers_of_an_unknown_make_are_accepted_in_the_end_unless_every_block_i
         assert world.cursor.hashes_until == was
         assert contents(world) == truth(world)
         monkeypatch.undo()
-        reader.forget()
+        indexer.forget()
         grow(world, 1)
         world.follow()
         assert world.cursor.number == node.head
@@ -209,7 +209,7 @@ def test_the_changed_data_of_blocks_outside_the_sample_is_put_right_by_the_next_
 def test_a_contradiction_has_everything_read_since_the_audit_before_the_last_one_compared(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("chain.auditing.PROBES", 0)
+    monkeypatch.setattr("chain.indexing.repair.audits.PROBES", 0)
     with lied_to(node) as (world, liar):
         audit(world.network_id)
         grow_in_data(world, 6)
@@ -238,7 +238,7 @@ def test_an_audit_replaces_nothing_by_what_a_provider_with_another_chain_has(
         grow(world)
         node.mine(70)
         grow(world)
-        reader.forget()
+        indexer.forget()
         world.follow()
         assert (world.cursor.finalized or 0) > (world.cursor.began_at or 0) + 4
         liar.lie(Lie("forge"))
@@ -254,7 +254,7 @@ def test_an_audit_replaces_nothing_by_what_a_provider_with_another_chain_has(
 def test_a_probe_of_an_audit_that_shows_a_lie_has_recent_blocks_compared(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("chain.auditing.PROBES", 1)
+    monkeypatch.setattr("chain.indexing.repair.audits.PROBES", 1)
     with lied_to(node) as (world, liar):
         grow_in_data(world, 6)
         liar.lie(Lie("change"))
@@ -476,7 +476,7 @@ def test_headers_without_filters_whose_hashes_cannot_be_computed_prove_nothing(
     with lied_to(node) as (world, _):
         Blockchain.objects.update(verify=verify)
         Cursor.objects.update(proves_hashes=False, proves_receipts=False)
-        reader.forget()
+        indexer.forget()
         world.proxy.on("eth_getBlockByNumber", _of_another_make)
         world.proxy.on("eth_getBlockByHash", _of_another_make)
         grow(world)

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from chain.auditing import audit
-from chain.backfilling import advance
-from chain.following import reader
+from chain.indexing.head import indexer
+from chain.indexing.history.backfill import advance
+from chain.indexing.repair.audits import audit
+from chain.indexing.verification import ranges
 from chain.models import Backfill, Blockchain, Recheck
-from chain.verifying import ranges
 from tests.chain.backfills import listen as listen_to
 from tests.chain.backfills import network_of
 from tests.chain.lied_to import (
@@ -161,10 +161,10 @@ def _pass_much_time(world: Network) -> None:
         world.node.mine(100)
         world.mint(2)
     world.node.mine(100)
-    reader.forget()
+    indexer.forget()
 
 
 def test_a_process_that_starts_anew_samples_again() -> None:
     ranges._wrong[1] = range(5)
-    reader.forget()
+    indexer.forget()
     assert not ranges._wrong

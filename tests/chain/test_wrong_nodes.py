@@ -15,9 +15,11 @@ from django.core.management import call_command
 from django.db import connections
 from django.utils import timezone
 
-from chain import following, gateway, status
-from chain.following import halting
+from chain import rpc
+from chain.indexing import head as following
+from chain.indexing.head import halts
 from chain.models import Block, Blockchain, Reorganisation
+from chain.networks import status
 from tests.chain.gateway.networks import provider
 from tests.chain.network_read import Network, let_a_minute_pass, listen, network
 from tests.evm.liar import Liar, Lie, lying
@@ -37,7 +39,7 @@ def world(node: Node) -> Iterator[Network]:
             node.mine(19)
             world.mint(2)
         world.follow()
-        following.reader.forget()
+        following.indexer.forget()
         world.follow()
         world.check()
         yield world
@@ -107,7 +109,7 @@ def test_a_wrong_provider_does_not_hold_up_the_right_one(world: Network, first: 
             let_a_minute_pass()
             assert world.follow().halted is None
             world.check()
-        [wrong] = [one for one in gateway.health(world.network_id) if one.name == "wrong"]
+        [wrong] = [one for one in rpc.health(world.network_id) if one.name == "wrong"]
         assert "another final block" in str(wrong.trouble)
 
 
@@ -129,7 +131,7 @@ def test_processes_compare_once_a_minute_together(world: Network, liar: Liar) ->
     liar.be_honest()
     let_a_minute_pass()
     with ThreadPoolExecutor(4) as threads:
-        review = partial(in_another_process, halting.review_halted)
+        review = partial(in_another_process, halts.review_halted)
         resumed = [*threads.map(review, [world.network_id] * 4)]
     assert sorted(resumed) == [False, False, False, True]
     assert world.cursor.halted is None
@@ -145,7 +147,7 @@ def test_a_decision_of_an_operator_in_between_stands(world: Network, liar: Liar)
     below = (world.cursor.finalized or 0) - 1
     resume = partial(following.resume, unwind_to=below)
     liar.proxy.on_request(lambda calls: in_another_process(resume, world.network_id), times=1)
-    assert not halting.review_halted(world.network_id)
+    assert not halts.review_halted(world.network_id)
     assert world.cursor.number == below
 
 
@@ -153,7 +155,7 @@ def test_nothing_begins_with_a_node_of_another_network(node: Node) -> None:
     """Its chain id was right a moment ago: the address leads elsewhere since."""
     with network(node) as world:
         liar = Liar(world.proxy)
-        gateway.attempt(world.network_id, lambda node: node.header("latest"))
+        rpc.attempt(world.network_id, lambda node: node.header("latest"))
         liar.lie(Lie("forge"), Lie("other chain", chain_id=5))
         assert world.follow().number is None
         assert world.cursor.trouble == "answers for network 5, not for 31337"

@@ -149,7 +149,7 @@ import os, sys
 import django
 django.setup()
 from django.db import connections
-from chain import following
+from chain.indexing import head as following
 from chain.core.failures import NodeFailure
 def race(network_id):
     # Without the lock.
@@ -208,7 +208,7 @@ def reading_processes() -> Iterator[Reader]:
     environment = {
         **os.environ,
         "DATABASE_URL": relay.url,
-        "DJANGO_SETTINGS_MODULE": "backend.settings",
+        "DJANGO_SETTINGS_MODULE": "backend.settings.django",
         "LOG_LEVEL": "ERROR",
     }
     program = subprocess.Popen(

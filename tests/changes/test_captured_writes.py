@@ -13,11 +13,11 @@ from django.core.management import call_command
 from django.db import connection, transaction
 from django.test import Client
 
-from backend.principal import MASTER
-from chain import storing
+from backend.kernel.principal import MASTER
+from chain.indexing.storage import events as storing
 from chain.models import Transaction
 from functions import Request, function
-from functions.registry import registry
+from functions.runtime.registry import registry
 from objects import service
 from tests.catalogue.models import Book
 from tests.chain.test_storing import MANY, NETWORK, row

@@ -11,10 +11,10 @@ import psycopg
 import pytest
 from django.db import connections, transaction
 
-from backend.errors import ServiceUnavailable
-from objects import maintenance
+from backend.kernel.errors import ServiceUnavailable
 from objects.changes import Reader
 from objects.changes.reader import _LOOK as LOOK
+from objects.database import maintenance
 from tests.changes.beside import age_of_marks, elsewhere, sql, uncommitted, until
 from tests.changes.told import Watch, everything, told
 from tests.other_process import database_url
@@ -185,8 +185,8 @@ def test_readers_work_in_maintenance_mode(watch: Watch, master: Api) -> None:
 
 
 def test_every_class_of_a_model_is_captured(db: None) -> None:
-    from objects import registry
     from objects.changes import capture
+    from objects.definitions import registry
 
     def lacking() -> set[str]:
         return {

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from objects.changes import Change, Reader
-from objects.records import Record
+from objects.storage.records import Record
 
 Watch = Callable[..., Reader]
 

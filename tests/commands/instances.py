@@ -128,7 +128,7 @@ class Instance:
         done = subprocess.run(
             [sys.executable, "-c", setup + code],
             cwd=ROOT,
-            env=self.environment | {"DJANGO_SETTINGS_MODULE": "backend.settings"},
+            env=self.environment | {"DJANGO_SETTINGS_MODULE": "backend.settings.django"},
             capture_output=True,
             text=True,
             timeout=PATIENCE,

@@ -46,7 +46,7 @@ class Known:
 
 
 def one_time_password(offset: int = 0) -> str:
-    from objects.users.second_factor import STEP, one_time_password
+    from objects.users.accounts.second_factor import STEP, one_time_password
 
     step = int(time.time()) // STEP + offset
     return one_time_password(base64.b32decode(MFA_SECRET), step)
@@ -70,9 +70,9 @@ def first(tmp_path_factory: Any, prepared: str) -> Iterator[Known]:
             "PeriodicTask.objects.create(name='weekly', task='any.task', interval=every)\n"
         )
         instance.run(
-            "from objects import registry\n"
-            "from objects.core.index_decisions import Cost, Suggestion\n"
-            "from objects.core.shapes import Shape\n"
+            "from objects.definitions import registry\n"
+            "from objects.core.indexes.decisions import Cost, Suggestion\n"
+            "from objects.core.indexes.shapes import Shape\n"
             "from objects.learned import builds\n"
             "table, fields = registry.find('Note'), (('author', 1), ('createdAt', 1))\n"
             "name = builds.index_name(table.class_id, fields)\n"
@@ -195,7 +195,7 @@ def check_all(first: Known, restored: Instance) -> None:
 def check_commands(restored: Instance) -> None:
     """Indexes, staff and periodic tasks are those of the first instance."""
     assert restored.do("build_indexes", "--check") == ""
-    restored.run("from objects.learned import upkeep\nupkeep.run()")
+    restored.run("from objects.learned import schedule as upkeep\nupkeep.run()")
     listed = restored.do("indexes", "Note")
     assert "(author,createdAt), 0.0 MiB, used " in listed
     assert (
@@ -246,7 +246,7 @@ def test_changes_are_captured_in_a_restored_instance_and_none_of_before_are_ther
     with psycopg.connect(empty.database) as rows:
         assert rows.execute("SELECT FROM objects_interest, objects_change").fetchone() is None
     told = empty.run(
-        "from backend.principal import MASTER\n"
+        "from backend.kernel.principal import MASTER\n"
         "from objects import service\n"
         "from objects.changes import Reader\n"
         "reader = Reader()\n"
@@ -320,7 +320,9 @@ def test_an_instance_with_contents_is_only_given_up_when_told_to(first, fresh, t
     with fresh.web():
         fresh.ask("POST", "/classes/Mine", {"a": 1})
         own = fresh.ask("POST", "/files/own.txt", b"own")["name"]
-        version = fresh.run("from objects import registry; print(registry.find('Mine').version)")
+        version = fresh.run(
+            "from objects.definitions import registry; print(registry.find('Mine').version)"
+        )
     said = fresh.refused("restore", first.archive)
     assert "isn't empty" in said
     assert "objects_file (1)" in said
@@ -331,7 +333,9 @@ def test_an_instance_with_contents_is_only_given_up_when_told_to(first, fresh, t
     stored = {path.name for path in (fresh.data / "files").rglob("*") if path.is_file()}
     assert stored == set(first.files)
     assert own not in stored
-    newer = fresh.run("from objects import registry; print(registry.find('Note').version)")
+    newer = fresh.run(
+        "from objects.definitions import registry; print(registry.find('Note').version)"
+    )
     assert int(newer) > int(version)
 
 
@@ -348,7 +352,7 @@ def test_a_process_that_runs_meanwhile_sees_the_restored_classes(first, fresh):
 
 @pytest.mark.slow
 def test_what_fails_in_the_middle_leaves_the_instance_as_it_was(first, fresh, tmp_path):
-    from backend.backup.archive import Archive
+    from backend.operations.backup.archive import Archive
 
     with fresh.web():
         fresh.ask("POST", "/classes/Mine", {"a": 1})
@@ -370,7 +374,7 @@ def rewrite(archive: Path, to: Path, **changes: Any) -> None:
     """The same archive with another manifest."""
     import msgspec
 
-    from backend.backup.archive import MANIFEST, Writer
+    from backend.operations.backup.archive import MANIFEST, Writer
 
     with tarfile.open(archive) as old, to.open("w+b") as file:
         writer = Writer(file)

@@ -22,7 +22,7 @@ def declare(master) -> None:
 
 def lose(index: str) -> None:
     """What is left in the end when the process that builds an index is killed."""
-    from objects import indexes, registry
+    from objects.definitions import indexes, registry
 
     table = registry.find("Game")
     declaration = table.schema.index_declarations[index]
@@ -49,7 +49,7 @@ def test_a_missing_index_is_named_and_then_built(master, capsys):
 
 
 def test_an_index_that_is_there_but_not_whole_is_built_anew(master, capsys):
-    from objects import indexes, registry
+    from objects.definitions import indexes, registry
 
     declare(master)
     table = registry.find("Game")

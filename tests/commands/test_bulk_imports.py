@@ -16,18 +16,19 @@ import pytest
 from django.core.management import CommandError
 from django.db import transaction
 
-from backend.errors import DuplicateValue, ServiceError
-from backend.principal import MASTER
-from objects import classes, registry, service, triggers
+from backend.kernel.errors import DuplicateValue, ServiceError
+from backend.kernel.principal import MASTER
+from objects import service, triggers
 from objects.core.names import ClassName
-from objects.exchange.ahead import ahead
+from objects.definitions import registry
+from objects.definitions.models import ImportProgress
 from objects.exchange.checkpoint import Checkpoint, identity
 from objects.exchange.destinations import Database
-from objects.exchange.importing import Import
-from objects.exchange.mapping import RowMapping
-from objects.exchange.reading import Row
-from objects.models import ImportProgress
-from objects.service import bulk
+from objects.exchange.imports import Import
+from objects.exchange.prefetch import ahead
+from objects.exchange.row_files import Row
+from objects.exchange.row_objects import RowMapping
+from objects.service import bulk, classes
 from tests.commands.conftest import run
 from tests.commands.instances import FIRST_KEYS, Instance, new_database
 from tests.process.service import ROOT

@@ -7,7 +7,7 @@ import json
 import pytest
 from django.core.management import CommandError
 
-from objects import indexes, registry
+from objects.definitions import indexes, registry
 from tests.commands.conftest import run
 
 pytestmark = pytest.mark.django_db

@@ -18,8 +18,8 @@ from django.test import override_settings
 from django.utils import timezone
 from django.utils.module_loading import autodiscover_modules
 
-from backend import heartbeats
-from backend.doctor import registry as doctor
+from backend.kernel import doctor
+from backend.kernel.process import heartbeats
 from tests.callers import *  # noqa: F403
 from tests.commands.conftest import run
 from tests.commands.instances import FIRST_KEYS, Instance
@@ -188,8 +188,9 @@ def test_migrations_that_are_missing_or_newer_are_told():
 
 
 def test_a_missing_index_is_told(db):
-    from backend.principal import MASTER
-    from objects import classes, indexes, registry
+    from backend.kernel.principal import MASTER
+    from objects.definitions import indexes, registry
+    from objects.service import classes
 
     body = {"fields": {"score": {"type": "Number"}}, "indexes": {"by_score": {"score": 1}}}
     classes.create(MASTER, "Game", body)
@@ -201,9 +202,10 @@ def test_a_missing_index_is_told(db):
 
 
 def test_an_index_that_no_class_declares_is_reported(db):
-    from backend.principal import MASTER
-    from objects import classes, indexes, registry
-    from objects.core.schema import IndexDeclaration
+    from backend.kernel.principal import MASTER
+    from objects.core.schema.definition import IndexDeclaration
+    from objects.definitions import indexes, registry
+    from objects.service import classes
 
     classes.create(MASTER, "Game", {"fields": {"score": {"type": "Number"}}})
     indexes.build(registry.find("Game"), IndexDeclaration("old", (("score", 1),)))
@@ -212,7 +214,7 @@ def test_an_index_that_no_class_declares_is_reported(db):
 
 
 def test_classes_that_are_full_of_fields_are_told(db):
-    from backend.principal import MASTER
+    from backend.kernel.principal import MASTER
     from objects import service
 
     assert levels("fields of classes") == {"ok"}
@@ -224,8 +226,9 @@ def test_classes_that_are_full_of_fields_are_told(db):
 
 
 def test_classes_that_clients_have_filled_with_fields_are_reported(db):
-    from backend.principal import CLIENT, MASTER
-    from objects import classes, service
+    from backend.kernel.principal import CLIENT, MASTER
+    from objects import service
+    from objects.service import classes
 
     classes.create(MASTER, "Crowded", {})
     for part in range(3):
@@ -237,9 +240,10 @@ def test_classes_that_clients_have_filled_with_fields_are_reported(db):
 
 
 def test_tables_that_live_queries_hear_nothing_of_are_told(db):
-    from backend.principal import MASTER
-    from objects import classes, registry
-    from objects.database import fetch
+    from backend.kernel.principal import MASTER
+    from objects.database.statements import fetch
+    from objects.definitions import registry
+    from objects.service import classes
 
     classes.create(MASTER, "Game", {})
     assert levels("captured changes") == {"ok"}
@@ -306,7 +310,7 @@ def test_sessions_that_nobody_removes_are_told(db):
 
 
 def test_maintenance_mode_is_told(db):
-    from objects import maintenance
+    from objects.database import maintenance
 
     assert levels("maintenance mode") == {"ok"}
     maintenance.on()

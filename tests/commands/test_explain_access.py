@@ -7,8 +7,9 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
-from backend.principal import MASTER
-from objects import classes, service
+from backend.kernel.principal import MASTER
+from objects import service
+from objects.service import classes
 from tests.callers import *  # noqa: F403
 from tests.people import make_role, sign_up
 

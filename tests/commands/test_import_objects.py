@@ -7,7 +7,7 @@ import json
 import pytest
 from django.core.management import CommandError
 
-from backend.principal import MASTER
+from backend.kernel.principal import MASTER
 from objects import service
 from objects.exchange.checkpoint import Checkpoint, identity
 from tests.commands.conftest import run

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from objects.exchange.mapping import Column, RowMapping, camel_case, infer_columns
 from objects.exchange.problems import BadRow
+from objects.exchange.row_objects import Column, RowMapping, camel_case, infer_columns
 
 
 def fields(mapping: RowMapping, **row: object) -> dict[str, object]:

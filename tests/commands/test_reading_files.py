@@ -8,7 +8,7 @@ import json
 import pytest
 
 from objects.exchange.problems import UnusableFile
-from objects.exchange.reading import Format, Row, format_of, read_rows
+from objects.exchange.row_files import Format, Row, format_of, read_rows
 
 
 def rows(text: str, file_format: Format) -> list[Row]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from django.test import override_settings
 
-from backend.embedded.folder import DataFolder
+from backend.instance.folder import DataFolder
 from tests.callers import *  # noqa: F403
 from tests.commands.instances import FIRST_KEYS, Instance, new_database
 from tests.rest import APPLICATION, CLIENT, MASTER, READ_ONLY, Api
@@ -110,7 +110,7 @@ def test_old_keys_count_for_a_while_beside_the_new_ones(instance):
 @pytest.mark.slow
 @pytest.mark.process
 def test_a_new_secret_key_reads_what_the_old_one_wrote_until_nothing_needs_it(instance):
-    from objects.users.second_factor import STEP, one_time_password
+    from objects.users.accounts.second_factor import STEP, one_time_password
 
     def password(offset: int) -> str:
         step = int(time.time()) // STEP + offset
@@ -197,7 +197,7 @@ def test_a_former_key_is_what_it_was_and_no_more(db, settings):
      "MASTER_KEY=old@2026-99-24T00:00:00Z"],
 )  # fmt: skip
 def test_a_setting_that_can_t_be_read_is_named_without_the_key(text):
-    from backend import former_keys
+    from backend.settings import former_keys
 
     with pytest.raises(ValueError, match=r"\[0\] must") as refused:
         former_keys.read([text])
@@ -205,7 +205,7 @@ def test_a_setting_that_can_t_be_read_is_named_without_the_key(text):
 
 
 def test_the_setting_is_written_as_it_is_read():
-    from backend import former_keys
+    from backend.settings import former_keys
 
     text = "MASTER_KEY=a=b@c@2026-12-24T00:00:00Z,REST_API_KEY=d@2026-12-24T01:02:03Z"
     assert former_keys.written(former_keys.read(text.split(","))) == text

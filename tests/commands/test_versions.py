@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from backend.doctor import versions
-from backend.doctor.versions import AS_OF, ENGINES, LIBRARIES, VALID, complaint, parse
+from backend.operations.doctor import versions
+from backend.operations.doctor.versions import AS_OF, ENGINES, LIBRARIES, VALID, complaint, parse
 
 ROOT = Path(__file__).parents[2]
 
@@ -76,7 +76,7 @@ def test_the_libraries_of_the_table_are_those_that_are_pinned():
 
 
 def test_every_major_version_of_postgresql_that_is_supported_is_in_the_table():
-    from backend.doctor.engines import OLDEST
+    from backend.operations.doctor.engines import OLDEST
 
     assert min(ENGINES["PostgreSQL"]) == (OLDEST,)
 

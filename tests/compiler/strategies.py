@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from objects.core.paths import candidates
+from objects.core.query.paths import candidates
 from objects.core.values import Json, kind, normalise
 from tests.compiler.world import Objects, friends, others
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from objects.core.query import OneOfIds, ReadableBy, WritableBy, all_of
-from objects.core.query_parser import parse_order, parse_where
+from objects.core.query.parser import parse_order, parse_where
+from objects.core.query.tree import OneOfIds, ReadableBy, WritableBy, all_of
 from tests.compiler import strategies
 from tests.compiler.world import LEARNED, THINGS, World, ids
 
@@ -106,7 +106,7 @@ def test_conditions_of_policies_agree(world: World, stored, things, asking, chos
 
 
 def test_the_text_of_the_sql_depends_on_the_shape_of_the_query_only():
-    from objects.compiler import compile_query
+    from objects.sql.compiler import compile_query
 
     shapes = [
         ({"score": 1}, {"score": -(2**70)}),

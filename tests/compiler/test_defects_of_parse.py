@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from backend.errors import InvalidQuery
-from objects.core.query_parser import parse_where
+from backend.kernel.errors import InvalidQuery
+from objects.core.query.parser import parse_where
 from tests.compiler.world import THINGS, World, thing
 
 NEAR = {"__type": "GeoPoint", "latitude": 0, "longitude": 0}
@@ -53,7 +53,7 @@ def test_what_was_an_internal_error_is_an_invalid_query(where):
 
 @pytest.mark.parametrize("name", ["_Join:likes:Thing", "x'; DROP TABLE thing", "Join.a"])
 def test_classes_that_are_none_are_not_reachable(name):
-    from backend.errors import InvalidClassName
+    from backend.kernel.errors import InvalidClassName
 
     with pytest.raises(InvalidClassName):
         parse_where({"owner": {"$inQuery": {"className": name, "where": {}}}})

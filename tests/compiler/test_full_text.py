@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from objects.compiler import score_expression
-from objects.core.query_parser import parse_order, parse_where
-from objects.core.schema import IndexDeclaration
-from objects.tables import ClassTable
+from objects.core.query.parser import parse_order, parse_where
+from objects.core.schema.definition import IndexDeclaration
+from objects.sql.compiler import score_expression
+from objects.sql.tables import ClassTable
 from tests.compiler.world import GENERIC, THINGS, World, ids, thing
 
 OBJECTS = [

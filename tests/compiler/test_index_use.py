@@ -8,12 +8,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from objects.compiler import compile_query, order_by
-from objects.core.query_parser import parse_order, parse_where
-from objects.core.schema import IndexDeclaration
-from objects.field_sql import column_expression, index_column, index_method
-from objects.tables import ClassTable
-from objects.text_sql import document_expression
+from objects.core.query.parser import parse_order, parse_where
+from objects.core.schema.definition import IndexDeclaration
+from objects.sql.compiler import compile_query, order_by
+from objects.sql.fields import column_expression, index_column, index_method
+from objects.sql.tables import ClassTable
+from objects.sql.text import document_expression
 from tests.compiler.world import GENERIC, World
 
 POINT = {"__type": "GeoPoint", "latitude": 10, "longitude": 20}

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from backend.errors import InvalidKeyName
-from objects.compiler import compile_query, order_by
-from objects.core.query_parser import parse_order, parse_where
-from objects.field_sql import field_expression
-from objects.sql import literal
+from backend.kernel.errors import InvalidKeyName
+from objects.core.query.parser import parse_order, parse_where
+from objects.sql.compiler import compile_query, order_by
+from objects.sql.fields import field_expression
+from objects.sql.fragments import literal
 from tests.compiler.world import THINGS, World, thing
 
 HOSTILE = [

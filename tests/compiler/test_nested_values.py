@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from objects.core.query_parser import parse_where
+from objects.core.query.parser import parse_where
 from tests.compiler.world import THINGS, World, ids, thing
 
 DATE = {"__type": "Date", "iso": "2024-01-01T00:00:00.000Z"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from objects.core.query_parser import parse_order, parse_where
+from objects.core.query.parser import parse_order, parse_where
 from objects.core.values import pointer
 from tests.compiler.world import OTHER, THINGS, World, friends, ids, others, thing
 

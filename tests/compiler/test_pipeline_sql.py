@@ -10,13 +10,13 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from backend.errors import InvalidQuery
-from objects.core.matching import matches
-from objects.core.pipeline import parse_aggregation
-from objects.core.pipeline_meaning import document_of, result_of, run
+from backend.kernel.errors import InvalidQuery
+from objects.core.pipeline.meaning import document_of, result_of, run
+from objects.core.pipeline.stages import parse_aggregation
+from objects.core.query.predicate import matches
 from objects.core.values import equal, pointer
-from objects.pipeline_sql import compile_aggregation
-from objects.tables import ClassTable
+from objects.sql.pipeline.statement import compile_aggregation
+from objects.sql.tables import ClassTable
 from tests.compiler.world import DECLARED, GENERIC, PROMOTED, THINGS, World, thing
 
 WHEN = {"__type": "Date", "iso": "2024-02-29T23:59:58.123Z"}

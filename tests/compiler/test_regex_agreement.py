@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backend.errors import InvalidQuery
-from objects.core.regex import compile_regex
-from objects.regex_sql import found_in
+from backend.kernel.errors import InvalidQuery
+from objects.core.regex.patterns import compile_regex
+from objects.sql.regex import found_in
 from tests.compiler.strategies import OPTIONS
 from tests.compiler.world import World
 

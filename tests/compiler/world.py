@@ -12,14 +12,14 @@ from typing import Any
 
 import psycopg
 
-from objects.compiler import compile_query, order_by
-from objects.core.access import parse_acl
-from objects.core.matching import predicate, sorted_objects
-from objects.core.query import Everything, OrderKey, Query, SubQuery
-from objects.core.schema import ClassSchema, FieldType, IndexDeclaration
-from objects.core.shapes import served_equality
+from objects.core.access.acl import parse_acl
+from objects.core.indexes.shapes import served_equality
+from objects.core.query.predicate import predicate, sorted_objects
+from objects.core.query.tree import Everything, OrderKey, Query, SubQuery
+from objects.core.schema.definition import ClassSchema, FieldType, IndexDeclaration
 from objects.core.values import Json, pointer
-from objects.tables import ClassTable, Column
+from objects.sql.compiler import compile_query, order_by
+from objects.sql.tables import ClassTable, Column
 
 Objects = Sequence[dict[str, Any]]
 

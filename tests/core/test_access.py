@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.errors import InvalidACL, InvalidJSON
-from objects.core.access import (
+from backend.kernel.errors import InvalidACL, InvalidJSON
+from objects.core.access.acl import (
     Acl,
     Allowed,
     AllowedThrough,
@@ -19,7 +19,7 @@ from objects.core.access import (
     protected_fields,
     protecting_user_fields,
 )
-from objects.core.class_permissions import (
+from objects.core.access.class_permissions import (
     ACTIONS,
     NOBODY,
     PUBLIC,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.features import (
+from functions.feature_flags.features import (
     LEGACY_FEATURES,
     NEW_FEATURES,
     Flag,

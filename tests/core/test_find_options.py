@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from backend.errors import ServiceError
-from objects.core.find_options import FindLimits, parse_find_options
-from objects.core.query import Compare, Equals, Everything, FindOptions, OrderKey
+from backend.kernel.errors import ServiceError
+from objects.core.query.options import FindLimits, parse_find_options
+from objects.core.query.tree import Compare, Equals, Everything, FindOptions, OrderKey
 
 LIMITS = FindLimits()
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from objects.core.geo import distance, in_box, in_polygon
-from objects.core.query import EARTH_RADIUS_KM
+from objects.core.query.geo import distance, in_box, in_polygon
+from objects.core.query.tree import EARTH_RADIUS_KM
 
 points = st.tuples(st.floats(-90, 90), st.floats(-180, 180))
 SQUARE = ((0.0, 0.0), (0.0, 10.0), (10.0, 10.0), (10.0, 0.0), (0.0, 0.0))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from objects.core.index_decisions import (
+from objects.core.indexes.decisions import (
     MAX_LEARNED,
     MAX_SHARE,
     MIN_ROWS,
@@ -16,8 +16,8 @@ from objects.core.index_decisions import (
     suggestions,
     verdict,
 )
-from objects.core.schema import ClassSchema, FieldType
-from objects.core.shapes import Shape
+from objects.core.indexes.shapes import Shape
+from objects.core.schema.definition import ClassSchema, FieldType
 
 SCHEMA = ClassSchema("Game", {name: FieldType("Number") for name in ("rank", "level", "won")})
 BY_RANK = Shape((("rank", "range"),), (("rank", False),))

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from backend.errors import InvalidQuery
-from objects.core.matching import matches, predicate, sorted_objects
-from objects.core.query import (
+from backend.kernel.errors import InvalidQuery
+from objects.core.query.limits import MAX_ALL_VALUES
+from objects.core.query.parser import parse_order, parse_where
+from objects.core.query.predicate import matches, predicate, sorted_objects
+from objects.core.query.tree import (
     Everything,
     Nothing,
     OneOfIds,
@@ -19,8 +21,6 @@ from objects.core.query import (
     WritableBy,
     all_of,
 )
-from objects.core.query_parser import parse_order, parse_where
-from objects.core.query_size import MAX_ALL_VALUES
 from objects.core.values import Json, pointer
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from backend.errors import InvalidClassName, InvalidKeyName, MissingObjectId
+from backend.kernel.errors import InvalidClassName, InvalidKeyName, MissingObjectId
 from objects.core import names
 
 BAD_NAMES = [

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.errors import (
+from backend.kernel.errors import (
     CommandUnavailable,
     IncorrectType,
     InvalidACL,
@@ -17,8 +17,9 @@ from backend.errors import (
     InvalidKeyName,
     InvalidNestedKey,
 )
-from objects.core.access import Acl
-from objects.core.operations import (
+from objects.core.access.acl import Acl
+from objects.core.schema.definition import ClassSchema, FieldType
+from objects.core.update.operations import (
     Add,
     AddUnique,
     ChangeRelation,
@@ -30,9 +31,8 @@ from objects.core.operations import (
     echo,
     fit,
 )
-from objects.core.schema import ClassSchema, FieldType
+from objects.core.update.parser import parse_write
 from objects.core.values import equal, pointer
-from objects.core.write_parsing import parse_write
 
 
 def updated(obj, body):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from backend.errors import (
+from backend.kernel.errors import (
     IncorrectType,
     InvalidClassName,
     InvalidJSON,
@@ -12,9 +12,9 @@ from backend.errors import (
     InvalidQuery,
     ServiceError,
 )
-from objects.core.expressions import Call, Field, Literal
-from objects.core.matching import matches
-from objects.core.pipeline import (
+from objects.core.pipeline.expressions import Call, Field, Literal
+from objects.core.pipeline.meaning import document_of, result_of, run
+from objects.core.pipeline.stages import (
     Group,
     Limit,
     Lookup,
@@ -23,8 +23,8 @@ from objects.core.pipeline import (
     SortKey,
     parse_aggregation,
 )
-from objects.core.pipeline_meaning import document_of, result_of, run
-from objects.core.query import AllOf, Compare, Equals, Everything
+from objects.core.query.predicate import matches
+from objects.core.query.tree import AllOf, Compare, Equals, Everything
 from objects.core.values import pointer
 
 DATE = {"__type": "Date", "iso": "2024-02-29T23:59:58.123Z"}

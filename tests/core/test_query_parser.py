@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from backend.errors import ServiceError
-from objects.core import query_parser, query_size
-from objects.core.query import (
+from backend.kernel.errors import ServiceError
+from objects.core.query import limits, parser
+from objects.core.query.parser import parse_order, parse_where
+from objects.core.query.tree import (
     AllOf,
     AnyOf,
     Compare,
@@ -39,7 +40,6 @@ from objects.core.query import (
     text_of,
     walk,
 )
-from objects.core.query_parser import parse_order, parse_where
 
 POINT = {"__type": "GeoPoint", "latitude": 10, "longitude": 20}
 FAR_POINT = {"__type": "GeoPoint", "latitude": 15, "longitude": 30}
@@ -364,7 +364,7 @@ def sub_queries(depth: int) -> dict[str, object]:
 
 @pytest.mark.parametrize(
     ("make", "most"),
-    [(nested, query_parser.MAX_DEPTH), (sub_queries, query_size.MAX_SUBQUERY_DEPTH)],
+    [(nested, parser.MAX_DEPTH), (sub_queries, limits.MAX_SUBQUERY_DEPTH)],
     ids=["logic", "sub-queries"],
 )
 def test_a_query_nests_to_a_limit(make, most):
@@ -376,7 +376,7 @@ def test_a_query_nests_to_a_limit(make, most):
 
 
 def test_a_query_has_a_limited_number_of_constraints_wherever_they_stand():
-    most = query_size.MAX_CONSTRAINTS
+    most = limits.MAX_CONSTRAINTS
     parse_where({f"a{number}": 1 for number in range(most)})
     for where in (
         {f"a{number}": 1 for number in range(most + 1)},
@@ -388,9 +388,9 @@ def test_a_query_has_a_limited_number_of_constraints_wherever_they_stand():
 
 
 def test_a_list_has_a_limited_length():
-    parse_where({"a": {"$in": [1] * query_parser.MAX_LIST}})
+    parse_where({"a": {"$in": [1] * parser.MAX_LIST}})
     with pytest.raises(ServiceError, match="a list has at most"):
-        parse_where({"a": {"$in": [1] * (query_parser.MAX_LIST + 1)}})
+        parse_where({"a": {"$in": [1] * (parser.MAX_LIST + 1)}})
 
 
 def test_the_order_is_a_list_of_paths_with_signs():

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from backend.randomness import random_bytes
+from backend.kernel.randomness import random_bytes
 
 
 def test_every_call_gives_new_bytes_of_the_length_asked_for() -> None:
@@ -33,7 +33,7 @@ def test_threads_get_bytes_of_their_own() -> None:
 ROOT = Path(__file__).resolve().parents[2]
 FORKS = """
 import os
-from backend.randomness import random_bytes
+from backend.kernel.randomness import random_bytes
 
 random_bytes(1)  # a page is begun
 for _ in range(3):

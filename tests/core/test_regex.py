@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.errors import InvalidQuery
-from objects.core.regex import compile_regex
+from backend.kernel.errors import InvalidQuery
+from objects.core.regex.patterns import compile_regex
 
 
 def found(pattern: str, text: str, options: str = "") -> bool:

@@ -7,8 +7,8 @@ from contextlib import suppress
 import pytest
 from hypothesis import given, settings
 
-from objects.core.regex_parser import RegexError, parse
-from objects.core.regex_size import MAX_TRANSITIONS, automaton_size
+from objects.core.regex.automaton import MAX_TRANSITIONS, automaton_size
+from objects.core.regex.parser import RegexError, parse
 from tests.core.regex_patterns import patterns
 
 ORDINARY = {

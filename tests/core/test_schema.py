@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.errors import (
+from backend.kernel.errors import (
     IncorrectType,
     InvalidClassName,
     InvalidJSON,
@@ -17,7 +17,8 @@ from backend.errors import (
     ServiceError,
     ValidationFailed,
 )
-from objects.core.schema import (
+from objects.core.schema.changes import change_schema, class_name_of, new_schema
+from objects.core.schema.definition import (
     MAX_FIELDS,
     SYSTEM_FIELDS,
     ClassSchema,
@@ -31,7 +32,6 @@ from objects.core.schema import (
     reconcile,
     with_defaults,
 )
-from objects.core.schema_changes import change_schema, class_name_of, new_schema
 from objects.core.values import pointer
 
 GEO = {"__type": "GeoPoint", "latitude": 1, "longitude": 2}

@@ -8,10 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from objects.core.query import OneOfIds, OrderKey, ReadableBy, all_of
-from objects.core.query_parser import parse_order, parse_where
-from objects.core.schema import ClassSchema, FieldType
-from objects.core.shapes import (
+from objects.core.indexes.shapes import (
     MAX_INDEX_FIELDS,
     Shape,
     candidates,
@@ -22,6 +19,9 @@ from objects.core.shapes import (
     served_equality,
     shape_of,
 )
+from objects.core.query.parser import parse_order, parse_where
+from objects.core.query.tree import OneOfIds, OrderKey, ReadableBy, all_of
+from objects.core.schema.definition import ClassSchema, FieldType
 
 SCHEMA = ClassSchema(
     "Game",

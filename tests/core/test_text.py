@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from objects.core.text import Search, configuration, fold_accents, found_in, read_term
+from objects.core.query.text import Search, configuration, fold_accents, found_in, read_term
 
 
 def found(term: str, *texts: str, case: bool = False, accents: bool = False) -> bool:

@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.turns import Turns
+from backend.kernel.fair_queue import Turns
 
 ADDRESSES = st.sampled_from("abcd")
 

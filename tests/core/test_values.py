@@ -10,12 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.errors import (
-    IncorrectType,
-    InvalidJSON,
-    InvalidKeyName,
-    InvalidNestedKey,
-)
+from backend.kernel.errors import IncorrectType, InvalidJSON, InvalidKeyName, InvalidNestedKey
 from objects.core import values
 from objects.core.values import Json, equal, kind, normalise, normalise_date, number_key
 

@@ -15,9 +15,9 @@ import psycopg
 import yaml
 from psycopg import sql
 
-from backend.embedded.binaries import engine_binaries
-from backend.embedded.engines import Engines
-from backend.embedded.folder import DATABASE, USER, DataFolder, temporary_folder
+from backend.instance.folder import DATABASE, USER, DataFolder, temporary_folder
+from backend.operations.embedded.binaries import engine_binaries
+from backend.operations.embedded.engines import Engines
 from tests.other_process import ROOT
 from tests.ports import free_port
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from backend.embedded.folder import temporary_folder
+from backend.instance.folder import temporary_folder
 from tests.deploy.layouts import KEYS, composed
 from tests.process.service import PATIENCE, Service, run_manage
 

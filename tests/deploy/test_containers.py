@@ -14,7 +14,7 @@ import pytest
 import yaml
 from docker.utils.build import exclude_paths
 
-from backend.embedded.binaries import POSTGRES_MAJOR
+from backend.operations.embedded.binaries import POSTGRES_MAJOR
 from backend.serve import ROLES
 from tests.deploy.layouts import KEYS, compose, redis_of
 from tests.other_process import ROOT
@@ -36,7 +36,7 @@ def setting(name: str, environment: Mapping[str, str]) -> str:
         cwd=ROOT,
         env={
             "PATH": os.environ["PATH"],
-            "DJANGO_SETTINGS_MODULE": "backend.settings",
+            "DJANGO_SETTINGS_MODULE": "backend.settings.django",
             "ENV_FILE": os.devnull,
             **environment,
         },

@@ -80,7 +80,7 @@ def test_pods_run_as_the_account_of_the_image() -> None:
 
 
 def test_a_stopping_pod_has_time_for_what_it_is_doing() -> None:
-    from backend.processes.supervisor import STOP_TIME
+    from backend.operations.processes.supervisor import STOP_TIME
 
     for deployment in DEPLOYMENTS:
         pod = deployment["spec"]["template"]["spec"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from backend.conf import DEFAULTS
+from backend.settings.conf import DEFAULTS
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "configuration.md").read_text()

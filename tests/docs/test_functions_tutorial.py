@@ -59,7 +59,7 @@ def test_the_examples_of_the_reference_can_be_registered(tmp_path: Path) -> None
     assert len(names) >= 4
     environment = {
         **os.environ,
-        "DJANGO_SETTINGS_MODULE": "backend.settings",
+        "DJANGO_SETTINGS_MODULE": "backend.settings.django",
         "CLOUD_MODULES": ",".join(names),
         "PYTHONPATH": str(tmp_path),
     }

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from backend.principal import MASTER
+from backend.kernel.principal import MASTER
 from functions import JobRequest
-from functions.registry import registry
+from functions.runtime.registry import registry
 from objects import service
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "jobs.md").read_text()

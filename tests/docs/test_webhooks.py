@@ -42,8 +42,8 @@ def wait_for(port: int) -> None:
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.slow
 def test_the_receiver_is_called_as_it_says(tmp_path: Path) -> None:
-    from functions.hooks import outbox
-    from functions.hooks.models import Delivery
+    from functions.webhooks import outbox
+    from functions.webhooks.models import Delivery
 
     (code,) = blocks("python")
     (tmp_path / "receiver.py").write_text(code)
@@ -110,7 +110,7 @@ def _with(**changed: object) -> dict[str, object]:
 
 
 def test_the_attempts_are_those_that_the_page_names() -> None:
-    from functions.hooks import outbox
+    from functions.webhooks import outbox
 
     minutes = "after 1, 2, 10 and 30 minutes and 1, 2 and 4 hours"
     assert minutes in TEXT

@@ -29,8 +29,8 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from chain.core.block_hashes import hash_of
-from chain.core.bloom import bits_of
+from chain.core.blocks.bloom import bits_of
+from chain.core.blocks.hashes import hash_of
 from chain.core.node import Header
 from tests.evm.node import Node
 from tests.evm.proxy import Call, Proxy, proxied

@@ -22,7 +22,7 @@ from typing import Any
 
 import urllib3
 
-from backend.embedded.children import before_exec
+from backend.kernel.process.children import before_exec
 from tests.evm.artefacts import Contract, put
 from tests.ports import free_port
 
@@ -192,7 +192,7 @@ class Node:
         """A transaction signed with a private key, to be sent as often as one likes. What it
         doesn't say is filled in: nonce, gas, fees, chain."""
         # Not before Django is set up, which is after this module was imported by a conftest.
-        from chain.gateway.web3_library import eth_account
+        from chain.rpc.web3_library import eth_account
 
         account = eth_account().Account.from_key(key)
         whole = {

@@ -10,8 +10,8 @@ import httpx
 import msgspec
 import pytest
 
-from chain.core.block_hashes import has_own_hash
-from chain.core.bloom import bits_of
+from chain.core.blocks.bloom import bits_of
+from chain.core.blocks.hashes import has_own_hash
 from chain.core.node import Header
 from tests.evm import faults
 from tests.evm.liar import KINDS, Liar, Lie, lying

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chain.gateway.web3_library import eth_account
+from chain.rpc.web3_library import eth_account
 from tests.evm.artefacts import artefact, cut, put_diamond, topic
 from tests.evm.node import Node, NodeError, running_node
 

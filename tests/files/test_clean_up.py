@@ -10,10 +10,10 @@ import pytest
 from django.core.files.storage import FileSystemStorage
 from django.core.management import CommandError, call_command
 
-from backend.principal import MASTER
+from backend.kernel.principal import MASTER
 from objects import service
-from objects.files.cleaning import remove_unused, unused_files
 from objects.files.models import StoredFile
+from objects.files.orphans import remove_unused, unused_files
 from objects.files.tasks import clean_files
 from tests.files.uploads import file_path, kept, send, stored
 from tests.people import sign_up

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from backend.conf import service_settings
+from backend.settings.conf import service_settings
 from objects.files.urls import file_url
 from tests.files.uploads import stored
 

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from objects.files.models import StoredFile
-from objects.files.receiving import sweep
+from objects.files.uploads import sweep
 from tests.files.uploads import file_path, kept, send, upload
 
 pytestmark = pytest.mark.django_db

@@ -13,13 +13,13 @@ import pytest
 from django.core.files.storage import FileSystemStorage
 from django.db.models import F
 
-from backend.principal import CLIENT as PUBLIC_CALLER
-from backend.principal import MASTER as MASTER_KEY
-from backend.staff import ADMINISTRATORS, EDITORS, VIEWERS
-from objects import maintenance
+from backend.kernel.principal import CLIENT as PUBLIC_CALLER
+from backend.kernel.principal import MASTER as MASTER_KEY
+from backend.site.staff import ADMINISTRATORS, EDITORS, VIEWERS
+from objects.database import maintenance
 from objects.files import quotas, records, service
-from objects.files.cleaning import remove_unused
 from objects.files.models import FileQuota, FileUsage, StoredFile
+from objects.files.orphans import remove_unused
 from objects.users.tasks import remove_expired
 from tests.admin.staff import logged_in
 from tests.files.test_limits import MULTIPART, form
@@ -98,7 +98,7 @@ def test_an_upload_that_doesnt_fit_is_refused_and_names_the_limit(ann, bob):
 
 
 def test_the_default_is_ten_gigabytes():
-    from backend.conf import DEFAULTS
+    from backend.settings.conf import DEFAULTS
 
     assert DEFAULTS["FILE_QUOTA"] == DEFAULTS["FILE_QUOTA_PUBLIC"] == 10 * 1024**3
 

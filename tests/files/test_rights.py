@@ -13,13 +13,13 @@ from urllib.parse import urlsplit
 import pytest
 import time_machine
 
-from backend.conf import service_settings
-from backend.errors import FileSaveFailed, ObjectNotFound, OperationForbidden, ServiceError
-from backend.principal import CLIENT as ANYBODY
-from backend.principal import MASTER as MASTER_KEY
-from backend.principal import READ_ONLY_MASTER, Authority, Principal
+from backend.kernel.errors import FileSaveFailed, ObjectNotFound, OperationForbidden, ServiceError
+from backend.kernel.principal import CLIENT as ANYBODY
+from backend.kernel.principal import MASTER as MASTER_KEY
+from backend.kernel.principal import READ_ONLY_MASTER, Authority, Principal
+from backend.settings.conf import service_settings
 from objects.files import service
-from objects.files.receiving import Upload
+from objects.files.uploads import Upload
 from tests.files.uploads import PNG, Sent, file_path, kept, send, stored, upload
 from tests.people import make_role, sign_up
 from tests.rest import APPLICATION, CLIENT, MASTER, READ_ONLY

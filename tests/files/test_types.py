@@ -13,8 +13,8 @@ import json
 
 import pytest
 
-from backend.conf import DEFAULTS
-from objects.files.sniffing import markup
+from backend.settings.conf import DEFAULTS
+from objects.files.markup import markup
 from tests.files.uploads import PNG, file_path, kept, send, stored, upload
 from tests.rest import MASTER
 

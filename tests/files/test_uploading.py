@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from backend.conf import service_settings
+from backend.settings.conf import service_settings
 from objects.files.models import StoredFile
 from tests.files.uploads import PNG, file_path, kept, send, stored, upload
 from tests.rest import APPLICATION, CLIENT, MASTER

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.conf import settings
 
-from backend.site import disconnect_connection_signals
+from backend.endpoints.middleware import disconnect_connection_signals
 from backend.wsgi import application
 from tests.rest import MASTER
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from functions.registry import registry
+from functions.runtime.registry import registry
 from tests.callers import *  # noqa: F403
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from backend import broker
 from backend.celery import app
+from backend.tasks import broker
 from functions import TriggerRequest, after_save
-from functions.tasks import run_trigger
+from functions.triggers.tasks import run_trigger
 from tests.people import make_role, sign_up
 from tests.rest import MASTER, Api
 from tests.waiting import until

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from backend.errors import DuplicateValue, ScriptFailed
+from backend.kernel.errors import DuplicateValue, ScriptFailed
 from functions import GeoPoint, Pointer, Request, function
 from tests.rest import Api
 

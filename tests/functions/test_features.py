@@ -10,7 +10,7 @@ from importlib import import_module
 import pytest
 from django.apps import apps
 
-from functions.features import DEPLOYMENT_FLAGS, LEGACY_FEATURES, NEW_FEATURES
+from functions.feature_flags.features import DEPLOYMENT_FLAGS, LEGACY_FEATURES, NEW_FEATURES
 from functions.models import FeatureFlag
 from tests.people import User, sign_up
 from tests.rest import APPLICATION, MASTER, Api
@@ -130,7 +130,7 @@ def test_the_environment_switches_flags(client, settings):
 
 def start(**environment: str) -> subprocess.CompletedProcess[str]:
     """What a process of the service reads from this environment."""
-    code = "from backend import settings; print(settings.FEATURE_OVERRIDES)"
+    code = "from backend.settings import django as settings; print(settings.FEATURE_OVERRIDES)"
     return subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, **environment},

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connection, connections
 
-from functions import Request, deadlines, function
-from functions.deadlines import TimeIsUp, time_limit
+from functions import Request, function
+from functions.runtime import deadlines
+from functions.runtime.deadlines import TimeIsUp, time_limit
 from tests.rest import MASTER, Api
 
 

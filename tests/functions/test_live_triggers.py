@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from backend.errors import (
+from backend.kernel.errors import (
     InvalidKeyName,
     OperationForbidden,
     ScriptFailed,
@@ -23,8 +23,8 @@ from functions import (
     before_save,
     before_subscribe,
 )
-from objects.core.query import Query
-from objects.core.query_parser import check_path, parse_where
+from objects.core.query.parser import check_path, parse_where
+from objects.core.query.tree import Query
 from realtime.livequery import events
 from realtime.livequery.access import current_table
 from realtime.livequery.events import Admitted, Counts, Question
@@ -92,7 +92,7 @@ def test_requirements_are_asked_before():
 
 
 def found(query: Query, **fields: Any) -> bool:
-    from objects.core.matching import matches
+    from objects.core.query.predicate import matches
 
     return matches(query, {**OBJECT, **fields})
 
@@ -192,7 +192,7 @@ def test_a_client_without_rights_is_refused_before_any_trigger():
 
 
 def test_what_a_trigger_asks_has_to_be_answered_by_one_object():
-    from backend.errors import InvalidQuery
+    from backend.kernel.errors import InvalidQuery
 
     make("Doc")
 

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 
 import pytest
 
-from backend.errors import ScriptFailed
+from backend.kernel.errors import ScriptFailed
 from functions import Meta, Pointer
-from functions.parameters import of_signature
-from functions.values import File
+from functions.runtime.parameters import of_signature
+from functions.runtime.values import File
 
 
 def read(body: Any, given: dict[str, Any]) -> dict[str, Any]:

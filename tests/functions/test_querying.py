@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from backend.errors import InvalidKeyName, InvalidQuery, ObjectNotFound, OperationForbidden
-from backend.principal import CLIENT, MASTER, Principal
+from backend.kernel.errors import InvalidKeyName, InvalidQuery, ObjectNotFound, OperationForbidden
+from backend.kernel.principal import CLIENT, MASTER, Principal
 from functions import GeoPoint, Object, Pointer, add, add_relation, increment
-from functions.querying import Door
+from functions.runtime.queries import Door
 from tests.people import make_role, sign_up
 from tests.rest import Api
 

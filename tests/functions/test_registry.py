@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from functions import Request, before_save, function, job
-from functions.registry import AlreadyRegistered, registry
+from functions.runtime.registry import AlreadyRegistered, registry
 
 
 def test_two_functions_of_one_name_are_a_mistake_that_names_both() -> None:
@@ -76,7 +76,7 @@ def test_async_functions_are_mistakes() -> None:
 _START = """
 import django
 django.setup()
-from functions.registry import registry
+from functions.runtime.registry import registry
 print(sorted(registry.functions))
 """
 
@@ -85,7 +85,7 @@ def start(folder: Path, modules: str) -> subprocess.CompletedProcess[str]:
     """A process of the service with these cloud modules."""
     environment = {
         **os.environ,
-        "DJANGO_SETTINGS_MODULE": "backend.settings",
+        "DJANGO_SETTINGS_MODULE": "backend.settings.django",
         "CLOUD_MODULES": modules,
         "PYTHONPATH": str(folder),
     }

@@ -90,7 +90,7 @@ def test_a_failure_that_undid_everything_is_not_kept(game):
 
 @pytest.mark.parametrize("code", [1, 124, 251])
 def test_what_asks_for_another_try_is_not_kept(game, code):
-    from backend.errors import ServiceUnavailable, Timeout, TransactionConflict
+    from backend.kernel.errors import ServiceUnavailable, Timeout, TransactionConflict
 
     kinds = {1: ServiceUnavailable, 124: Timeout, 251: TransactionConflict}
 

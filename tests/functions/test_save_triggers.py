@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from backend.errors import OperationForbidden
+from backend.kernel.errors import OperationForbidden
 from functions import (
     ScriptFailed,
     TriggerRequest,
@@ -405,7 +405,7 @@ def test_a_password_that_a_trigger_sets_counts_and_is_never_shown(master: Api) -
     ],
 )
 def test_events_that_a_class_does_not_have_are_mistakes(class_name: str, event: Any) -> None:
-    from functions.registry import trigger
+    from functions.runtime.registry import trigger
 
     with pytest.raises(ValueError, match="has no trigger"):
         trigger(event, class_name)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from backend.errors import ScriptFailed, TransactionConflict
+from backend.kernel.errors import ScriptFailed, TransactionConflict
 from functions import Request, TriggerRequest, after_save, before_save, function, increment
 from tests.rest import MASTER, Api
 from tests.threads import at_once

@@ -18,8 +18,8 @@ from functions import (
     before_save,
     before_subscribe,
 )
-from functions.hooks.models import Hook
-from functions.registry import registry
+from functions.runtime.registry import registry
+from functions.webhooks.models import Hook
 from objects.triggers import NeverCalled
 from tests.rest import Api
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.errors import InvalidJSON
-from functions.values import (
+from backend.kernel.errors import InvalidJSON
+from functions.runtime.values import (
     UNSET,
     File,
     GeoPoint,

@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # In a process of its own: where the flag stays set, a call under a profiler never returns.
 SCRIPT = """
 import ctypes, sys, threading
-from functions import deadlines
+from functions.runtime import deadlines
 
 class Sent(BaseException): pass
 

@@ -7,13 +7,13 @@ from typing import Any
 
 from django.db import connection
 
-from objects import registry
-from objects.compiler import compile_query, order_by
+from objects.core.indexes.shapes import served_equality
 from objects.core.names import ClassName, Subject
-from objects.core.query_parser import parse_order, parse_where
-from objects.core.shapes import served_equality
+from objects.core.query.parser import parse_order, parse_where
+from objects.definitions import registry
 from objects.learned import shape_counts
-from objects.tables import ClassTable
+from objects.sql.compiler import compile_query, order_by
+from objects.sql.tables import ClassTable
 
 GAME = ClassName(Subject("Game"))
 FIELDS = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from objects.core.index_decisions import MIN_CALLS, MIN_SECONDS, Cost
-from objects.learned import evidence, shape_counts, upkeep
+from objects.core.indexes.decisions import MIN_CALLS, MIN_SECONDS, Cost
+from objects.learned import evidence, schedule, shape_counts
 from tests.learned.helpers import ask, auto_indexes, game, make_class, plan
 from tests.rest import MASTER, Api
 
@@ -26,7 +26,7 @@ def test_queries_that_are_slow_get_an_index_and_use_it(caller):
         caller.results("Game", where=where, order=order, limit=50)
         calls += 1
         assert shape_counts.flush()
-    assert upkeep.run()
+    assert schedule.run()
     assert list(auto_indexes().values()) == [True]
     assert game().learned == ((("rank", 1),),)
     assert caller.results("Game", where=where, order=order, limit=50) == before
@@ -77,7 +77,7 @@ def test_each_shape_gets_an_index_that_serves_it_and_finds_the_same(caller, wher
     count = caller.get("/classes/Game", where=where, count=1, limit=0).json["count"]
     assert before
     ask(where, order)
-    assert upkeep.run()
+    assert schedule.run()
     assert game().learned == (fields,)
     assert caller.results("Game", **options) == before
     assert caller.get("/classes/Game", where=where, count=1, limit=0).json["count"] == count

@@ -8,8 +8,8 @@ import threading
 import pytest
 from django.db import connection
 
-from objects import maintenance
-from objects.core.query_parser import parse_order, parse_where
+from objects.core.query.parser import parse_order, parse_where
+from objects.database import maintenance
 from objects.learned import evidence, shape_counts
 from tests.learned.helpers import ask, game, make_class
 from tests.rest import CLIENT, MASTER, Api

@@ -7,8 +7,8 @@ import threading
 import pytest
 from django.db import connection
 
-from backend import own_connection
-from objects.learned import evidence, upkeep
+from backend.kernel.connections import postgres
+from objects.learned import evidence, schedule
 from tests.learned.helpers import GAME, ask, auto_indexes, game, is_building, make_class, plan
 from tests.rest import MASTER, Api
 from tests.waiting import until
@@ -30,7 +30,7 @@ def learned(caller) -> Api:
     make_class(caller, 8_000)
     for where in ({"rank": {"$gt": 1}}, {"level": 1}):
         ask(where, "rank")
-        assert upkeep.run()
+        assert schedule.run()
     assert len(auto_indexes()) == 2
     return caller
 
@@ -80,7 +80,7 @@ def test_an_index_that_is_declared_replaces_the_learned_one(learned):
 def test_a_declared_index_is_not_learned_again(learned):
     change(learned, indexes={"by_rank": {"rank": 1}})
     ask({"rank": {"$gt": 1}}, "rank", calls=200)
-    assert not upkeep.run()
+    assert not schedule.run()
 
 
 def test_a_class_is_deleted_with_its_learned_indexes_and_costs(learned):
@@ -90,7 +90,7 @@ def test_a_class_is_deleted_with_its_learned_indexes_and_costs(learned):
     assert evidence.learned(class_id) == []
     assert evidence.shapes(class_id) == []
     assert auto_indexes() == {}
-    assert not upkeep.run()
+    assert not schedule.run()
 
 
 def test_other_processes_use_the_index_as_soon_as_it_is_built(caller, other):
@@ -98,7 +98,7 @@ def test_other_processes_use_the_index_as_soon_as_it_is_built(caller, other):
     query = '/classes/Game?where={"level":1}&order=rank&limit=5'.replace('"', "%22")
     before = other.do("GET", query)
     ask({"level": 1}, "rank")
-    assert upkeep.run()
+    assert schedule.run()
     assert other.do("GET", query) == before
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_stat_force_next_flush()")
@@ -123,11 +123,11 @@ def test_a_change_of_the_class_ends_a_build_under_way(caller, act):
 
     def build() -> None:
         try:
-            built.append(upkeep.run())
+            built.append(schedule.run())
         finally:
             connection.close()
 
-    with own_connection.connect(60) as beside:
+    with postgres.connect(60) as beside:
         with beside.transaction():
             # Building waits for this transaction.
             beside.execute(f"UPDATE {table.relation} SET updated_at = now() WHERE false")
@@ -142,7 +142,7 @@ def test_a_change_of_the_class_ends_a_build_under_way(caller, act):
         builder.join(60)
     assert [reply.status for reply in replies] == [200]
     assert built == [False]
-    upkeep.tidy()
+    schedule.tidy()
     assert auto_indexes() == {}
     assert game().learned == ()
     caller.make("Game", level=1)
@@ -187,7 +187,7 @@ def test_writers_never_fail_or_wait_while_an_index_is_built_and_dropped(caller):
     try:
         for where, order in (({"rank": {"$gt": 1}}, "rank"), ({"name": {"$gt": "a"}}, "name")):
             ask(where, order)
-            assert upkeep.run()
+            assert schedule.run()
         for index in evidence.learned(game().class_id):
             from objects.learned import drops
 

@@ -10,10 +10,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db import DataError, connection, transaction
 
-from backend import own_connection
-from objects import maintenance
-from objects.core.shapes import Shape
-from objects.learned import builds, evidence, locks, tasks, upkeep
+from backend.kernel.connections import postgres
+from objects.core.indexes.shapes import Shape
+from objects.database import maintenance
+from objects.learned import builds, evidence, locks, schedule, tasks
 from objects.learned.models import LearnedIndex
 from tests.learned.helpers import ask, auto_indexes, game, is_building, make_class
 from tests.other_process import ROOT, database_url
@@ -38,7 +38,7 @@ def table(caller):
 @pytest.fixture
 def beside(transactional_db):
     """A connection beside Django's."""
-    with own_connection.connect(30) as opened:
+    with postgres.connect(30) as opened:
         yield opened
 
 
@@ -73,20 +73,20 @@ def test_the_task_builds_one_index_at_a_time(table):
 def test_nothing_is_built_unless_it_is_on(table, settings, mode):
     settings.SERVICE = {**settings.SERVICE, "AUTO_INDEX": mode}
     ask_for_rank()
-    assert not upkeep.run()
+    assert not schedule.run()
     assert auto_indexes() == {}
 
 
 def test_few_queries_and_quick_ones_get_none(table):
     ask_for_rank(calls=5, seconds=1.0)
-    assert not upkeep.run()
+    assert not schedule.run()
     ask({"level": {"$gt": 1}}, "level", calls=1000, seconds=0.0012)
-    assert not upkeep.run()
+    assert not schedule.run()
 
 
 def test_classes_with_columns_of_their_own_get_none(caller):
-    from objects import registry
-    from objects.core.query_parser import parse_order, parse_where
+    from objects.core.query.parser import parse_order, parse_where
+    from objects.definitions import registry
     from objects.learned import shape_counts
 
     users = registry.find("_User")
@@ -95,26 +95,26 @@ def test_classes_with_columns_of_their_own_get_none(caller):
     for _ in range(100):
         shape_counts.note(users, parse_where({"score": {"$gt": 1}}), parse_order("-updatedAt"), 1.0)
     assert shape_counts.flush()
-    assert not upkeep.run()
+    assert not schedule.run()
 
 
 def test_none_is_built_during_maintenance(table):
     ask_for_rank()
     maintenance.on()
     try:
-        assert not upkeep.run()
+        assert not schedule.run()
         assert auto_indexes() == {}
     finally:
         maintenance.off()
-    assert upkeep.run()
+    assert schedule.run()
 
 
 def test_only_one_process_at_a_time_builds(table, beside):
     ask_for_rank()
     beside.execute("SELECT pg_advisory_lock(%s)", (locks._RUN,))
-    assert not upkeep.run()
+    assert not schedule.run()
     beside.execute("SELECT pg_advisory_unlock(%s)", (locks._RUN,))
-    assert upkeep.run()
+    assert schedule.run()
 
 
 def test_a_class_has_at_most_eight(table):
@@ -143,9 +143,9 @@ def test_an_index_that_is_too_large_for_its_class_is_not_built(caller):
     )
     change(f"ANALYZE {table.relation}")
     ask({"rank": {"$gt": 1}}, "rank,level")
-    assert upkeep.run()
+    assert schedule.run()
     ask({"level": {"$gt": 1}}, "level")
-    assert not upkeep.run()
+    assert not schedule.run()
     built, refused = evidence.learned(table.class_id)
     assert (built.state, refused.state) == ("valid", "failed")
     assert "size of the objects" in refused.reason
@@ -167,7 +167,7 @@ def test_long_texts_are_indexed_by_their_beginning_and_can_still_be_written(call
     long = "".join(chr(0x4E00 + n * 7 % 20_000) for n in range(20_000))
     caller.make("Game", name=long + "b", status="long")
     ask({"name": {"$gt": "name 1"}}, "name")
-    assert upkeep.run()
+    assert schedule.run()
     assert game().learned == ((("name", 1),),)
     caller.make("Game", name=long + "a", status="long")
     found = caller.results("Game", where={"name": {"$gt": "z"}}, order="name", limit=5)
@@ -182,11 +182,11 @@ def test_values_of_another_type_stop_the_build_and_are_remembered(table):
         " WHERE object_id = 'o1'"
     )
     ask_for_rank()
-    assert not upkeep.run()
+    assert not schedule.run()
     assert auto_indexes() == {}
     assert rows()[BY_RANK].reason == "there are values of another type"
     ask_for_rank()
-    assert not upkeep.run()
+    assert not schedule.run()
     assert rows()[BY_RANK].attempts == 1
 
 
@@ -195,13 +195,13 @@ def test_an_old_transaction_delays_the_index_for_a_bounded_time(table, beside):
     ask_for_rank()
     with beside.transaction():
         beside.execute(f"UPDATE {table.relation} SET updated_at = now() WHERE false")
-        assert not upkeep.run()
+        assert not schedule.run()
         assert game().learned == ()
         assert "took too long" in rows()[BY_RANK].reason
-    upkeep.run()
+    schedule.run()
     assert auto_indexes() == {}
     change("UPDATE objects_learned_index SET retry_at = now()")
-    assert upkeep.run()
+    assert schedule.run()
     assert list(auto_indexes().values()) == [True]
 
 
@@ -210,36 +210,36 @@ def test_an_old_transaction_delays_the_index_for_a_bounded_time(table, beside):
 
 def test_an_index_that_a_killed_process_left_unfinished_is_dropped_and_built_later(table):
     ask_for_rank()
-    assert upkeep.run()
+    assert schedule.run()
     (name,) = auto_indexes()
     # What is in the database while it is being built.
     change("UPDATE objects_learned_index SET state = 'building'")
     change("UPDATE pg_index SET indisvalid = false WHERE indexrelid = %s::regclass", name)
     ask_for_rank(calls=100)
-    assert not upkeep.run()
+    assert not schedule.run()
     assert auto_indexes() == {}
     assert rows()[BY_RANK].reason == "the process that built it has ended"
     change("UPDATE objects_learned_index SET retry_at = now()")
-    assert upkeep.run()
+    assert schedule.run()
     assert auto_indexes() == {name: True}
 
 
 def test_an_index_that_was_finished_after_its_process_had_ended_is_put_to_use(table):
     ask_for_rank()
-    assert upkeep.run()
+    assert schedule.run()
     change("UPDATE objects_learned_index SET state = 'building'")
     change("UPDATE objects_class SET version = nextval('objects_class_version')")
     assert game().learned == ()
-    upkeep.run()
+    schedule.run()
     assert game().learned == (BY_RANK,)
 
 
 def test_an_index_that_another_connection_still_builds_is_left_alone(table, beside):
     ask_for_rank()
-    assert upkeep.run()
+    assert schedule.run()
     change("UPDATE objects_learned_index SET state = 'building'")
     beside.execute("SELECT pg_advisory_lock(%s, %s)", locks._key(table.class_id))
-    upkeep.run()
+    schedule.run()
     assert rows()[BY_RANK].state == "building"
 
 
@@ -252,15 +252,15 @@ def test_a_transaction_that_fails_keeps_no_index_from_being_built_later(table, b
 
 def test_an_index_without_a_row_and_a_row_without_an_index_are_removed(table):
     ask_for_rank()
-    assert upkeep.run()
+    assert schedule.run()
     (name,) = auto_indexes()
     change("DELETE FROM objects_learned_index")
-    upkeep.tidy()
+    schedule.tidy()
     assert auto_indexes() == {}
     ask_for_rank()
-    assert upkeep.run()
+    assert schedule.run()
     change(f"DROP INDEX {name}")
-    upkeep.tidy()
+    schedule.tidy()
     assert rows() == {}
     assert game().learned == ()
 
@@ -275,7 +275,7 @@ def test_the_service_s_own_indexes_are_never_taken_for_learned_ones(table):
             return {name for (name,) in cursor.fetchall()}
 
     before = own()
-    upkeep.tidy()
+    schedule.tidy()
     assert own() == before
 
 
@@ -298,10 +298,10 @@ def test_a_builder_that_is_killed_leaves_nothing_that_the_next_run_does_not_put_
         finally:
             builder.kill()
             builder.wait()
-        assert not upkeep.run()
+        assert not schedule.run()
         assert rows()[BY_RANK].state == "building"
     until(lambda: not is_building(), 30)
-    until(lambda: upkeep.run() or game().learned, 30)
+    until(lambda: schedule.run() or game().learned, 30)
     assert game().learned == (BY_RANK,)
     assert list(auto_indexes().values()) == [True]
 
@@ -311,11 +311,11 @@ def test_a_builder_that_is_killed_leaves_nothing_that_the_next_run_does_not_put_
 
 def test_an_index_that_was_not_used_for_two_weeks_is_dropped(table):
     ask_for_rank()
-    assert upkeep.run()
-    long_ago = datetime.now(UTC) - timedelta(days=upkeep.UNUSED_DAYS, minutes=1)
+    assert schedule.run()
+    long_ago = datetime.now(UTC) - timedelta(days=schedule.UNUSED_DAYS, minutes=1)
     change("UPDATE objects_learned_index SET built_at = %s, used_at = %s", long_ago, long_ago)
     change("DELETE FROM objects_query_shape")
-    upkeep.run()
+    schedule.run()
     assert auto_indexes() == {}
     assert rows() == {}
     assert game().learned == ()
@@ -323,20 +323,20 @@ def test_an_index_that_was_not_used_for_two_weeks_is_dropped(table):
 
 def test_times_in_which_the_service_did_not_run_do_not_count_as_unused(table):
     ask_for_rank()
-    assert upkeep.run()
+    assert schedule.run()
     long_ago = datetime.now(UTC) - timedelta(days=30)
     change(
         "UPDATE objects_learned_index SET built_at = %s, used_at = %s, checked_at = %s",
         *[long_ago] * 3,
     )
-    upkeep.run()
+    schedule.run()
     assert len(auto_indexes()) == 1
     assert rows()[BY_RANK].used_at > datetime.now(UTC) - timedelta(days=1)
 
 
 def test_use_is_noted_by_the_counters_and_a_reset_of_them_is_no_use(table):
     ask_for_rank()
-    assert upkeep.run()
+    assert schedule.run()
     long_ago = datetime.now(UTC) - timedelta(days=13)
     change("UPDATE objects_learned_index SET used_at = %s, scans = 500", long_ago)
     change("SELECT pg_stat_reset()")
@@ -358,32 +358,32 @@ def test_use_is_noted_by_the_counters_and_a_reset_of_them_is_no_use(table):
 
 def test_an_index_that_does_not_help_is_dropped_and_not_built_again_for_a_week(table):
     ask_for_rank(seconds=0.1)
-    assert upkeep.run()
+    assert schedule.run()
     ask_for_rank(seconds=0.09)
-    upkeep.run()
+    schedule.run()
     assert auto_indexes() == {}
     index = rows()[BY_RANK]
     assert (index.state, index.may_retry) == ("failed", False)
     assert "not much faster" in index.reason
     ask_for_rank()
-    assert not upkeep.run()
+    assert not schedule.run()
 
 
 def test_an_index_that_helps_stays_however_often_it_is_looked_at(table):
     ask_for_rank(seconds=0.1)
-    assert upkeep.run()
+    assert schedule.run()
     for _ in range(3):
         ask_for_rank(seconds=0.001)
-        upkeep.run()
+        schedule.run()
     assert len(auto_indexes()) == 1
 
 
 def test_an_index_that_makes_other_queries_slower_is_dropped(table):
     ask({"rank": {"$exists": True}, "level": 3}, calls=100, seconds=0.001)
     ask_for_rank(seconds=0.1)
-    assert upkeep.run()
+    assert schedule.run()
     ask_for_rank(seconds=0.001)
     ask({"rank": {"$exists": True}, "level": 3}, calls=100, seconds=0.2)
-    upkeep.run()
+    schedule.run()
     assert auto_indexes() == {}
     assert "other queries" in rows()[BY_RANK].reason

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from backend.api.context import client_address
+from backend.http.context import client_address
+from backend.kernel.principal import APPLICATION, CLIENT, Authority, Principal
 from backend.limits import Request, decide, rules_for
-from backend.principal import APPLICATION, CLIENT, Authority, Principal
 from tests import rest
 from tests.rest import Api
 from tests.threads import at_once

@@ -11,8 +11,8 @@ import redis
 from django.conf import settings
 
 from backend.celery import app
-from backend.errors import UnderMaintenance
-from backend.principal import MASTER
+from backend.kernel.errors import UnderMaintenance
+from backend.kernel.principal import MASTER
 from objects import service
 
 DONE, STOP = "maintenance:done", "maintenance:stop"

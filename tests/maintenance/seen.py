@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from objects.database import fetch
+from objects.database.statements import fetch
 
 # Signing in and out goes on; what is written besides is the switch itself.
 _NOT_LOOKED_AT = ("objects_session", "objects_maintenance")

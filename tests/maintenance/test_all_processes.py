@@ -18,7 +18,7 @@ import pytest
 import redis
 from django.conf import settings
 
-from objects.database import fetch
+from objects.database.statements import fetch
 from tests.commands.conftest import run
 from tests.maintenance.load_task import DONE, STOP, write_without_pause
 from tests.maintenance.seen import everything_stored

@@ -13,7 +13,7 @@ import pytest
 from django.core.management import CommandError
 from django.db import connections
 
-from objects import maintenance
+from objects.database import maintenance
 from objects.files.models import StoredFile
 from tests.commands.conftest import run
 from tests.maintenance.slow_storage import PATIENCE, SlowStorage

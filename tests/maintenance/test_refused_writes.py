@@ -9,11 +9,12 @@ from urllib.parse import urlencode
 import pytest
 from django.test import Client
 
-from backend.principal import MASTER as MASTER_KEY
+from backend.kernel.principal import MASTER as MASTER_KEY
 from functions import Request, function
-from functions.registry import registry
-from objects import maintenance, service
-from objects.users import mail_tokens
+from functions.runtime.registry import registry
+from objects import service
+from objects.database import maintenance
+from objects.users.email import tokens
 from tests.maintenance.seen import everything_stored
 from tests.people import PASSWORD, User, make_role, sign_up
 from tests.rest import CLIENT, MASTER, READ_ONLY, Api, Reply
@@ -178,12 +179,12 @@ def test_no_letter_is_asked_for(path, place, verifying, postbox):
 @pytest.mark.parametrize(
     ("page", "purpose", "fields"),
     [
-        ("verify_email", mail_tokens.VERIFY, {}),
-        ("request_password_reset", mail_tokens.RESET, {"new_password": "another one"}),
+        ("verify_email", tokens.VERIFY, {}),
+        ("request_password_reset", tokens.RESET, {"new_password": "another one"}),
     ],
 )
 def test_a_mailed_link_is_refused_and_stays_good(page, purpose, fields, place, verifying):
-    token = mail_tokens.issue(place.ann.user_id, purpose, "ann@example.org")
+    token = tokens.issue(place.ann.user_id, purpose, "ann@example.org")
     before = everything_stored()
     maintenance.on()
     script = Api({"X-Requested-With": "XMLHttpRequest"})

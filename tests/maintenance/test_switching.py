@@ -12,10 +12,11 @@ import pytest
 from django.core.management import CommandError
 from django.db import connections, transaction
 
-from backend.errors import UnderMaintenance
-from backend.principal import MASTER as ITSELF
-from objects import maintenance, service
-from objects.database import fetch
+from backend.kernel.errors import UnderMaintenance
+from backend.kernel.principal import MASTER as ITSELF
+from objects import service
+from objects.database import maintenance
+from objects.database.statements import fetch
 from tests.commands.conftest import run
 from tests.rest import CLIENT, MASTER, Api
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from backend.errors import UnderMaintenance
-from backend.principal import MASTER as ITSELF
-from objects import maintenance, service, triggers
-from objects.database import fetch
+from backend.kernel.errors import UnderMaintenance
+from backend.kernel.principal import MASTER as ITSELF
+from objects import service, triggers
+from objects.database import maintenance
+from objects.database.statements import fetch
 from objects.triggers import Occasion
 from tests.people import PASSWORD, log_in, sign_up
 from tests.rest import CLIENT, MASTER, Api

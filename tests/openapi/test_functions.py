@@ -11,7 +11,7 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from functions import Meta, Pointer, Request, function
-from functions.registry import registry
+from functions.runtime.registry import registry
 from tests.openapi.described import document
 from tests.people import make_role, sign_up
 

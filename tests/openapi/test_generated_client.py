@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from functions import Request, function
-from functions.registry import registry
+from functions.runtime.registry import registry
 from tests.openapi.described import document
 from tests.people import PASSWORD, sign_up
 from tests.rest import CLIENT, MASTER, Api

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from backend.api.permissions import Requires
-from backend.api.urls import urlpatterns
+from backend.http.permissions import Requires
+from backend.rest_urls import urlpatterns
 from tests.openapi.described import METHODS, document, operations
 
 pytestmark = pytest.mark.django_db
@@ -67,7 +67,7 @@ def test_what_a_route_requires_is_described(master):
 
 
 def test_nothing_is_described_that_isn_t_there(master):
-    from backend.api.routing import resolve
+    from backend.http.routing import resolve
 
     for path, _, _ in operations(document(master)):
         assert resolve(re.sub(r"{\w+}", "x", path)) is not None, path

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from functions import FunctionRequest, Object, function
-from functions.values import encode
+from functions.runtime.values import encode
 
 
 @function("testDoor")

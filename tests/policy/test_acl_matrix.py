@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from backend.principal import MASTER
+from backend.kernel.principal import MASTER
 from objects import service
 from tests.policy.tables import LISTS, OWNER_ID
 from tests.policy.world import CALLERS, CLIENT, OWNER, READ_ONLY_MASTER, Place, find, get, outcome

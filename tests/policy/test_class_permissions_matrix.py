@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from backend.principal import MASTER
-from objects import classes, service
+from backend.kernel.principal import MASTER
+from objects import service
+from objects.service import classes
 from tests.policy.tables import NO, OWN, PUBLIC, RULES, YES, may, may_make, may_write
 from tests.policy.world import (
     CALLERS,

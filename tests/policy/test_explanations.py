@@ -9,14 +9,16 @@ from django.db import transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from backend.errors import ServiceError
-from backend.principal import CLIENT, MASTER, READ_ONLY_MASTER, Principal
-from objects import maintenance, registry, service, triggers
-from objects.core.class_permissions import ACTIONS
-from objects.core.find_options import FindLimits, parse_find_options
-from objects.explaining import Explanation, explain
+from backend.kernel.errors import ServiceError
+from backend.kernel.principal import CLIENT, MASTER, READ_ONLY_MASTER, Principal
+from objects import service, triggers
+from objects.core.access.class_permissions import ACTIONS
+from objects.core.query.options import FindLimits, parse_find_options
+from objects.database import maintenance
+from objects.definitions import registry
+from objects.explanations.access import Explanation, explain
 from objects.users import roles
-from objects.users.acting import as_user
+from objects.users.accounts.impersonation import as_user
 from tests.people import make_role, sign_up
 from tests.policy.tables import GROUPS, LISTS, MEMBER_ID, OWNER_ID, PUBLIC, RULES, STRANGER_ID
 from tests.policy.world import (

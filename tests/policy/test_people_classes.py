@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from objects.policy import MASTER_ONLY_CLASSES
+from objects.access.policy import MASTER_ONLY_CLASSES
 from tests.people import PASSWORD, log_in
 from tests.policy.tables import (
     MISSING,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from backend.errors import OperationForbidden
-from backend.principal import MASTER
+from backend.kernel.errors import OperationForbidden
+from backend.kernel.principal import MASTER
 from objects import service
 from tests.policy.tables import GROUPS, PUBLIC, QUESTIONS, SECRET
 from tests.policy.world import (

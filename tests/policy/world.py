@@ -11,10 +11,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from backend.errors import InvalidClassName, ObjectNotFound, OperationForbidden, ServiceError
-from backend.principal import CLIENT, MASTER, READ_ONLY_MASTER, Authority, Principal
-from objects import classes, service
-from objects.core.find_options import FindLimits, parse_find_options, parse_get_options
+from backend.kernel.errors import (
+    InvalidClassName,
+    ObjectNotFound,
+    OperationForbidden,
+    ServiceError,
+)
+from backend.kernel.principal import CLIENT, MASTER, READ_ONLY_MASTER, Authority, Principal
+from objects import service
+from objects.core.query.options import FindLimits, parse_find_options, parse_get_options
+from objects.service import classes
 from tests.policy.tables import MEMBER_ID, OWNER_ID, STRANGER_ID
 from tests.policy.transports import Send, directly
 from tests.rest import Api, Reply

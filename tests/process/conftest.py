@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from backend.embedded.folder import DataFolder, temporary_folder
+from backend.instance.folder import DataFolder, temporary_folder
 from tests.process.loaded import Table
 from tests.process.service import Service, services
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx
 import psutil
 
-from backend.embedded.folder import DataFolder
+from backend.instance.folder import DataFolder
 from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -16,27 +16,27 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from backend.processes import signs
-from backend.processes.supervisor import Role, Supervisor
+from backend.kernel.process import liveness
+from backend.operations.processes.supervisor import Role, Supervisor
 
 
 def serve() -> None:
     """Leave signs of life until SIGTERM."""
     while True:
-        signs.leave()
+        liveness.leave()
         time.sleep(0.02)
 
 
 def hang() -> None:
     """Leave one sign of life, and no other."""
-    signs.leave()
+    liveness.leave()
     time.sleep(600)
 
 
 def wait() -> None:
     """Leave a sign of life, and say that none is to be expected."""
-    signs.leave()
-    signs.pause()
+    liveness.leave()
+    liveness.pause()
     time.sleep(600)
 
 

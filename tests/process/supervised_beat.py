@@ -15,14 +15,14 @@ from typing import Any
 
 def main() -> None:
     folder, silence = Path(sys.argv[1]), float(sys.argv[2])
-    os.environ |= {"DJANGO_SETTINGS_MODULE": "backend.settings", "PROCESS": "beat"}
+    os.environ |= {"DJANGO_SETTINGS_MODULE": "backend.settings.django", "PROCESS": "beat"}
     import django
 
     django.setup()
     from backend.celery import app
-    from backend.processes.roles import ROLES
-    from backend.processes.supervisor import Supervisor
-    from backend.scheduler import Scheduler
+    from backend.operations.processes.roles import ROLES
+    from backend.operations.processes.supervisor import Supervisor
+    from backend.tasks.scheduler import Scheduler
 
     class HangingScheduler(Scheduler):
         def tick(self, *args: Any, **kwargs: Any) -> Any:

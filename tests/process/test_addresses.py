@@ -11,11 +11,11 @@ from redis.backoff import ConstantBackoff
 from redis.exceptions import ConnectionError
 from redis.retry import Retry
 
-from backend.addresses import celery_broker, django_database, with_password
-from backend.embedded.binaries import engine_binaries
-from backend.embedded.folder import DataFolder
-from backend.embedded.words import is_unreachable
-from backend.environment import BadSetting, site_url
+from backend.instance.folder import DataFolder
+from backend.operations.embedded.binaries import engine_binaries
+from backend.operations.processes.banner import is_unreachable
+from backend.settings.addresses import celery_broker, django_database, with_password
+from backend.settings.environment import BadSetting, site_url
 from tests.ports import free_port
 
 

@@ -25,9 +25,9 @@ import psycopg
 import pytest
 import redis
 
-from backend.embedded import children
-from backend.embedded.engines import Engines
-from backend.embedded.folder import DataFolder, temporary_folder
+from backend.instance.folder import DataFolder, temporary_folder
+from backend.kernel.process import children
+from backend.operations.embedded.engines import Engines
 from tests.process.loaded import NAMES, Start, Table, loaded
 from tests.process.mixed_load import create_note
 from tests.process.service import PATIENCE, Service, services

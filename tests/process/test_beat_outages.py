@@ -15,10 +15,10 @@ import pytest
 import redis
 
 from backend.celery import expect_no_heartbeats_in
-from backend.embedded.engines import Engines
-from backend.embedded.folder import DataFolder, temporary_folder
-from backend.embedded.postgres import UNSAFE_BUT_FAST
-from backend.processes import report, signs
+from backend.instance.folder import DataFolder, temporary_folder
+from backend.kernel.process import liveness, restart_report
+from backend.operations.embedded.engines import Engines
+from backend.operations.embedded.postgres import UNSAFE_BUT_FAST
 from tests.process.service import PATIENCE, ROOT, plain_environment, run_manage
 from tests.waiting import until
 
@@ -81,7 +81,7 @@ class Beat:
 
     def ends(self) -> list[str]:
         """What ended it, the last time."""
-        return [restarted.last_end for restarted in report.read(self.folder / "reports")]
+        return [restarted.last_end for restarted in restart_report.read(self.folder / "reports")]
 
 
 @pytest.fixture
@@ -114,8 +114,8 @@ def test_no_heartbeat_is_expected_during_a_round_trip_that_is_no_statement(
 ) -> None:
     """A server that stops just before the end of a transaction isn't a schedule that hangs."""
     clock = [100.0]
-    own = signs.Signs(1, now=lambda: clock[0])
-    monkeypatch.setattr(signs, "_own", (own, 0))
+    own = liveness.Signs(1, now=lambda: clock[0])
+    monkeypatch.setattr(liveness, "_own", (own, 0))
     seen: list[float] = []
 
     class Database:
@@ -127,7 +127,7 @@ def test_no_heartbeat_is_expected_during_a_round_trip_that_is_no_statement(
 
     database = Database()
     expect_no_heartbeats_in(database)
-    signs.leave()
+    liveness.leave()
     getattr(database, name)()
     assert seen == [0.0]
     clock[0] += 5

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 
-from backend.embedded.engines import temporary_engines
+from backend.operations.embedded.engines import temporary_engines
 from tests.process.service import PATIENCE, ROOT, run_manage
 
 KEYS = {"SECRET_KEY": "k" * 40, "APP_ID": "app", "REST_API_KEY": "r" * 20, "MASTER_KEY": "m" * 20}

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from backend.embedded.folder import DataFolder
-from backend.processes import report
+from backend.instance.folder import DataFolder
+from backend.kernel.process import restart_report
 from tests.process.mixed_load import is_whole
 from tests.process.service import PATIENCE, Service
 from tests.waiting import until
@@ -27,7 +27,7 @@ def test_an_engine_whose_socket_was_deleted_is_restarted(
     for socket in sockets:
         until(socket.is_socket, PATIENCE)
     until(lambda: is_whole(service), PATIENCE)
-    ends = {restarted.name: restarted.last_end for restarted in report.read(folder.reports)}
+    ends = {restarted.name: restarted.last_end for restarted in restart_report.read(folder.reports)}
     assert "its socket" in ends["PostgreSQL"]
     assert "its socket" in ends["Redis"]
 

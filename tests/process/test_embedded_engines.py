@@ -13,12 +13,12 @@ import psycopg
 import pytest
 import redis
 
-from backend.embedded.account import Account
-from backend.embedded.binaries import engine_binaries
-from backend.embedded.engines import temporary_engines
-from backend.embedded.errors import StartError
-from backend.embedded.folder import DataFolder
-from backend.embedded.keys import ensure_keys
+from backend.instance.account import Account
+from backend.instance.errors import StartError
+from backend.instance.folder import DataFolder
+from backend.instance.keys import ensure_keys
+from backend.operations.embedded.binaries import engine_binaries
+from backend.operations.embedded.engines import temporary_engines
 
 KEYS = {"SECRET_KEY", "APP_ID", "REST_API_KEY", "JAVASCRIPT_KEY", "MASTER_KEY"}
 STRANGER = Account(uid=54321, gid=54321)
@@ -158,7 +158,7 @@ def test_a_newer_redis_on_path_is_taken_instead_of_the_wheels(
 
 def test_the_server_that_was_chosen_runs_scripts_and_keeps_what_is_queued(tmp_path: Path):
     """Whichever Redis or Valkey it is: the commands that the service needs, and a restart."""
-    from backend.embedded.engines import Engines
+    from backend.operations.embedded.engines import Engines
 
     folder = DataFolder(tmp_path / "data")
     account = folder.prepare()

@@ -12,7 +12,7 @@ import os, sys
 from billiard.pool import Pool
 from celery.concurrency.prefork import process_destructor
 import backend.celery
-from backend.endings import at_end
+from backend.kernel.process.exit_hooks import at_end
 
 def begin():
     at_end(lambda: os.write(1, b"first given\\n"))

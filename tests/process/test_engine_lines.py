@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from backend.embedded import engine_logs
-from backend.embedded.engine_logs import EngineLog, Entry, postgres_line, redis_line
-from backend.readable_lines import render
+from backend.logs.readable import render
+from backend.operations.embedded import engine_logs
+from backend.operations.embedded.engine_logs import EngineLog, Entry, postgres_line, redis_line
 from tests.process.service import ROOT, Service
 
 STARTING = "the database system is starting up"
@@ -164,7 +164,7 @@ def test_every_line_of_an_instance_is_json_where_no_person_reads(
 
 
 def test_a_reader_that_has_gone_away_ends_nothing() -> None:
-    code = "from backend.embedded import lines; input(); lines.error('unread')"
+    code = "from backend.logs import plain as lines; input(); lines.error('unread')"
     with subprocess.Popen(
         [sys.executable, "-c", code], cwd=ROOT, stdin=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:

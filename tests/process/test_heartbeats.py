@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.processes.signs import Signs
+from backend.kernel.process.liveness import Signs
 
 
 class Clock:

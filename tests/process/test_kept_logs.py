@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 import redis
 
-from backend.log_store import STREAM
+from backend.logs.store import STREAM
 from tests.process.service import PATIENCE, Service
 
 

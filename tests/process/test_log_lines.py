@@ -22,7 +22,8 @@ def run(code: str) -> list[str]:
 
 def test_a_process_that_ends_writes_what_waits() -> None:
     lines = run(
-        "from backend import log_lines\nfor n in range(1000): log_lines.write_soon(b'line %d' % n)"
+        "from backend.logs import lines as log_lines\n"
+        "for n in range(1000): log_lines.write_soon(b'line %d' % n)"
     )
     assert lines == [f"line {n}" for n in range(1000)]
 
@@ -30,7 +31,7 @@ def test_a_process_that_ends_writes_what_waits() -> None:
 def test_a_line_that_may_not_wait_comes_after_those_that_do() -> None:
     lines = run(
         "import os\n"
-        "from backend import log_lines\n"
+        "from backend.logs import lines as log_lines\n"
         "log_lines.write_soon(b'first')\n"
         "log_lines.write(b'second')\n"
         "log_lines.write_soon(b'lost')\n"
@@ -42,7 +43,8 @@ def test_a_line_that_may_not_wait_comes_after_those_that_do() -> None:
 def test_a_waiting_line_is_written_without_another_event() -> None:
     reading, writing = os.pipe()
     code = (
-        "import time\nfrom backend import log_lines\nlog_lines.write_soon(b'one')\ntime.sleep(60)"
+        "import time\nfrom backend.logs import lines as log_lines\n"
+        "log_lines.write_soon(b'one')\ntime.sleep(60)"
     )
     process = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stderr=writing)
     try:
@@ -59,7 +61,7 @@ def test_a_waiting_line_is_written_without_another_event() -> None:
 def test_a_forked_process_writes_its_own_lines_and_not_its_parents() -> None:
     lines = run(
         "import multiprocessing\n"
-        "from backend import log_lines\n"
+        "from backend.logs import lines as log_lines\n"
         "def child():\n"
         "    log_lines.write_soon(b'child')\n"
         "log_lines.write_soon(b'parent')\n"
@@ -72,7 +74,7 @@ def test_a_forked_process_writes_its_own_lines_and_not_its_parents() -> None:
 def test_lines_of_several_processes_are_never_torn_apart() -> None:
     lines = run(
         "import multiprocessing\n"
-        "from backend import log_lines\n"
+        "from backend.logs import lines as log_lines\n"
         "def child(name):\n"
         "    for n in range(2000): log_lines.write_soon(name * 150)\n"
         "fork = multiprocessing.get_context('fork')\n"
@@ -87,7 +89,7 @@ def test_lines_of_several_processes_are_never_torn_apart() -> None:
 def test_a_log_that_nobody_reads_any_more_stops_nothing() -> None:
     code = (
         "import os\n"
-        "from backend import log_lines\n"
+        "from backend.logs import lines as log_lines\n"
         "reading, writing = os.pipe()\n"
         "os.dup2(writing, 2); os.close(reading)\n"
         "log_lines.write(b'into the void')\n"

@@ -8,8 +8,8 @@ import logging
 import pytest
 import structlog
 
-from backend import log_lines, logs
-from backend.masking import MASK
+from backend.kernel.redaction import MASK
+from backend.logs import lines, setup
 
 TOKEN = "r:0123456789abcdef0123456789abcdef"
 
@@ -21,11 +21,11 @@ def written(capfd: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
 @pytest.fixture(autouse=True)
 def _json_lines(capfd):
     """Lines as JSON for the test; the run's own configuration afterwards."""
-    logs.configure("DEBUG", "json", "test")
-    log_lines.write(b"what waits from an earlier test comes before this")
+    setup.configure("DEBUG", "json", "test")
+    lines.write(b"what waits from an earlier test comes before this")
     capfd.readouterr()
     yield
-    logs.configure("WARNING", "json", "test")
+    setup.configure("WARNING", "json", "test")
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def _json_lines(capfd):
     ],
 )
 def test_a_field_with_a_secret_s_name_is_hidden(name: str, capfd):
-    logs.get_logger("test").info("event", **{name: "hunter2"}, headers={name: "hunter2"})
+    setup.get_logger("test").info("event", **{name: "hunter2"}, headers={name: "hunter2"})
     line = written(capfd)[0]
     assert line[name] == MASK
     assert line["headers"] == {name: MASK}
@@ -59,7 +59,7 @@ def test_a_field_with_a_secret_s_name_is_hidden(name: str, capfd):
 
 @pytest.mark.parametrize("name", ["objectId", "keys", "keyword", "application_id", "monkey"])
 def test_a_field_with_another_name_is_shown(name: str, capfd):
-    logs.get_logger("test").info("event", **{name: "plain"})
+    setup.get_logger("test").info("event", **{name: "plain"})
     assert written(capfd)[0][name] == "plain"
 
 
@@ -80,7 +80,7 @@ def test_a_field_with_another_name_is_shown(name: str, capfd):
     ],
 )
 def test_a_secret_inside_a_text_is_hidden(text: str, shown: str, capfd):
-    logs.get_logger("test").info("event", text=text, nested=[{"deep": text}])
+    setup.get_logger("test").info("event", text=text, nested=[{"deep": text}])
     line = written(capfd)[0]
     assert line["text"] == shown
     assert line["nested"] == [{"deep": shown}]
@@ -90,7 +90,7 @@ def test_a_secret_in_an_exception_is_hidden(capfd):
     try:
         raise RuntimeError(f"no session {TOKEN}")
     except RuntimeError:
-        logs.get_logger("test").exception("failed")
+        setup.get_logger("test").exception("failed")
     line = written(capfd)[0]
     assert "RuntimeError: no session ***" in str(line["exception"])
     assert TOKEN not in str(line)
@@ -111,20 +111,20 @@ def test_an_object_is_shown_by_its_masked_text(capfd):
         def __str__(self) -> str:
             return f"Odd {TOKEN}"
 
-    logs.get_logger("test").info("event", thing=Odd())
+    setup.get_logger("test").info("event", thing=Odd())
     assert written(capfd)[0]["thing"] == "Odd ***"
 
 
 def test_lines_below_the_level_are_not_written(capfd):
-    logs.configure("WARNING", "json", "test")
-    logs.get_logger("test").info("quiet")
+    setup.configure("WARNING", "json", "test")
+    setup.get_logger("test").info("quiet")
     logging.getLogger("somebody.else").info("quiet")
     assert written(capfd) == []
 
 
 def test_readable_lines_are_masked_too(capfd):
-    logs.configure("INFO", "console", "test")
-    logs.get_logger("test").info("event", password="hunter2")
+    setup.configure("INFO", "console", "test")
+    setup.get_logger("test").info("event", password="hunter2")
     said = capfd.readouterr().err
     assert "password" in said
     assert "hunter2" not in said

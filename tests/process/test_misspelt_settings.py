@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from backend import environment
-from backend.doctor import settings as checks
+from backend.operations.doctor import settings as checks
+from backend.settings import environment
 from tests.process.service import run_manage, run_server
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from backend.schedule_lock import ScheduleLock
+from backend.tasks.schedule_lock import ScheduleLock
 from tests.other_process import ROOT, database_url
 from tests.waiting import until
 

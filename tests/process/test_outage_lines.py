@@ -16,7 +16,8 @@ import pytest
 import redis
 from celery.exceptions import CPendingDeprecationWarning
 
-from backend import log_lines, logs
+from backend.logs import lines as log_lines
+from backend.logs import setup
 from tests.ports import free_port
 
 Lines = Callable[[], list[dict[str, Any]]]
@@ -25,11 +26,11 @@ Lines = Callable[[], list[dict[str, Any]]]
 @pytest.fixture
 def lines(capfd: pytest.CaptureFixture[str]) -> Iterator[Lines]:
     """Read the lines that were written since the last call."""
-    logs.configure("INFO", "json", "beat")
+    setup.configure("INFO", "json", "beat")
     log_lines.write(b"lines of earlier tests end here")
     capfd.readouterr()
     yield lambda: [json.loads(line) for line in capfd.readouterr().err.splitlines()]
-    logs.configure("WARNING", "json", "test")
+    setup.configure("WARNING", "json", "test")
 
 
 def lost_postgres() -> None:

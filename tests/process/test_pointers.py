@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from backend.embedded import pointers
-from backend.embedded.folder import DataFolder
+from backend.instance.folder import DataFolder
+from backend.operations.launcher import pointers
 from tests.process.service import Service
 
 Make = Callable[[Path], DataFolder]

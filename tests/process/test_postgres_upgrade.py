@@ -13,13 +13,14 @@ import psutil
 import psycopg
 import pytest
 
-from backend.embedded import children, upgrading
-from backend.embedded.account import Account
-from backend.embedded.binaries import POSTGRES_MAJOR, postgres_installs
-from backend.embedded.cluster import major_of
-from backend.embedded.engines import Engines
-from backend.embedded.errors import StartError
-from backend.embedded.folder import DATABASE, USER, DataFolder
+from backend.instance.account import Account
+from backend.instance.errors import StartError
+from backend.instance.folder import DATABASE, USER, DataFolder
+from backend.kernel.process import children
+from backend.operations.embedded import upgrade as upgrading
+from backend.operations.embedded.binaries import POSTGRES_MAJOR, postgres_installs
+from backend.operations.embedded.cluster import major_of
+from backend.operations.embedded.engines import Engines
 from tests.process.service import ROOT, plain_environment, run_manage
 from tests.waiting import until
 

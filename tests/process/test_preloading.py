@@ -9,7 +9,7 @@ from tests.process.service import PATIENCE, ROOT, plain_environment
 
 PRELOAD = """
 import os, sys, threading
-from backend.processes.preloading import preload
+from backend.operations.processes.preload import preload
 preload()
 loaded = {"backend.wsgi", "backend.asgi", "backend.celery"} <= set(sys.modules)
 sockets = [name for each in os.listdir("/proc/self/fd")
@@ -28,7 +28,7 @@ def test_preloading_opens_no_connection_and_starts_no_thread() -> None:
         env=plain_environment(
             **keys,
             PROCESS="web",
-            DJANGO_SETTINGS_MODULE="backend.settings",
+            DJANGO_SETTINGS_MODULE="backend.settings.django",
             DATABASE_URL="postgresql://nobody@127.0.0.1:9/none",
             REDIS_URL="redis://127.0.0.1:9/0",
         ),

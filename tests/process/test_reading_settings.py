@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from backend import environment
+from backend.settings import environment
 
 
 @pytest.mark.parametrize("secret", ["$ecret", "$", "$HOME", "$A_SECRET", r"\$x", "a=b#c"])

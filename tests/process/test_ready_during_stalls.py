@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from backend.embedded.folder import temporary_folder
+from backend.instance.folder import temporary_folder
 from tests.process.mixed_load import is_whole
 from tests.process.service import PATIENCE, Service
 from tests.process.stalls import stalled

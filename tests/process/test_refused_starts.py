@@ -13,10 +13,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from backend.embedded.binaries import postgres_programs
-from backend.embedded.folder import DataFolder
-from backend.embedded.keys import ensure_keys, read_keys
-from backend.embedded.launcher import _failure
+from backend.instance.folder import DataFolder
+from backend.instance.keys import ensure_keys, read_keys
+from backend.operations.embedded.binaries import postgres_programs
+from backend.operations.launcher.start import _failure
 from tests.ports import free_port
 from tests.process.service import (
     PATIENCE,

@@ -14,8 +14,9 @@ import psutil
 import psycopg
 import pytest
 
-from backend.embedded.folder import DataFolder
-from backend.processes import reloads, report
+from backend.instance.folder import DataFolder
+from backend.kernel.process import restart_report
+from backend.operations.processes import reloads
 from tests.ports import free_port
 from tests.process.mixed_load import Load, is_whole, stored
 from tests.process.service import PATIENCE, ROLES, Service, run_manage
@@ -40,12 +41,12 @@ def slow(request: JobRequest) -> None:
     pathlib.Path({done!r}).touch()
 """
 BROKEN_ROLE = """
-import realtime.serving
+import realtime.process.server
 
 async def startup(self, sockets=None):
     raise RuntimeError("broken")
 
-realtime.serving.SocketServer.startup = startup
+realtime.process.server.SocketServer.startup = startup
 """
 FAILING = "fails again and again"
 LOCK = 7_316_504_801  # of ``manage.py prepare``
@@ -145,8 +146,8 @@ def test_a_reload_between_two_restarts_starts_one_application(
     # The restarts fail, and the next one is due after five seconds.
     service.wait_for_line('"pause":5.0')
     # The report is written after the line.
-    until(lambda: any(one.is_failing for one in report.read(folder.reports)), PATIENCE)
-    [restarted] = report.read(folder.reports)
+    until(lambda: any(one.is_failing for one in restart_report.read(folder.reports)), PATIENCE)
+    [restarted] = restart_report.read(folder.reports)
     assert (restarted.name, restarted.is_failing) == ("the application", True)
     assert "CLOUD_MODULES: own can't be loaded" in restarted.last_end
 
@@ -245,7 +246,7 @@ def test_a_role_that_does_not_start_replaces_nothing(
     assert {*load.answers} == {200, 201}
     assert load.stored <= stored(service)
     # What the new one had restarted is no report about the present one.
-    assert report.read(folder.reports) == []
+    assert restart_report.read(folder.reports) == []
     (tmp_path / "own.py").write_text("")
     assert run_manage("reload", DATA_DIR=service.data).returncode == 0
     until(lambda: is_whole(service), PATIENCE)
@@ -274,7 +275,7 @@ def test_an_application_that_ends_while_a_reload_waits_is_restarted(
         # Also while the restart waits.
         until(lambda: not zombies(service), PATIENCE)
     until(lambda: is_whole(service), PATIENCE)
-    [restarted] = report.read(folder.reports)
+    [restarted] = restart_report.read(folder.reports)
     assert (restarted.name, restarted.last_end) == ("the application", "SIGKILL")
 
 

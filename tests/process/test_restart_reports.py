@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from backend.doctor import processes
-from backend.embedded.folder import DataFolder
-from backend.processes import report
-from backend.processes.report import Restarted
-from backend.staff import VIEWERS
+from backend.instance.folder import DataFolder
+from backend.kernel.process import restart_report
+from backend.kernel.process.restart_report import Restarted
+from backend.operations.doctor import processes
+from backend.site.staff import VIEWERS
 from tests.admin.staff import logged_in
 
 pytestmark = pytest.mark.django_db
@@ -37,8 +37,10 @@ def said(level: str) -> list[str]:
 
 def test_what_fails_again_and_again_is_named_and_does_not_change_the_status(reports: Path) -> None:
     usual = Client().get("/ready")
-    report.write(reports, "roles", [restarted("worker", is_failing=True), restarted("beat")])
-    report.write(reports, "launcher", [restarted("Redis", is_failing=True)])
+    restart_report.write(
+        reports, "roles", [restarted("worker", is_failing=True), restarted("beat")]
+    )
+    restart_report.write(reports, "launcher", [restarted("Redis", is_failing=True)])
     answer = Client().get("/ready")
     assert answer.status_code == usual.status_code
     checks = answer.json()["checks"]
@@ -48,16 +50,16 @@ def test_what_fails_again_and_again_is_named_and_does_not_change_the_status(repo
 
 def test_doctor_warns_of_restarts_within_an_hour(reports: Path) -> None:
     assert said("ok") == ["no process was restarted within the last hour"]
-    report.write(reports, "roles", [restarted("web"), restarted("jobs", ago=7200)])
+    restart_report.write(reports, "roles", [restarted("web"), restarted("jobs", ago=7200)])
     assert said("warn") == ["web was restarted 7 times, the last time 1 minutes ago."]
-    report.write(reports, "roles", [restarted("web", is_failing=True)])
+    restart_report.write(reports, "roles", [restarted("web", is_failing=True)])
     assert said("fail") == ["web fails again and again (SIGKILL)."]
 
 
 def test_without_a_supervisor_there_is_nothing_to_say(settings: Any, tmp_path: Path) -> None:
     settings.DATA_FOLDER = DataFolder(tmp_path / "none")
-    assert report.read(settings.DATA_FOLDER.reports) == []
-    report.write(settings.DATA_FOLDER.reports, "roles", [restarted("web")])
+    assert restart_report.read(settings.DATA_FOLDER.reports) == []
+    restart_report.write(settings.DATA_FOLDER.reports, "roles", [restarted("web")])
     assert not settings.DATA_FOLDER.reports.exists()
     assert said("ok") == ["something else than script/server restarts the processes here"]
 
@@ -65,25 +67,25 @@ def test_without_a_supervisor_there_is_nothing_to_say(settings: Any, tmp_path: P
 @pytest.mark.parametrize("content", ["", "[", "{}", '[{"name": 1}]', "[1]", "null", "\x00"])
 def test_a_damaged_report_is_left_out(reports: Path, content: str) -> None:
     (reports / "other.json").write_text(content)
-    report.write(reports, "roles", [restarted("web")])
-    assert [one.name for one in report.read(reports)] == ["web"]
+    restart_report.write(reports, "roles", [restarted("web")])
+    assert [one.name for one in restart_report.read(reports)] == ["web"]
 
 
 def test_what_is_no_report_keeps_nobody_from_starting(reports: Path) -> None:
     (reports / "zzz.json").mkdir()
-    report.clear(reports)
-    assert report.read(reports) == []
+    restart_report.clear(reports)
+    assert restart_report.read(reports) == []
 
 
 def test_what_fails_again_and_again_is_named_on_every_page(reports: Path) -> None:
     staff = logged_in(VIEWERS)
     assert "again and again" not in staff.get("/admin/").text
-    report.write(reports, "roles", [restarted("worker", is_failing=True), restarted("web")])
+    restart_report.write(reports, "roles", [restarted("worker", is_failing=True), restarted("web")])
     assert "These processes end again and again: worker (SIGKILL)." in staff.get("/admin/").text
 
 
 def test_the_page_of_processes_lists_restarts(reports: Path) -> None:
-    report.write(reports, "roles", [restarted("web"), restarted("<b>", is_failing=True)])
+    restart_report.write(reports, "roles", [restarted("web"), restarted("<b>", is_failing=True)])
     text = logged_in(VIEWERS).get("/admin/processes/").text
     for name in ("worker", "jobs", "chain", "backfill", "beat", "realtime", "web", "&lt;b&gt;"):
         assert f">{name}</td>" in text

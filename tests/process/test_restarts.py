@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.processes.restarts import FAILING, PAUSES, WINDOW, Restarts
+from backend.operations.processes.restarts import FAILING, PAUSES, WINDOW, Restarts
 
 
 class Clock:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from backend.embedded.folder import DataFolder, temporary_folder
+from backend.instance.folder import DataFolder, temporary_folder
 from tests.process.service import PATIENCE, Service, run_manage, run_server
 
 pytestmark = pytest.mark.xdist_group("running_service")

@@ -9,7 +9,7 @@ import time_machine
 from django_celery_beat.models import CrontabSchedule, IntervalSchedule, PeriodicTask
 
 from backend.celery import app
-from backend.scheduler import Entry, Scheduler
+from backend.tasks.scheduler import Entry, Scheduler
 
 NOON = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
 # The schedule closes connections that are too old by the clock.

@@ -1,4 +1,4 @@
-"""``backend.conf``: our own knobs as one lazy object."""
+"""``backend.settings.conf``: our own knobs as one lazy object."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.test import override_settings
 
-from backend.conf import DEFAULTS, service_settings
+from backend.settings.conf import DEFAULTS, service_settings
 
 
 def test_a_knob_that_is_not_set_has_its_default():

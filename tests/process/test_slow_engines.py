@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from backend.embedded.account import Account
-from backend.embedded.binaries import POSTGRES_MAJOR, Binaries
-from backend.embedded.errors import StartError
-from backend.embedded.folder import DataFolder
-from backend.embedded.postgres import PostgreSQL
+from backend.instance.account import Account
+from backend.instance.errors import StartError
+from backend.instance.folder import DataFolder
+from backend.operations.embedded.binaries import POSTGRES_MAJOR, Binaries
+from backend.operations.embedded.postgres import PostgreSQL
 
 LIMIT = 0.5  # seconds
 SERVER = """\

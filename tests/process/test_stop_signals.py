@@ -12,8 +12,8 @@ ROOT = Path(__file__).resolve().parents[2]
 _STOPPED_WHILE_FORKING = """
 import os, signal, sys
 from pathlib import Path
-from backend.embedded.account import Account
-from backend.embedded.children import start, undisturbed
+from backend.instance.account import Account
+from backend.kernel.process.children import start, undisturbed
 
 class Stopped(BaseException):
     pass
@@ -36,7 +36,7 @@ except Stopped:
 _ORPHAN = """
 import os, subprocess, sys
 import psutil
-from backend.embedded.children import adopt_orphans, reap_orphans
+from backend.kernel.process.children import adopt_orphans, reap_orphans
 
 adopt_orphans()
 known = subprocess.Popen(["true"])

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
-from backend.embedded.engines import temporary_engines
-from backend.embedded.folder import DataFolder
+from backend.instance.folder import DataFolder
+from backend.operations.embedded.engines import temporary_engines
 from tests.process.service import Service
 
 Start = Callable[..., Service]

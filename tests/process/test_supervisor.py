@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from backend.processes import report
-from backend.processes.report import Restarted
+from backend.kernel.process import restart_report
+from backend.kernel.process.restart_report import Restarted
 from tests.process.service import PATIENCE, ROOT, plain_environment
 from tests.waiting import until
 
@@ -43,7 +43,7 @@ class Supervised:
         return self.pid(name)
 
     def reported(self, name: str) -> Restarted | None:
-        found = report.read(self.folder / "reports")
+        found = restart_report.read(self.folder / "reports")
         return next((one for one in found if one.name == name), None)
 
 

@@ -12,8 +12,8 @@ from celery.contrib.testing.worker import start_worker
 from django.conf import settings
 from structlog.contextvars import bound_contextvars, clear_contextvars, get_contextvars
 
-from backend import heartbeats
 from backend.celery import app
+from backend.kernel.process import heartbeats
 
 PATIENCE = 30  # seconds
 

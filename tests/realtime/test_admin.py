@@ -16,10 +16,11 @@ from django.test import Client
 from django.utils import timezone
 from playwright.sync_api import WebSocketRoute, expect
 
-from backend.staff import EDITORS, VIEWERS
+from backend.site.staff import EDITORS, VIEWERS
 from chain.models import Blockchain, Cursor, OutboxEntry
 from objects.core.names import new_object_id
-from realtime import metrics, reporting
+from realtime import metrics
+from realtime.process import reports
 from tests.admin.browser import look, staff_page
 from tests.admin.staff import logged_in
 from tests.chromium import NEEDS_CHROMIUM, browser
@@ -73,7 +74,7 @@ def status(**changed: Any) -> dict[str, Any]:
 
 def report(client: redis.Redis, **changed: Any) -> None:
     told = status(**changed)
-    reporting._leave(client, told["id"], told)
+    reports._leave(client, told["id"], told)
 
 
 def network(newest: int) -> None:

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from backend.errors import RateLimited, ServiceUnavailable
+from backend.kernel.errors import RateLimited, ServiceUnavailable
 from backend.server.refusals import Overloaded, TooManyAtOnce
-from realtime.shares import Shares
-from realtime.threads import FairThreads
+from realtime.sockets.shares import Shares
+from realtime.sockets.threads import FairThreads
 from tests.realtime.in_process import PATIENCE, eventually
 
 pytestmark = pytest.mark.django_db

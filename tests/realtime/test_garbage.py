@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from realtime.garbage import search_seldom
+from realtime.process.garbage import search_seldom
 
 MANY = 2_500_000  # objects, more than what sets off a search
 

@@ -8,8 +8,8 @@ import threading
 import pytest
 from django.db import connection, connections
 
-from realtime.listening import Listener
-from realtime.process import Process
+from realtime.process.notifications import Listener
+from realtime.sockets.process import Process
 from tests.realtime.in_process import eventually, run
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from realtime import reporting
-from realtime.process import Process
+from realtime.process import reports
+from realtime.sockets.process import Process
 from tests.realtime.in_process import Client, eventually, run
 
 
@@ -103,7 +103,7 @@ def test_a_process_reports_its_state_until_it_ends():
         client = await Client().open()
 
         def reported() -> dict[str, Any] | None:
-            found = {one["id"]: one for one in reporting.processes()}
+            found = {one["id"]: one for one in reports.processes()}
             return found.get(process.id)
 
         first = await eventually(reported)

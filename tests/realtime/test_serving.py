@@ -14,7 +14,7 @@ import psutil
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from realtime.reporting import processes
+from realtime.process.reports import processes
 from tests.realtime.serving import RawClient, Serving, close_code, eventually, serving
 
 pytestmark = [pytest.mark.process, pytest.mark.django_db]

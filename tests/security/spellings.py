@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from backend.api.urls import urlpatterns
+from backend.rest_urls import urlpatterns
 
 Spell = Callable[[str], str]
 

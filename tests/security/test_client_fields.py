@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from backend.principal import CLIENT, MASTER
+from backend.kernel.principal import CLIENT, MASTER
 from functions import before_save
-from functions.registry import registry as functions
-from objects import classes, registry, service
+from functions.runtime.registry import registry as functions
+from objects import service
+from objects.definitions import registry
+from objects.service import classes
 from tests.rest import Api
 from tests.threads import at_once
 

@@ -17,9 +17,9 @@ from django.core.signals import setting_changed
 from django.db import connection
 
 from functions import FunctionRequest, function
-from functions.registry import registry
+from functions.runtime.registry import registry
 from objects import doctor
-from objects import registry as classes
+from objects.definitions import registry as classes
 from tests.people import PASSWORD, User, as_user, log_in, make_role, sign_up
 from tests.policy.tables import PUBLIC
 from tests.policy.transports import TRANSPORTS
@@ -342,7 +342,10 @@ def test_the_setting_opens_addresses(callers, owner, protect):
 
 
 def start(value: str) -> subprocess.CompletedProcess[str]:
-    code = "from backend import settings; print(settings.SERVICE['PROTECTED_FIELDS'])"
+    code = (
+        "from backend.settings import django as settings;"
+        "print(settings.SERVICE['PROTECTED_FIELDS'])"
+    )
     environment = {**os.environ, "PROTECTED_FIELDS": value}
     return subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False

@@ -9,11 +9,11 @@ import pytest
 import redis
 from django.conf import settings as django_settings
 
-from backend.limit_rules import DEFAULTS, FLOODS, SOCKETS, Rule, read
+from backend.kernel.principal import CLIENT, MASTER, READ_ONLY_MASTER, Authority, Principal
 from backend.limits import Request, _bucket, _flood_claims, decide, rules_for
-from backend.limits.counting import Bucket, Counter, Level
+from backend.limits.counters import Bucket, Counter, Level
 from backend.limits.floods import SHARE, Floods
-from backend.principal import CLIENT, MASTER, READ_ONLY_MASTER, Authority, Principal
+from backend.settings.rate_limits import DEFAULTS, FLOODS, SOCKETS, Rule, read
 from tests import rest
 from tests.limited import limit, nothing_counted
 from tests.people import sign_up

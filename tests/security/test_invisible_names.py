@@ -14,9 +14,9 @@ from urllib.parse import quote
 import pytest
 from django.core.signals import setting_changed
 
-from backend.errors import InvalidEmailAddress, UsernameMissing
+from backend.kernel.errors import InvalidEmailAddress, UsernameMissing
 from objects import triggers
-from objects.users import directory
+from objects.users.accounts import directory
 from objects.users.models import User
 from objects.users.names import check_new_email, check_new_username, name_key
 from tests.admin.staff import logged_in

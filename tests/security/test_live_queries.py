@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from functions import LiveEventRequest, after_event
-from functions.registry import registry
+from functions.runtime.registry import registry
 from tests.people import PASSWORD, User, make_role, sign_up
 from tests.policy.tables import PUBLIC
 from tests.rest import Api
@@ -215,13 +215,13 @@ def removal_of_the_session(master: Api, ann: User) -> None:
 
 
 def revocation_by_staff(master: Api, ann: User) -> None:
-    from objects.users import sessions
+    from objects.users.sessions import tokens
 
-    sessions.end_all_of(ann.user_id)
+    tokens.end_all_of(ann.user_id)
 
 
 def expiry(master: Api, ann: User) -> None:
-    from objects.database import fetch
+    from objects.database.statements import fetch
 
     fetch(
         'UPDATE objects_session SET expires_at = statement_timestamp() WHERE "user" = %s',

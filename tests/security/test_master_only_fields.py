@@ -12,8 +12,8 @@ from django.core.signals import setting_changed
 
 from functions import FunctionRequest, before_save, function
 from functions.models import FeatureFlag
-from functions.registry import registry
-from objects.users import master_fields
+from functions.runtime.registry import registry
+from objects.users.accounts import master_fields
 from tests.people import PASSWORD, as_user, sign_up
 from tests.policy.transports import TRANSPORTS
 
@@ -209,7 +209,10 @@ def test_the_names_are_those_of_the_service_and_of_the_setting():
 
 
 def start(value: str) -> subprocess.CompletedProcess[str]:
-    code = "from backend import settings; print(settings.SERVICE['MASTER_ONLY_USER_FIELDS'])"
+    code = (
+        "from backend.settings import django as settings;"
+        "print(settings.SERVICE['MASTER_ONLY_USER_FIELDS'])"
+    )
     environment = {**os.environ, "MASTER_ONLY_USER_FIELDS": value}
     return subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False

@@ -14,11 +14,12 @@ import pytest
 from django.db import connection, transaction
 from django.test import Client
 
-from backend.errors import IncorrectType, InvalidClassName, ServiceError
-from backend.principal import MASTER
-from objects import registry, service, triggers
-from objects.database import fetch
-from objects.models import ObjectClass
+from backend.kernel.errors import IncorrectType, InvalidClassName, ServiceError
+from backend.kernel.principal import MASTER
+from objects import service, triggers
+from objects.database.statements import fetch
+from objects.definitions import registry
+from objects.definitions.models import ObjectClass
 from tests.limited import limit, nothing_counted
 from tests.people import PASSWORD, log_in, make_role, sign_up, with_token
 from tests.rest import Api, Reply

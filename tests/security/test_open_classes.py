@@ -11,11 +11,14 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils.module_loading import autodiscover_modules
 
-from backend.doctor import registry as doctor
-from backend.principal import MASTER, READ_ONLY_MASTER
-from backend.staff import ADMINISTRATORS, EDITORS, VIEWERS
-from objects import classes, maintenance, registry, service
-from objects.core.class_permissions import ACTIONS
+from backend.kernel import doctor
+from backend.kernel.principal import MASTER, READ_ONLY_MASTER
+from backend.site.staff import ADMINISTRATORS, EDITORS, VIEWERS
+from objects import service
+from objects.core.access.class_permissions import ACTIONS
+from objects.database import maintenance
+from objects.definitions import registry
+from objects.service import classes
 from tests.admin.staff import logged_in, staff_user
 from tests.people import User, make_role, sign_up
 from tests.rest import Api
@@ -300,8 +303,8 @@ def test_nothing_is_closed_in_maintenance_mode(master):
 
 
 def test_only_the_master_key_closes(master):
-    from backend.errors import OperationForbidden
-    from backend.principal import CLIENT
+    from backend.kernel.errors import OperationForbidden
+    from backend.kernel.principal import CLIENT
 
     master.make("A", a=1)
     for principal in (CLIENT, READ_ONLY_MASTER):

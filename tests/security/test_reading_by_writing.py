@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from functions import before_save
-from functions.registry import registry
+from functions.runtime.registry import registry
 from tests.people import make_role, sign_up
 from tests.policy.tables import PUBLIC
 from tests.policy.transports import TRANSPORTS

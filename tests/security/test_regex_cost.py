@@ -8,12 +8,12 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from backend.errors import InvalidQuery, ServiceError
-from objects.core.query_parser import parse_where
-from objects.core.regex import compile_regex
-from objects.core.regex_size import MAX_TRANSITIONS
+from backend.kernel.errors import InvalidQuery, ServiceError
+from objects.core.query.parser import parse_where
+from objects.core.regex.automaton import MAX_TRANSITIONS
+from objects.core.regex.patterns import compile_regex
 from realtime.core.messages import LiveQuery
-from realtime.livequery import asking
+from realtime.livequery import requests
 from tests.core.regex_patterns import patterns
 
 COSTLY = "((a?){10}){100}"
@@ -73,7 +73,7 @@ def test_a_costly_pattern_is_refused_for_live_queries():
     asked = LiveQuery(class_name="Game", where={"name": {"$regex": COSTLY}})
     for as_master in (False, True):
         with pytest.raises(InvalidQuery, match="too large"):
-            asking.question(asked, as_master=as_master)
+            requests.question(asked, as_master=as_master)
 
 
 def test_a_query_has_a_limited_number_of_patterns():

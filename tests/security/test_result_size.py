@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from backend.current import Current, as_current
-from backend.errors import RateLimited
-from backend.principal import MASTER
-from backend.result_memory import (
+from backend.kernel.errors import RateLimited
+from backend.kernel.principal import MASTER
+from backend.kernel.request_context import Current, as_current
+from backend.kernel.result_memory import (
     MEBIBYTE,
     Pool,
     ResultMemory,
@@ -22,11 +22,12 @@ from backend.result_memory import (
     largest_fitting,
 )
 from functions import Request, function
-from functions.registry import registry as functions
-from objects import registry, service
+from functions.runtime.registry import registry as functions
+from objects import service
 from objects.core.names import check_class_name
-from objects.core.query import Everything, FindOptions
-from objects.database import fetch
+from objects.core.query.tree import Everything, FindOptions
+from objects.database.statements import fetch
+from objects.definitions import registry
 from tests.rest import Api
 
 pytestmark = [

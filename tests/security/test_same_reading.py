@@ -571,7 +571,7 @@ def test_a_socket_s_path_is_its_name_to_the_last_character():
 
 
 def test_a_header_with_underscores_is_not_the_header_with_hyphens():
-    from realtime.admission import address_of, headers_of
+    from realtime.sockets.admission import address_of, headers_of
 
     scope = {
         "client": None,
@@ -584,8 +584,8 @@ def test_a_header_with_underscores_is_not_the_header_with_hyphens():
 
 @pytest.mark.parametrize("form", [*UNREADABLE, *OTHERWISE])
 def test_a_live_query_s_class_is_its_name_or_is_refused(form: str):
-    from backend.errors import InvalidClassName
-    from realtime.livequery.asking import check_class
+    from backend.kernel.errors import InvalidClassName
+    from realtime.livequery.requests import check_class
 
     assert check_class("Game") == "Game"
     with pytest.raises(InvalidClassName):

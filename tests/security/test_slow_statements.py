@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from backend.errors import RateLimited
-from backend.slow_statements import HOLD_TIME, SLOW_AFTER, AnswerClock, SlowStatements
+from backend.kernel.errors import RateLimited
+from backend.kernel.slow_statements import HOLD_TIME, SLOW_AFTER, AnswerClock, SlowStatements
 
 
 class Clock:

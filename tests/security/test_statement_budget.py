@@ -12,15 +12,16 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from backend.current import Budget, Current, as_current
-from backend.errors import RateLimited, Timeout
-from backend.principal import CLIENT, MASTER, Principal
+from backend.kernel import statement_limits
+from backend.kernel.errors import RateLimited, Timeout
+from backend.kernel.principal import CLIENT, MASTER, Principal
+from backend.kernel.request_context import Budget, Current, as_current
 from functions import FindRequest, Request, before_find, function
-from functions.registry import registry as functions
-from objects import service, statement_limits
-from objects.core.query import Everything, FindOptions
-from objects.core.query_parser import parse_where
-from objects.database import fetch
+from functions.runtime.registry import registry as functions
+from objects import service
+from objects.core.query.parser import parse_where
+from objects.core.query.tree import Everything, FindOptions
+from objects.database.statements import fetch
 from tests.rest import Api
 from tests.threads import at_once
 
@@ -175,7 +176,7 @@ def test_a_request_of_the_master_key_has_no_budget(client, master, text, own_reg
 
     @function("look")
     def look(request: Request) -> None:
-        from backend.current import current
+        from backend.kernel.request_context import current
 
         budgets.append(current().budget)
 

@@ -11,7 +11,7 @@ from django.contrib import admin
 from django.urls import reverse
 from playwright.sync_api import Browser, Page, Route
 
-from objects import registry
+from objects.definitions import registry
 from tests.admin.browser import look, staff_page
 from tests.admin.games import GAME, make, make_class
 from tests.admin.staff import staff_user

@@ -19,11 +19,12 @@ from django.core.signals import setting_changed
 from django.utils import timezone
 
 from functions import before_login
-from functions.registry import registry
-from objects.users import second_factor, session_gate
-from objects.users.acting import as_user as as_user_of
+from functions.runtime.registry import registry
+from objects.users.accounts import second_factor
+from objects.users.accounts.impersonation import as_user as as_user_of
 from objects.users.models import FailedLogins, Password, Session, User
-from objects.users.session_gate import Way
+from objects.users.sessions import gate as session_gate
+from objects.users.sessions.gate import Way
 from tests.limited import limit, nothing_counted
 from tests.people import PASSWORD, as_user, with_token
 from tests.people import User as Person
@@ -438,16 +439,16 @@ ROOT = Path(__file__).parents[2]
 APPLICATIONS = ("backend", "objects", "functions", "chain", "realtime")
 # Each function that asks the gate for a session, and what of the tables above leads to it.
 CALLERS: dict[str, set[Way]] = {
-    "objects.users.signing_in.log_in": {session_gate.PASSWORD},
-    "objects.users.signing_in.sign_in_with_providers": {session_gate.PROVIDER},
-    "objects.users.signing_in.log_in_with_passkey": {
+    "objects.users.sign_in.log_in": {session_gate.PASSWORD},
+    "objects.users.sign_in.sign_in_with_providers": {session_gate.PROVIDER},
+    "objects.users.sign_in.log_in_with_passkey": {
         session_gate.PASSKEY,
         session_gate.VERIFIED_PASSKEY,
     },
-    "objects.users.signing_in.log_in_as": {session_gate.MASTER_KEY},
-    "objects.users.user_rules.created": {session_gate.SIGN_UP, session_gate.PROVIDER_SIGN_UP},
-    "objects.users.user_rules._change_password": {session_gate.NEW_PASSWORD},
-    "objects.users.session_rules.creating": {session_gate.SESSION, session_gate.MASTER_SESSION},
+    "objects.users.sign_in.log_in_as": {session_gate.MASTER_KEY},
+    "objects.users.rules.users.created": {session_gate.SIGN_UP, session_gate.PROVIDER_SIGN_UP},
+    "objects.users.rules.users._change_password": {session_gate.NEW_PASSWORD},
+    "objects.users.rules.sessions.creating": {session_gate.SESSION, session_gate.MASTER_SESSION},
 }
 ASKING = ("session_gate.enter", "session_gate.enter_new", "session_gate.admit_to_create")
 
@@ -479,7 +480,7 @@ def calls_of(names: tuple[str, ...]) -> set[str]:
 
 def test_every_caller_of_the_gate_is_in_the_tables():
     found = calls_of(ASKING)
-    helper = "objects.users.signing_in._entered"
+    helper = "objects.users.sign_in._entered"
     assert helper in found
     assert found - {helper} | calls_of(("_entered",)) == CALLERS.keys()
 
@@ -493,11 +494,11 @@ def test_every_way_of_the_gate_is_taken_by_a_test():
 @pytest.mark.parametrize(
     ("text", "modules"),
     [
-        ("session_creation", {"objects.users.session_gate"}),
-        ("SessionPermit(", {"objects.users.session_gate"}),
-        ("INTO objects_session", {"objects.users.session_creation"}),
-        ("SET token_hash", {"objects.users.session_creation"}),
-        ("new_token()", {"objects.users.session_creation"}),
+        ("session_creation", {"objects.users.sessions.gate"}),
+        ("SessionPermit(", {"objects.users.sessions.gate"}),
+        ("INTO objects_session", {"objects.users.sessions.creation"}),
+        ("SET token_hash", {"objects.users.sessions.creation"}),
+        ("new_token()", {"objects.users.sessions.creation"}),
         ("Session.objects", set()),
     ],
 )

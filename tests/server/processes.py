@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from backend.embedded.binaries import caddy
+from backend.operations.embedded.binaries import caddy
 from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]

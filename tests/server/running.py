@@ -19,8 +19,8 @@ from urllib.parse import parse_qs
 
 import uvloop
 
-from backend.server.connection import Connection
-from backend.server.core import Rules, Server
+from backend.server.connection.protocol import Connection
+from backend.server.context import Rules, Server
 from backend.server.limits import Limits
 from backend.server.process import serve_until
 from backend.server.shares import ALONE, Share

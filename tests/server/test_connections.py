@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from backend.networks import client_network
+from backend.kernel.networks import client_network
 from backend.server.connections import Connections
 from backend.server.limits import Limits
 

@@ -13,10 +13,10 @@ from typing import Any, cast
 
 import pytest
 
-from backend.errors import ServiceError
+from backend.kernel.errors import ServiceError
 from backend.server.dispatcher import Dispatcher
 from backend.server.limits import Limits
-from backend.server.responses import Response
+from backend.server.responses.heads import Response
 
 PATIENCE = 20.0
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backend.server import head_cache
-from backend.server.head_cache import HeadCache, split_packet
+from backend.server.requests import head_cache
+from backend.server.requests.head_cache import HeadCache, split_packet
 from tests.server.running import Running, connections, running
 
 FIELDS = b"Host: a\r\nX-Svc-Application-Id: app\r\nAccept: */*\r\n"

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backend.errors import ServiceError
-from backend.server.heads import environ_of, framing, split_target
+from backend.kernel.errors import ServiceError
 from backend.server.refusals import MalformedRequest
+from backend.server.requests.heads import environ_of, framing, split_target
 
 BASE: dict[str, Any] = {"SCRIPT_NAME": "", "wsgi.url_scheme": "http"}
 HOST = (b"Host", b"a")

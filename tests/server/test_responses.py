@@ -9,13 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backend.server.responses import (
-    LAST_CHUNK,
-    Response,
-    chunk,
-    compressed,
-    framed,
-)
+from backend.server.responses.heads import LAST_CHUNK, Response, chunk, compressed, framed
 
 names = st.from_regex(r"[A-Za-z][A-Za-z-]{0,20}", fullmatch=True)
 values = st.text(st.characters(max_codepoint=255), max_size=30)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from backend.embedded.binaries import caddy
+from backend.operations.embedded.binaries import caddy
 
 CADDYFILE = Path(__file__).resolve().parents[2] / "Caddyfile"
 

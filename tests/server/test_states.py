@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from backend.server.connection import Connection
-from backend.server.states import Answering, IllegalTransition, Reading, State
+from backend.server.connection.protocol import Connection
+from backend.server.connection.states import Answering, IllegalTransition, Reading, State
 from tests.server.running import Running, connections, running
 from tests.server.test_requests_over_sockets import get, post
 

@@ -9,7 +9,7 @@ from time import monotonic
 
 import pytest
 
-from backend.server.sending import PIECE, gather
+from backend.server.responses.long_bodies import PIECE, gather
 from tests.server.running import PATIENCE, Running, running
 from tests.server.test_requests_over_sockets import get
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from backend.server.states import Reading
+from backend.server.connection.states import Reading
 from tests.server.running import PATIENCE, SMALL, Running, connections, running
 from tests.server.test_requests_over_sockets import chunked, get, post
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from eth_keys.datatypes import PrivateKey
 
-from backend.errors import ObjectNotFound
+from backend.kernel.errors import ObjectNotFound
 from objects.users import adapters
 from objects.users.adapters import ProviderIdentity
 from objects.users.adapters.signatures import message_hash

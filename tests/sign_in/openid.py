@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from backend.errors import ObjectNotFound
+from backend.kernel.errors import ObjectNotFound
 from objects.users import adapters
 from objects.users.adapters import ProviderIdentity
 

@@ -10,9 +10,9 @@ import pytest
 from django.core.checks import run_checks
 from django.core.exceptions import ImproperlyConfigured
 
-from backend import provider_settings
-from backend.environment import BadSetting
-from backend.errors import ObjectNotFound, UnsupportedService
+from backend.kernel.errors import ObjectNotFound, UnsupportedService
+from backend.settings import providers
+from backend.settings.environment import BadSetting
 from objects.users import adapters
 from objects.users.adapters import Adapter, ProviderIdentity, Unproven
 
@@ -117,7 +117,7 @@ def test_the_environment_sets_well_known_providers_up(monkeypatch):
     }
     for name, value in values.items():
         monkeypatch.setenv(name, value)
-    assert provider_settings.read() == {
+    assert providers.read() == {
         "google": {"clientIds": ["a", "b"]},
         "apple": {"clientIds": ["other"]},
         "microsoft": {"clientIds": ["c"], "tenants": []},
@@ -132,14 +132,14 @@ def test_the_environment_sets_well_known_providers_up(monkeypatch):
 def test_settings_that_are_no_json_are_refused_without_repeating_them(monkeypatch, value):
     monkeypatch.setenv("AUTH_ADAPTERS", value)
     with pytest.raises(BadSetting) as caught:
-        provider_settings.read()
+        providers.read()
     assert str(caught.value) == "AUTH_ADAPTERS must be a JSON object."
 
 
 def test_a_github_app_needs_its_secret(monkeypatch):
     monkeypatch.setenv("GITHUB_CLIENT_ID", "g")
     with pytest.raises(BadSetting, match="GITHUB_CLIENT_SECRET"):
-        provider_settings.read()
+        providers.read()
 
 
 def test_adapters_leave_the_recursion_limit_alone():

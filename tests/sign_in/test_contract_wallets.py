@@ -9,7 +9,7 @@ import pytest
 from eth_abi import encode
 from eth_utils import to_checksum_address
 
-from backend.errors import ServiceUnavailable
+from backend.kernel.errors import ServiceUnavailable
 from tests.sign_in.accounts import ALICE, BOB, challenge, refused, sign, verify
 from tests.sign_in.issuer import Said
 

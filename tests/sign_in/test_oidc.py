@@ -12,9 +12,9 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from django.core.exceptions import ImproperlyConfigured
 
-from backend.errors import ObjectNotFound, UnsupportedService
+from backend.kernel.errors import ObjectNotFound, UnsupportedService
 from objects.users import adapters
-from objects.users.adapters import fetching
+from objects.users.adapters import http
 from tests.sign_in.issuer import KEYS, Issuer, Said, ec_key, public_jwk, rsa_key
 from tests.sign_in.openid import refused, verify
 
@@ -228,9 +228,9 @@ def test_options_that_can_not_work_are_reported(sign_in_by, options):
 
 def test_plain_http_needs_debug_or_tests(settings):
     settings.PROCESS = "web"
-    assert not fetching.allowed("http://127.0.0.1:1/")
+    assert not http.allowed("http://127.0.0.1:1/")
     settings.DEBUG = True
-    assert fetching.allowed("http://127.0.0.1:1/")
-    assert not fetching.allowed("http://example.org/")
-    assert not fetching.allowed("https://user@example.org/")
-    assert fetching.allowed("https://example.org/")
+    assert http.allowed("http://127.0.0.1:1/")
+    assert not http.allowed("http://example.org/")
+    assert not http.allowed("https://user@example.org/")
+    assert http.allowed("https://example.org/")

@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from backend.errors import ServiceUnavailable
-from objects.users.adapters import fetching, keys
+from backend.kernel.errors import ServiceUnavailable
+from objects.users.adapters import http, keys
 from tests.sign_in.issuer import CONFIGURATION, KEYS, Issuer, Said, ec_key, public_jwk, rsa_key
 from tests.sign_in.openid import refused, verify
 from tests.threads import at_once
@@ -189,7 +189,7 @@ def test_a_configuration_of_another_issuer_is_not_used(our_issuer):
 @pytest.fixture
 def hanging(our_issuer, monkeypatch):
     """Let requests for a path hang until the test ends; the event says that one has come."""
-    monkeypatch.setattr(fetching, "PATIENCE", 0.05)
+    monkeypatch.setattr(http, "PATIENCE", 0.05)
     monkeypatch.setattr(keys, "PATIENCE", 0.05)
     done, threads = threading.Event(), []
 
@@ -215,7 +215,7 @@ def hanging(our_issuer, monkeypatch):
 
 def test_an_issuer_that_hangs_does_not_hold_every_thread(our_issuer, hanging, settings):
     url = f"{our_issuer.url}/slow"
-    hanging("/slow", lambda: fetching.fetch(url), count=settings.WEB_THREADS // 2)
+    hanging("/slow", lambda: http.fetch(url), count=settings.WEB_THREADS // 2)
     assert unreachable(our_issuer.token())
 
 
@@ -228,12 +228,12 @@ def test_nobody_waits_for_new_keys_while_there_are_old_ones(our_issuer, hanging)
 
 
 def test_an_answer_that_never_ends_is_given_up(our_issuer, monkeypatch):
-    monkeypatch.setattr(fetching, "WHOLE_WAIT", 0.1)
+    monkeypatch.setattr(http, "WHOLE_WAIT", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         thread = threading.Thread(target=drip, args=(listening,))
         thread.start()
-        with pytest.raises(fetching.Unreachable, match="takes too long"):
-            fetching.fetch(f"http://127.0.0.1:{listening.getsockname()[1]}/")
+        with pytest.raises(http.Unreachable, match="takes too long"):
+            http.fetch(f"http://127.0.0.1:{listening.getsockname()[1]}/")
         thread.join()
 
 
@@ -250,8 +250,8 @@ def drip(listening):
 def test_a_certificate_that_nobody_vouches_for_is_refused(tmp_path):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(self_signed(tmp_path))
-    with Issuer(context) as forged, pytest.raises(fetching.Unreachable, match="URLError"):
-        fetching.fetch(f"https://localhost:{forged.port}{KEYS}")
+    with Issuer(context) as forged, pytest.raises(http.Unreachable, match="URLError"):
+        http.fetch(f"https://localhost:{forged.port}{KEYS}")
     assert forged.asked == []
 
 

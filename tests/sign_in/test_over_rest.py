@@ -9,7 +9,7 @@ import time
 import pytest
 import time_machine
 
-from objects.users import second_factor
+from objects.users.accounts import second_factor
 from tests.people import PASSWORD, as_user
 from tests.rest import CLIENT, Api
 from tests.sign_in.accounts import ALICE, sign

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from backend.errors import ObjectNotFound, ServiceUnavailable
+from backend.kernel.errors import ObjectNotFound, ServiceUnavailable
 from objects.users import adapters
 from tests.sign_in.issuer import CONFIGURATION, KEYS, Said, public_jwk, rsa_key
 

@@ -10,13 +10,13 @@ from datetime import UTC, datetime
 import pytest
 import time_machine
 
-from backend.errors import (
+from backend.kernel.errors import (
     InternalError,
     InvalidSecondFactor,
     SecondFactorMissing,
     ServiceUnavailable,
 )
-from objects.users import second_factor
+from objects.users.accounts import second_factor
 from objects.users.models import RecoveryCode, SecondFactor, User
 from tests.threads import at_once
 

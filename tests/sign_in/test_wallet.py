@@ -9,7 +9,7 @@ import pytest
 import time_machine
 from django.core.exceptions import ImproperlyConfigured
 
-from backend.errors import IncorrectType, ObjectNotFound, OtherCause, ServiceUnavailable
+from backend.kernel.errors import IncorrectType, ObjectNotFound, OtherCause, ServiceUnavailable
 from objects.users import adapters
 from objects.users.adapters import siwe
 from tests.sign_in.accounts import ALICE, BOB, challenge, refused, sign, verify

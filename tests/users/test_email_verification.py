@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from objects.users import mail_tokens
+from objects.users.email import tokens
 from objects.users.models import MailToken
 from tests.people import PASSWORD, log_in, sign_up
 from tests.post import Postbox
@@ -111,7 +111,7 @@ def test_a_link_to_the_former_address_verifies_nothing(ann, postbox):
 
 
 def test_a_link_for_a_reset_verifies_nothing(ann):
-    token = mail_tokens.issue(ann.user_id, mail_tokens.RESET, "ann@example.org")
+    token = tokens.issue(ann.user_id, tokens.RESET, "ann@example.org")
     assert verify(token).error == (400, -1)
 
 
@@ -146,7 +146,7 @@ def test_a_link_that_is_too_old_verifies_nothing(ann, postbox, settings):
 @pytest.mark.django_db(transaction=True)
 def test_of_two_uses_at_the_same_moment_one_works(client):
     user = sign_up("ann", email="ann@example.org")
-    token = mail_tokens.issue(user.user_id, mail_tokens.VERIFY, "ann@example.org")
+    token = tokens.issue(user.user_id, tokens.VERIFY, "ann@example.org")
     replies = at_once([lambda: verify(token)] * 4)
     assert sorted(reply.status for reply in replies) == [200, 400, 400, 400]
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from django.test import override_settings
 
-from backend import mail_settings
 from backend.checks import deployment
-from backend.environment import BadSetting
+from backend.settings import mail
+from backend.settings.environment import BadSetting
 from tests.other_process import database_url
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,14 +22,14 @@ CONSOLE = "django.core.mail.backends.console.EmailBackend"
 
 
 def django_values() -> dict:
-    return mail_settings.django_values("My App", PUBLIC)
+    return mail.django_values("My App", PUBLIC)
 
 
 def test_without_settings_mail_is_printed():
     found = django_values()
     assert found["EMAIL_BACKEND"] == CONSOLE
     assert found["DEFAULT_FROM_EMAIL"] == "My App <noreply@api.example.org>"
-    assert mail_settings.service_values(PUBLIC)["APP_NAME"] == "api.example.org"
+    assert mail.service_values(PUBLIC)["APP_NAME"] == "api.example.org"
 
 
 def test_printed_mail_is_warned_about():
@@ -65,7 +65,7 @@ def test_a_mail_server_is_named_by_django_s_settings(monkeypatch):
 
 def test_a_name_of_several_lines_is_one(monkeypatch):
     monkeypatch.setenv("APP_NAME", "My\n App")
-    assert mail_settings.service_values(PUBLIC)["APP_NAME"] == "My App"
+    assert mail.service_values(PUBLIC)["APP_NAME"] == "My App"
 
 
 @pytest.mark.parametrize(
@@ -85,9 +85,9 @@ def test_a_bad_value_ends_the_process_with_its_name(monkeypatch, tmp_path, name,
     monkeypatch.setenv(name, value)
 
     def read() -> None:
-        mail_settings.service_values(PUBLIC)
+        mail.service_values(PUBLIC)
         django_values()
-        mail_settings.template_folders(tmp_path)
+        mail.template_folders(tmp_path)
 
     with pytest.raises(BadSetting) as stopped:
         read()
@@ -103,17 +103,17 @@ def test_both_kinds_of_encryption_are_one_too_many(monkeypatch):
 
 
 def test_a_folder_of_templates_is_found_from_the_project(monkeypatch, tmp_path):
-    assert mail_settings.template_folders(tmp_path) == []
+    assert mail.template_folders(tmp_path) == []
     (tmp_path / "mine").mkdir()
     monkeypatch.setenv("TEMPLATES_DIR", "mine")
-    assert mail_settings.template_folders(tmp_path) == [tmp_path / "mine"]
+    assert mail.template_folders(tmp_path) == [tmp_path / "mine"]
 
 
 WITHOUT_BROKER = """
 import django
 django.setup()
-from backend.errors import ServiceUnavailable
-from objects.users import mail
+from backend.kernel.errors import ServiceUnavailable
+from objects.users.email import delivery as mail
 try:
     mail.request_password_reset("ann@example.org")
 except ServiceUnavailable:
@@ -126,7 +126,7 @@ def test_without_redis_who_asks_for_mail_is_told_to_come_back():
     environment = {
         **os.environ,
         "DATABASE_URL": database_url(),
-        "DJANGO_SETTINGS_MODULE": "backend.settings",
+        "DJANGO_SETTINGS_MODULE": "backend.settings.django",
         "REDIS_URL": "redis://127.0.0.1:1/0",
     }
     ran = subprocess.run(

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import pytest
 from django.test import Client
 
-from objects.users import mail_tokens
+from objects.users.email import tokens
 from objects.users.models import MailToken
 from tests.limited import *  # noqa: F403
 from tests.people import log_in, sign_up
@@ -35,12 +35,12 @@ def ann(db):
 
 @pytest.fixture
 def reset_token(ann):
-    return mail_tokens.issue(ann.user_id, mail_tokens.RESET, "ann@example.org")
+    return tokens.issue(ann.user_id, tokens.RESET, "ann@example.org")
 
 
 @pytest.fixture
 def verify_token(ann, verifying):
-    return mail_tokens.issue(ann.user_id, mail_tokens.VERIFY, "ann@example.org")
+    return tokens.issue(ann.user_id, tokens.VERIFY, "ann@example.org")
 
 
 def submit(browser: Client, path: str, **fields: str) -> Any:
@@ -314,7 +314,7 @@ def test_nothing_that_is_sent_or_stored_becomes_markup(client, browser, settings
         "PASSWORD_MESSAGE": f"No {attack}",
     }
     user = sign_up_freely(settings, f"ann{attack}")
-    token = mail_tokens.issue(user.user_id, mail_tokens.RESET, "ann@example.org")
+    token = tokens.issue(user.user_id, tokens.RESET, "ann@example.org")
     pages = [
         browser.get(RESET, {"token": token}),
         submit(browser, RESET, token=token, new_password=attack),

@@ -87,7 +87,7 @@ def test_a_password_that_is_too_old_has_to_be_reset(client, policy):
 
 
 def test_a_hash_of_another_strength_is_replaced_at_the_next_log_in(client, settings):
-    from backend.settings import PASSWORD_HASHERS
+    from backend.settings.django import PASSWORD_HASHERS
     from objects.users.models import Password
 
     sign_up("ann")

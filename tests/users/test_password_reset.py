@@ -14,7 +14,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from backend.celery import app
-from objects.users import letters, mail_tokens, mailed
+from objects.users.email import links, tokens
+from objects.users.email import messages as letters
 from objects.users.models import MailToken
 from tests.people import PASSWORD, log_in, sign_up
 from tests.post import Postbox
@@ -168,7 +169,7 @@ def test_a_link_works_once(client, ann, postbox):
 @pytest.mark.parametrize("attempt", range(3))
 def test_of_two_uses_at_the_same_moment_one_works(client, postbox, attempt):
     user = sign_up("ann", email="ann@example.org")
-    token = mail_tokens.issue(user.user_id, mail_tokens.RESET, "ann@example.org")
+    token = tokens.issue(user.user_id, tokens.RESET, "ann@example.org")
     passwords = [f"password {number}" for number in range(4)]
     replies = at_once([lambda p=password: reset(token, p) for password in passwords])
     assert sorted(reply.status for reply in replies) == [200, 400, 400, 400]
@@ -179,7 +180,7 @@ def test_of_two_uses_at_the_same_moment_one_works(client, postbox, attempt):
 @pytest.mark.django_db(transaction=True)
 def test_using_a_link_and_changing_the_account_at_once_both_end(client, postbox):
     user = sign_up("ann", email="ann@example.org")
-    token = mail_tokens.issue(user.user_id, mail_tokens.RESET, "ann@example.org")
+    token = tokens.issue(user.user_id, tokens.RESET, "ann@example.org")
     changed, used = at_once(
         [
             lambda: user.put(f"/users/{user.user_id}", {"email": "new@example.org"}),
@@ -241,7 +242,7 @@ def test_a_removed_account_takes_its_links_along(client, ann, postbox):
 
 
 def test_a_link_for_verification_sets_no_password(client, ann):
-    token = mail_tokens.issue(ann.user_id, mail_tokens.VERIFY, "Ann@example.org")
+    token = tokens.issue(ann.user_id, tokens.VERIFY, "Ann@example.org")
     assert reset(token).error == (400, -1)
 
 
@@ -376,7 +377,7 @@ def test_pages_aren_t_part_of_a_batch(client, ann):
 def test_a_form_is_as_good_as_json(client, ann, postbox):
     token = link_for(postbox, "ann@example.org")
     raw = urlencode({"token": token, "new_password": NEW, "repeat_password": NEW}).encode()
-    assert mailed.account_of_reset(token).username == "ann"
+    assert links.account_of_reset(token).username == "ann"
     reply = Api({}).call("POST", RESET, raw=raw, **FORM)
     assert reply.status == 303
     assert reply.headers["Location"] == "/api/apps/test-app/password_changed"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from objects import registry
+from objects.definitions import registry
 from tests.people import PASSWORD, log_in, make_role, sign_up
 from tests.rest import CLIENT, MASTER, Api, Reply
 

@@ -121,7 +121,7 @@ def expire(token: str, **ago: float) -> None:
     from django.utils import timezone
 
     from objects.users.models import Session
-    from objects.users.sessions import token_hash
+    from objects.users.sessions.tokens import token_hash
 
     session = Session.objects.filter(token_hash=bytes.fromhex(token_hash(token)))
     assert session.update(expires_at=timezone.now() - timedelta(**ago)) == 1

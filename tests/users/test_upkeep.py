@@ -24,7 +24,7 @@ def test_expired_sessions_go_and_others_stay(client):
 
 
 def test_more_than_fit_into_one_statement_go_too(client):
-    from objects.users import upkeep
+    from objects.users import expired
     from objects.users.models import Session
 
     ann = sign_up("ann")
@@ -39,23 +39,23 @@ def test_more_than_fit_into_one_statement_go_too(client):
         )
         for number in range(2500)
     )
-    assert upkeep.remove_expired() == 2500
+    assert expired.remove_expired() == 2500
     assert Session.objects.count() == 1
 
 
 def test_sessions_stay_where_they_never_expire(client, settings):
-    from objects.users import upkeep
+    from objects.users import expired
     from objects.users.models import Session
 
     settings.SERVICE = {**settings.SERVICE, "EXPIRE_INACTIVE_SESSIONS": False}
     ann = sign_up("ann")
     Session.objects.update(expires_at=timezone.now() - timedelta(days=1))
-    assert upkeep.remove_expired() == 0
+    assert expired.remove_expired() == 0
     assert ann.get("/users/me").status == 200
 
 
 def test_expired_tokens_go_and_others_stay(client):
-    from objects.users import upkeep
+    from objects.users import expired
     from objects.users.models import MailToken
 
     ann = sign_up("ann", email="ann@example.org")
@@ -69,5 +69,5 @@ def test_expired_tokens_go_and_others_stay(client):
             created_at=now,
             expires_at=expires,
         )
-    assert upkeep.remove_expired() == 1
+    assert expired.remove_expired() == 1
     assert MailToken.objects.count() == 2

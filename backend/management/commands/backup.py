@@ -8,10 +8,10 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.template.defaultfilters import filesizeformat
 
-from backend.backup import archive, making
-from backend.backup.archive import Manifest
-from backend.backup.problems import BackupError
-from backend.conf import service_settings
+from backend.operations.backup import archive, creation
+from backend.operations.backup.archive import Manifest
+from backend.operations.backup.problems import BackupError
+from backend.settings.conf import service_settings
 
 
 class Command(BaseCommand):
@@ -42,7 +42,7 @@ class Command(BaseCommand):
                 manifest = archive.check(verify)
                 self.stdout.write(f"{verify} is whole: {described(manifest)}")
                 return
-            made = making.make(target, with_keys=not options["without_keys"])
+            made = creation.make(target, with_keys=not options["without_keys"])
         except BackupError as error:
             raise CommandError(str(error)) from error
         except OSError as error:

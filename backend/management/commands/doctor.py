@@ -10,7 +10,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils.module_loading import autodiscover_modules
 
-from backend.doctor.registry import Outcome, run_all
+from backend.kernel.doctor import Outcome, run_all
 
 _SHOWN = {"ok": "ok   ", "warn": "WARN ", "fail": "FAIL ", "skipped": "-    "}
 

@@ -20,10 +20,10 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
-from backend import environment
-from backend.embedded.folder import private_file
-from backend.reachability import check_servers
-from backend.staff import make_groups
+from backend.instance.folder import private_file
+from backend.kernel.connections.reachability import check_servers
+from backend.settings import environment
+from backend.site.staff import make_groups
 from objects.changes import capture
 
 LOCK = 7_316_504_801  # any number that nothing else locks

@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from backend.processes import reloads
+from backend.operations.processes import reloads
 
 _PAUSE = 0.1  # seconds
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from backend.backup.problems import BackupError
-from backend.backup.restoring import Restored, restore
 from backend.management.commands.backup import described
+from backend.operations.backup.problems import BackupError
+from backend.operations.backup.restore import Restored, restore
 
 
 class Command(BaseCommand):

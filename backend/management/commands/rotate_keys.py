@@ -8,9 +8,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from backend import key_rotation
-from backend.instance_keys import FALLBACKS, FORMER
-from backend.key_rotation import SECRET, WORDS
+from backend.operations.keys import rotation
+from backend.operations.keys.instance import FALLBACKS, FORMER
+from backend.operations.keys.rotation import SECRET, WORDS
 
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 _LONGEST = timedelta(days=366)
@@ -45,7 +45,7 @@ class Command(BaseCommand):
         grace = None if options["grace"] is None else _time(options["grace"])
         names = [*dict.fromkeys(WORDS[word] for word in options["keys"])]
         try:
-            done = key_rotation.rotate(names, grace)
+            done = rotation.rotate(names, grace)
         except OSError as error:
             raise CommandError(f"{error.filename}: {error.strerror}") from error
         for name in names:
@@ -72,8 +72,8 @@ class Command(BaseCommand):
 
     def _finish(self) -> None:
         try:
-            done = key_rotation.finish()
-        except key_rotation.NotRestarted:
+            done = rotation.finish()
+        except rotation.NotRestarted:
             raise CommandError(
                 "the running service was started before the keys were changed: restart it first"
             ) from None

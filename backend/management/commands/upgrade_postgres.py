@@ -9,10 +9,10 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from backend import environment
-from backend.embedded import upgrading
-from backend.embedded.binaries import POSTGRES_MAJOR
-from backend.embedded.errors import StartError
+from backend.instance.errors import StartError
+from backend.operations.embedded import upgrade
+from backend.operations.embedded.binaries import POSTGRES_MAJOR
+from backend.settings import environment
 
 
 class Command(BaseCommand):
@@ -37,7 +37,7 @@ class Command(BaseCommand):
         try:
             account = folder.prepare(environment.text("ENGINE_USER"))
             with folder.hold():
-                backup = upgrading.upgrade(folder, account, options["programs"])
+                backup = upgrade.upgrade(folder, account, options["programs"])
         except StartError as error:
             raise CommandError(str(error)) from None
         self.stdout.write(

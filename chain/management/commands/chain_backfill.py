@@ -8,8 +8,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from backend.errors import ServiceError
-from chain import backfilling, coverage, status
+from backend.kernel.errors import ServiceError
+from chain.indexing import coverage
+from chain.indexing.history import backfill
 from chain.management.commands.chain_status import describe_backfill
 from chain.management.contracts import (
     add_arguments,
@@ -19,7 +20,8 @@ from chain.management.contracts import (
     range_of,
 )
 from chain.models import Backfill
-from objects import maintenance
+from chain.networks import status
+from objects.database import maintenance
 
 _PAUSE = 0.5  # seconds
 _SLICE = 5.0
@@ -69,7 +71,7 @@ class Command(BaseCommand):
         named = contracts_named(options)
         with maintenance.recording(), maintenance.writing():
             if options["first"] is None and options["last"] is None:
-                backfilling.plan(network_id)
+                backfill.plan(network_id)
                 rows = Backfill.objects.filter(network_id=network_id, done_at=None)
                 if named is not None:
                     rows = rows.filter(address__in=named)
@@ -89,7 +91,7 @@ class Command(BaseCommand):
             left = _SLICE if end is None else min(_SLICE, max(0.1, end - time.monotonic()))
             if maintenance.is_chain_paused():
                 raise CommandError("Recording what happens on chain is paused.")
-            if not backfilling.advance(options["network"], left):
+            if not backfill.advance(options["network"], left):
                 # Others are at it, a provider has to be waited for, or the follower.
                 time.sleep(_PAUSE)
             now = "\n".join(map(describe_backfill, status.backfills(options["network"], ids)))

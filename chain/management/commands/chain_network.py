@@ -8,11 +8,11 @@ from typing import Any, Final, NamedTuple
 
 from django.core.management.base import BaseCommand, CommandError
 
-from backend.errors import ServiceError
-from chain import networks, providers
-from chain.gateway.endpoints import given_for
+from backend.kernel.errors import ServiceError
 from chain.models import Cursor
-from chain.networks import Change, HasData
+from chain.networks import configuration, providers
+from chain.networks.configuration import Change, HasData
+from chain.rpc.endpoints import given_for
 
 
 class _Field(NamedTuple):
@@ -140,9 +140,9 @@ class Command(BaseCommand):
         fields = self._fields(network_id, options)
         if options["paused"]:
             fields["active"] = False
-        networks.add(network_id, fields)
+        configuration.add(network_id, fields)
         self.stdout.write(f"Network {network_id} is added{', paused' * options['paused']}.")
-        stored = networks.stored(network_id)
+        stored = configuration.stored(network_id)
         if stored:
             self.stdout.write(f"It goes on with the data of it that is there: {stored}.")
         if not given_for(network_id):
@@ -159,19 +159,19 @@ class Command(BaseCommand):
             fields[name] = {"__op": "Delete"}
         if not fields:
             raise CommandError("Nothing to set: name at least one field, see --help.")
-        changes = networks.change(network_id, fields)
+        changes = configuration.change(network_id, fields)
         for name, change in changes.items():
             self.stdout.write(f"Network {network_id}: {_described(_BY_NAME[name], change)}")
         if not changes:
             self.stdout.write(f"Network {network_id}: nothing changed.")
 
     def _pause(self, network_id: int, options: dict[str, Any]) -> None:
-        changes = networks.change(network_id, {"active": False})
+        changes = configuration.change(network_id, {"active": False})
         state = "is paused" if changes else "was paused already"
         self.stdout.write(f"Network {network_id} {state}.")
 
     def _resume(self, network_id: int, options: dict[str, Any]) -> None:
-        changes = networks.change(network_id, {"active": True})
+        changes = configuration.change(network_id, {"active": True})
         state = "is synced again" if changes else "wasn't paused"
         self.stdout.write(f"Network {network_id} {state}.")
         halted = Cursor.objects.filter(pk=network_id).values_list("halted", flat=True).first()
@@ -180,7 +180,7 @@ class Command(BaseCommand):
 
     def _remove(self, network_id: int, options: dict[str, Any]) -> None:
         keep, delete = options["keep_data"], options["delete_data"]
-        data = networks.remove(network_id, keep_data=keep, delete_data=delete)
+        data = configuration.remove(network_id, keep_data=keep, delete_data=delete)
         self.stdout.write(f"Network {network_id} is removed.")
         if data and keep:
             self.stdout.write(f"Kept: {data}, and its providers.")

@@ -10,10 +10,11 @@ from typing import Any, Final
 
 from django.core.management.base import BaseCommand, CommandError
 
-from backend.errors import ServiceError
-from chain import gateway, providers
-from chain.gateway import ProviderHealth
+from backend.kernel.errors import ServiceError
+from chain import rpc
 from chain.models import Blockchain, Provider
+from chain.networks import providers
+from chain.rpc import ProviderHealth
 from objects.core.values import wire_time
 
 _LIMITS: Final = {
@@ -144,7 +145,7 @@ class Command(BaseCommand):
         known = {*Blockchain.objects.values_list("network_id", flat=True)}
         known |= {*Provider.objects.values_list("network_id", flat=True)}
         networks = [wanted] if wanted else sorted(one for one in known if one is not None)
-        found = {one: gateway.health(one) for one in networks}
+        found = {one: rpc.health(one) for one in networks}
         if options["json"]:
             rows = {key: [_described(one) for one in value] for key, value in found.items()}
             self.stdout.write(json.dumps(rows))

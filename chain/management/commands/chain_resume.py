@@ -8,9 +8,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from backend.errors import ServiceError
-from chain import following
-from chain.following.halting import CannotResume
+from backend.kernel.errors import ServiceError
+from chain.indexing import head
+from chain.indexing.head.halts import CannotResume
 from chain.models import ContractEvent
 
 
@@ -52,9 +52,9 @@ class Command(BaseCommand):
             self._confirm(network_id, block)
         try:
             if options["anew"]:
-                following.begin_anew(network_id)
+                head.begin_anew(network_id)
             else:
-                following.resume(network_id, unwind_to=block)
+                head.resume(network_id, unwind_to=block)
         except CannotResume as reason:
             raise CommandError(str(reason)) from None
         except ServiceError as error:

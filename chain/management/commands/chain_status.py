@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from chain import status
-from objects import maintenance
+from chain.networks import status
+from objects.database import maintenance
 
 
 class Command(BaseCommand):

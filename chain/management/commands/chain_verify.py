@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from chain.management.comparing import report, run
+from chain.management.comparison import report, run
 from chain.management.contracts import add_arguments
 
 

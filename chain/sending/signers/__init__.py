@@ -10,10 +10,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
-from backend.conf import service_settings
-from backend.errors import ScriptFailed
+from backend.kernel.errors import ScriptFailed
+from backend.settings.conf import service_settings
 from chain.core.names import address_of
-from chain.core.transactions import Unsigned
+from chain.core.transactions.encoding import Unsigned
 from chain.sending.signers.keystore import read_keystore
 from chain.sending.signers.local import LocalSigner
 from chain.sending.signers.problems import CannotSign

@@ -6,7 +6,7 @@ import json
 import threading
 from pathlib import Path
 
-from chain.gateway.web3_library import eth_account
+from chain.rpc.web3_library import eth_account
 from chain.sending.signers.local import LocalSigner
 from chain.sending.signers.problems import CannotSign
 

@@ -6,7 +6,7 @@ from eth_keys.datatypes import PrivateKey
 from eth_keys.exceptions import ValidationError
 
 from chain.core.names import checksummed
-from chain.core.transactions import Unsigned
+from chain.core.transactions.encoding import Unsigned
 from chain.sending.signers.problems import CannotSign
 
 

@@ -18,9 +18,9 @@ from eth_keys.exceptions import BadSignature, ValidationError
 from urllib3.exceptions import HTTPError
 
 from chain.core.names import checksummed
-from chain.core.transactions import Unsigned
-from chain.gateway.answers import read_up_to
-from chain.gateway.connections import connections
+from chain.core.transactions.encoding import Unsigned
+from chain.rpc.client.connections import connections
+from chain.rpc.client.response_sizes import read_up_to
 from chain.sending.signers.problems import CannotSign
 
 _PUBLIC_KEY = re.compile(r"0x(?:04)?[0-9a-fA-F]{128}")

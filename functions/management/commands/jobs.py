@@ -11,7 +11,7 @@ from django_celery_beat.models import PeriodicTask
 
 from functions.jobs import schedules
 from functions.jobs.models import JobStatus
-from functions.registry import registry
+from functions.runtime.registry import registry
 from objects.core.values import wire_time
 
 

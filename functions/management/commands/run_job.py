@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 from django.core.management.base import BaseCommand, CommandError
 
-from backend.errors import ServiceError
-from backend.principal import MASTER
+from backend.kernel.errors import ServiceError
+from backend.kernel.principal import MASTER
 from functions.jobs.models import FAILED, QUEUED, RUNNING, JobStatus
-from functions.jobs.starting import start
+from functions.jobs.start import start
 
 _POLL = 0.5  # seconds
 

@@ -8,15 +8,15 @@ from typing import Final
 from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.http import require_safe
 
-from backend.admin_base import page, render
-from backend.errors import ServiceError
-from backend.principal import CLIENT, MASTER, READ_ONLY_MASTER, Principal
-from objects import registry
-from objects.core.class_permissions import ACTIONS, Action
-from objects.explaining import explain
-from objects.reason_texts import describe
-from objects.users.acting import as_user
-from objects.users.directory import user_named
+from backend.kernel.errors import ServiceError
+from backend.kernel.principal import CLIENT, MASTER, READ_ONLY_MASTER, Principal
+from backend.site.model_admin import page, render
+from objects.core.access.class_permissions import ACTIONS, Action
+from objects.definitions import registry
+from objects.explanations.access import explain
+from objects.explanations.texts import describe
+from objects.users.accounts.directory import user_named
+from objects.users.accounts.impersonation import as_user
 
 _KEYS: Final = {"public": CLIENT, "master": MASTER, "reader": READ_ONLY_MASTER}
 _CALLERS: Final = {

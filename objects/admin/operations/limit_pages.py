@@ -9,14 +9,14 @@ from django.http import HttpRequest, HttpResponseBase, HttpResponseNotAllowed
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from backend.admin_base import page, render
-from backend.errors import ServiceUnavailable
+from backend.kernel.errors import ServiceUnavailable
 from backend.limits import state
-from backend.limits.naming import NEARLY
+from backend.limits.bucket_names import NEARLY
 from backend.limits.state import Fullness, Overview
-from backend.staff import require
-from objects.admin.people.reading import back, note
-from objects.users.directory import user_named
+from backend.site.model_admin import page, render
+from backend.site.staff import require
+from objects.admin.people.pages import back, note
+from objects.users.accounts.directory import user_named
 
 CHANGE: Final = "backend.change_ratelimit"
 _LONGEST = 256  # characters

@@ -12,9 +12,9 @@ from django.urls import reverse
 from django.utils.dateparse import parse_datetime
 from django.views.decorators.http import require_safe
 
-from backend import log_search, log_store
-from backend.admin_base import page, render
-from backend.log_search import LEVELS, Entry, LogUnavailable, Page, Wanted
+from backend.logs import search, store
+from backend.logs.search import LEVELS, Entry, LogUnavailable, Page, Wanted
+from backend.site.model_admin import page, render
 
 VIEW: Final = "backend.view_logrecord"
 PROCESSES: Final = ("web", "realtime", "worker", "jobs", "beat", "manage")
@@ -59,11 +59,11 @@ def logs(request: HttpRequest) -> HttpResponseBase:
     before = request.GET.get("before", "")
     found = Page([], None)
     complaint = ""
-    if before and not log_search.is_place(before):
+    if before and not search.is_place(before):
         complaint = "There is no such page."
     else:
         try:
-            found = log_search.search(wanted, before=before or None, limit=_ON_A_PAGE)
+            found = search.search(wanted, before=before or None, limit=_ON_A_PAGE)
         except LogUnavailable:
             complaint = _AWAY
     asked = {name: value for name, value in vars(wanted).items() if value}
@@ -78,9 +78,9 @@ def logs(request: HttpRequest) -> HttpResponseBase:
         older=f"?{urlencode({**asked, 'before': found.older})}" if found.older else "",
         newest=f"?{urlencode(asked)}" if before else "",
         read_no_further=found.older is not None and len(found.entries) < _ON_A_PAGE,
-        most_read=log_search.MOST_READ,
+        most_read=search.MOST_READ,
         complaint=complaint,
-        is_off=not log_store.is_on(),
+        is_off=not store.is_on(),
     )
 
 
@@ -89,7 +89,7 @@ def logs(request: HttpRequest) -> HttpResponseBase:
 def log_record(request: HttpRequest, place: str) -> HttpResponseBase:
     """One record with all that it says."""
     try:
-        found = log_search.entry(place)
+        found = search.entry(place)
     except LogUnavailable:
         response = render(request, "admin/operations/base.html", "Log record", complaint=_AWAY)
         response.status_code = 503

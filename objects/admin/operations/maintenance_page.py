@@ -8,11 +8,11 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
 
-from backend.admin_base import BannerLevel, banner, page, render
-from backend.staff import require
-from objects import maintenance
-from objects.admin.people.reading import note
-from objects.maintenance import WritersLeft
+from backend.site.model_admin import BannerLevel, banner, page, render
+from backend.site.staff import require
+from objects.admin.people.pages import note
+from objects.database import maintenance
+from objects.database.maintenance import WritersLeft
 
 CHANGE: Final = "backend.change_maintenance"
 _PATIENCE = 20  # seconds that a page waits for writes that began before

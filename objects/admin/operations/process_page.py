@@ -11,11 +11,10 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.http import require_safe
 
-from backend import heartbeats
-from backend.admin_base import BannerLevel, banner, page, render
-from backend.processes import report
-from backend.processes.report import Restarted
-from backend.redis_clients import asking_once
+from backend.kernel.connections.redis import asking_once
+from backend.kernel.process import heartbeats, restart_report
+from backend.kernel.process.restart_report import Restarted
+from backend.site.model_admin import BannerLevel, banner, page, render
 from objects.admin.operations.log_pages import VIEW
 
 _PATIENCE = 2.0  # seconds
@@ -43,7 +42,7 @@ class Row:
 @banner
 def failing_banner(request: HttpRequest) -> tuple[BannerLevel, str] | None:
     """Names what ends again and again."""
-    failing = [one for one in report.read(settings.DATA_FOLDER.reports) if one.is_failing]
+    failing = [one for one in restart_report.read(settings.DATA_FOLDER.reports) if one.is_failing]
     if not failing:
         return None
     names = ", ".join(f"{one.name} ({one.last_end})" for one in failing)
@@ -62,7 +61,7 @@ def failing_banner(request: HttpRequest) -> tuple[BannerLevel, str] | None:
 @require_safe
 def processes(request: HttpRequest) -> HttpResponseBase:
     """Each role and engine, with its last sign of life and its restarts."""
-    restarted = {one.name: one for one in report.read(settings.DATA_FOLDER.reports)}
+    restarted = {one.name: one for one in restart_report.read(settings.DATA_FOLDER.reports)}
     complaint = ""
     silences: dict[str, float | None] = dict.fromkeys(_WORKERS)
     try:

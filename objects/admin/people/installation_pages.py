@@ -7,12 +7,12 @@ from typing import Any, Final
 from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.http import require_safe
 
-from backend.admin_base import page, render
-from backend.errors import ServiceError
-from objects.admin.paging import PageOfRows
-from objects.admin.people.reading import LONGEST, Wire, asked_page, time_of
+from backend.kernel.errors import ServiceError
+from backend.site.model_admin import page, render
+from objects.admin.browser.pagination import PageOfRows
+from objects.admin.people.pages import LONGEST, Wire, asked_page, time_of
 from objects.core.names import INSTALLATION, OBJECT_ID, FieldName
-from objects.core.query import AnyOf, Equals, Everything, Query
+from objects.core.query.tree import AnyOf, Equals, Everything, Query
 
 VIEW: Final = "objects.view_installation"
 _SHOWN_OF_A_TOKEN = 8  # characters

@@ -11,13 +11,13 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from backend.admin_base import page, render
-from backend.errors import ObjectNotFound, ServiceError
-from backend.staff import principal_for, require
+from backend.kernel.errors import ObjectNotFound, ServiceError
+from backend.site.model_admin import page, render
+from backend.site.staff import principal_for, require
 from objects import service
+from objects.admin.browser.pagination import PageOfRows, Sorting
 from objects.admin.frame import error_page
-from objects.admin.paging import PageOfRows, Sorting
-from objects.admin.people.reading import (
+from objects.admin.people.pages import (
     LONGEST,
     ON_A_PAGE,
     Wire,
@@ -28,10 +28,18 @@ from objects.admin.people.reading import (
     time_of,
 )
 from objects.core.names import OBJECT_ID, ROLE, USER, FieldName, parse_object_id
-from objects.core.query import Compare, Equals, Everything, OrderKey, Query, RelatedTo, all_of
+from objects.core.query.tree import (
+    Compare,
+    Equals,
+    Everything,
+    OrderKey,
+    Query,
+    RelatedTo,
+    all_of,
+)
 from objects.core.values import pointer
 from objects.users import roles
-from objects.users.directory import user_named
+from objects.users.accounts.directory import user_named
 
 VIEW: Final = "objects.view_role"
 CHANGE: Final = "objects.change_role"

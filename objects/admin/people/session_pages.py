@@ -10,25 +10,17 @@ from django.http import HttpRequest, HttpResponseBase, HttpResponseNotAllowed
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from backend.admin_base import page, render
-from backend.errors import ServiceError
+from backend.kernel.errors import ServiceError
+from backend.site.model_admin import page, render
+from objects.admin.browser.pagination import PageOfRows
 from objects.admin.frame import error_page
-from objects.admin.paging import PageOfRows
-from objects.admin.people.reading import (
-    LONGEST,
-    asked_page,
-    back,
-    get,
-    names_of,
-    note,
-    pointed_at,
-)
+from objects.admin.people.pages import LONGEST, asked_page, back, get, names_of, note, pointed_at
 from objects.admin.people.user_pages import PERMISSIONS, session_row
 from objects.core.names import SESSION, FieldName
-from objects.core.query import Equals, Everything, Nothing, Query
+from objects.core.query.tree import Equals, Everything, Nothing, Query
 from objects.core.values import pointer
-from objects.users import sessions as bearers
-from objects.users.directory import user_named
+from objects.users.accounts.directory import user_named
+from objects.users.sessions import tokens as bearers
 
 VIEW: Final = "objects.view_session"
 _USER: Final = FieldName("user")

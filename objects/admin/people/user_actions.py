@@ -15,17 +15,20 @@ from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseNotA
 from django.http import HttpResponseRedirect as Redirect
 from django.urls import reverse
 
-from backend.admin_base import page
-from backend.errors import InvalidJSON, ObjectNotFound, ServiceError, ValidationFailed
-from backend.principal import Principal
-from backend.staff import principal_for, require
-from objects import maintenance, service
+from backend.kernel.errors import InvalidJSON, ObjectNotFound, ServiceError, ValidationFailed
+from backend.kernel.principal import Principal
+from backend.site.model_admin import page
+from backend.site.staff import principal_for, require
+from objects import service
 from objects.admin.frame import error_page
-from objects.admin.people.reading import get, note, pointed_at
+from objects.admin.people.pages import get, note, pointed_at
 from objects.admin.people.user_pages import MEGABYTE, PERMISSIONS, VIEW, show_user
 from objects.core.names import SESSION, USER, parse_object_id
+from objects.database import maintenance
 from objects.files import quotas
-from objects.users import mail, passwords, sessions
+from objects.users.accounts import passwords
+from objects.users.email import delivery
+from objects.users.sessions import tokens
 
 _Act = Callable[[HttpRequest, Principal, str], str]
 
@@ -71,12 +74,12 @@ def _revoke(request: HttpRequest, principal: Principal, user_id: str) -> str:
     session_id = request.POST.get("session", "")
     if pointed_at(get(SESSION, session_id).get("user")) != user_id:
         raise ObjectNotFound("This user has no such session.")
-    sessions.end(session_id)
+    tokens.end(session_id)
     return "The session has ended."
 
 
 def _revoke_all(request: HttpRequest, principal: Principal, user_id: str) -> str:
-    sessions.end_all_of(user_id)
+    tokens.end_all_of(user_id)
     return "All sessions of the user have ended."
 
 
@@ -86,7 +89,7 @@ def _unlock(request: HttpRequest, principal: Principal, user_id: str) -> str:
 
 
 def _send_reset(request: HttpRequest, principal: Principal, user_id: str) -> str:
-    mail.send_password_reset(user_id)
+    delivery.send_password_reset(user_id)
     return "A letter with a link for a new password is on its way."
 
 

@@ -10,11 +10,11 @@ from django.template.defaultfilters import filesizeformat
 from django.template.response import TemplateResponse
 from django.views.decorators.http import require_safe
 
-from backend.admin_base import page, render
-from backend.errors import ServiceError
+from backend.kernel.errors import ServiceError
+from backend.site.model_admin import page, render
+from objects.admin.browser.pagination import PageOfRows
 from objects.admin.frame import error_page
-from objects.admin.paging import PageOfRows
-from objects.admin.people.reading import (
+from objects.admin.people.pages import (
     LONGEST,
     ON_A_PAGE,
     Wire,
@@ -26,10 +26,11 @@ from objects.admin.people.reading import (
 )
 from objects.admin.people.sections import sections
 from objects.core.names import CREATED_AT, SESSION, USER, FieldName
-from objects.core.query import Equals, Everything, OrderKey
+from objects.core.query.tree import Equals, Everything, OrderKey
 from objects.core.values import Json, pointer
 from objects.files import quotas
-from objects.users import directory, roles
+from objects.users import roles
+from objects.users.accounts import directory
 from objects.users.passkeys import keys
 
 VIEW: Final = "objects.view_user"

@@ -12,9 +12,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from backend.errors import ServiceError
-from backend.principal import MASTER
-from objects import classes, indexes, registry
+from backend.kernel.errors import ServiceError
+from backend.kernel.principal import MASTER
+from objects.definitions import indexes, registry
+from objects.service import classes
 
 
 class Command(BaseCommand):

@@ -9,8 +9,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.template.defaultfilters import filesizeformat
 
-from backend.errors import UnderMaintenance
-from objects.files.cleaning import GRACE, SHORTEST_GRACE, remove_unused, unused_files
+from backend.kernel.errors import UnderMaintenance
+from objects.files.orphans import GRACE, SHORTEST_GRACE, remove_unused, unused_files
 
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from backend.errors import ServiceError
-from backend.principal import MASTER
-from objects import classes
+from backend.kernel.errors import ServiceError
+from backend.kernel.principal import MASTER
 from objects.core.names import check_class_name
+from objects.service import classes
 
 
 class Command(BaseCommand):

@@ -14,12 +14,12 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from backend.errors import ServiceError
-from backend.principal import CLIENT, MASTER, READ_ONLY_MASTER, Principal
-from objects.core.class_permissions import ACTIONS
-from objects.explaining import Explanation, explain
-from objects.reason_texts import describe
-from objects.users.acting import as_user
+from backend.kernel.errors import ServiceError
+from backend.kernel.principal import CLIENT, MASTER, READ_ONLY_MASTER, Principal
+from objects.core.access.class_permissions import ACTIONS
+from objects.explanations.access import Explanation, explain
+from objects.explanations.texts import describe
+from objects.users.accounts.impersonation import as_user
 
 _SIGNS = {"yes": "+", "no": "-", "depends": "?"}
 _ANSWERS = {

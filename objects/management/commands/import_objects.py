@@ -13,18 +13,18 @@ from typing import IO, Any
 import click
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from backend.conf import service_settings
-from backend.errors import ServiceError, UnderMaintenance
-from objects import registry
+from backend.kernel.errors import ServiceError, UnderMaintenance
+from backend.settings.conf import service_settings
 from objects.core.names import ClassName, check_class_name
+from objects.definitions import registry
 from objects.exchange import checkpoint as checkpoints
 from objects.exchange import progress
 from objects.exchange.checkpoint import Checkpoint
 from objects.exchange.destinations import Database, Destination, Rest, Unreachable
-from objects.exchange.importing import Import, Stopped
-from objects.exchange.mapping import KINDS, Column, RowMapping, infer_columns
+from objects.exchange.imports import Import, Stopped
 from objects.exchange.problems import BadRow, UnusableFile
-from objects.exchange.reading import FORMATS, format_of, read_rows
+from objects.exchange.row_files import FORMATS, format_of, read_rows
+from objects.exchange.row_objects import KINDS, Column, RowMapping, infer_columns
 
 _BULK_BATCH = 5000
 _BATCH = 500

@@ -8,14 +8,14 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from backend.conf import service_settings
-from backend.errors import ServiceError
-from objects import registry
-from objects.core.index_decisions import Cost
+from backend.kernel.errors import ServiceError
+from backend.settings.conf import service_settings
+from objects.core.indexes.decisions import Cost
 from objects.core.names import check_class_name
+from objects.definitions import registry
 from objects.learned import overview
 from objects.learned.overview import LearnedView
-from objects.tables import ClassTable
+from objects.sql.tables import ClassTable
 
 _MEBIBYTE = 1024 * 1024
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from backend.errors import ServiceError
-from objects import maintenance
+from backend.kernel.errors import ServiceError
 from objects.core.values import wire_time
-from objects.maintenance import State, WritersLeft
+from objects.database import maintenance
+from objects.database.maintenance import State, WritersLeft
 
 _WAIT = 60
 

@@ -16,10 +16,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from objects.core.values import Json
-
-from .base import Adapter, ProviderIdentity, Unproven
-from .fetching import Unreachable
-from .setup import adapter_for, providers
+from objects.users.adapters.base import Adapter, ProviderIdentity, Unproven
+from objects.users.adapters.http import Unreachable
+from objects.users.adapters.setup import adapter_for, providers
 
 __all__ = [
     "Adapter",

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from objects.core.values import Json
-
-from .base import Adapter, ProviderIdentity, Unproven, proof_text
+from objects.users.adapters.base import Adapter, ProviderIdentity, Unproven, proof_text
 
 # SDKs send a UUID. Whoever knows the id is the user, so it can't be a short one.
 _SHORTEST = 16

@@ -14,10 +14,9 @@ from typing import Any
 import structlog
 from django.core.exceptions import ImproperlyConfigured
 
-from backend.errors import ObjectNotFound, OtherCause, ServiceUnavailable
+from backend.kernel.errors import ObjectNotFound, OtherCause, ServiceUnavailable
 from objects.core.values import Json
-
-from .fetching import Unreachable
+from objects.users.adapters.http import Unreachable
 
 _log = structlog.get_logger(__name__)
 _LONGEST_ID = 255

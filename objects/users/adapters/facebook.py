@@ -12,10 +12,9 @@ from typing import Any
 from urllib.parse import urlencode
 
 from objects.core.values import Json
-
-from .base import Adapter, ProviderIdentity, Unproven, proof_text
-from .fetching import Unreachable, allowed, fetch
-from .openid import OpenId
+from objects.users.adapters.base import Adapter, ProviderIdentity, Unproven, proof_text
+from objects.users.adapters.http import Unreachable, allowed, fetch
+from objects.users.adapters.openid import OpenId
 
 
 class Facebook(OpenId):

@@ -12,9 +12,8 @@ from typing import Any
 from urllib.parse import quote
 
 from objects.core.values import Json
-
-from .base import Adapter, ProviderIdentity, Unproven, proof_text
-from .fetching import Unreachable, allowed, fetch
+from objects.users.adapters.base import Adapter, ProviderIdentity, Unproven, proof_text
+from objects.users.adapters.http import Unreachable, allowed, fetch
 
 
 class GitHub(Adapter):

@@ -16,7 +16,7 @@ from typing import Any
 import jwt
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
-from .fetching import PATIENCE, Unreachable, fetch
+from objects.users.adapters.http import PATIENCE, Unreachable, fetch
 
 FRESH = 3600.0  # seconds
 USABLE = 86_400.0

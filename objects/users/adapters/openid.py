@@ -14,10 +14,9 @@ from typing import Any
 import jwt
 
 from objects.core.values import Json
-
-from .base import Adapter, ProviderIdentity, Unproven, proof_text
-from .fetching import Unreachable, allowed, fetch
-from .keys import ALGORITHMS, IssuerKeys
+from objects.users.adapters.base import Adapter, ProviderIdentity, Unproven, proof_text
+from objects.users.adapters.http import Unreachable, allowed, fetch
+from objects.users.adapters.keys import ALGORITHMS, IssuerKeys
 
 LEEWAY = 60  # seconds that clocks may differ
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from .base import ProviderIdentity
-from .openid import OpenId
+from objects.users.adapters.base import ProviderIdentity
+from objects.users.adapters.openid import OpenId
 
 _TENANT = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 

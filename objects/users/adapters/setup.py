@@ -16,11 +16,10 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 from django.utils.module_loading import import_string
 
-from backend.conf import service_settings
-from backend.errors import UnsupportedService
+from backend.kernel.errors import UnsupportedService
+from backend.settings.conf import service_settings
+from objects.users.adapters.base import Adapter
 from objects.users.passkeys import PROVIDER as PASSKEY
-
-from .base import Adapter
 
 # Short names of the classes here. A provider's own name comes first, then its option "adapter".
 _BUILT_IN = {

@@ -14,8 +14,8 @@ from eth_keys.datatypes import Signature
 from eth_keys.exceptions import BadSignature, ValidationError
 from eth_utils import keccak
 
-from .base import Unproven
-from .fetching import Unreachable, fetch
+from objects.users.adapters.base import Unproven
+from objects.users.adapters.http import Unreachable, fetch
 
 _HALF_ORDER = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0
 _KEY_SIGNATURE = 65  # bytes: r, s, v

@@ -20,15 +20,19 @@ from urllib.parse import urlsplit
 
 from eth_utils import is_checksum_address, to_checksum_address
 
-from backend.conf import service_settings
-from backend.errors import IncorrectType
+from backend.kernel.errors import IncorrectType
+from backend.settings.conf import service_settings
 from objects.core.values import Json
-from objects.users import short_lived
-
-from . import siwe
-from .base import Adapter, ProviderIdentity, Unproven, proof_text
-from .fetching import allowed
-from .signatures import message_hash, signature_bytes, signed_by_contract, signed_by_key
+from objects.users.accounts import short_lived
+from objects.users.adapters import siwe
+from objects.users.adapters.base import Adapter, ProviderIdentity, Unproven, proof_text
+from objects.users.adapters.http import allowed
+from objects.users.adapters.signatures import (
+    message_hash,
+    signature_bytes,
+    signed_by_contract,
+    signed_by_key,
+)
 
 LIFETIME = timedelta(minutes=5)
 LEEWAY = timedelta(seconds=60)

@@ -32,8 +32,8 @@ from webauthn.helpers.structs import (
     UserVerificationRequirement,
 )
 
-from backend.conf import service_settings
-from backend.logs import get_logger
+from backend.logs.setup import get_logger
+from backend.settings.conf import service_settings
 from objects.core.values import Json
 from objects.users.passkeys import relying_party
 from objects.users.passkeys.challenges import Issued

@@ -15,8 +15,8 @@ import secrets
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from backend.errors import RateLimited, ScriptFailed
-from objects.database import fetch
+from backend.kernel.errors import RateLimited, ScriptFailed
+from objects.database.statements import fetch
 
 Purpose = Literal["register", "add", "log in"]
 

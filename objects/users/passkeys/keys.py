@@ -12,11 +12,11 @@ from django.db.models import Q
 from django.utils import timezone
 from webauthn.helpers import bytes_to_base64url
 
-from backend.errors import ScriptFailed, ValidationFailed
-from backend.logs import get_logger
+from backend.kernel.encryption import secret_keys
+from backend.kernel.errors import ScriptFailed, ValidationFailed
+from backend.logs.setup import get_logger
 from objects.core.values import Json, wire_time
-from objects.database import fetch
-from objects.encryption import secret_keys
+from objects.database.statements import fetch
 from objects.users.names import name_key
 from objects.users.passkeys.ceremonies import Assertion, NewPasskey
 from objects.users.passkeys.models import Passkey

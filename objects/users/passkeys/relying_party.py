@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from backend.conf import service_settings
+from backend.settings.conf import service_settings
 
 
 def domain() -> str:

@@ -1,4 +1,5 @@
-"""The objects' part of the API document: what ``backend.api.urls`` contributes for their routes."""
+"""The objects' part of the API document: what ``backend.rest_urls`` contributes for their
+routes."""
 
 from __future__ import annotations
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from backend.api.openapi import Names, Operation, answer, body, parameter, ref
-from objects.core.schema import FieldType
+from backend.openapi import Names, Operation, answer, body, parameter, ref
+from objects.access.visible_classes import VisibleClass
+from objects.core.schema.definition import FieldType
 from objects.views.openapi import values
-from objects.visible_classes import VisibleClass
 
 Json = dict[str, Any]
 Paths = dict[str, dict[str, Operation]]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from backend.api.openapi import Operation, answer, ref
-from backend.api.openapi.operations import JSON_TEXT, query
-from backend.api.permissions import Requires
+from backend.http.permissions import Requires
+from backend.openapi import Operation, answer, ref
+from backend.openapi.operations import JSON_TEXT, query
 from objects.views.openapi.classes import Paths
 
 Json = dict[str, Any]

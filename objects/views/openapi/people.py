@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from backend.api.openapi import Operation, answer, body, ref
-from backend.api.openapi.operations import query
-from backend.api.permissions import Requires
-from objects.core.schema import SYSTEM_FIELDS, FieldType
+from backend.http.permissions import Requires
+from backend.openapi import Operation, answer, body, ref
+from backend.openapi.operations import query
+from objects.access.visible_classes import VisibleClass
+from objects.core.schema.definition import SYSTEM_FIELDS, FieldType
 from objects.views.openapi import values
 from objects.views.openapi.classes import (
     CREATED,
@@ -21,7 +22,6 @@ from objects.views.openapi.classes import (
     routes,
     words_of,
 )
-from objects.visible_classes import VisibleClass
 
 Json = dict[str, Any]
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from backend.api.openapi import Names, Offer, Part, contribute
-from backend.principal import Principal
+from backend.kernel.principal import Principal
+from backend.openapi import Names, Offer, Part, contribute
+from objects.access.visible_classes import VisibleClass, visible_classes
 from objects.core.names import SYSTEM_CLASSES
 from objects.views.openapi import files, people, routes, values
 from objects.views.openapi.classes import ClassSchemas, Paths, words_of
 from objects.views.openapi.classes import routes as class_routes
-from objects.visible_classes import VisibleClass, visible_classes
 
 
 def contribute_objects() -> None:

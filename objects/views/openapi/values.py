@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from backend.api.openapi import ref
-from objects.core.schema import FieldType
+from backend.openapi import ref
+from objects.core.schema.definition import FieldType
 
 Json = dict[str, Any]
 

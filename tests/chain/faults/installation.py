@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 import psutil
 import psycopg
 
-from backend.embedded.binaries import engine_binaries
-from backend.embedded.folder import DataFolder, temporary_folder
-from backend.embedded.postgres import UNSAFE_BUT_FAST, PostgreSQL
-from backend.embedded.redis_server import Redis
+from backend.instance.folder import DataFolder, temporary_folder
+from backend.operations.embedded.binaries import engine_binaries
+from backend.operations.embedded.postgres import UNSAFE_BUT_FAST, PostgreSQL
+from backend.operations.embedded.redis_server import Redis
 from tests.evm.artefacts import Contract
 from tests.evm.node import Node
 from tests.other_process import ROOT

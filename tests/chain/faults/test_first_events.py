@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import redis
 
-from backend import heartbeats
+from backend.kernel.process import heartbeats
 from tests.chain.faults.installation import Installation, until
 from tests.evm.node import running_node
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from chain import monitor
-from chain.gateway.web3_library import eth_account
 from chain.models import ContractEvent, OutboxEntry, Transaction
+from chain.rpc.web3_library import eth_account
 from tests.chain.network_read import Network, listen, network
 from tests.evm.node import Node
 

@@ -9,8 +9,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from chain.gateway.pool import forget
 from chain.models import ContractEvent, Provider
+from chain.rpc.pool import forget
 from tests.chain.gateway.networks import provider
 from tests.chain.network_read import Network, listen, network
 from tests.chance import DRAWN, seed_of

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from django.db import connection
 
-from backend.errors import ServiceUnavailable
+from backend.kernel.errors import ServiceUnavailable
 from chain.models import Block, OutboxEntry
 from tests.chain.network_read import Network, listen, network
 from tests.evm.node import Node

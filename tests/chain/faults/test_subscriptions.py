@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chain.core.heads import PROOF
+from chain.core.blocks.heads import PROOF
 from tests.chain.faults.installation import Installation, until
 from tests.evm.node import running_node
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import Any
 
-from chain.gateway.endpoints import seal
 from chain.models import Blockchain, Provider
+from chain.rpc.endpoints import seal
 from objects.core.names import new_object_id
 from tests.evm.node import Node
 from tests.evm.proxy import Proxy, proxied

@@ -10,11 +10,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from chain import gateway, verifying
-from chain.core.block_hashes import hash_of
+from chain import rpc
+from chain.core.blocks.hashes import hash_of
 from chain.core.failures import Moved, Unavailable
 from chain.core.node import Header, LogFilter
-from chain.gateway.pool import pool_of
+from chain.indexing import verification
+from chain.rpc.pool import pool_of
 from tests.chain.gateway.networks import network, proxies
 from tests.evm import faults
 from tests.evm.node import Node
@@ -42,13 +43,13 @@ def three(node: Node) -> Iterator[list[Proxy]]:
 def compared(first: int, last: int, wanted: LogFilter = NOTHING) -> tuple[str, int]:
     """Which provider was asked, and up to which of these blocks the others have the same."""
 
-    def step(node: gateway.Node) -> tuple[str, int]:
+    def step(node: rpc.Node) -> tuple[str, int]:
         headers = node.headers([*range(first, last + 1)])
         logs = node.logs(wanted, first, last) if wanted.addresses else []
         known = [one for one in headers if one is not None]  # what the provider has of them
-        return node.provider, gateway.agreed(node, known, wanted, logs)
+        return node.provider, rpc.agreed(node, known, wanted, logs)
 
-    return gateway.attempt(ID, step)
+    return rpc.attempt(ID, step)
 
 
 def other_blocks(height: int, data: str = "0xf0") -> Any:
@@ -111,7 +112,7 @@ def test_two_that_differ_agree_on_what_they_share_and_no_more(
     with pytest.raises(Moved, match="differ at block 6"):
         compared(6, 8)
     # A moment's difference is how networks are.
-    assert [one.trouble for one in gateway.health(ID)] == [None, None]
+    assert [one.trouble for one in rpc.health(ID)] == [None, None]
 
 
 def test_two_that_go_on_differing_are_reported(pair: list[Proxy], node: Node) -> None:
@@ -124,7 +125,7 @@ def test_two_that_go_on_differing_are_reported(pair: list[Proxy], node: Node) ->
     with pytest.raises(Moved):
         compared(1, 3)
     text = "another provider has something else at block 1"
-    assert [one.trouble for one in gateway.health(ID)] == [text, text]
+    assert [one.trouble for one in rpc.health(ID)] == [text, text]
 
     pair[1].be_good()
     assert compared(1, 3) == ("first", 3)
@@ -135,7 +136,7 @@ def test_of_three_the_one_that_is_alone_is_left_out(three: list[Proxy], node: No
     node.mine(8)
     lie(three[2], 5)
     assert compared(1, 8) == ("first", 8)
-    found = {one.name: one for one in gateway.health(ID)}
+    found = {one.name: one for one in rpc.health(ID)}
     assert found["third"].trouble == "differs from the other providers at block 5"
     assert found["third"].paused_until is not None
 
@@ -145,7 +146,7 @@ def test_a_provider_against_the_majority_is_not_asked_on(three: list[Proxy], nod
     lie(three[0], 5)
     name, height = compared(1, 8)
     assert (name in ("second", "third"), height) == (True, 8)
-    found = {one.name: one for one in gateway.health(ID)}
+    found = {one.name: one for one in rpc.health(ID)}
     assert found["first"].trouble == "differs from the other providers at block 5"
 
 
@@ -161,10 +162,10 @@ def test_a_provider_without_the_block_yet_confirms_neither_side(
     assert compared(1, 8)[1] == 4
     with pytest.raises(Moved, match="differ at block 5"):
         compared(5, 8)
-    assert all(one.paused_until is None for one in gateway.health(ID))
+    assert all(one.paused_until is None for one in rpc.health(ID))
     three[behind].be_good()
     assert compared(1, 8)[1] == 8
-    assert [one.paused_until is not None for one in gateway.health(ID)].index(True) == liar
+    assert [one.paused_until is not None for one in rpc.health(ID)].index(True) == liar
 
 
 def test_a_provider_that_refuses_comparisons_is_left_out(
@@ -178,8 +179,8 @@ def test_a_provider_that_refuses_comparisons_is_left_out(
     pair[1].on("eth_getBlockByNumber", only_heights)
     for _ in range(3):
         assert compared(1, 8) == ("first", 8)
-        assert gateway.witnessed(ID) == -1
-    found = {one.name: one for one in gateway.health(ID)}
+        assert rpc.witnessed(ID) == -1
+    found = {one.name: one for one in rpc.health(ID)}
     assert found["second"].trouble == "can't be compared: no blocks for you (-32000)"
     assert found["second"].paused_until is not None
 
@@ -190,32 +191,32 @@ def test_a_slow_provider_is_left_out_for_a_minute(
     pair: list[Proxy], node: Node, monkeypatch: pytest.MonkeyPatch, place: int
 ) -> None:
     monkeypatch.setattr("chain.core.comparisons.SLOW", 0.2)
-    monkeypatch.setattr("chain.gateway.pool.LONGEST_STEP", 0.2)
+    monkeypatch.setattr("chain.rpc.pool.LONGEST_STEP", 0.2)
     node.mine(8)
     pair[place].on("eth_getBlockByNumber", faults.late(0.3))
     names = [compared(1, 8)[0] for _ in range(4)]
     assert names[-1] == ("second", "first")[place]
-    slow = [one for one in gateway.health(ID) if one.paused_until is not None]
+    slow = [one for one in rpc.health(ID) if one.paused_until is not None]
     assert [one.name for one in slow] == [("first", "second")[place]]
     assert str(slow[0].trouble).startswith("slow: ")
 
 
 def test_a_slow_provider_alone_goes_on(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("chain.gateway.pool.LONGEST_STEP", 0.2)
+    monkeypatch.setattr("chain.rpc.pool.LONGEST_STEP", 0.2)
     network()
     node.mine(3)
     with ExitStack() as stack:
         [proxy] = proxies(stack, node, "first")
         proxy.on("eth_getBlockByNumber", faults.late(0.3))
 
-        def step(asked: gateway.Node) -> int:
+        def step(asked: rpc.Node) -> int:
             return len([asked.header(height) for height in (1, 2, 3)])
 
-        assert gateway.attempt(ID, step, seconds=5) == 3
+        assert rpc.attempt(ID, step, seconds=5) == 3
         # It takes longer than the caller has: only a patient one gets the answers.
         with pytest.raises(Unavailable):
-            gateway.attempt(ID, step, seconds=0.4)
-        assert gateway.attempt(ID, step, seconds=0.4, is_patient=True) == 3
+            rpc.attempt(ID, step, seconds=0.4)
+        assert rpc.attempt(ID, step, seconds=0.4, is_patient=True) == 3
 
 
 def test_three_that_all_differ_are_not_believed(three: list[Proxy], node: Node) -> None:
@@ -236,7 +237,7 @@ def test_one_that_is_far_ahead_of_two_others_is_not_believed(
     name, height = compared(5, 30)
     assert name in ("second", "third")
     assert height == 6
-    assert gateway.health(ID)[0].trouble == "is 24 blocks ahead of the other providers"
+    assert rpc.health(ID)[0].trouble == "is 24 blocks ahead of the other providers"
 
 
 def test_logs_are_compared_too(pair: list[Proxy], node: Node) -> None:
@@ -282,13 +283,13 @@ def minted(node: Node, count: int) -> tuple[int, LogFilter]:
 def proved(first: int, last: int, wanted: LogFilter) -> tuple[str, int]:
     """As ``compared``, where receipts may decide."""
 
-    def step(node: gateway.Node) -> tuple[str, int]:
+    def step(node: rpc.Node) -> tuple[str, int]:
         headers = [one for one in node.headers([*range(first, last + 1)]) if one is not None]
         logs = node.logs(wanted, first, last)
-        height = gateway.agreed(node, headers, wanted, logs, evidence=verifying.evidence)
+        height = rpc.agreed(node, headers, wanted, logs, evidence=verification.evidence)
         return node.provider, height
 
-    return gateway.attempt(ID, step)
+    return rpc.attempt(ID, step)
 
 
 def changed(logs: Any) -> Any:
@@ -312,7 +313,7 @@ def test_of_two_the_one_is_believed_whose_logs_are_proved(
     agreed = node.head if liar == 0 else first
     assert proved(first, node.head, wanted) == (("second", "first")[liar], agreed)
     assert proved(first, node.head, wanted) == (("second", "first")[liar], node.head)
-    found = {one.name: one for one in gateway.health(ID)}
+    found = {one.name: one for one in rpc.health(ID)}
     name = ("first", "second")[liar]
     assert found[name].trouble == f"has other logs in block {first} than its receipts prove"
     assert found[name].paused_until is not None
@@ -370,11 +371,11 @@ def test_a_wrong_answer_for_a_range_alone_doesn_t_matter(pair: list[Proxy], node
 def test_blocks_are_compared_by_hash(pair: list[Proxy], node: Node) -> None:
     node.mine(2)
 
-    def step(node: gateway.Node) -> int:
+    def step(node: rpc.Node) -> int:
         found = node.header(1)
         assert found is not None
         forged = Header("0x1", "0x" + "ee" * 32, found.parent_hash)
-        return gateway.agreed(node, [forged])
+        return rpc.agreed(node, [forged])
 
     with pytest.raises(Moved):
-        gateway.attempt(ID, step)
+        rpc.attempt(ID, step)

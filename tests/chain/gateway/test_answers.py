@@ -16,10 +16,10 @@ import pytest
 
 from chain.core.failures import RangeTooLarge, Refused, TryAgain
 from chain.core.node import LogFilter
-from chain.gateway import answers
-from chain.gateway.http_node import HttpNode
-from chain.gateway.json_rpc import Endpoint
-from chain.monitor import asking
+from chain.monitor import node_requests
+from chain.rpc.client import response_sizes
+from chain.rpc.client.http_node import HttpNode
+from chain.rpc.client.json_rpc import Endpoint
 from chain.sending.signers.problems import CannotSign
 from chain.sending.signers.remote import RemoteSigner
 
@@ -123,9 +123,15 @@ def test_logs_of_a_range_that_are_too_many_are_asked_for_in_smaller_ones() -> No
 def test_the_logs_of_one_block_may_be_as_many_as_its_gas_is_enough_for() -> None:
     one = [("eth_getLogs", [{"fromBlock": "0x7", "toBlock": "0x7"}])]
     several = [("eth_getLogs", [{"fromBlock": "0x7", "toBlock": "0x8"}])]
-    assert answers.largest(one) == answers.largest([("eth_getLogs", [{"blockHash": HASH}])])
-    assert answers.largest(one) > answers.largest(one * 100) > answers.largest(several)
-    assert answers.largest(several) < 20 * MB
+    assert response_sizes.largest(one) == response_sizes.largest(
+        [("eth_getLogs", [{"blockHash": HASH}])]
+    )
+    assert (
+        response_sizes.largest(one)
+        > response_sizes.largest(one * 100)
+        > response_sizes.largest(several)
+    )
+    assert response_sizes.largest(several) < 20 * MB
 
 
 def test_a_receipt_that_is_too_large_holds_up_no_other() -> None:
@@ -158,7 +164,7 @@ def test_of_receipts_only_what_is_wanted_is_decoded() -> None:
 
     with served(Wordy("", 1)) as url:
         node = HttpNode(1, "wordy", Endpoint(url, timeout=10))
-        found = asking.receipts(node, [HASH])
+        found = node_requests.receipts(node, [HASH])
     mined = found[HASH]
     assert mined is not None
     assert mined.block_number == 1

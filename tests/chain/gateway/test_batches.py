@@ -9,8 +9,8 @@ import pytest
 
 from chain.core.failures import Moved, RangeTooLarge, Refused, TryAgain
 from chain.core.node import LogFilter
-from chain.gateway.http_node import HttpNode
-from chain.gateway.json_rpc import Endpoint
+from chain.rpc.client.http_node import HttpNode
+from chain.rpc.client.json_rpc import Endpoint
 from tests.evm import faults
 from tests.evm.node import Node
 from tests.evm.proxy import HttpAnswer, Proxy, proxied

@@ -7,8 +7,8 @@ from uuid import uuid4
 
 import pytest
 
-from chain import gateway
-from chain.gateway.budget import Budget, OverBudget
+from chain import rpc
+from chain.rpc.client.budget import Budget, OverBudget
 from tests.chain.gateway.networks import network, provider
 from tests.evm.node import Node
 from tests.evm.proxy import proxied
@@ -75,10 +75,10 @@ def test_a_provider_over_its_budget_is_left_to_rest_while_another_can_be_asked(n
         provider(first.url, "first", requests_per_second=2)
         provider(second.url, "second", weight=0)
 
-        def asked(one: gateway.Node) -> str:
+        def asked(one: rpc.Node) -> str:
             one.batch([("eth_chainId", ())] * 20)
             return one.provider
 
-        assert gateway.attempt(31337, asked) == "first"
-        assert gateway.attempt(31337, asked) == "second"
-        assert gateway.health(31337)[0].failures == 0
+        assert rpc.attempt(31337, asked) == "first"
+        assert rpc.attempt(31337, asked) == "second"
+        assert rpc.health(31337)[0].failures == 0

@@ -11,7 +11,7 @@ from time import monotonic
 import pytest
 
 from chain.core.failures import TryAgain
-from chain.gateway.json_rpc import Endpoint
+from chain.rpc.client.json_rpc import Endpoint
 from tests.evm.node import Node
 
 HEAD = b"HTTP/1.1 200 OK\r\n"

@@ -9,9 +9,9 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from backend.doctor.registry import Finding
-from chain import doctor
+from backend.kernel.doctor import Finding
 from chain.models import Cursor
+from chain.networks import doctor
 from tests.chain.gateway.networks import network, provider
 from tests.evm import faults
 from tests.evm.node import Node

@@ -9,10 +9,10 @@ from time import monotonic
 import pytest
 from django.db import connection, transaction
 
-from chain import gateway
-from chain.gateway import pool
-from chain.gateway.health import FAILURE_PAUSE, Health
+from chain import rpc
 from chain.models import Provider
+from chain.rpc import pool
+from chain.rpc.client.health import FAILURE_PAUSE, Health
 from tests.chain.gateway.networks import network, provider, proxies
 from tests.evm import faults
 from tests.evm.node import Node
@@ -115,7 +115,7 @@ def test_a_requested_pause_is_not_cut_short_by_looking(health: Health, clock: Cl
     assert not health.probe()
 
 
-def head(node: gateway.Node) -> str:
+def head(node: rpc.Node) -> str:
     assert node.header("latest") is not None
     return node.provider
 
@@ -126,14 +126,14 @@ def test_health_is_written_to_the_row_and_not_too_often(
 ) -> None:
     network()
     provider(node.url)
-    gateway.attempt(ID, head)
+    rpc.attempt(ID, head)
     row = Provider.objects.get()
     assert (row.head, row.failures, row.trouble) == (node.head, 0, None)
     assert row.latency is not None
     assert row.checked_at is not None
     with django_assert_max_num_queries(20):  # one for each to read the rows
         for _ in range(20):
-            gateway.attempt(ID, head)
+            rpc.attempt(ID, head)
 
 
 @pytest.mark.django_db
@@ -143,14 +143,14 @@ def test_another_process_learns_of_a_pause_from_the_row(node: Node) -> None:
         first, _ = proxies(stack, node, "first", "second")
         first.refuse()
         for _ in range(4):
-            assert gateway.attempt(ID, head) == "second"
+            assert rpc.attempt(ID, head) == "second"
             pool.pool_of(ID)._kept = None
         assert Provider.objects.get(name="first").paused_until is not None
 
         pool.forget()  # as a process that begins now
         first.accept()
         first.forget_counts()
-        gateway.attempt(ID, head)
+        rpc.attempt(ID, head)
         assert first.requests == 0
 
 
@@ -159,9 +159,9 @@ def test_health_of_endpoints_without_a_row_is_known_to_all_processes(node: Node,
     with proxied(node) as own:
         network(rpc_endpoint="http://127.0.0.1:9")
         settings.SERVICE = {**settings.SERVICE, "RPC_URLS": {ID: ((own.url, 5),)}}
-        gateway.attempt(ID, head)
+        rpc.attempt(ID, head)
         pool.forget()
-        found = gateway.health(ID)
+        found = rpc.health(ID)
         assert [(one.name, one.source, one.weight) for one in found] == [
             ("setting 1", "setting", 5)
         ]
@@ -189,7 +189,7 @@ def test_nobody_waits_for_the_lock_of_the_row(node: Node) -> None:
     try:
         assert locked.wait(30)
         began = monotonic()
-        assert gateway.attempt(ID, head) == "first"
+        assert rpc.attempt(ID, head) == "first"
         assert monotonic() - began < 5
     finally:
         done.set()
@@ -199,15 +199,15 @@ def test_nobody_waits_for_the_lock_of_the_row(node: Node) -> None:
 
 @pytest.mark.django_db
 def test_health_says_nothing_of_a_network_without_endpoints() -> None:
-    assert gateway.health(5) == []
+    assert rpc.health(5) == []
 
 
 @pytest.mark.django_db
 def test_a_network_s_health_without_redis_is_what_the_process_knows(node: Node, settings) -> None:
     network(rpc_endpoint=node.url)
     settings.REDIS_URL = "redis://127.0.0.1:9/0"
-    assert gateway.attempt(ID, head) == "public"
-    assert gateway.health(ID)[0].head == node.head
+    assert rpc.attempt(ID, head) == "public"
+    assert rpc.health(ID)[0].head == node.head
 
 
 @pytest.mark.django_db
@@ -215,10 +215,10 @@ def test_faults_count_until_an_answer_comes(node: Node) -> None:
     network()
     with proxied(node) as proxy:
         provider(proxy.url)
-        gateway.attempt(ID, head)
+        rpc.attempt(ID, head)
         proxy.on_request(faults.server_error(500), times=1)
-        gateway.attempt(ID, head)
-        found = gateway.health(ID)[0]
+        rpc.attempt(ID, head)
+        found = rpc.health(ID)[0]
         assert (found.failures, found.trouble) == (0, "HTTP 500")
 
 

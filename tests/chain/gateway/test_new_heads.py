@@ -8,11 +8,12 @@ from time import monotonic, sleep
 
 import pytest
 
-from chain import following, waking
-from chain.gateway.endpoints import seal, socket_urls
-from chain.gateway.subscriptions import Subscriptions
+from chain.indexing import head as following
+from chain.indexing.schedule import wakeups
+from chain.indexing.schedule.wakeups import Waker
 from chain.models import Cursor
-from chain.waking import Waker
+from chain.rpc.endpoints import seal, socket_urls
+from chain.rpc.subscriptions import Subscriptions
 from tests.chain.gateway.networks import network, provider
 from tests.evm.node import Node
 from tests.evm.proxy import Proxy, proxied
@@ -285,7 +286,7 @@ def read_up_to() -> int | None:
 def test_a_block_is_read_when_its_head_is_heard(proxy: Proxy, node: Node) -> None:
     network(rpc_endpoint=proxy.url, wss_endpoint=proxy.socket_url)
     Cursor.objects.create(network_id=31337)
-    waking.begin()
+    wakeups.begin()
     try:
         until(lambda: read_up_to() == node.head)
         for _ in range(3):
@@ -297,5 +298,5 @@ def test_a_block_is_read_when_its_head_is_heard(proxy: Proxy, node: Node) -> Non
         head = node.mine()
         until(lambda: following.follow(31337) or read_up_to() == head)
     finally:
-        waking.end()
+        wakeups.end()
     assert not [one for one in threading.enumerate() if one.name == "chain-heads"]

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from chain import gateway
-from chain.gateway.endpoints import given_for, socket_urls
+from chain import rpc
 from chain.models import Provider
-from objects import maintenance
+from chain.rpc.endpoints import given_for, socket_urls
+from objects.database import maintenance
 from tests.chain.gateway.networks import network
 from tests.evm.node import Node
 
@@ -40,7 +40,7 @@ def test_an_endpoint_is_added_listed_and_removed(node: Node) -> None:
     assert KEY not in row.url + said
     assert given_for(ID)[0].url == url
 
-    gateway.attempt(ID, lambda one: one.header("latest"))
+    rpc.attempt(ID, lambda one: one.header("latest"))
     listed = run("list")
     assert f"main  (provider, weight 7)  head {node.head}" in listed
     found = json.loads(run("list", ID, "--json"))[str(ID)]

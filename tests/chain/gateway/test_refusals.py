@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chain.core.failures import Moved, NodeFailure, RangeTooLarge, Refused, SlowDown, TryAgain
-from chain.gateway.refusals import LOGS, Barred, BatchRefused, is_unknown_block, meaning_of
+from chain.rpc.client.refusals import LOGS, Barred, BatchRefused, is_unknown_block, meaning_of
 
 # Provider, code, text, how many blocks it says are allowed.
 BLOCK_LIMITS = [

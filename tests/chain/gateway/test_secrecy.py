@@ -9,14 +9,14 @@ from contextlib import ExitStack
 
 import pytest
 
-from backend.logs import standard_library
-from chain import gateway
+from backend.logs.setup import standard_library
+from chain import rpc
 from chain.core.failures import NodeFailure, Refused, Unavailable
-from chain.gateway.endpoints import given_for
-from chain.gateway.json_rpc import Endpoint
-from chain.gateway.pool import pool_of
-from chain.gateway.secrecy import Address
 from chain.models import Provider
+from chain.rpc.client.json_rpc import Endpoint
+from chain.rpc.client.secret_address import Address
+from chain.rpc.endpoints import given_for
+from chain.rpc.pool import pool_of
 from tests.chain.gateway.networks import network, provider
 from tests.evm import faults
 from tests.evm.node import Node
@@ -84,14 +84,14 @@ def test_no_failure_shows_the_key(
         provider(f"{proxy.url}/v2/{KEY}?apikey={KEY}")
         failing(kind, proxy)
         with pytest.raises(NodeFailure) as raised:
-            gateway.attempt(ID, lambda one: one.call("eth_gasPrice"), seconds=2)
+            rpc.attempt(ID, lambda one: one.call("eth_gasPrice"), seconds=2)
         assert isinstance(raised.value, Unavailable | Refused)
         shown = "".join(traceback.format_exception(raised.value)) + repr(raised.value)
-        shown += repr(gateway.health(ID)) + repr(given_for(ID)) + repr(pool_of(ID).known())
+        shown += repr(rpc.health(ID)) + repr(given_for(ID)) + repr(pool_of(ID).known())
         shown += repr([*Provider.objects.values("trouble", "name")])
         assert KEY not in shown
     for record in caplog.records:
-        # urllib3 tells of its requests, which backend.logs leaves out: see below.
+        # urllib3 tells of its requests, which backend.logs.setup leaves out: see below.
         if not record.name.startswith("urllib3"):
             assert KEY not in record.getMessage()
     assert KEY not in "".join(capfd.readouterr())
@@ -128,5 +128,5 @@ def test_an_address_that_no_key_reads_is_said_to_be_so(settings) -> None:
     provider("https://node.example/")
     settings.SECRET_KEY = "another one"
     with pytest.raises(Unavailable):
-        gateway.attempt(ID, lambda one: one.call("eth_chainId"))
-    assert gateway.health(ID)[0].trouble == "the address can't be read: SECRET_KEY is another one"
+        rpc.attempt(ID, lambda one: one.call("eth_chainId"))
+    assert rpc.health(ID)[0].trouble == "the address can't be read: SECRET_KEY is another one"

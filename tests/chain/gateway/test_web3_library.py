@@ -11,7 +11,7 @@ import sys
 import django
 django.setup()
 before = sys.getrecursionlimit()
-from chain.gateway import web3_library
+from chain.rpc import web3_library
 assert "web3" not in sys.modules and "eth_account" not in sys.modules
 assert web3_library.eth_account().Account
 assert sys.getrecursionlimit() == before
@@ -22,5 +22,5 @@ assert sys.getrecursionlimit() == before
 
 
 def test_importing_web3_leaves_the_recursion_limit_as_it_was() -> None:
-    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "backend.settings"}
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "backend.settings.django"}
     subprocess.run([sys.executable, "-c", _SCRIPT], check=True, timeout=60, env=environment)

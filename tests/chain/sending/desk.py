@@ -12,9 +12,9 @@ from typing import Any
 from django.db import connection
 from django.test import TestCase, override_settings
 
-from backend.signer_settings import Hidden
-from chain.gateway.web3_library import eth_account
+from backend.settings.signers import Hidden
 from chain.models import Blockchain, Sending, Transaction
+from chain.rpc.web3_library import eth_account
 from chain.sending.outgoing import send
 from chain.sending.signers.local import LocalSigner
 from chain.tasks import resend

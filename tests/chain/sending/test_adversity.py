@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from backend.errors import ScriptFailed, ServiceUnavailable
-from chain.gateway import pool
+from backend.kernel.errors import ScriptFailed, ServiceUnavailable
+from chain.rpc import pool
 from chain.sending.outgoing import send
 from tests.chain.sending.desk import Desk
 from tests.chance import DRAWN, seed_of

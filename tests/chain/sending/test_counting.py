@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from backend.errors import ServiceUnavailable
+from backend.kernel.errors import ServiceUnavailable
 from chain.models import Blockchain, SigningAccount
 from tests.chain.gateway.networks import provider
 from tests.chain.sending.desk import Desk

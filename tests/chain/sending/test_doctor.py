@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from backend.signer_settings import Hidden
-from chain.gateway.web3_library import eth_account
+from backend.settings.signers import Hidden
 from chain.models import Sending
-from chain.sending.checks import sent_transactions, signers
+from chain.rpc.web3_library import eth_account
+from chain.sending.doctor import sent_transactions, signers
 from tests.chain.sending.desk import Desk, with_settings
 
 pytestmark = pytest.mark.django_db

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chain.core.fees import Fees
-from chain.core.transactions import Unsigned, encoded, hash_of_raw
-from chain.gateway.web3_library import eth_account
+from chain.core.transactions.encoding import Unsigned, encoded, hash_of_raw
+from chain.core.transactions.fees import Fees
+from chain.rpc.web3_library import eth_account
 from chain.sending.signers.local import LocalSigner
 
 KEY = bytes(range(1, 33))

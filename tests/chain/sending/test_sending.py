@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from backend.errors import ScriptFailed, ServiceUnavailable, UnderMaintenance
-from backend.signer_settings import Hidden
+from backend.kernel.errors import ScriptFailed, ServiceUnavailable, UnderMaintenance
+from backend.settings.signers import Hidden
 from chain.core.names import address_of
 from chain.models import Sending, SigningAccount, Transaction
-from objects import maintenance
+from objects.database import maintenance
 from tests.chain.sending.desk import ETHER, Desk, with_settings
 from tests.chain.sending.web3signer import signing_service
 from tests.evm.faults import altered, fails, gives

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from eth_keys.datatypes import PrivateKey
 
-from backend import signer_settings
-from backend.environment import BadSetting
-from backend.errors import ScriptFailed
-from backend.signer_settings import Hidden
-from chain.core.fees import Fees
-from chain.core.transactions import Unsigned
-from chain.gateway.web3_library import eth_account
+from backend.kernel.errors import ScriptFailed
+from backend.settings import signers
+from backend.settings.environment import BadSetting
+from backend.settings.signers import Hidden
+from chain.core.transactions.encoding import Unsigned
+from chain.core.transactions.fees import Fees
+from chain.rpc.web3_library import eth_account
 from chain.sending.signers import CannotSign, signer_for
 from chain.sending.signers.local import LocalSigner
 from chain.sending.signers.remote import RemoteSigner
@@ -206,7 +206,7 @@ def test_no_text_of_a_signer_has_its_key() -> None:
 def read(monkeypatch: pytest.MonkeyPatch, **variables: str) -> dict[str, Any]:
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    return signer_settings.service_values()
+    return signers.service_values()
 
 
 def test_variables_may_have_a_network_s_id(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ import threading
 
 import pytest
 
-from backend.errors import ScriptFailed
-from chain.gateway import pool
+from backend.kernel.errors import ScriptFailed
+from chain.rpc import pool
 from tests.chain.gateway.networks import provider
 from tests.chain.sending.desk import Desk, with_settings
 from tests.evm.faults import Dropped, fails, gives

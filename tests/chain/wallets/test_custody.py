@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from eth_keys.datatypes import PublicKey, Signature
 
-from backend import wallet_settings
-from backend.conf import DEFAULTS
-from backend.environment import BadSetting
+from backend.kernel.encryption import cipher
+from backend.settings import wallets
+from backend.settings.conf import DEFAULTS
+from backend.settings.environment import BadSetting
 from chain.core.names import address_of
 from chain.models import Blockchain, Identity
-from chain.signing_models import Wallet
+from chain.models.signing import Wallet
 from chain.wallets import custody, http_api
 from chain.wallets.adapters import CustodyFailed, Owner
 from objects import reencryption
-from objects.encryption import cipher
 from objects.users.models import User as UserRow
 from objects.users.passkeys.models import Passkey, PasskeyChallenge
 from tests.chain.wallets.wallet_service import ABSENT, WalletService, running_wallet_service
@@ -367,7 +367,7 @@ def test_settings_that_can_not_work_end_the_start(monkeypatch, environment, comp
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(BadSetting, match=complaint) as caught:
-        wallet_settings.service_values()
+        wallets.service_values()
     assert "SECRET" not in str(caught.value)
 
 
@@ -382,7 +382,7 @@ def test_settings_that_can(monkeypatch):
         "WEBAUTHN_ORIGINS": "https://example.org,http://localhost:3000,android:apk-key-hash:x",
     }.items():
         monkeypatch.setenv(name, value)
-    found = wallet_settings.service_values()
+    found = wallets.service_values()
     assert found.keys() <= DEFAULTS.keys()
     assert found["WALLET_NETWORKS"] == ("BaseSepolia", "OptimismSepolia")
     assert found["WALLET_API_URL"] == "https://api.example"

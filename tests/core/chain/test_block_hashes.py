@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from chain.core.block_hashes import has_own_hash, hash_of
+from chain.core.blocks.hashes import has_own_hash, hash_of
 from chain.core.node import Header
 
 EMPTY_ROOT = "0x56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421"

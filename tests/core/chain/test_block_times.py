@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chain.core.block_times import times_of, undated, wire_time, wire_times
+from chain.core.blocks.times import times_of, undated, wire_time, wire_times
 from chain.core.failures import TryAgain
 from chain.core.node import Header, Log
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chain.core.broadcasts import Broadcast, meaning_of
+from chain.core.transactions.broadcasts import Broadcast, meaning_of
 
 TEXTS = {
     Broadcast.TAKEN: (

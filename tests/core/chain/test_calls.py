@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chain.core import diamonds
-from chain.core.functions import (
+from chain.core.abi import diamonds
+from chain.core.abi.functions import (
     Function,
     NoSuchFunction,
     chosen,
@@ -20,13 +20,7 @@ from chain.core.functions import (
     revert_reason,
     selector,
 )
-from chain.core.solidity import (
-    BadAbi,
-    BadValue,
-    all_from_json,
-    encode,
-    parts_of,
-)
+from chain.core.abi.types import BadAbi, BadValue, all_from_json, encode, parts_of
 
 ADDRESS = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
 

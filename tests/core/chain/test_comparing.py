@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from chain.core.comparing import Content, Identity, compare, identity_of
-from chain.core.events import EventRow
+from chain.core.blocks.differences import Content, Identity, compare, identity_of
+from chain.core.blocks.events import EventRow
 
 
 def row(block: int, index: int = 0, **changed: Any) -> EventRow:

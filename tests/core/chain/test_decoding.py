@@ -10,8 +10,8 @@ from eth_abi import encode
 from eth_abi.packed import encode_packed
 from eth_utils import keccak
 
-from chain.core.abi import events_of
-from chain.core.decoding import AMBIGUOUS, MISMATCH, UNKNOWN, Vocabulary
+from chain.core.abi.contract import events_of
+from chain.core.abi.logs import AMBIGUOUS, MISMATCH, UNKNOWN, Vocabulary
 
 ANN = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
 BOB = "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359"

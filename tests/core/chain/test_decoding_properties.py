@@ -16,8 +16,8 @@ from eth_utils import to_checksum_address
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chain.core.abi import check_abi, events_of
-from chain.core.decoding import Vocabulary
+from chain.core.abi.contract import check_abi, events_of
+from chain.core.abi.logs import Vocabulary
 
 WORDS = st.one_of(
     st.sampled_from(["address", "bool", "function"]),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chain.core.fees import (
+from chain.core.transactions.fees import (
     GWEI,
     Caps,
     Fees,

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chain.core.blocks.forks import WINDOW, fork_point
 from chain.core.failures import Moved
-from chain.core.forks import WINDOW, fork_point
 
 
 class Trees:

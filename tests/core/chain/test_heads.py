@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chain.core.heads import LONGEST_PAUSE, PROOF, Heads
+from chain.core.blocks.heads import LONGEST_PAUSE, PROOF, Heads
 
 POLL = 2.0
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from eth_utils import keccak
 
-from chain.core import bloom, links
+from chain.core.blocks import bloom, consistency
 from chain.core.failures import EmptyPromise, Moved, TryAgain
 from chain.core.node import Header, Log, LogFilter
 
@@ -37,7 +37,7 @@ def log(height: int, index: int, **more: Any) -> Log:
 
 def test_headers_that_follow_each_other_are_a_chain() -> None:
     headers = [header(6), header(7)]
-    assert links.chained(5, "0x5", headers) == headers
+    assert consistency.chained(5, "0x5", headers) == headers
 
 
 @pytest.mark.parametrize(
@@ -50,23 +50,25 @@ def test_headers_that_follow_each_other_are_a_chain() -> None:
 )
 def test_others_are_dropped(headers: list[Header]) -> None:
     with pytest.raises(Moved):
-        links.chained(5, "0x5", headers)
+        consistency.chained(5, "0x5", headers)
 
 
 def test_a_block_that_the_node_has_named_and_lacks_is_an_empty_promise() -> None:
     with pytest.raises(EmptyPromise):
-        links.chained(5, "0x5", [header(6), None])
+        consistency.chained(5, "0x5", [header(6), None])
 
 
 def test_a_number_that_is_none_is_no_answer() -> None:
     with pytest.raises(TryAgain):
-        links.chained(5, "0x5", [Header(number="six", hash="0x6", parent_hash="0x5")])
+        consistency.chained(5, "0x5", [Header(number="six", hash="0x6", parent_hash="0x5")])
     with pytest.raises(TryAgain):
-        links.belonging([log(6, 0, log_index="first")], [header(6)])
+        consistency.belonging([log(6, 0, log_index="first")], [header(6)])
 
 
 def test_logs_are_sorted_and_each_is_there_once() -> None:
-    found = links.belonging([log(7, 1), log(6, 3), log(7, 1), log(7, 0)], [header(6), header(7)])
+    found = consistency.belonging(
+        [log(7, 1), log(6, 3), log(7, 1), log(7, 0)], [header(6), header(7)]
+    )
     assert [(one.height, one.index) for one in found] == [(6, 3), (7, 0), (7, 1)]
 
 
@@ -82,17 +84,17 @@ def test_logs_are_sorted_and_each_is_there_once() -> None:
 )
 def test_logs_that_belong_elsewhere_are_dropped(bad: Log) -> None:
     with pytest.raises(Moved):
-        links.belonging([log(7, 2), bad], [header(6), header(7)])
+        consistency.belonging([log(7, 2), bad], [header(6), header(7)])
     with pytest.raises(Moved):
-        links.within([log(7, 2), bad], 6, header(7))
+        consistency.within([log(7, 2), bad], 6, header(7))
 
 
 def test_final_logs_are_of_one_block_at_each_height() -> None:
-    assert len(links.within([log(5, 0), log(6, 0), log(7, 0)], 5, header(7))) == 3
+    assert len(consistency.within([log(5, 0), log(6, 0), log(7, 0)], 5, header(7))) == 3
     with pytest.raises(Moved):
-        links.within([log(5, 0), log(5, 1, block_hash="0xother")], 5, header(7))
+        consistency.within([log(5, 0), log(5, 1, block_hash="0xother")], 5, header(7))
     with pytest.raises(Moved):
-        links.within([log(4, 0)], 5, header(7))
+        consistency.within([log(4, 0)], 5, header(7))
 
 
 def test_a_filter_names_the_contracts_that_logged() -> None:

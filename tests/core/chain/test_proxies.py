@@ -9,9 +9,9 @@ from eth_abi import encode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chain.core.abi.proxies import EVENTS, QUESTIONS, addresses_in, named_by, questions
 from chain.core.failures import Refused
 from chain.core.node import Log
-from chain.core.proxies import EVENTS, QUESTIONS, addresses_in, named_by, questions
 
 ONE, TWO = "0x" + "11" * 20, "0x" + "22" * 20
 NOTHING = "0x" + "00" * 32

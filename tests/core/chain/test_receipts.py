@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from chain.core.blocks.receipts import have_bloom, have_root, logs_in, root_of
 from chain.core.node import Header, Log, LogFilter, LoggedReceipt
-from chain.core.receipts import have_bloom, have_root, logs_in, root_of
 
 GEM = "0x" + "ab" * 20
 COIN = "0x" + "cd" * 20
@@ -72,7 +72,7 @@ def test_malformed_receipts_have_no_root() -> None:
 
 
 def test_receipts_without_one_of_the_logs_lack_bits_of_the_filter() -> None:
-    from chain.core.bloom import bloom_of
+    from chain.core.blocks.bloom import bloom_of
 
     one = header(logs_bloom=f"0x{bloom_of([log(), log(COIN)]):0512x}")
     assert have_bloom(one, [receipt(0, log()), receipt(1, log(COIN))])

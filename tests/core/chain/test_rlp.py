@@ -6,7 +6,7 @@ import rlp as library
 from hypothesis import given
 from hypothesis import strategies as some
 
-from chain.core import rlp
+from chain.core.blocks import rlp
 
 VALUES = some.recursive(some.binary(max_size=300), some.lists, max_leaves=40)
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from chain.core.node import SentTransaction
-from chain.core.sightings import (
+from chain.core.transactions.sightings import (
     Sighting,
     after_asking,
     is_passed,

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chain.core.spans import Span, Spans, holds, segments, size, union, up_to, without
+from chain.core.blocks.spans import Span, Spans, holds, segments, size, union, up_to, without
 
 BLOCKS = st.integers(0, 40)
 SPANS = st.lists(st.tuples(BLOCKS, BLOCKS), max_size=8)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from chain.core.node import Receipt
-from chain.core.transitions import (
+from chain.core.transactions.states import (
     CONFIRMED,
     FAILED,
     FINALIZED,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from objects.core.query_parser import parse_where
+from objects.core.query.parser import parse_where
 from realtime.core.effort import comparisons, extent
 
 POINTS = [

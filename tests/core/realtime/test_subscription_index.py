@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backend.errors import ServiceError
-from objects.core.matching import predicate
-from objects.core.query_parser import parse_where
+from backend.kernel.errors import ServiceError
+from objects.core.query.parser import parse_where
+from objects.core.query.predicate import predicate
 from realtime.core.intervals import Intervals
 from realtime.core.subscription_index import MAX_GUARDS, MAX_LOOKED_AT, SubscriptionIndex
 

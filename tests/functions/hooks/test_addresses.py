@@ -18,9 +18,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from backend.outgoing import Unreachable
-from functions.hooks import client
-from functions.hooks.addresses import is_allowed, resolved
+from backend.kernel.outgoing import Unreachable
+from functions.webhooks import client
+from functions.webhooks.addresses import is_allowed, resolved
 from tests.functions.hooks.receiver import Receiver
 from tests.rest import Api
 

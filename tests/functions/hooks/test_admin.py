@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from functions.hooks.models import Delivery
+from functions.webhooks.models import Delivery
 from tests.admin.staff import logged_in
 from tests.functions.hooks.receiver import Receiver
 from tests.rest import MASTER, Api

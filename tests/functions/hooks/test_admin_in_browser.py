@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from functions.hooks.models import Delivery
+from functions.webhooks.models import Delivery
 from tests.admin.browser import look, staff_page
 from tests.admin.staff import staff_user
 from tests.chromium import NEEDS_CHROMIUM, browser

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from functions.hooks import known
+from functions.webhooks import class_hooks
 from objects import triggers
 from tests.functions.hooks.receiver import Receiver
 from tests.other_process import OtherProcess
@@ -109,6 +109,6 @@ def test_of_two_who_declare_the_same_one_does(receiver: Receiver) -> None:
 def test_a_class_without_webhooks_is_not_asked_about(
     game: str, django_assert_num_queries: Any
 ) -> None:
-    assert known.handlers("Game", False) == {}
+    assert class_hooks.handlers("Game", False) == {}
     with django_assert_num_queries(0):
         assert not triggers.has("Game", "before_save", "saved", "after_save")

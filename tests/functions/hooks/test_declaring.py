@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from functions import Request, function
-from objects import maintenance
+from objects.database import maintenance
 from tests.people import sign_up
 from tests.rest import MASTER, Api
 

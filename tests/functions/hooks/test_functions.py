@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from functions import Request, function
-from functions.hooks import client as http
-from functions.hooks import signing
+from functions.webhooks import client as http
+from functions.webhooks import signatures
 from tests.functions.hooks.receiver import Receiver
 from tests.people import sign_up
 from tests.rest import Api
@@ -181,8 +181,8 @@ def test_while_a_secret_is_replaced_both_sign(
     (one,) = receiver.received
     key, moment = one.headers["webhook-id"], one.headers["webhook-timestamp"]
     first, second = one.headers["webhook-signature"].split(" ")
-    assert first == signing.signature(new, key, moment, one.raw)
-    assert second == signing.signature(SECRET, key, moment, one.raw)
+    assert first == signatures.signature(new, key, moment, one.raw)
+    assert second == signatures.signature(SECRET, key, moment, one.raw)
 
 
 def test_a_changed_address_and_a_removed_function_hold_at_once(

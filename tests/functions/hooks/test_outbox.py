@@ -11,8 +11,8 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from backend.celery import app
-from functions.hooks import outbox
-from functions.hooks.models import Delivery, Hook
+from functions.webhooks import outbox
+from functions.webhooks.models import Delivery, Hook
 from tests.functions.hooks.receiver import Receiver
 from tests.people import log_in, sign_up
 from tests.rest import MASTER, Api

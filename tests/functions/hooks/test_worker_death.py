@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import redis
 
-from functions.hooks import outbox
-from functions.hooks.models import Delivery
+from functions.webhooks import outbox
+from functions.webhooks.models import Delivery
 from tests.functions.hooks.receiver import Received, Receiver
 from tests.functions.hooks.test_outbox import declare, master, pass_time
 from tests.functions.jobs.processes import Processes, until

@@ -10,7 +10,7 @@ import time
 import redis
 from django.conf import settings
 
-from backend.errors import DuplicateValue
+from backend.kernel.errors import DuplicateValue
 from functions import JobRequest, job
 
 _LONGEST = 60  # seconds that anything waits

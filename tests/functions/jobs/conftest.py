@@ -7,7 +7,7 @@ from importlib import import_module
 
 import pytest
 
-from functions.registry import Job, registry
+from functions.runtime.registry import Job, registry
 
 
 @pytest.fixture(scope="session")

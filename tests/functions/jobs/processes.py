@@ -13,10 +13,10 @@ import psutil
 import redis
 from django.conf import settings
 
-from backend.principal import MASTER
+from backend.kernel.principal import MASTER
 from objects import service
-from objects.core.query import FindOptions
-from objects.core.query_parser import parse_where
+from objects.core.query.parser import parse_where
+from objects.core.query.tree import FindOptions
 from tests.other_process import ROOT, database_url
 
 PATIENCE = 90  # seconds, for a machine that is busy with other things

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from functions import JobRequest, ScriptFailed, job, start_job
-from functions.jobs import records, tending
+from functions.jobs import records, stuck_runs
 from functions.jobs.models import JobStatus
 from functions.jobs.records import Run
-from objects.database import fetch
+from objects.database.statements import fetch
 from tests.rest import Api
 
 pytestmark = pytest.mark.django_db
@@ -90,13 +90,13 @@ def test_a_job_that_kills_each_worker_is_given_up() -> None:
     def work(request: JobRequest) -> None: ...
 
     run = held()
-    for _ in range(tending.MOST_ATTEMPTS - 1):
+    for _ in range(stuck_runs.MOST_ATTEMPTS - 1):
         aged(run, heartbeat_at="1 hour")
-        tending.tend()
+        stuck_runs.tend()
         assert of(run).status == "queued"
         assert records.claim(run.status_id) is not None
     aged(run, heartbeat_at="1 hour")
-    tending.tend()
+    stuck_runs.tend()
     assert (of(run).status, of(run).error) == ("failed", "The worker died.")
 
 
@@ -106,7 +106,7 @@ def test_one_that_could_only_be_killed_took_too_long() -> None:
 
     run = held()
     aged(run, heartbeat_at="1 minute", started_at="2 minutes")
-    tending.tend()
+    stuck_runs.tend()
     assert of(run).error == "The job work took longer than 60 seconds."
 
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from backend.principal import MASTER
+from backend.kernel.principal import MASTER
 from functions.jobs import records
-from functions.jobs.starting import JobBusy, publish, start
-from functions.registry import registry
-from objects.database import fetch
+from functions.jobs.start import JobBusy, publish, start
+from functions.runtime.registry import registry
+from objects.database.statements import fetch
 from tests.functions.jobs.processes import Processes, ended, find, say, saying, status, until
 from tests.threads import at_once
 

@@ -9,8 +9,8 @@ from django_celery_beat.models import PeriodicTask, PeriodicTasks
 
 from functions import JobRequest, job
 from functions.jobs import schedules
-from functions.jobs.timing import Cron, Every, Once, parse
-from functions.registry import registry
+from functions.runtime.registry import registry
+from functions.runtime.timetables import Cron, Every, Once, parse
 from tests.rest import Api
 
 DAILY = {
@@ -286,7 +286,7 @@ class TestOverRest:
         assert master.post("/classes/_JobSchedule", {"jobName": "report"}).error == (400, 119)
 
     def test_nothing_is_changed_in_maintenance_mode(self, master: Api) -> None:
-        from objects.database import fetch
+        from objects.database.statements import fetch
 
         fetch(
             "INSERT INTO objects_maintenance (id, message, since, chain_paused)"

@@ -171,7 +171,7 @@ def test_runs_are_written_by_the_service_alone(master: Api, client: Api, reader:
 
 
 def test_jobs_start_in_maintenance_mode(master: Api, count: None) -> None:
-    from objects.database import fetch
+    from objects.database.statements import fetch
 
     fetch(
         "INSERT INTO objects_maintenance (id, message, since, chain_paused)"

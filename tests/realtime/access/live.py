@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from backend.principal import MASTER, Principal
-from objects import registry, service
-from objects.core.query_parser import check_path, parse_where
-from objects.records import wire_object
+from backend.kernel.principal import MASTER, Principal
+from objects import service
+from objects.core.query.parser import check_path, parse_where
+from objects.definitions import registry
+from objects.storage.records import wire_object
 from realtime.livequery.access import Access, bind
 
 

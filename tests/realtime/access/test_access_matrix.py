@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from backend.errors import InvalidQuery, ServiceError
+from backend.kernel.errors import InvalidQuery, ServiceError
 from tests.policy.tables import (
     GROUPS,
     LISTS,

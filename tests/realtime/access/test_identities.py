@@ -11,14 +11,16 @@ from time import monotonic
 
 import pytest
 
-from backend.errors import InvalidSessionToken, ObjectNotFound
-from backend.principal import MASTER
-from objects import registry, service
+from backend.kernel.errors import InvalidSessionToken, ObjectNotFound
+from backend.kernel.principal import MASTER
+from objects import service
 from objects.changes import Change
-from objects.database import fetch
-from objects.records import Record
-from objects.users import roles, sessions
+from objects.database.statements import fetch
+from objects.definitions import registry
+from objects.storage.records import Record
+from objects.users import roles
 from objects.users.models import Session
+from objects.users.sessions import tokens
 from realtime.livequery import identities as clock
 from realtime.livequery.identities import Followed, Identities, Identity
 from tests.people import User, log_in, make_role, sign_up
@@ -129,7 +131,7 @@ def test_it_ends_with_its_session_and_others_go_on(identities, ann):
 
 def test_it_ends_when_its_session_is_given_to_somebody_else(identities, ann):
     identity = identities.prove(ann.token)
-    Session.objects.update(token_hash=bytes.fromhex(sessions.token_hash(sessions.new_token())))
+    Session.objects.update(token_hash=bytes.fromhex(tokens.token_hash(tokens.new_token())))
     assert follow(identities, identity).ended == [identity]
 
 
@@ -245,7 +247,7 @@ def test_a_proof_and_the_end_of_its_session_at_the_same_moment_leave_nobody_sign
     ann = sign_up("ann")
     for _ in range(20):
         token = log_in(ann.name).json["sessionToken"]
-        session_id = sessions.authenticate(token).session_id
+        session_id = tokens.authenticate(token).session_id
 
         def prove(token: str = token) -> Identity | None:
             try:
@@ -254,7 +256,7 @@ def test_a_proof_and_the_end_of_its_session_at_the_same_moment_leave_nobody_sign
                 return None
 
         def end(session_id: str = session_id) -> None:
-            sessions.end(session_id)
+            tokens.end(session_id)
             identities.follow([change_of(session_id)], role_version())
 
         identity, _ = at_once([prove, end])

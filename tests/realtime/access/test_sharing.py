@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from backend.principal import CLIENT, MASTER, READ_ONLY_MASTER, Authority, Principal
+from backend.kernel.principal import CLIENT, MASTER, READ_ONLY_MASTER, Authority, Principal
 from functions import FindRequest, Pointer, ScriptFailed, before_find
-from objects import classes
+from objects.service import classes
 from tests.policy.tables import PUBLIC, SECRET
 from tests.policy.world import CALLERS, MEMBER, OWNER, STRANGER, make, outcome, permit, user
 from tests.realtime.access.live import access, stored

@@ -10,11 +10,11 @@ from uuid import uuid4
 
 from django.db import transaction
 
-from chain import outbox
-from chain.core.events import EventRow
-from chain.reading_models import OutboxEpoch
-from chain.storing import remove_events, store_events
-from objects.database import fetch
+from chain.core.blocks.events import EventRow
+from chain.indexing.storage import outbox
+from chain.indexing.storage.events import remove_events, store_events
+from chain.models.indexing import OutboxEpoch
+from objects.database.statements import fetch
 from tests.realtime.livequery.committed import Aside
 
 GEM = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"

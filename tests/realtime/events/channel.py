@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 
 from channels.testing import WebsocketCommunicator
 
+from realtime.channel.feeds import Feed
+from realtime.channel.pump import Pump
 from realtime.core.event_queries import LATEST, Finality
-from realtime.events.feeds import Feed
-from realtime.events.pump import Pump
-from realtime.process import Process
+from realtime.sockets.process import Process
 from tests.realtime.events.oracle import token_of
 
 PATIENCE = 60  # seconds, for a machine that is busy with other things

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from chain import outbox
-from objects.database import fetch
-from realtime.events.pages import ROWS
+from chain.indexing.storage import outbox
+from objects.database.statements import fetch
+from realtime.channel.pages import ROWS
 from tests.realtime.events.chains import Chain
 from tests.realtime.events.channel import House
 from tests.realtime.events.oracle import Row, expected, rows_of

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from chain.following import reader
+from chain.indexing.head import indexer
 from chain.models import Blockchain, OutboxEntry
 from tests.chain.network_read import Network, listen, network
 from tests.evm.node import Node, running_node
@@ -78,7 +78,7 @@ def test_final_events_come_when_the_chain_says_so(world: Network, house: House) 
     tokens = plain.tokens(2)
     final.is_told_nothing()
     world.node.mine(2)
-    reader.forget()  # heights are requested every ten seconds
+    indexer.forget()  # heights are requested every ten seconds
     world.follow()
     assert safe.tokens(2) == tokens
     # Safe, and not final: another chain may come.
@@ -90,12 +90,12 @@ def test_final_events_come_when_the_chain_says_so(world: Network, house: House) 
     assert safe.next()["removed"]
     rows = OutboxEntry.objects.filter(network_id=world.network_id, op="removed")
     assert {*rows.values_list("finality", flat=True)} == {"safe"}
-    reader.forget()
+    indexer.forget()
     world.follow()
     [token] = safe.tokens(1)
     final.is_told_nothing()
     world.node.mine(1)
-    reader.forget()
+    indexer.forget()
     world.follow()
     assert final.tokens(1) == [token]
     world.check()

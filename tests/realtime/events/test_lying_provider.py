@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from chain.auditing import audit
+from chain.indexing.repair.audits import audit
 from chain.models import Blockchain
 from tests.chain.lied_to import contents, truth
 from tests.chain.network_read import Network, let_a_minute_pass, listen, network

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chain.storing import store_events
-from objects.database import fetch
+from chain.indexing.storage.events import store_events
+from objects.database.statements import fetch
 from tests.realtime.events.chains import Chain
 from tests.realtime.events.channel import House
 from tests.realtime.events.test_messages import of

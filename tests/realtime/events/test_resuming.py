@@ -8,10 +8,10 @@ from urllib.parse import parse_qs
 
 import pytest
 
+from realtime.channel.catch_up import catch_up
+from realtime.channel.pages import ROWS
 from realtime.core.cursors import Cursor, Marks
 from realtime.core.event_queries import parse
-from realtime.events.catching_up import catch_up
-from realtime.events.pages import ROWS
 from tests.realtime.events.chains import Chain
 from tests.realtime.events.channel import House
 from tests.realtime.events.test_messages import of

@@ -15,7 +15,7 @@ from websockets.asyncio.client import ClientConnection, unix_connect
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect as connect_and_wait
 
-from realtime.reporting import processes
+from realtime.process.reports import processes
 from tests.realtime.events.chains import ANN, NOBODY, Chain
 from tests.realtime.faults.listeners import PATIENCE, Listener, ended, until
 from tests.realtime.serving import Serving, serving

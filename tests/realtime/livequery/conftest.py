@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from functions.registry import registry
+from functions.runtime.registry import registry
 from tests.callers import *  # noqa: F403
 from tests.chain.conftest import node, node_of_session  # noqa: F401
 from tests.people import PASSWORD, User, as_user

@@ -12,10 +12,10 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from realtime.connections import Socket
-from realtime.listening import Woken
 from realtime.livequery.consumer import LiveQuerySocket
 from realtime.livequery.engine import LiveQueries
+from realtime.process.notifications import Woken
+from realtime.sockets.connections import Socket
 
 APPLICATION = {"applicationId": "test-app"}
 CLIENT_KEYS = {**APPLICATION, "javascriptKey": "test-javascript-key"}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from realtime.connections import TRY_AGAIN
+from realtime.sockets.connections import TRY_AGAIN
 from tests.realtime.livequery.desk import MASTER_KEYS, Desk
 from tests.rest import Api
 
@@ -174,16 +174,16 @@ def test_an_event_that_leaves_the_chain_is_told_and_told_again_when_it_comes_bac
 ):
     from django.db import transaction
 
-    from chain import storing
+    from chain.indexing.storage import events
     from tests.chain.test_storing import NETWORK, row
 
     def store(seq: int) -> None:
         with transaction.atomic():
-            storing.store_events(NETWORK, [row(5), row(6), row(7)], after_seq=seq)
+            events.store_events(NETWORK, [row(5), row(6), row(7)], after_seq=seq)
 
     def remove() -> None:
         with transaction.atomic():
-            storing.remove_events(NETWORK, 5, after_seq=3)
+            events.remove_events(NETWORK, 5, after_seq=3)
 
     ann = desk.connect()
     ann.subscribe(1, "ContractEvent", {"contractName": "Gem", "blockNumber": {"$gt": 5}})
@@ -202,13 +202,13 @@ def test_an_event_that_leaves_the_chain_is_told_and_told_again_when_it_comes_bac
 def test_an_event_is_sent_as_final_as_it_is_at_that_moment(desk: Desk, chained):
     from django.db import transaction
 
-    from chain import storing
+    from chain.indexing.storage import events
     from chain.models import Cursor
     from tests.chain.test_storing import NETWORK, row
 
     def store(block: int) -> None:
         with transaction.atomic():
-            storing.store_events(NETWORK, [row(block), row(block + 1)], after_seq=block)
+            events.store_events(NETWORK, [row(block), row(block + 1)], after_seq=block)
 
     def synced(**heights: int) -> None:
         Cursor.objects.update_or_create(network_id=NETWORK, defaults=heights)

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 from websockets.sync.client import ClientConnection, connect
 
-from realtime.connections import TRY_AGAIN
+from realtime.sockets.connections import TRY_AGAIN
 from tests.chain.faults.installation import Installation, installed
 from tests.ports import free_port
 from tests.realtime.livequery.desk import CLIENT_KEYS

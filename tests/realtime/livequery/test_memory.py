@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from backend.errors import RateLimited, ServiceUnavailable
+from backend.kernel.errors import RateLimited, ServiceUnavailable
 from realtime.core.effort import memory_of
-from realtime.shares import Shares
+from realtime.sockets.shares import Shares
 from tests.realtime.livequery.desk import CLIENT_KEYS, MASTER_KEYS, Caller, Desk
 from tests.rest import Api
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from realtime.connections import POLICY
+from realtime.sockets.connections import POLICY
 from tests.realtime.livequery.desk import (
     APPLICATION,
     CLIENT_KEYS,

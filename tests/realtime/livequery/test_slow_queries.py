@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from backend.current import current
+from backend.kernel.request_context import current
+from backend.kernel.statement_limits import slow_statements
 from functions import SubscribeRequest, before_subscribe
-from objects.statement_limits import slow_statements
 from tests.realtime.livequery.desk import MASTER_KEYS, Desk
 from tests.rest import Api
 

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from backend.errors import ServiceError
+from backend.kernel.errors import ServiceError
 from tests.security.fuzz.mutation import Mutator
 
 T = TypeVar("T")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from objects.core.pipeline import parse_aggregation
-from objects.pipeline_sql import compile_aggregation
+from objects.core.pipeline.stages import parse_aggregation
+from objects.sql.pipeline.statement import compile_aggregation
 from tests.compiler.world import GENERIC
 from tests.security.fuzz.fuzzing import (
     EXAMPLES,

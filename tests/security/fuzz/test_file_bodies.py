@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from objects.files.naming import check_name
+from objects.files.names import check_name
 from objects.files.types import settled_type
-from objects.views.file_bodies import json_upload, receive_form
+from objects.views.files.uploads import json_upload, receive_form
 from tests.security.fuzz.fuzzing import EXAMPLES, accepts, fuzz
 from tests.security.fuzz.mutation import Mutator
 from tests.security.fuzz.requests import request
@@ -128,9 +128,9 @@ def test_any_name_and_type_are_settled_or_refused(examples):
 
 @pytest.mark.parametrize("cut", [1, 2, 3, 4, 5, 7, 64])
 def test_escapes_in_base64_mean_the_same_wherever_they_are_cut(cut, monkeypatch):
-    from objects.views import file_bodies
+    from objects.views.files import uploads
 
     text = base64.b64encode(CONTENT).decode()
     escaped = "".join(f"\\u{ord(one):04x}" if n % 3 else one for n, one in enumerate(text))
-    monkeypatch.setattr(file_bodies, "CHUNK", cut)
+    monkeypatch.setattr(uploads, "CHUNK", cut)
     receive_json(f'{{"base64": "{escaped}"}}'.encode())

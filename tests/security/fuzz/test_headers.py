@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from backend.api import idempotency, parsers
-from backend.api.authentication import authenticate, from_headers
-from backend.api.context import client_address
-from backend.api.views import read_call
-from backend.networks import parse_address
+from backend.http import idempotency, parsers
+from backend.http.authentication import authenticate, from_headers
+from backend.http.context import client_address
+from backend.http.views import read_call
+from backend.kernel.networks import parse_address
 from tests.security.fuzz.fuzzing import (
     EXAMPLES,
     accepts,

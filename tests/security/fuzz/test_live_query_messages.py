@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from realtime.core.messages import LiveQuery, Refused, Subscribe, parse_message
-from realtime.livequery.asking import check_class, question
+from realtime.livequery.requests import check_class, question
 from tests.security.fuzz.fuzzing import (
     EXAMPLES,
     accepts,

@@ -7,10 +7,10 @@ from urllib.parse import unquote_to_bytes
 
 import pytest
 
-from backend.api.routing import resolve
-from backend.api.views import Call
+from backend.http.routing import resolve
+from backend.http.views import Call
+from backend.kernel.principal import CLIENT
 from backend.limits import rules_for
-from backend.principal import CLIENT
 from objects.views.batch import _items
 from tests.security.fuzz.fuzzing import (
     EXAMPLES,

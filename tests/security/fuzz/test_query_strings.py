@@ -6,8 +6,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from backend.api.parsers import decoded_parameters, query_parameters
-from objects.core.find_options import FindLimits, parse_find_options, parse_get_options
+from backend.http.parsers import decoded_parameters, query_parameters
+from objects.core.query.options import FindLimits, parse_find_options, parse_get_options
 from tests.security.fuzz.fuzzing import (
     EXAMPLES,
     accepts,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from objects.core.regex import compile_regex
+from objects.core.regex.patterns import compile_regex
 from tests.security.fuzz.fuzzing import (
     EXAMPLES,
     accepts,

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from objects.core.access import parse_acl
-from objects.core.operations import apply, echo, fit
-from objects.core.write_parsing import parse_write
+from objects.core.access.acl import parse_acl
+from objects.core.update.operations import apply, echo, fit
+from objects.core.update.parser import parse_write
 from tests.compiler.world import GENERIC
 from tests.security.fuzz.fuzzing import (
     EXAMPLES,

@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from backend.errors import InvalidQuery
-from objects.compiler import compile_query
-from objects.core.matching import predicate
-from objects.core.query import Everything, Query
-from objects.core.query_parser import parse_where
-from objects.tables import ClassTable
+from backend.kernel.errors import InvalidQuery
+from objects.core.query.parser import parse_where
+from objects.core.query.predicate import predicate
+from objects.core.query.tree import Everything, Query
+from objects.sql.compiler import compile_query
+from objects.sql.tables import ClassTable
 from tests.compiler.world import GENERIC, OTHER, PROMOTED
 from tests.security.fuzz.fuzzing import (
     EXAMPLES,
@@ -101,7 +101,7 @@ def test_any_text_as_where_is_decoded_and_used_or_refused():
     texts = [msgspec.json.encode(where).decode() for where in CORPUS]
 
     def decoded(text: str) -> None:
-        from objects.core.find_options import FindLimits, parse_find_options
+        from objects.core.query.options import FindLimits, parse_find_options
 
         parse_find_options({"where": text}, FindLimits())
 

@@ -74,7 +74,7 @@ def log_in(authenticator: Authenticator, api: Api = ANYBODY, **given: Any) -> Re
 @contextmanager
 def under_maintenance() -> Iterator[None]:
     """The switch inside of the test's own transaction."""
-    from objects.models import Maintenance
+    from objects.definitions.models import Maintenance
 
     Maintenance.objects.create(id=1, message="Wait.", since=timezone.now(), chain_paused=False)
     yield

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chain.models import Identity
-from chain.signing_models import Wallet
+from chain.models.signing import Wallet
 from objects.users.models import User as UserRow
 from objects.users.passkeys.models import Passkey, PasskeyChallenge
 from tests.people import sign_up

@@ -10,8 +10,8 @@ import pytest
 from django.utils import timezone
 
 from functions import before_login
-from functions.registry import registry
-from objects.users import second_factor
+from functions.runtime.registry import registry
+from objects.users.accounts import second_factor
 from objects.users.models import FailedLogins
 from objects.users.passkeys.models import Passkey, PasskeyChallenge
 from tests.people import log_in as log_in_with_password

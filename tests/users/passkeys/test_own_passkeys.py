@@ -7,9 +7,10 @@ import time
 
 import pytest
 
-from backend.staff import ADMINISTRATORS, EDITORS, VIEWERS
-from chain.signing_models import Wallet
-from objects.users import second_factor, upkeep
+from backend.site.staff import ADMINISTRATORS, EDITORS, VIEWERS
+from chain.models.signing import Wallet
+from objects.users import expired
+from objects.users.accounts import second_factor
 from objects.users.models import Identity
 from objects.users.passkeys import keys
 from objects.users.passkeys.models import Passkey, PasskeyChallenge
@@ -178,7 +179,7 @@ def test_what_has_expired_is_cleared_away(db):
     first = PasskeyChallenge.objects.first()
     assert first is not None
     PasskeyChallenge.objects.filter(pk=first.pk).update(expires_at="2020-01-01T00:00:00Z")
-    upkeep.remove_expired()
+    expired.remove_expired()
     assert PasskeyChallenge.objects.count() == 1
 
 

@@ -11,9 +11,9 @@ from django.utils import timezone
 from webauthn.helpers import base64url_to_bytes, bytes_to_base64url
 
 from chain.models import Blockchain, Identity
-from chain.signing_models import Wallet
+from chain.models.signing import Wallet
 from functions import before_save
-from functions.registry import registry
+from functions.runtime.registry import registry
 from objects.users.models import User as UserRow
 from objects.users.passkeys import challenges
 from objects.users.passkeys.models import Passkey, PasskeyChallenge
@@ -423,7 +423,7 @@ def test_whoever_may_not_make_users_may_not_by_this(master):
 
 
 def test_while_the_system_is_read_only_nobody_registers(db):
-    from objects import maintenance
+    from objects.database import maintenance
 
     options = register_init("ann")
     signed = Authenticator().create(options)

@@ -1,0 +1,169 @@
+"""The metrics of requests, tasks, processes and connections to the database (docs/metrics.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import accumulate
+from operator import itemgetter
+from time import time
+from typing import Any, Final
+
+import msgspec
+import redis
+from django.conf import settings
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+
+from backend.kernel import request_counts
+from backend.kernel.process import heartbeats, restart_report
+from backend.settings.chain import BACKFILL_QUEUE, QUEUE
+from backend.settings.jobs import QUEUE as JOB_QUEUE
+from objects.database.statements import fetch
+
+_QUEUES: Final = ("default", JOB_QUEUE, QUEUE, BACKFILL_QUEUE)
+_PREFIX: Final = "celery:"
+_PROCESSES: Final = (
+    heartbeats.WORKER,
+    heartbeats.BEAT,
+    heartbeats.JOBS,
+    heartbeats.CHAIN,
+    heartbeats.BACKFILL,
+    heartbeats.REALTIME,
+)
+_OWN: Final = (
+    "backend "  # how the names of our connections begin (backend.settings.django.database)
+)
+
+
+class _Headers(msgspec.Struct):
+    sent_at: float | None = msgspec.field(default=None, name=heartbeats.SENT_AT)
+
+
+class _Task(msgspec.Struct):
+    headers: _Headers = msgspec.field(default_factory=_Headers)
+
+
+def of_queues(client: redis.Redis) -> Iterator[Metric]:
+    """How many tasks wait, and for how long the first of them has been waiting. Raises
+    ``RedisError``."""
+    length = GaugeMetricFamily("svc_queue_length", "Tasks that wait.", labels=("queue",))
+    age = GaugeMetricFamily(
+        "svc_queue_oldest_seconds",
+        "For how long the task that is next has been waiting; missing if none waits.",
+        labels=("queue",),
+    )
+    for queue in _QUEUES:
+        name = f"{_PREFIX}{queue}"
+        length.add_metric([queue], float(str(client.llen(name))))
+        sent_at = _sent_at(client.lindex(name, -1))
+        if sent_at is not None:
+            age.add_metric([queue], max(0.0, time() - sent_at))
+    yield length
+    yield age
+
+
+def _sent_at(task: Any) -> float | None:
+    if task is None:
+        return None
+    try:
+        return msgspec.json.decode(task, type=_Task).headers.sent_at
+    except msgspec.DecodeError:
+        return None
+
+
+def of_silences(client: redis.Redis) -> Iterator[Metric]:
+    """When background processes were last heard from. Raises ``RedisError``."""
+    gauge = GaugeMetricFamily(
+        "svc_process_silence_seconds",
+        "Seconds since a background process gave a sign of life; none at all is missing here.",
+        labels=("process",),
+    )
+    for process in _PROCESSES:
+        seen = heartbeats.latest(client, process)
+        if seen is not None:
+            gauge.add_metric([process], max(0.0, time() - seen))
+    yield gauge
+
+
+def of_restarts() -> Iterator[Metric]:
+    """What ``script/server`` has started again."""
+    counter = CounterMetricFamily(
+        "svc_process_restarts",
+        "How often script/server has started a process again.",
+        labels=("process",),
+    )
+    for one in restart_report.read(settings.DATA_FOLDER.reports):
+        counter.add_metric([one.name], one.restarts)
+    yield counter
+
+
+def of_requests(client: redis.Redis) -> Iterator[Metric]:
+    """Answered requests and how long they took. Raises ``RedisError``."""
+    labels = ("method", "status")
+    number = CounterMetricFamily("svc_requests", "Requests that were answered.", labels=labels)
+    seconds = CounterMetricFamily(
+        "svc_request_seconds", "Seconds that answering took.", labels=labels
+    )
+    for (method, status), (count, duration) in sorted(request_counts.totals(client).items()):
+        number.add_metric([method, str(status)], count)
+        seconds.add_metric([method, str(status)], duration)
+    yield number
+    yield seconds
+    histogram = HistogramMetricFamily(
+        "svc_request_duration_seconds",
+        "How long requests took, by route.",
+        labels=("method", "route", "status"),
+    )
+    limits = [*(str(limit) for limit in request_counts.LIMITS), "+Inf"]
+    for kind, taken in sorted(request_counts.durations(client).items(), key=itemgetter(0)):
+        counted = list(zip(limits, accumulate(taken.counts), strict=True))
+        histogram.add_metric(kind, counted, taken.seconds)
+    yield histogram
+
+
+def of_connections() -> Iterator[Metric]:
+    """Connections to the database, and how many there may be. Raises ``DatabaseError``."""
+    gauge = GaugeMetricFamily(
+        "svc_database_connections",
+        "Connections to our database, by process and by what they do.",
+        labels=("process", "state"),
+    )
+    for process, state, number in fetch(_CONNECTIONS, (_OWN, _OWN), prepare=False):
+        gauge.add_metric([process, state], int(number))
+    yield gauge
+    limit = GaugeMetricFamily(
+        "svc_database_connections_limit", "How many connections the server accepts."
+    )
+    rows = fetch("SELECT current_setting('max_connections')::int", (), prepare=False)
+    limit.add_metric([], int(rows[0][0]))
+    yield limit
+
+
+def of_learned_indexes() -> Iterator[Metric]:
+    """Indexes that were built for the queries of classes. Raises ``DatabaseError``."""
+    gauge = GaugeMetricFamily(
+        "svc_learned_indexes",
+        "Indexes that were built automatically, by state: valid, building, failed.",
+        labels=("state",),
+    )
+    rows = fetch(
+        "SELECT state, count(*) FROM objects_learned_index GROUP BY state", (), prepare=False
+    )
+    counts = {"valid": 0, "building": 0, "failed": 0} | {state: int(n) for state, n in rows}
+    for state, number in counts.items():
+        gauge.add_metric([state], number)
+    yield gauge
+
+
+_CONNECTIONS: Final = """
+SELECT CASE WHEN starts_with(application_name, %s)
+            THEN substr(application_name, length(%s) + 1) ELSE 'other' END,
+       coalesce(state, 'unknown'), count(*)
+FROM pg_stat_activity
+WHERE datname = current_database() AND backend_type = 'client backend'
+GROUP BY 1, 2 ORDER BY 1, 2
+"""

@@ -1,0 +1,59 @@
+"""``/serverInfo``: what this service can do, as Parse's dashboard and SDKs ask for it."""
+
+from __future__ import annotations
+
+from backend import __version__
+from backend.http.permissions import Requires
+from backend.http.renderers import Answer
+from backend.http.routing import resolve
+from backend.http.views import Call, ServiceView
+
+PARSE_VERSION = "9.10.0"
+"""The version of Parse Server whose REST surface is followed. Dashboards choose by it."""
+
+
+class ServerInfoView(ServiceView):
+    """Features and versions, for the master key; the read-only one as well."""
+
+    requires = Requires.MASTER_KEY
+
+    def get(self, call: Call) -> Answer:
+        return Answer(
+            {
+                "features": features(),
+                "parseServerVersion": PARSE_VERSION,
+                "serviceVersion": __version__,
+            }
+        )
+
+
+def features() -> dict[str, dict[str, bool]]:
+    """The features that Parse's dashboard knows, by whether their routes are here."""
+    config, hooks = _answers("/config"), _answers("/hooks/functions")
+    push, logs = _answers("/push"), _answers("/scriptlog")
+    return {
+        "globalConfig": dict.fromkeys(("create", "read", "update", "delete"), config),
+        "hooks": dict.fromkeys(("create", "read", "update", "delete"), hooks),
+        "cloudCode": {"jobs": _answers("/jobs/name")},
+        "logs": dict.fromkeys(("level", "size", "order", "until", "from"), logs),
+        "push": {
+            **dict.fromkeys(("immediatePush", "scheduledPush", "storedPushData"), push),
+            "pushAudiences": _answers("/push_audiences"),
+            "localization": push,
+        },
+        "schemas": {
+            "addField": True,
+            "removeField": True,
+            "addClass": True,
+            "removeClass": True,
+            "clearAllDataFromClass": True,
+            # The dashboard would ask for an export by mail; here a command does it.
+            "exportClass": False,
+            "editClassLevelPermissions": True,
+            "editPointerPermissions": True,
+        },
+    }
+
+
+def _answers(path: str) -> bool:
+    return resolve(path) is not None

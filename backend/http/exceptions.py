@@ -1,0 +1,36 @@
+"""Errors out: any exception as ``{"code": int, "error": str}``."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+
+from backend.http.renderers import json_response
+from backend.kernel.connections.outages import is_outage
+from backend.kernel.errors import InternalError, ServiceError, ServiceUnavailable
+from backend.logs.setup import get_logger
+
+log = get_logger("api")
+
+
+def as_service_error(error: Exception, request_id: str) -> ServiceError:
+    """The error that a client may see.
+
+    A ``ServiceError`` is shown as it is. Anything else is a fault of ours: it is logged with its
+    trace, and the client gets a neutral text with the request id under which the log has it.
+    """
+    if isinstance(error, ServiceError) and error.status != InternalError.status:
+        return error
+    log.error("request failed", exc_info=error)
+    if is_outage(error):
+        return ServiceUnavailable("The database can't do that at the moment.")
+    return InternalError(f"Internal server error. Request id: {request_id}")
+
+
+def error_response(error: Exception, request: HttpRequest) -> HttpResponse:
+    """Return the HTTP response for any exception."""
+    shown = as_service_error(error, getattr(request, "id", "-"))
+    response = json_response(shown.body(), shown.status)
+    # Headers of the error: Allow, Retry-After.
+    for name, value in getattr(shown, "headers", {}).items():
+        response.headers[name] = value
+    return response

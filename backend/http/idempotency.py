@@ -1,0 +1,133 @@
+"""Requests with an id of their own (``X-Svc-Request-Id``), which may be sent again.
+
+The first answer to such a request is kept, and given again to the same request with the same id
+(``docs/idempotency.md``). Nothing is looked at or stored for requests without the header.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from enum import Enum
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from backend.http.renderers import Answer, encode_json
+from backend.kernel.errors import (
+    InternalError,
+    InvalidValue,
+    RateLimited,
+    ServiceError,
+    ServiceUnavailable,
+    Timeout,
+    TransactionConflict,
+    UnderMaintenance,
+)
+from backend.settings.conf import service_settings
+from objects.replays import store
+from objects.replays.store import Answered, Identified
+
+if TYPE_CHECKING:
+    from backend.http.views import Call
+
+REPLAYED = "Idempotent-Replayed"
+"""The header that says of an answer that it is a former one."""
+
+_HEADER, _ALIAS = "HTTP_X_SVC_REQUEST_ID", "HTTP_X_PARSE_REQUEST_ID"
+_WRITES = frozenset({"POST", "PUT", "DELETE"})
+_WELL_FORMED = re.compile(r"[!-~]{1,128}", re.ASCII).fullmatch
+# Errors after which a client may retry.
+_PASSING = (
+    *(InternalError, RateLimited, ServiceUnavailable, Timeout, TransactionConflict),
+    UnderMaintenance,
+)
+
+
+class Keeping(Enum):
+    """How the answer of a route is kept."""
+
+    IN_TRANSACTION = "with the work, in one transaction"
+    AFTERWARDS = "when the work is done, failures included: the work can't be undone"
+    NOT = "not at all: the request is carried out each time"
+
+
+def request_id(meta: Mapping[str, Any]) -> str | None:
+    """The id in a request's header, as it is; None without one."""
+    if _HEADER in meta:
+        return str(meta[_HEADER]) or None
+    if _ALIAS in meta and service_settings.PARSE_HEADERS:
+        return str(meta[_ALIAS]) or None
+    return None
+
+
+def answer(
+    given: str,
+    call: Call,
+    path: str,
+    keeping: Keeping,
+    carry_out: Callable[[Call], Answer],
+    *,
+    content: str = "",
+) -> Answer:
+    """The answer to a request with the id ``given``: a former one, or that of carrying it out.
+
+    ``path`` is below the mount path. ``content`` stands for what the request brings besides its
+    body. Raises ``InvalidValue`` for an id that isn't one, ``DuplicateRequest``, and what
+    ``carry_out`` raises.
+    """
+    if keeping is Keeping.NOT or call.method not in _WRITES or not _is_asked_for(path):
+        return carry_out(call)
+    identified = _identify(given, call, path, content)
+    if keeping is Keeping.IN_TRANSACTION:
+        # A transaction may have to be repeated, so each time there is a body to be used up.
+        answered, is_former = store.in_transaction(
+            identified,
+            lambda: _answered(
+                carry_out(replace(call, body=dict(call.body), in_transaction=True)),
+            ),
+        )
+    else:
+        answered, is_former = store.afterwards(
+            identified, lambda: _answered_or_failed(lambda: carry_out(call))
+        )
+    headers = {**answered.headers, REPLAYED: "true"} if is_former else answered.headers
+    return Answer(answered.body, answered.status, headers)
+
+
+def _is_asked_for(path: str) -> bool:
+    if service_settings.IDEMPOTENCY == "off":
+        return False
+    bare = path.strip("/")
+    return any(_compiled(pattern).match(bare) for pattern in service_settings.IDEMPOTENCY_PATHS)
+
+
+@lru_cache(maxsize=64)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+def _identify(given: str, call: Call, path: str, content: str) -> Identified:
+    if not _WELL_FORMED(given):
+        raise InvalidValue("X-Svc-Request-Id: expected 1 to 128 printable ASCII characters")
+    caller = call.principal
+    who = (caller.authority.value, caller.user_id or "", caller.installation_id or "")
+    asked = [call.method, path.rstrip("/"), call.params, call.body, content]
+    return store.identify(who, given, msgspec.json.encode(asked, order="deterministic"))
+
+
+def _answered(given: Answer) -> Answered:
+    body = given.body if type(given.body) is bytes else encode_json(given.body)
+    return Answered(given.status, given.headers, body)
+
+
+def _answered_or_failed(carry_out: Callable[[], Answer]) -> Answered:
+    try:
+        return _answered(carry_out())
+    except _PASSING:
+        raise
+    except ServiceError as error:
+        headers = dict(getattr(error, "headers", {}))
+        return Answered(error.status, headers, encode_json(error.body()))

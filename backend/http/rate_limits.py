@@ -1,0 +1,136 @@
+"""Rate limits over HTTP: every request passes here, and every item of a batch.
+
+A view calls ``admitted`` as soon as it has a request's credentials (``enter`` where it needs none),
+and ``stamped`` on the response. ``read_call`` and ``ServiceView.dispatch`` do. A view that
+overrides ``dispatch`` without ``read_call`` must call both. Requests that can't be decoded (no
+JSON, too large) cost time, so they are counted by approximate rules (``enter_unreadable``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+
+from backend.http.authentication import Credentials, authenticate, is_key
+from backend.http.context import client_address
+from backend.kernel import result_memory
+from backend.kernel.errors import ServiceError
+from backend.kernel.networks import client_network
+from backend.kernel.principal import Principal
+from backend.kernel.request_context import Budget, current
+from backend.kernel.statement_limits import slow_statements
+from backend.limits import FREE, Request, decide, rules_for
+from backend.settings.conf import service_settings
+
+
+def key_name(credentials: Credentials) -> str:
+    """The name of the key that proved a principal; empty for the application id alone."""
+    if credentials.master_key is not None:
+        return "master_key"
+    if credentials.javascript_key is None and credentials.client_key is None:
+        return "" if credentials.rest_key is None else "rest_key"
+    given = {
+        name: key
+        for name in ("rest_key", "javascript_key", "client_key")
+        if (key := getattr(credentials, name)) is not None
+    }
+    if len(given) > 1:
+        # One of them is right. Which one is counted mustn't depend on what stands beside it.
+        given = {name: key for name, key in given.items() if _is_right(name, key)}
+    return next(iter(given), "")
+
+
+def _is_right(name: str, given: str) -> bool:
+    return is_key(given, name.upper().replace("REST_KEY", "REST_API_KEY"))
+
+
+def admitted(
+    request: HttpRequest,
+    credentials: Credentials,
+    method: str,
+    *given: Mapping[str, Any],
+    with_session: bool = True,
+    proven: Principal | None = None,
+) -> tuple[Principal, str, str]:
+    """The caller, the caller's address and the name of the key, counted.
+
+    ``proven`` is what ``authentication.check_keys`` has returned for the credentials. Raises what
+    ``authenticate`` and ``enter`` raise, and ``TooManySlowRequests``. Who guesses keys or tokens is
+    counted too.
+    """
+    address = client_address(request.META)
+    network = client_network(address)
+    if credentials.master_key is None:
+        slow_statements().check(network)
+    try:
+        principal = authenticate(credentials, address, with_session=with_session, proven=proven)
+    except ServiceError:
+        enter(request, method, address, None, "", *given)
+        raise
+    key = key_name(credentials)
+    enter(request, method, address, principal, key, *given)
+    now = current()
+    now.budget = None if principal.is_master else Budget(network)
+    now.results = result_memory.of_request(network)
+    return principal, address, key
+
+
+def enter(
+    request: HttpRequest,
+    method: str,
+    address: str,
+    principal: Principal | None,
+    key: str,
+    *given: Mapping[str, Any],
+    stands_for: str | None = None,
+) -> None:
+    """Count a request, or raise ``TooManyRequests``. ``method`` is what is done in the end,
+    ``principal`` None if the credentials are refused. ``stands_for`` is the path of a route that
+    does the same: a page's form is counted as that route too."""
+    path = request.path_info[len(service_settings.MOUNT_PATH) :]
+    rules = rules_for(path, method)
+    if stands_for is not None:
+        rules = tuple(dict.fromkeys((*rules, *rules_for(stands_for, method))))
+    if rules:
+        _enter(request, Request(rules, path, address, principal, key, given))
+
+
+def enter_unreadable(request: HttpRequest) -> None:
+    """Count a request whose body can't be read, by address. Raises ``TooManyRequests``."""
+    path = request.path_info[len(service_settings.MOUNT_PATH) :]
+    rules = tuple(rule for rule in rules_for(path, request.method or "") if rule.approximate)
+    if rules:
+        _enter(request, Request(rules, path, client_address(request.META), None))
+
+
+def _enter(request: HttpRequest, limited: Request) -> None:
+    (verdict,) = decide([limited])
+    request.quota = verdict.quota  # type: ignore[attr-defined]
+    if verdict.refusal is not None:
+        raise verdict.refusal
+
+
+def enter_items(items: Sequence[Request]) -> list[ServiceError | None]:
+    """Count the items of a batch in their order; the refusal of each that doesn't pass."""
+    if not any(item.rules for item in items):
+        return [None] * len(items)
+    return [verdict.refusal for verdict in decide(items)]
+
+
+def enter_together(items: Sequence[Request]) -> None:
+    """Count the items of a transaction, or none of them and raise the first refusal."""
+    verdicts = decide(items, together=True) if any(item.rules for item in items) else [FREE]
+    for verdict in verdicts:
+        if verdict.refusal is not None:
+            raise verdict.refusal
+
+
+def stamped(response: HttpResponse, request: HttpRequest) -> HttpResponse:
+    """The response with the ``RateLimit-…`` fields of a request that was counted."""
+    quota = getattr(request, "quota", None)
+    if quota is not None:
+        for name, value in quota.headers().items():
+            response.headers[name] = value
+    return response

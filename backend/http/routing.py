@@ -1,0 +1,53 @@
+"""Which view answers a path below ``MOUNT_PATH``, for requests and for the items of a batch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import Any, Final, NamedTuple, cast
+
+from django.http import HttpResponse
+from django.urls import URLPattern
+
+_NAME: Final = re.compile(r"<(?:\w+:)?(\w+)>")
+View = Callable[..., HttpResponse]
+
+
+class Route(NamedTuple):
+    """The view for a path, the names in the path, and the form of all such paths
+    (``/classes/{class_name}``)."""
+
+    view: View
+    names: dict[str, Any]
+    form: str
+
+
+@cache
+def _routes() -> dict[str, list[tuple[URLPattern, str]]]:
+    """The routes of ``backend.rest_urls`` (whose views use this module) by their first word.
+
+    Django's resolver would try one after the other, and build an object that nothing needs here.
+    """
+    found: dict[str, list[tuple[URLPattern, str]]] = {}
+    for route in import_module("backend.rest_urls").urlpatterns:
+        text = str(route.pattern)
+        form = "/" + _NAME.sub(r"{\1}", text)
+        found.setdefault(text.partition("/")[0], []).append((route, form))
+    return found
+
+
+def resolve(path: str) -> Route | None:
+    """The route of a path (``/classes/Foo``), or None.
+
+    A slash at the end means nothing: the JavaScript SDK lists classes at ``/schemas/``.
+    """
+    if path.endswith("/"):
+        path = path[:-1]
+    bare = path[1:]
+    for route, form in _routes().get(bare.partition("/")[0], ()):
+        match = route.pattern.match(bare)
+        if match:
+            return Route(cast(View, route.callback), {**match[2], **route.default_args}, form)
+    return None

@@ -1,0 +1,131 @@
+"""Checks, and running them: each by itself, none longer than it may."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Literal
+
+from django.db import connection, connections
+
+from backend.kernel.redaction import mask_text
+
+Level = Literal["ok", "warn", "fail", "skipped"]
+DATABASE = "database"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that a check has found, and what to do about it. Never a secret."""
+
+    level: Level
+    said: str
+    advice: str = ""
+
+
+def ok(said: str) -> Finding:
+    return Finding("ok", said)
+
+
+def warn(said: str, advice: str) -> Finding:
+    """The service works, and something about it should be changed."""
+    return Finding("warn", said, advice)
+
+
+def fail(said: str, advice: str) -> Finding:
+    """Something doesn't work, or is dangerous as it is."""
+    return Finding("fail", said, advice)
+
+
+Run = Callable[[], Iterator[Finding]]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    name: str
+    run: Run
+    needs: tuple[str, ...]
+    seconds: float
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a check has found."""
+
+    check: str
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def failed(self) -> bool:
+        return any(finding.level == "fail" for finding in self.findings)
+
+
+_checks: dict[str, Check] = {}
+
+
+def check(name: str, *, needs: tuple[str, ...] = (), seconds: float = 5.0) -> Callable[[Run], Run]:
+    """Have ``doctor`` run this function, which yields findings.
+
+    It runs in a thread of its own and is given up after so many seconds. It is skipped if a check
+    that it needs has failed or been skipped. An exception is a failure with the exception's text.
+    """
+
+    def register(run: Run) -> Run:
+        _checks[name] = Check(name, run, needs, seconds)
+        return run
+
+    return register
+
+
+def run_all() -> Iterator[Outcome]:
+    """Run every check, those first that others need."""
+    bad: set[str] = set()
+    done: set[str] = set()
+    waiting = [*_checks.values()]
+    while waiting:
+        ready = [each for each in waiting if all(need in done for need in each.needs)]
+        # Needs that nobody has registered, or that need each other, mustn't hold anything up.
+        for each in ready or waiting:
+            lacking = [need for need in each.needs if need in bad]
+            outcome = _skipped(each, lacking[0]) if lacking else _run(each)
+            if lacking or outcome.failed:
+                bad.add(each.name)
+            done.add(each.name)
+            yield outcome
+        waiting = [each for each in waiting if each.name not in done]
+
+
+def _skipped(each: Check, lacking: str) -> Outcome:
+    return Outcome(each.name, [Finding("skipped", f"not looked at, since {lacking} failed")])
+
+
+def _run(each: Check) -> Outcome:
+    outcome = Outcome(each.name)
+    found: list[Finding] = []
+
+    def run() -> None:
+        try:
+            if DATABASE in each.needs:
+                with connection.cursor() as cursor:
+                    limit = f"{int(each.seconds * 1000)}"
+                    cursor.execute("SELECT set_config('statement_timeout', %s, false)", [limit])
+            found.extend(each.run())
+        except Exception as error:
+            said = mask_text(str(error).strip().partition("\n")[0]) or "no reason given"
+            found.append(fail(f"{type(error).__name__}: {said}", "The check itself failed."))
+        finally:
+            connections.close_all()  # this thread's
+
+    begun = monotonic()
+    thread = threading.Thread(target=run, name=f"doctor {each.name}", daemon=True)
+    thread.start()
+    thread.join(each.seconds)
+    outcome.findings = [*found]
+    if thread.is_alive():
+        waited = f"{monotonic() - begun:.0f} seconds"
+        outcome.findings.append(
+            fail(f"no answer in {waited}", "Look at what it asks, and try again.")
+        )
+    return outcome

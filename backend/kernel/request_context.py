@@ -1,0 +1,92 @@
+"""The request that is being answered, for code far from the edge that has to know of it.
+
+Server functions and triggers are told where a call came from. What they run below passes through
+the door, whose signatures speak of objects only; so the rest travels beside them, per thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from backend.kernel.result_memory import ResultMemory
+
+# What proves who somebody is goes no further than the edge.
+_SECRET_ENDINGS = ("-key", "-session-token")
+_SECRET_HEADERS = frozenset(("authorization", "proxy-authorization", "cookie"))
+
+
+@dataclass(slots=True)
+class Budget:
+    """What a request with a client's key may ask of the database; see ``statement_limits``."""
+
+    address: str
+    """The client's address, or the network that counts as one."""
+    spent: float = 0.0
+    """Seconds that the request's limited statements have taken so far."""
+
+
+@dataclass
+class Current:
+    """One request, or one task of the service's own.
+
+    ``context`` is the client's (``X-Svc-Cloud-Context``), shared by all triggers and functions of
+    the request: what a trigger before a write puts there, the one after it finds.
+    """
+
+    request_id: str = "-"
+    address: str = ""
+    meta: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    context: dict[str, Any] = field(default_factory=dict)
+    budget: Budget | None = None
+    """None for the master key, and where there is no HTTP request."""
+    results: ResultMemory | None = None
+    """None where there is no HTTP request to the API."""
+    depth: int = 0
+    """How many functions and triggers are under way, one inside of the other."""
+
+    @cached_property
+    def headers(self) -> Mapping[str, str]:
+        """The request's headers by lower-case name, without keys, tokens and cookies."""
+        found = {
+            name[5:].replace("_", "-").lower(): str(value)
+            for name, value in self.meta.items()
+            if name.startswith("HTTP_")
+        }
+        return {
+            name: value
+            for name, value in found.items()
+            if name not in _SECRET_HEADERS and not name.endswith(_SECRET_ENDINGS)
+        }
+
+
+_current: ContextVar[Current | None] = ContextVar("current", default=None)
+
+
+def current() -> Current:
+    """The request under way; outside of one, a new and empty one that holds from now on."""
+    found = _current.get()
+    if found is None:
+        found = Current()
+        _current.set(found)
+    return found
+
+
+def begin(one: Current) -> None:
+    """Let this be what is under way, until something else is; for a worker's tasks."""
+    _current.set(one)
+
+
+@contextmanager
+def as_current(one: Current) -> Iterator[Current]:
+    """Let this be the request under way."""
+    token = _current.set(one)
+    try:
+        yield one
+    finally:
+        _current.reset(token)

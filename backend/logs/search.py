@@ -1,0 +1,150 @@
+"""Reading what ``backend.logs.store`` keeps: newest first, page by page, bounded in work.
+
+What asks by a request id, a level and so on reads the records one after the other, since Redis
+has no index of them; a page reads at most ``MOST_READ`` records and then says where the next one
+begins.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import redis
+from django.conf import settings
+
+from backend.kernel.connections.redis import lasting
+from backend.logs.store import FIELD, STREAM
+
+MOST_READ = 25_000
+LEVELS = ("debug", "info", "warning", "error", "critical")
+_AT_ONCE = 1000
+_PATIENCE = 5.0  # seconds
+_PLACE = re.compile(r"[0-9]{1,20}-[0-9]{1,20}").fullmatch
+
+
+class LogUnavailable(Exception):
+    """Redis doesn't answer."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A record and its place in the stream."""
+
+    place: str
+    fields: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which records are asked for; an empty text asks for nothing.
+
+    ``level`` is the lowest one. ``path`` and ``text`` are looked for without regard to case, a
+    text in all values.
+    """
+
+    request_id: str = ""
+    level: str = ""
+    process: str = ""
+    path: str = ""
+    text: str = ""
+
+    def finds(self, fields: dict[str, Any]) -> bool:
+        """Whether this record is asked for."""
+        return (
+            (not self.request_id or fields.get("request_id") == self.request_id)
+            and (not self.level or _rank(fields.get("level")) >= _rank(self.level))
+            and (not self.process or fields.get("process") == self.process)
+            and (not self.path or self.path.casefold() in str(fields.get("path", "")).casefold())
+            and (not self.text or any(self.text.casefold() in t for t in _texts(fields.values())))
+        )
+
+
+@dataclass(frozen=True)
+class Page:
+    """Some records, newest first. ``older`` is where the next page begins, None if that is all."""
+
+    entries: list[Entry]
+    older: str | None
+
+
+def is_place(text: str) -> bool:
+    """Whether this can be a place in the stream."""
+    return _PLACE(text) is not None
+
+
+def search(
+    wanted: Wanted, *, before: str | None = None, limit: int = 100, most_read: int = MOST_READ
+) -> Page:
+    """The newest records that are asked for, older than the place ``before``.
+
+    A page may be short or empty and yet have an older one. Raises ``LogUnavailable``.
+    """
+    found: list[Entry] = []
+    last: str | None = None
+    for number, (place, raw) in enumerate(_newest_first(before), start=1):
+        last = place
+        # Cheaper than decoding: an id is written in no other way than as it is.
+        if not wanted.request_id or wanted.request_id.encode() in raw:
+            fields = _decoded(raw)
+            if fields is not None and wanted.finds(fields):
+                found.append(Entry(place, fields))
+        if len(found) == limit or number == most_read:
+            return Page(found, last)
+    return Page(found, None)
+
+
+def entry(place: str) -> Entry | None:
+    """The record at this place, or None if it is there no more. Raises ``LogUnavailable``."""
+    if not is_place(place):
+        return None
+    for found, raw in _read("XRANGE", place, place, 1):
+        fields = _decoded(raw)
+        return None if fields is None else Entry(found, fields)
+    return None
+
+
+def _newest_first(before: str | None) -> Iterator[tuple[str, bytes]]:
+    end = "+" if before is None else f"({before}"
+    while True:
+        records = _read("XREVRANGE", end, "-", _AT_ONCE)
+        yield from records
+        if len(records) < _AT_ONCE:
+            return
+        end = f"({records[-1][0]}"
+
+
+def _read(command: str, first: str, last: str, most: int) -> list[tuple[str, bytes]]:
+    try:
+        with lasting(settings.REDIS_URL, _PATIENCE) as client:
+            answer: Any = client.execute_command(command, STREAM, first, last, "COUNT", most)
+    except (redis.RedisError, OSError) as error:
+        raise LogUnavailable(type(error).__name__) from None
+    return [(place.decode(), fields.get(FIELD, b"")) for place, fields in answer]
+
+
+def _decoded(raw: bytes) -> dict[str, Any] | None:
+    try:
+        fields = msgspec.json.decode(raw)
+    except msgspec.DecodeError:
+        return None
+    return fields if isinstance(fields, dict) else None
+
+
+def _rank(level: object) -> int:
+    return LEVELS.index(level) if isinstance(level, str) and level in LEVELS else -1
+
+
+def _texts(values: Iterable[Any]) -> Iterator[str]:
+    """All texts and numbers in these values, in one case."""
+    for value in values:
+        if isinstance(value, dict):
+            yield from _texts(value.keys())
+            yield from _texts(value.values())
+        elif isinstance(value, list):
+            yield from _texts(value)
+        else:
+            yield str(value).casefold()

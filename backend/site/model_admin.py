@@ -1,0 +1,230 @@
+"""The frame of the admin: its site, the base of its model pages, and pages without a model.
+
+Model pages subclass ``ModelAdmin`` or ``ReadOnlyModelAdmin`` and name their ``section``; other
+pages are views with ``@page``. Both appear in the sidebar for those who may see them. Staff and
+what they may do are in ``backend.site.staff``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, ClassVar, Final, Literal
+
+from django.conf import settings
+from django.contrib import admin
+from django.http import HttpRequest, HttpResponseBase
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.html import conditional_escape
+from unfold.admin import ModelAdmin as UnfoldModelAdmin
+from unfold.paginator import InfinitePaginator
+from unfold.sites import UnfoldAdminSite
+
+from backend.kernel.errors import ServiceError
+from backend.site.staff import require
+
+Section = Literal["Data", "People", "Server code", "Chain", "Operations", "Staff"]
+SECTIONS: Final[tuple[Section, ...]] = (
+    *("Data", "People", "Server code"),
+    *("Chain", "Operations", "Staff"),
+)
+_View = Callable[..., HttpResponseBase]
+BannerLevel = Literal["info", "warning", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page that belongs to no model."""
+
+    route: str
+    name: str
+    view: _View
+    title: str
+    section: Section | None
+    icon: str
+    permission: str | None
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A part of the start page: a template, and what it shows."""
+
+    template: str
+    context: dict[str, Any]
+
+
+_pages: dict[str, Page] = {}
+_panels: list[Callable[[HttpRequest], Panel | None]] = []
+_banners: list[Callable[[HttpRequest], tuple[BannerLevel, str] | None]] = []
+
+
+def page(
+    route: str,
+    *,
+    name: str,
+    permission: str | None,
+    title: str = "",
+    section: Section | None = None,
+    icon: str = "draft",
+    position: int = 50,
+) -> Callable[[_View], _View]:
+    """Put a view at ``/admin/ROUTE`` under the url name ``admin:NAME``.
+
+    Staff without ``permission`` are refused (403); None leaves it to the view, which has to ask
+    for one itself. A ``ServiceError`` that the view raises becomes a page that says it. With a
+    section the page is in the sidebar.
+    """
+
+    def register(view: _View) -> _View:
+        @wraps(view)
+        def checked(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            if permission is not None:
+                require(request, permission)
+            try:
+                return view(request, *args, **kwargs)
+            except ServiceError as error:
+                return error_page(request, error)
+
+        _pages[name] = Page(route, name, checked, title, section, icon, permission, position)
+        return checked
+
+    return register
+
+
+def banner(
+    ask: Callable[[HttpRequest], tuple[BannerLevel, str] | None],
+) -> Callable[[HttpRequest], tuple[BannerLevel, str] | None]:
+    """Show what the function answers, a level and a text, on top of every page; None is nothing."""
+    _banners.append(ask)
+    return ask
+
+
+def start_panel(
+    make: Callable[[HttpRequest], Panel | None],
+) -> Callable[[HttpRequest], Panel | None]:
+    """Show what the function returns on top of the start page; None is nothing.
+
+    The function checks the permissions of the staff user itself.
+    """
+    _panels.append(make)
+    return make
+
+
+def render(request: HttpRequest, template: str, title: str, **context: Any) -> TemplateResponse:
+    """A page in the frame of the admin."""
+    request.current_app = admin.site.name
+    frame = admin.site.each_context(request) | {"title": title}
+    return TemplateResponse(request, template, frame | context)
+
+
+def error_page(request: HttpRequest, error: ServiceError) -> TemplateResponse:
+    """What the door has refused, as a page with the error's status."""
+    response = render(request, "admin/error.html", "This didn't work", error=error)
+    response.status_code = error.status
+    return response
+
+
+class Site(UnfoldAdminSite):
+    """The admin's site, with the pages of ``@page`` and the banners."""
+
+    index_title = "Start"
+    index_template = "admin/start.html"
+
+    def extra_urls(self) -> list[URLPattern]:
+        return [
+            path(page.route, self.admin_view(page.view), name=page.name) for page in _pages.values()
+        ]
+
+    def index(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> TemplateResponse:
+        panels = [panel for make in _panels if (panel := make(request)) is not None]
+        response: TemplateResponse = super().index(
+            request, {**(extra_context or {}), "panels": panels}
+        )
+        return response
+
+    def extra_context(self, context: dict[str, Any], request: HttpRequest) -> dict[str, Any]:
+        shown = [ask(request) for ask in _banners] if self.has_permission(request) else []
+        return context | {"banners": [one for one in shown if one is not None]}
+
+
+class ModelAdmin(UnfoldModelAdmin):
+    """The base of all model pages.
+
+    Lists neither count their rows nor say how many there are. ``section``, ``icon`` (a Material
+    symbol) and ``position`` are the place in the sidebar, ``sidebar_title`` the text there if it
+    isn't the model's name; the entry is lit for addresses below ``also_at``, too.
+    """
+
+    section: ClassVar[Section | None] = None
+    icon: ClassVar[str] = "table"
+    position: ClassVar[int] = 50
+    sidebar_title: ClassVar[str] = ""
+    also_at: ClassVar[tuple[str, ...]] = ()
+    list_fullwidth = True
+    list_filter_submit = True
+    show_full_result_count = False
+    paginator = InfinitePaginator
+
+
+class ReadOnlyModelAdmin(ModelAdmin):
+    """A model page to look at: nothing is added, changed or deleted, whoever asks."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+def navigation(request: HttpRequest) -> list[dict[str, Any]]:
+    """The sidebar: for each section the pages that this staff user may see."""
+    entries: dict[Section, list[tuple[int, str, dict[str, Any]]]] = {name: [] for name in SECTIONS}
+    for model, model_admin in admin.site._registry.items():
+        if not isinstance(model_admin, ModelAdmin) or model_admin.section is None:
+            continue
+        if not model_admin.has_view_permission(request):
+            continue
+        meta = model._meta
+        link = reverse(f"admin:{meta.app_label}_{meta.model_name}_changelist")
+        title = model_admin.sidebar_title or str(meta.verbose_name_plural).capitalize()
+        entry = _entry(title, model_admin.icon, link, model_admin.position)
+        if request.path.startswith(model_admin.also_at):
+            entry[2]["active"] = True
+        entries[model_admin.section].append(entry)
+    for one in _pages.values():
+        if one.section is None:
+            continue
+        if one.permission is None or request.user.has_perm(one.permission):
+            link = reverse(f"admin:{one.name}")
+            entries[one.section].append(_entry(one.title, one.icon, link, one.position))
+    groups: list[dict[str, Any]] = [
+        {"title": name, "items": [entry for _, _, entry in sorted(items, key=_place)]}
+        for name, items in entries.items()
+        if items
+    ]
+    return groups
+
+
+def _entry(title: str, icon: str, link: str, position: int) -> tuple[int, str, dict[str, Any]]:
+    # Unfold puts titles into the page as they are.
+    return position, title, {"title": conditional_escape(title), "icon": icon, "link": link}
+
+
+def _place(entry: tuple[int, str, dict[str, Any]]) -> tuple[int, str]:
+    return entry[0], entry[1]
+
+
+def environment_badge(request: HttpRequest) -> list[str]:
+    """The badge that says which deployment one is looking at, red where it is the real one."""
+    name = settings.ENVIRONMENT
+    beginnings = {"prod": "danger", "stag": "warning", "local": "success", "dev": "success"}
+    colours = (colour for start, colour in beginnings.items() if name.lower().startswith(start))
+    return [name, next(colours, "info")]

@@ -1,0 +1,275 @@
+"""What is known of a network's contracts: which logs are wanted, and what they mean.
+
+A contract's logs are read by its own ABI first, then by those of the contracts whose code it runs
+(``chain.core.abi.proxies``), as far as they are registered on the network; whether these are
+listened to doesn't matter.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+import msgspec
+from django.db import transaction
+
+from chain.core.abi import proxies
+from chain.core.abi.contract import Event, events_of
+from chain.core.abi.logs import Vocabulary
+from chain.core.blocks.events import EventRow
+from chain.core.names import ZERO_ADDRESS, checksummed
+from chain.core.node import Log, LogFilter, Node
+from chain.records.contracts import LONGEST_NAME
+from chain.records.rules import contracts_changed
+from objects.database import maintenance
+from objects.database.statements import fetch
+
+LOOK_AGAIN: Final = 3600.0  # seconds, at what has run the code of others
+LOOK_FOR_PROXIES: Final = 86_400.0  # at what hasn't
+MOST_LOOKED_AT: Final = 50  # contracts at a time
+
+_Version = tuple[str, str]
+"""A contract's object id and which version of the row it is."""
+
+
+@dataclass
+class Contract:
+    """A contract that is listened to. ``behind`` are the addresses of the code that it runs or has
+    run, the newest first; ``looked_at`` is when that was found out (seconds since the epoch)."""
+
+    object_id: str
+    name: str
+    address: str
+    behind: tuple[str, ...]
+    looked_at: float
+    abis: tuple[tuple[Event, ...], ...]
+    _vocabulary: Vocabulary | None = field(default=None, init=False)
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        if self._vocabulary is None:
+            known = (event for abi in (*self.abis, proxies.EVENTS) for event in abi)
+            self._vocabulary = Vocabulary(known)
+        return self._vocabulary
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time to look whose code it runs."""
+        pause = LOOK_AGAIN if self.behind else LOOK_FOR_PROXIES
+        return time.time() - self.looked_at >= pause
+
+
+_NO_TIMES: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class Catalogue:
+    """The contracts of a network that are listened to, as of one ``version`` of the cursor's
+    ``contracts``. ``wanted`` are their logs; without addresses there is nothing to ask for."""
+
+    def __init__(self, version: int, contracts: Mapping[str, Contract]) -> None:
+        self.version = version
+        self.contracts = contracts
+        self.wanted = LogFilter(addresses=tuple(contracts))
+
+    def only(self, addresses: Iterable[str]) -> Catalogue:
+        """The same, of these contracts alone; those that aren't listened to are left out."""
+        wanted = {address.lower() for address in addresses}
+        contracts = {one: found for one, found in self.contracts.items() if one in wanted}
+        return Catalogue(self.version, contracts)
+
+    def read(self, logs: Sequence[Log], times: Mapping[str, str] = _NO_TIMES) -> list[EventRow]:
+        """The events that these logs are, in their order; logs of other contracts are left out.
+        ``times`` are those of their blocks, by hash.
+
+        Logs of one transaction have to come together, in the order of the block.
+        """
+        found = []
+        contracts = self.contracts
+        transaction_hash = ""
+        ordinals: dict[str, int] = {}
+        for log in logs:
+            contract = contracts.get(log.address) or contracts.get(log.address.lower())
+            if contract is None:
+                continue
+            if log.transaction_hash != transaction_hash:
+                transaction_hash = log.transaction_hash
+                ordinals = {}
+            ordinal = ordinals.get(contract.address, 0)
+            ordinals[contract.address] = ordinal + 1
+            name, args = contract.vocabulary.read(log.topics, log.data)
+            found.append(
+                EventRow(
+                    contract.name,
+                    name,
+                    contract.address,
+                    transaction_hash,
+                    log.height,
+                    log.block_hash,
+                    log.index,
+                    int(log.transaction_index, 16),
+                    ordinal,
+                    args,
+                    times.get(log.block_hash),
+                )
+            )
+        return found
+
+
+_catalogues: dict[int, Catalogue] = {}
+_abis: dict[int, dict[_Version, tuple[Event, ...]]] = {}
+
+
+def catalogue(network_id: int) -> Catalogue:
+    """The contracts of the network now. Costs one small query unless they have changed."""
+    rows = fetch(
+        "SELECT contracts FROM chain_cursor WHERE network_id = %s", (network_id,), prepare=True
+    )
+    version = int(rows[0][0]) if rows else 0
+    known = _catalogues.get(network_id)
+    # No write has been counted yet at 0.
+    if known is None or known.version != version or not version:
+        # In this order: what changes meanwhile gives the cursor another version.
+        known = _catalogues[network_id] = Catalogue(version, _listened_to(network_id))
+    return known
+
+
+class _Row(NamedTuple):
+    object_id: str
+    row_version: str
+    address: str
+    name: str
+    listening: str | None
+    behind: str | None
+    looked_at: str | None
+
+
+def _listened_to(network_id: int) -> dict[str, Contract]:
+    # Rows that no rule has seen, of an import for instance, must not stop their network.
+    rows = [
+        _Row(*row)
+        for row in fetch(
+            "SELECT object_id, xmin::text, address, left(COALESCE(name, ''), %s), listening,"
+            " behind::text, extract(epoch FROM behind_looked_at)::text"
+            " FROM chain_smart_contract WHERE network_id = %s AND address ~ '^0x[0-9a-fA-F]{40}$'"
+            " ORDER BY created_at, object_id",
+            (LONGEST_NAME, network_id),
+            prepare=True,
+        )
+    ]
+    behind = {row: _addresses(row.behind) for row in rows if row.listening == "t"}
+    registered = {row.address.lower(): row for row in rows}
+    needed = {
+        *behind,
+        *(registered[one] for all_ in behind.values() for one in all_ if one in registered),
+    }
+    abis = _events(network_id, needed)
+    return {
+        row.address.lower(): Contract(
+            row.object_id,
+            row.name,
+            checksummed(row.address.lower()),
+            addresses,
+            float(row.looked_at or 0),
+            (
+                abis[row],
+                *(abis[registered[one]] for one in addresses if one in registered),
+            ),
+        )
+        for row, addresses in behind.items()
+    }
+
+
+def _addresses(text: str | None) -> tuple[str, ...]:
+    return tuple(msgspec.json.decode(text)) if text else ()
+
+
+def _events(network_id: int, rows: Iterable[_Row]) -> dict[_Row, tuple[Event, ...]]:
+    """The events of these contracts' ABIs, of which only those are read that have changed."""
+    known = _abis.get(network_id, {})
+    versions = {row: (row.object_id, row.row_version) for row in rows}
+    missing = [row.object_id for row, version in versions.items() if version not in known]
+    read: dict[_Version, tuple[Event, ...]] = {}
+    if missing:
+        for object_id, row_version, text in fetch(
+            "SELECT object_id, xmin::text, abi::text FROM chain_smart_contract"
+            " WHERE object_id = ANY(%s::text[])",
+            (missing,),
+            prepare=True,
+        ):
+            read[object_id, row_version] = tuple(events_of(msgspec.json.decode(text or "null")))
+    kept = {version: known[version] for version in versions.values() if version in known}
+    _abis[network_id] = kept | read
+    # By the id alone, since a row may have been written in between: with what its contract runs,
+    # which changes nothing here, or by somebody whose change is another version's.
+    newest = {object_id: events for (object_id, _), events in read.items()}
+    return {
+        row: kept[one] if one in kept else newest.get(row.object_id, ())
+        for row, one in versions.items()
+    }
+
+
+# -- What they run --------------------------------------------------------------------------------
+
+
+def refresh(network_id: int, node: Node, logs: Sequence[Log] = ()) -> bool:
+    """Look whose code the network's contracts run: those that are due, and those whose ``logs`` say
+    that it has changed. Asks the node nothing if there are none.
+
+    Whether something was found that wasn't known. Then the cursor's ``contracts`` has grown, and
+    these logs are to be read again, by the catalogue that is made of it.
+    """
+    contracts = catalogue(network_id).contracts
+    named = {one: all_ for one, all_ in proxies.named_by(logs).items() if one in contracts}
+    due = [one for one, contract in contracts.items() if contract.is_due and one not in named]
+    addresses = [*named, *due[:MOST_LOOKED_AT]]
+    if not addresses:
+        return False
+    found = _look_behind(node, addresses)
+    changes: dict[str, tuple[str, ...]] = {}
+    for address in addresses:
+        contract = contracts[address]
+        # What it ran formerly has logged too.
+        all_ = [*found[address], *named.get(address, ()), *contract.behind]
+        behind = tuple(dict.fromkeys(one for one in all_ if one not in (address, ZERO_ADDRESS)))
+        changes[address] = behind[: proxies.MOST_NAMED]
+    has_news = any(set(changes[one]) != set(contracts[one].behind) for one in addresses)
+    _note(network_id, {contracts[one].object_id: changes[one] for one in addresses}, has_news)
+    for address in addresses:
+        contracts[address].looked_at = time.time()
+    return has_news
+
+
+def _look_behind(node: Node, addresses: Sequence[str]) -> dict[str, list[str]]:
+    answers = node.batch([call for one in addresses for call in proxies.questions(one)])
+    found: dict[str, list[str]] = {}
+    beacons: dict[str, str] = {}
+    for number, address in enumerate(addresses):
+        start = number * proxies.QUESTIONS
+        found[address], beacon = proxies.addresses_in(answers[start : start + proxies.QUESTIONS])
+        if beacon is not None:
+            beacons[address] = beacon
+    if beacons:
+        calls = [proxies.beacon_question(beacon) for beacon in beacons.values()]
+        for address, answer in zip(beacons, node.batch(calls), strict=True):
+            implementation = proxies.address_in(answer)
+            found[address] += [implementation] if implementation else []
+    return found
+
+
+def _note(network_id: int, behind: Mapping[str, tuple[str, ...]], has_news: bool) -> None:
+    texts = [msgspec.json.encode(one).decode() for one in behind.values()]
+    with maintenance.recording(), transaction.atomic():
+        maintenance.check()
+        fetch(
+            "UPDATE chain_smart_contract c SET behind = n.behind::jsonb,"
+            " behind_looked_at = statement_timestamp()"
+            " FROM unnest(%s::text[], %s::text[]) AS n(object_id, behind)"
+            " WHERE c.object_id = n.object_id",
+            ([*behind], texts),
+            prepare=True,
+        )
+        if has_news:
+            contracts_changed({"networkId": network_id})

@@ -1,0 +1,260 @@
+"""What the reader writes: the first block, blocks that follow, blocks that are gone.
+
+Each runs in one transaction that locks the network's cursor. If the cursor has moved since it was
+read, it raises ``Elsewhere`` and writes nothing. Consumers of the outbox are notified on
+``CHANNEL``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Final
+
+from backend.logs.setup import get_logger
+from chain import monitor
+from chain.core.blocks.events import EventRow
+from chain.core.blocks.finality import Heights
+from chain.core.node import Header
+from chain.indexing import verification
+from chain.indexing.head import cursor
+from chain.indexing.head.cursor import Position
+from chain.indexing.head.fetches import Stretch
+from chain.indexing.history import backfill
+from chain.indexing.storage import events
+from chain.indexing.storage.outbox import CHANNEL
+from chain.models import Backfill, Coverage, ProvedBlock, Recheck
+from chain.models.indexing import RESET_CURSOR
+from objects.database import maintenance
+from objects.database.statements import fetch
+
+_NOTED_EVERY: Final = 3.0
+_LONGEST: Final = 500
+
+log = get_logger("chain")
+
+
+@contextmanager
+def _writing() -> Iterator[None]:
+    """A transaction that is refused only while the chain is paused (``UnderMaintenance``)."""
+    with maintenance.recording(), maintenance.writing():
+        yield
+
+
+def begin(at: Position, header: Header, head: int, final: Heights) -> None:
+    """Put the cursor of a network to its first block. Everything below is history."""
+    with _writing():
+        cursor.lock(at)
+        _put_blocks(at.network_id, [header])
+        verification.learn(at.network_id, [header])
+        fetch(
+            "UPDATE chain_cursor SET number = %s, hash = %s, began_at = %s, head = %s, safe = %s,"
+            " finalized = %s, moved_at = statement_timestamp(), looked_at = statement_timestamp(),"
+            " trouble = NULL WHERE network_id = %s",
+            (
+                *(header.height, header.hash, header.height, head),
+                *(_bounded(height, header.height) for height in final),
+                at.network_id,
+            ),
+            prepare=True,
+        )
+        backfill.plan(at.network_id)
+    log.info("following a network", network=at.network_id, block=header.height)
+
+
+def plan(at: Position) -> None:
+    """Have planned what is to be read of contracts that are new."""
+    with _writing():
+        cursor.lock(at)
+        backfill.plan(at.network_id)
+
+
+def advance(at: Position, stretch: Stretch, rows: Sequence[EventRow]) -> Position:
+    """Store what was read, and move the cursor to the last of the blocks: the position then.
+
+    Safe and final heights are capped at the last block that was read, so that a wrong node can't
+    make blocks final that it doesn't have."""
+    last = stretch.last
+    with _writing():
+        outbox = cursor.lock(at)
+        _put_blocks(at.network_id, stretch.headers)
+        verification.learn(at.network_id, stretch.headers)
+        stored = events.store_events(at.network_id, rows, after_seq=outbox)
+        fetch(
+            "UPDATE chain_cursor SET number = %s, hash = %s, outbox = outbox + %s, head = %s,"
+            " safe = GREATEST(safe, %s), finalized = GREATEST(finalized, %s), trouble = NULL,"
+            " moved_at = statement_timestamp(), looked_at = statement_timestamp()"
+            " WHERE network_id = %s",
+            (
+                *(last.height, last.hash, stored, at.head),
+                *(
+                    _bounded(at.safe, last.height),
+                    _bounded(at.finalized, last.height),
+                    at.network_id,
+                ),
+            ),
+            prepare=True,
+        )
+        if stretch.seen is not None:
+            monitor.record(stretch.seen)
+        _notify(at.network_id, outbox, stored)
+    return replace(at, number=last.height, hash=last.hash, trouble=None, age=0.0)
+
+
+def unwind(at: Position, number: int, hash_: str) -> Position:
+    """Take the blocks above this one out of the chain, with their events, and put the cursor to it:
+    the position then.
+
+    Rows are marked, not deleted: the blocks may come back. In a transaction of its own, before
+    anything is read of the other blocks, so that it holds whatever becomes of that.
+    """
+    with _writing():
+        outbox = cursor.lock(at)
+        removed, moved = _take_out(at, outbox, number, hash_)
+        _notify(at.network_id, outbox, removed)
+    log.warning(
+        "reorganisation",
+        network=at.network_id,
+        fork=number,
+        depth=at.height - number,
+        removed_events=removed,
+        transactions=moved,
+    )
+    safe = None if at.safe is None else min(at.safe, number)
+    return replace(at, number=number, hash=hash_, safe=safe)
+
+
+def rewind(at: Position, header: Header) -> None:
+    """As ``unwind``, also below what is final; a network that is halted isn't afterwards."""
+    with _writing():
+        outbox = cursor.lock(at, halted=True)
+        removed, _ = _take_out(at, outbox, header.height, header.hash)
+        ProvedBlock.objects.filter(network_id=at.network_id, number__gt=header.height).delete()
+        _put_blocks(at.network_id, [header])
+        fetch(
+            "UPDATE chain_cursor SET halted = NULL, trouble = NULL, next_poll_at = NULL,"
+            " began_at = LEAST(began_at, number), finalized = LEAST(finalized, number)"
+            " WHERE network_id = %s",
+            (at.network_id,),
+            prepare=True,
+        )
+        _notify(at.network_id, outbox, removed)
+    log.warning("rewound", network=at.network_id, block=header.height, removed_events=removed)
+
+
+def begin_anew(at: Position) -> None:
+    """Take everything out of the chain that was read, for a network that has nothing in common with
+    it: the next look is the first one again."""
+    with _writing():
+        outbox = cursor.lock(at, halted=True)
+        removed, _ = _take_out(at, outbox, -1, "")
+        Coverage.objects.filter(network_id=at.network_id).delete()
+        Backfill.objects.filter(network_id=at.network_id, done_at=None).delete()
+        Recheck.objects.filter(network_id=at.network_id).delete()
+        ProvedBlock.objects.filter(network_id=at.network_id).delete()
+        fetch(
+            f"UPDATE chain_cursor SET {RESET_CURSOR} WHERE network_id = %s",
+            (at.network_id,),
+            prepare=True,
+        )
+        _notify(at.network_id, outbox, removed)
+    log.warning("a network begins anew", network=at.network_id, removed_events=removed)
+
+
+def _take_out(at: Position, outbox: int, number: int, hash_: str) -> tuple[int, int]:
+    """Mark what is above this block; how many events and followed transactions that is about."""
+    removed = events.remove_events(at.network_id, number, after_seq=outbox)
+    fetch(
+        "UPDATE chain_block SET canonical = false"
+        " WHERE network_id = %s AND canonical AND number > %s",
+        (at.network_id, number),
+        prepare=True,
+    )
+    moved = monitor.on_reorganisation(at.network_id, number)
+    fetch(
+        "INSERT INTO chain_reorganisation (network_id, fork_number, fork_hash, old_number,"
+        " old_hash, depth, removed_events, transactions, seen_at)"
+        " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, statement_timestamp())",
+        (
+            *(at.network_id, number, hash_, at.number, at.hash),
+            *(at.height - number, removed, moved),
+        ),
+        prepare=True,
+    )
+    fetch(
+        "UPDATE chain_cursor SET number = %s, hash = %s, outbox = outbox + %s,"
+        " safe = LEAST(safe, %s), moved_at = statement_timestamp() WHERE network_id = %s",
+        (number, hash_, removed, number, at.network_id),
+        prepare=True,
+    )
+    return removed, moved
+
+
+def note_look(before: Position, now: Position) -> None:
+    """Note what a successful poll has found that found no blocks to be read: at once if it's new,
+    else every few seconds."""
+    safe, finalized = _bounded(now.safe, now.height), _bounded(now.finalized, now.height)
+    known = (before.head, before.safe, before.finalized, before.trouble)
+    if known == (now.head, safe, finalized, None) and before.age < _NOTED_EVERY:
+        return
+    fetch(
+        "UPDATE chain_cursor SET head = %s, safe = GREATEST(safe, %s),"
+        " finalized = GREATEST(finalized, %s), trouble = NULL, looked_at = statement_timestamp()"
+        " WHERE network_id = %s AND number = %s AND hash = %s AND halted IS NULL",
+        (now.head, safe, finalized, now.network_id, now.number, now.hash),
+        prepare=True,
+    )
+
+
+def note_behind(at: Position, trouble: str) -> None:
+    """Note that the node's newest block is below the one that was read. The head stays unknown, so
+    this isn't a successful poll. Not logged: replicas behind one address differ all the time."""
+    fetch(
+        "UPDATE chain_cursor SET trouble = %s WHERE network_id = %s AND number = %s AND hash = %s"
+        " AND halted IS NULL AND trouble IS DISTINCT FROM %s",
+        (trouble, at.network_id, at.number, at.hash, trouble),
+        prepare=True,
+    )
+
+
+def note_trouble(network_id: int, trouble: str) -> None:
+    """Note why nothing could be read."""
+    text = trouble[:_LONGEST]
+    noted = fetch(
+        "UPDATE chain_cursor SET trouble = %s WHERE network_id = %s AND halted IS NULL"
+        " AND trouble IS DISTINCT FROM %s RETURNING 1",
+        (text, network_id, text),
+        prepare=True,
+    )
+    if noted:
+        log.warning("a network can't be read", network=network_id, reason=text)
+
+
+def _bounded(height: int | None, number: int) -> int | None:
+    """What is noted of a height up to which blocks are safe or final, when ``number`` was read."""
+    return None if height is None else min(height, number)
+
+
+def _put_blocks(network_id: int, headers: Sequence[Header]) -> None:
+    fetch(
+        "INSERT INTO chain_block (network_id, hash, number, parent_hash, timestamp, canonical)"
+        " SELECT %s, hash, number, parent_hash, timestamp, true"
+        " FROM unnest(%s::text[], %s::bigint[], %s::text[], %s::bigint[])"
+        " AS h(hash, number, parent_hash, timestamp)"
+        " ON CONFLICT (network_id, hash) DO UPDATE SET canonical = true",
+        (
+            network_id,
+            [one.hash for one in headers],
+            [one.height for one in headers],
+            [one.parent_hash for one in headers],
+            [one.time for one in headers],
+        ),
+        prepare=True,
+    )
+
+
+def _notify(network_id: int, outbox: int, more: int) -> None:
+    if more:
+        text = f"{network_id} {outbox + more}"
+        fetch("SELECT pg_notify(%s, %s)", (CHANNEL, text), prepare=True)

@@ -1,0 +1,161 @@
+"""Reading what lies behind the cursor, beside the follower.
+
+Each row of ``Backfill`` is a range of blocks of one contract; rows that stand at the same block
+are read together. Final blocks are read by ranges, some of them ahead of the one that is being
+stored; the few above by the hashes of the headers that the follower has stored, which still have
+to be the chain's when their events are committed.
+
+A row belongs to one process at a time, by an advisory lock that ends with the process. Correctness
+doesn't depend on it: events are committed together with ``next_block``, and only from where the
+row stood before. Events of the past are not told to subscribers.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from time import monotonic
+from typing import Final
+
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from backend.kernel.errors import Timeout, TransactionConflict, UnderMaintenance
+from backend.logs.setup import get_logger
+from chain.core.failures import NodeFailure
+from chain.indexing import contracts
+from chain.indexing.coverage import plan
+from chain.indexing.history.creation_block import seek
+from chain.indexing.history.progress import Group, Lost, finish, note_trouble
+from chain.indexing.history.ranges import read_history
+from chain.indexing.history.recent import read_recent
+from chain.models import Backfill, Cursor
+from objects.database import maintenance
+from objects.database.statements import fetch
+
+__all__ = ["advance", "plan"]
+
+SLICE: Final = 15.0  # seconds
+_LARGEST_GROUP: Final = 200  # contracts that are asked for at once
+_LOCK: Final = 7_316_505  # any number that nothing else locks with
+
+log = get_logger("chain")
+
+
+def advance(network_id: int, seconds: float = SLICE) -> bool:
+    """Read some of it, for about this long. Whether there was something to do.
+
+    What goes wrong with a node is noted with the rows, which then wait for a while.
+    """
+    end = monotonic() + seconds
+    did_something = False
+    try:
+        with maintenance.recording():
+            while monotonic() < end:
+                maintenance.check()
+                cursor = Cursor.objects.filter(pk=network_id).first()
+                if cursor is None or cursor.number is None or cursor.halted is not None:
+                    break
+                if cursor.planned != cursor.contracts:
+                    plan(network_id)
+                with _claimed(network_id) as group:
+                    if group is None:
+                        break
+                    did_something = True
+                    if not _work(group, cursor, end):
+                        break
+    except UnderMaintenance:
+        pass
+    return did_something
+
+
+def _work(group: Group, cursor: Cursor, end: float) -> bool:
+    """Read on for a group of rows; whether to look for the next one at once."""
+    number = cursor.number or 0
+    chosen = contracts.catalogue(group.network_id).only(group.addresses)
+    if chosen.version != cursor.contracts or not chosen.wanted.addresses:
+        # Changed this very moment.
+        return False
+    known = cursor.finalized if cursor.finalized is not None else cursor.began_at
+    final = min(number, known or 0)
+    try:
+        if group.seeking:
+            seek(group)
+        elif group.first > number:
+            finish(group, chosen.version)
+        elif group.first <= final:
+            read_history(group, chosen, final, end)
+        else:
+            return read_recent(group, chosen, number)
+    except (Lost, Timeout, TransactionConflict) as lost:
+        log.info("a backfill begins again", network=group.network_id, reason=repr(lost))
+        return False
+    except NodeFailure as failure:
+        note_trouble(group, failure)
+        log.warning("a backfill waits", network=group.network_id, trouble=str(failure))
+        return True
+    return True
+
+
+@contextmanager
+def _claimed(network_id: int) -> Iterator[Group | None]:
+    """Rows that nobody else works on, all at the same block; None if there are none."""
+    group = None
+    locked: list[int] = []
+    try:
+        for rows, stop in _groups(network_id):
+            locked = [row.pk for row in rows if _lock(row.pk)]
+            # As they are now, since somebody may have moved them until a moment ago.
+            mine = [
+                row
+                for row in Backfill.objects.filter(pk__in=locked, done_at=None).order_by("pk")
+                if row.next_block == rows[0].next_block and row.seeking == rows[0].seeking
+            ]
+            if mine:
+                group = Group(network_id, mine, stop)
+                break
+            _unlock(locked)
+            locked = []
+        yield group
+    finally:
+        _unlock(locked)
+
+
+def _groups(network_id: int) -> list[tuple[list[Backfill], int | None]]:
+    """The rows that may be worked on, grouped by where they stand, in the order in which they are
+    to be tried; each with the block at which the next group stands.
+
+    Every other time the group that is farthest behind comes first, which goes on with the next
+    one when it has reached it: that takes the fewest requests. The other times it is the group that
+    has least to do, so that a short one needn't wait for a long one.
+    """
+    due = Q(paused_until=None) | Q(paused_until__lte=Now())
+    found = Backfill.objects.filter(due, network_id=network_id, done_at=None)
+    by_place: dict[tuple[int, bool, int], list[Backfill]] = {}
+    for row in found.order_by("next_block", "pk"):
+        # What has to be found first is found for one contract after the other.
+        place = (row.next_block, row.seeking, row.pk if row.seeking else 0)
+        by_place.setdefault(place, []).append(row)
+    starts = sorted({place[0] for place in by_place})
+    groups = []
+    for (start, _, _), rows in by_place.items():
+        # How far a row to be found the beginning of goes is its own matter.
+        behind = () if rows[0].seeking else starts
+        stop = next((other for other in behind if other > start), None)
+        groups.append((rows[:_LARGEST_GROUP], stop))
+    if random.random() < 0.5:
+        groups.sort(key=lambda one: min(row.last_block - row.next_block for row in one[0]))
+    groups.sort(key=lambda one: not one[0][0].seeking)  # quick, and saves much
+    return groups
+
+
+def _lock(key: int) -> bool:
+    sql = "SELECT pg_try_advisory_lock(%s, %s)"
+    [(locked,)] = fetch(sql, (_LOCK, key % 2**31), prepare=True)
+    return bool(locked == "t")
+
+
+def _unlock(keys: Sequence[int]) -> None:
+    for key in keys:
+        fetch("SELECT pg_advisory_unlock(%s, %s)", (_LOCK, key % 2**31), prepare=True)

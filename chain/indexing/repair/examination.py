@@ -1,0 +1,440 @@
+"""Comparing stored events with the chain, block by block where something differs.
+
+Ranges are read again and compared. Blocks in which something differs are looked at closely before
+anything is changed: by their hashes, against their headers' filters and the root of their receipts
+(``chain.indexing.verification``), and, before an event is taken out, against the receipt of its
+transaction. A provider that has lost its logs makes no event disappear.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from time import monotonic
+from typing import Final
+
+import msgspec
+
+from chain import rpc
+from chain.core.blocks import consistency
+from chain.core.blocks.differences import (
+    Difference,
+    Identity,
+    differ_in_transaction_alone,
+    identity_of,
+)
+from chain.core.blocks.events import EventRow
+from chain.core.blocks.hashes import has_own_hash
+from chain.core.blocks.spans import Span, segments
+from chain.core.failures import Contradiction, Moved, NodeFailure, TryAgain, Unavailable
+from chain.core.node import Hash, Header, Log, Node, Number
+from chain.indexing import contracts, coverage, verification
+from chain.indexing.block_times import read_block_times
+from chain.indexing.contracts import Catalogue
+from chain.indexing.history.progress import Lost, anchor_of, canonical_blocks, canonical_blocks_at
+from chain.indexing.log_ranges import Limits, read_logs
+from chain.indexing.repair.findings import Findings
+from chain.indexing.repair.repairs import (
+    Stored,
+    Truth,
+    date,
+    difference,
+    last_of_some,
+    mend,
+    stored_events,
+)
+from chain.indexing.verification import Scheme
+from chain.models import Cursor
+
+_AT_ONCE: Final = 20  # blocks looked at closely
+_MOST: Final = 50_000  # stored events compared at once
+
+
+def examine(
+    network_id: int,
+    first: int,
+    last: int,
+    *,
+    addresses: Collection[str] | None = None,
+    mending: bool = False,
+    probes: int = 0,
+    by_receipts: bool = False,
+    keeps_blocks: bool = False,
+    tell_changes: bool = True,
+    seconds: float | None = None,
+    progress: Callable[[int], object] = lambda reached: None,
+) -> Findings:
+    """Compare these blocks, as far as they have been read for contracts that are listened to (or
+    for ``addresses`` among them), and mend them if ``mending``.
+
+    Of the blocks with events, ``probes`` are compared by their receipts as well, drawn by chance;
+    with ``by_receipts`` every block that may have events is. With ``keeps_blocks`` a block with
+    another hash than is stored changes nothing, and isn't clear. ``tell_changes`` says whether
+    subscribers are notified of corrected events. ``progress`` is called after each step with the
+    last compared block; after ``seconds`` the comparison ends where it is. Raises ``NodeFailure``,
+    and ``Lost`` when the contracts change meanwhile.
+    """
+    cursor = Cursor.objects.filter(pk=network_id).first()
+    if cursor is None or cursor.number is None:
+        return Findings(first, last, first - 1)
+    last = min(last, cursor.number)
+    findings = Findings(first, last, first - 1)
+    known = contracts.catalogue(network_id)
+    covered = {
+        address: spans
+        for address, spans in coverage.covered(network_id).items()
+        if addresses is None or address in addresses
+    }
+    end = None if seconds is None else monotonic() + seconds
+    examiners = []
+    for piece, names in segments(covered, (first, last)):
+        examiner = _Examiner(
+            network_id,
+            known.only(names),
+            names,
+            final_height(cursor),
+            findings,
+            by_receipts=by_receipts,
+            keeps_blocks=keeps_blocks,
+        )
+        examiners.append(examiner)
+        for reached in examiner.run(piece, mending, tell_changes):
+            findings.reached = reached
+            progress(reached)
+            if end is not None and monotonic() > end:
+                break
+        else:
+            continue
+        break
+    else:
+        findings.reached = last
+    _probe(examiners, probes, mending, tell_changes)
+    return findings
+
+
+def _probe(examiners: Sequence[_Examiner], count: int, mending: bool, tell_changes: bool) -> None:
+    """Look closely at so many of the blocks with events that were compared, drawn by chance."""
+    heights = [(height, one) for one in examiners for height in sorted(one.with_events)]
+    drawn = random.sample(heights, min(count, len(heights)))
+    for examiner in examiners:
+        chosen = sorted(height for height, one in drawn if one is examiner)
+        for at in range(0, len(chosen), _AT_ONCE):
+            some = chosen[at : at + _AT_ONCE]
+            examiner.look_closely(some, mending, tell_changes, is_probe=True)
+
+
+def final_height(cursor: Cursor) -> int:
+    """Return the highest final block of those that were read."""
+    final = cursor.finalized if cursor.finalized is not None else cursor.began_at
+    return min(cursor.number or 0, final or 0)
+
+
+class _Examiner:
+    """Compares blocks of contracts that have been read in all of them."""
+
+    def __init__(
+        self,
+        network_id: int,
+        chosen: Catalogue,
+        addresses: Sequence[str],
+        final: int,
+        findings: Findings,
+        *,
+        by_receipts: bool,
+        keeps_blocks: bool,
+    ) -> None:
+        self._network_id = network_id
+        self._chosen = chosen
+        self._addresses = addresses
+        self._final = final
+        self._findings = findings
+        self._limits = Limits(network_id)
+        self._by_receipts = by_receipts
+        self._keeps_blocks = keeps_blocks
+        self._width = verification.WIDTH
+        self._scheme = Scheme.of_network(network_id).thorough
+        self._unqueued = self._scheme._replace(queues_rechecks=False)
+        self.with_events: set[int] = set()
+        self._anchor = anchor_of(network_id, final)
+
+    def run(self, piece: Span, mending: bool, tell_changes: bool) -> Iterator[int]:
+        """Compare the blocks, yielding the last compared one after each step."""
+        position, last = piece
+        if not self._chosen.wanted.addresses:
+            raise Lost
+        while position <= last:
+            try:
+                if position <= self._final:
+                    rows, reached = self._read(position, min(last, self._final))
+                else:
+                    rows, reached = self._read_recent(position, last)
+            except Unavailable:
+                # A block that no provider has right mustn't hide those behind it.
+                if not self._by_receipts:
+                    raise
+                if self._width == 1:
+                    self._findings.unclear.append(position)
+                    yield position
+                    position += 1
+                self._width = max(1, self._width // 2)
+                continue
+            self._width = min(verification.WIDTH, 2 * self._width)
+            most = last_of_some(self._network_id, position, reached, _MOST)
+            if most < reached:
+                # A provider that gives no logs mustn't have us load all that is stored.
+                reached = most
+                rows = [row for row in rows if row.block_number <= reached]
+            self._findings.events += len(rows)
+            blocks = range(position, reached + 1)
+            stored = stored_events(self._network_id, blocks, self._addresses)
+            self.with_events.update(row.block_number for row in rows)
+            self.with_events.update(one.block_number for one in stored)
+            found = difference(stored, rows)
+            dated = date(self._network_id, found.undated) if mending and found.undated else 0
+            self._findings.dated += dated
+            self._findings.undated += max(0, len(found.undated) - dated)
+            heights = found.blocks()
+            for at in range(0, len(heights), _AT_ONCE):
+                self.look_closely(heights[at : at + _AT_ONCE], mending, tell_changes)
+            yield reached
+            position = reached + 1
+
+    def _read(self, first: int, last: int) -> tuple[list[EventRow], int]:
+        def step(node: Node) -> tuple[list[EventRow], int]:
+            self._headers(node, [last])
+            end = min(last, first + self._width - 1) if self._by_receipts else last
+            logs, reached = read_logs(node, self._limits, self._chosen.wanted, first, end)
+            if self._by_receipts:
+                wanted = self._chosen.wanted
+                logs, reached = verification.verified_range(
+                    node, first, reached, logs, wanted, self._unqueued
+                )
+            return self._chosen.read(logs, read_block_times(node, logs).by_hash), reached
+
+        return rpc.attempt(self._network_id, step)
+
+    def _read_recent(self, first: int, last: int) -> tuple[list[EventRow], int]:
+        last = min(last, first + min(_AT_ONCE, self._width) - 1)
+        hashes = [hash_ for _, hash_ in canonical_blocks(self._network_id, first, last)]
+        if len(hashes) != last - first + 1:
+            raise Moved("the chain is being read anew")
+
+        def step(node: Node) -> list[EventRow]:
+            wanted = self._chosen.wanted
+            logs = [one for some in node.logs_of(wanted, hashes) for one in some]
+            headers = (
+                verification.headers(node, range(first, last + 1)) if self._by_receipts else []
+            )
+            if headers:
+                if [one.hash for one in headers] != hashes:
+                    raise Moved("the chain is being read anew")
+                logs = verification.verified(
+                    node, headers, logs, wanted, self._unqueued, by_hash=True
+                )
+            return self._chosen.read(logs, read_block_times(node, logs, headers).by_hash)
+
+        return rpc.attempt(self._network_id, step), last
+
+    def look_closely(
+        self, heights: list[int], mending: bool, tell_changes: bool, *, is_probe: bool = False
+    ) -> None:
+        """Read these blocks by their hashes and receipts, and mend what then still differs. Only a
+        contradiction in a probe, which nothing gave a reason for, queues a recheck."""
+        seen: dict[Identity, Stored] = {}
+        scheme = self._scheme if is_probe else self._unqueued
+
+        def step(node: Node, *, tolerant: bool = False) -> tuple[Truth, list[int]]:
+            headers = self._headers(node, heights)
+            hashes = [header.hash for header in headers]
+            others = self._with_another_hash(headers)
+            if others and not tolerant:
+                raise TryAgain(f"block {others[0]} is another one than is stored")
+            each = node.logs_of(self._chosen.wanted, hashes)
+            logs, unclear = self._verified(node, headers, each, scheme, tolerant=tolerant)
+            unclear += others
+            rows = self._chosen.read(logs, read_block_times(node, logs, headers).by_hash)
+            seen.clear()
+            seen.update(stored_events(self._network_id, heights))
+            found = self._own(difference(seen, rows), seen)
+            gone, doubtful = self._superfluous(node, found, set(hashes), seen)
+            unproved = self._unproved(node, headers, logs, found, seen)
+            unclear = sorted({*unclear, *doubtful, *unproved})
+            clear = {header.height: header.hash for header in headers}
+            for height in unclear:
+                clear.pop(height, None)
+            rows = [row for row in rows if row.block_number in clear]
+            return Truth(clear, rows, gone), unclear
+
+        try:
+            truth, unclear = rpc.attempt(self._network_id, step)
+        except Unavailable:
+            # No provider has everything that was asked for: as far as one has.
+            truth, unclear = rpc.attempt(self._network_id, partial(step, tolerant=True))
+        stored = {one: row for one, row in seen.items() if one.block_number in truth.hashes}
+        found = self._own(difference(stored, truth.rows), stored)
+        self._findings.unclear += unclear
+        self._findings.note(
+            found, truth.superfluous, lambda one: stored[one].content.transaction_hash
+        )
+        if mending and found:
+            self._findings.mended += mend(
+                self._network_id,
+                truth,
+                self._chosen.version,
+                self._final,
+                tell_changes=tell_changes,
+            )
+
+    def _headers(self, node: Node, heights: Sequence[int]) -> list[Header]:
+        """The node's blocks at these heights. ``TryAgain`` unless it has the final block that is
+        stored: what it says of another chain must not replace anything."""
+        if self._anchor is None:
+            return verification.headers(node, heights)
+        height, block_hash = self._anchor
+        *headers, anchor = verification.headers(node, [*heights, height])
+        if anchor.hash != block_hash:
+            raise TryAgain("the provider has another chain")
+        return headers
+
+    def _own(self, found: Difference, stored: Mapping[Identity, Stored]) -> Difference:
+        """Without what is stored of other contracts in the same blocks."""
+        return found._replace(
+            superfluous=[
+                one for one in found.superfluous if stored[one].content.address in self._addresses
+            ]
+        )
+
+    def _with_another_hash(self, headers: Sequence[Header]) -> list[int]:
+        """The heights at which another block is stored, by its header or its events: what is final
+        isn't replaced because one provider says so, nor what the follower reads by itself."""
+        if not self._keeps_blocks:
+            return []
+        heights = [header.height for header in headers]
+        stored = dict(canonical_blocks_at(self._network_id, heights))
+        for one in stored_events(self._network_id, heights):
+            stored.setdefault(one.block_number, one.block_hash)
+        return [one.height for one in headers if stored.get(one.height, one.hash) != one.hash]
+
+    def _verified(
+        self,
+        node: Node,
+        headers: list[Header],
+        each: list[list[Log]],
+        scheme: Scheme,
+        *,
+        tolerant: bool,
+    ) -> tuple[list[Log], list[int]]:
+        """The logs of the blocks, and the heights of those that aren't clear: the provider
+        contradicts itself. It has to have the receipts unless ``tolerant``."""
+        wanted = self._chosen.wanted
+        if not tolerant:
+            logs = [one for some in each for one in some]
+            return verification.verified(node, headers, logs, wanted, scheme, by_hash=True), []
+        found: list[Log] = []
+        unclear = []
+        for header, logs in zip(headers, each, strict=True):
+            try:
+                found += verification.verified(node, [header], logs, wanted, scheme, by_hash=True)
+            except Contradiction:
+                unclear.append(header.height)
+            except TryAgain:
+                found += logs
+                if verification.is_doubtful(node.network_id, header, logs, wanted):
+                    unclear.append(header.height)
+        return found, unclear
+
+    def _unproved(
+        self,
+        node: Node,
+        headers: Sequence[Header],
+        logs: Sequence[Log],
+        found: Difference,
+        stored: Mapping[Identity, Stored],
+    ) -> list[int]:
+        """The heights at which what differs isn't proved by the block's receipts, although its
+        header has its own hash: one provider alone must not change what several have agreed on.
+        No receipt proves the hash of its transaction, so two providers have to confirm these."""
+        heights = {*found.blocks()}
+        hashes_alone = {
+            row.block_number
+            for row in found.different
+            if differ_in_transaction_alone(stored[identity_of(row)].content, row)
+        }
+        return [
+            header.height
+            for header in headers
+            if header.height in heights
+            and has_own_hash(header)
+            and not (
+                self._is_proved(node, header, logs)
+                and (header.height not in hashes_alone or self._is_confirmed(header, logs))
+            )
+        ]
+
+    def _is_confirmed(self, header: Header, logs: Sequence[Log]) -> bool:
+        """Whether two providers, or the only one of the network, return these logs of the block."""
+        its = [log for log in logs if log.block_hash == header.hash]
+        try:
+            answers = rpc.witnesses(
+                self._network_id, lambda node: node.logs_of(self._chosen.wanted, [header.hash])
+            )
+        except NodeFailure:
+            return False
+        return all(consistency.are_same(its, same) for [same] in answers)
+
+    def _is_proved(self, node: Node, header: Header, logs: Sequence[Log]) -> bool:
+        its = [log for log in logs if log.block_hash == header.hash]
+        try:
+            return verification.evidence.are_proved(node, header, its, self._chosen.wanted)
+        except NodeFailure:
+            return False
+
+    def _superfluous(
+        self,
+        node: Node,
+        found: Difference,
+        hashes: Collection[str],
+        stored: Mapping[Identity, Stored],
+    ) -> tuple[set[Identity], list[int]]:
+        """Which events are certainly not in the chain, and the blocks in which that isn't sure: a
+        receipt that isn't there, or that holds the log."""
+        gone = {one for one in found.superfluous if one.block_hash not in hashes}
+        doubtful: set[int] = set()
+        rest = [one for one in found.superfluous if one not in gone]
+        sent = sorted({stored[one].content.transaction_hash for one in rest})
+        calls = [("eth_getTransactionReceipt", (one,)) for one in sent]
+        receipts = dict(zip(sent, node.batch(calls), strict=True))
+        for one in rest:
+            answer = receipts[stored[one].content.transaction_hash]
+            if isinstance(answer, TryAgain):
+                raise answer
+            if isinstance(answer, NodeFailure) or _may_have(answer, one):
+                doubtful.add(one.block_number)
+            else:
+                gone.add(one)
+        return gone, sorted(doubtful)
+
+
+class _Place(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    block_hash: Hash
+    log_index: Number
+
+
+class _Places(msgspec.Struct, frozen=True, gc=False):
+    logs: list[_Place] = []
+
+
+_places = msgspec.json.Decoder(_Places | None)
+
+
+def _may_have(receipt: msgspec.Raw, wanted: Identity) -> bool:
+    """Whether a receipt has a log at this place, or isn't there."""
+    try:
+        found = _places.decode(receipt)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise TryAgain("a receipt that isn't one") from None
+    return found is None or any(
+        one.block_hash == wanted.block_hash and int(one.log_index, 16) == wanted.log_index
+        for one in found.logs
+    )

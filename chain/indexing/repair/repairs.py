@@ -1,0 +1,216 @@
+"""Putting right what is stored otherwise than the chain says.
+
+Subscribers are told of it like of anything else, where they were told of these blocks at all: of
+those that the follower has read since the contract is listened to. An event that was wrong is
+``removed`` as it was, and ``added`` as it is. What is read again because an ABI has changed is
+corrected in silence: the chain is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from django.db import transaction
+
+from chain.core.blocks.differences import Content, Difference, Identity, compare, identity_of
+from chain.core.blocks.events import EventRow
+from chain.indexing.history.progress import Lost, canonical_blocks_at
+from chain.indexing.storage.events import NOW, moment_text, outbox_insert, store_events
+from chain.models import Coverage
+from objects.database import maintenance
+from objects.database.statements import fetch
+
+
+class Truth(NamedTuple):
+    """What the chain says of some blocks: their hashes by height, the events of some contracts in
+    them, and which stored ones are certainly not."""
+
+    hashes: Mapping[int, str]
+    rows: Sequence[EventRow]
+    superfluous: Collection[Identity]
+
+
+class Stored(NamedTuple):
+    object_id: str
+    content: Content
+
+
+_STORED = f"""
+SELECT object_id, block_number, log_index, block_hash, event_name, COALESCE(address, ''),
+       COALESCE(transaction_hash, ''), COALESCE(transaction_index, -1), ordinal, args,
+       {moment_text("block_timestamp")}
+  FROM chain_contract_event
+ WHERE network_id = %s AND canonical AND block_number BETWEEN %s AND %s
+   AND log_index IS NOT NULL AND block_hash IS NOT NULL
+"""
+_AT = " AND block_number = ANY(%s::bigint[])"
+_TELL_AS = (
+    "WITH changed AS (SELECT * FROM chain_contract_event WHERE object_id = ANY(%s::text[])),"
+    " told AS ({} RETURNING 1) SELECT count(*) FROM told"
+)
+_REMOVED = _TELL_AS.format(outbox_insert("removed", "DESC"))
+_ADDED = _TELL_AS.format(outbox_insert("added", "ASC"))
+_WITHDRAW = f"""
+UPDATE chain_contract_event e
+   SET canonical = false, updated_at = GREATEST(e.updated_at, {NOW})
+ WHERE object_id = ANY(%s::text[])
+"""
+_CORRECT = f"""
+UPDATE chain_contract_event e
+   SET contract_name = n.contract_name, event_name = n.event_name, address = n.address,
+       transaction_hash = n.transaction_hash, transaction_index = n.transaction_index,
+       ordinal = n.ordinal, args = n.args::jsonb,
+       block_timestamp = COALESCE(n.block_timestamp, e.block_timestamp),
+       updated_at = GREATEST(e.updated_at, {NOW})
+  FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::bigint[],
+              %s::bigint[], %s::text[], %s::timestamptz[])
+       AS n (object_id, contract_name, event_name, address, transaction_hash, transaction_index,
+             ordinal, args, block_timestamp)
+ WHERE e.object_id = n.object_id
+"""
+_DATE = f"""
+UPDATE chain_contract_event e
+   SET block_timestamp = n.block_timestamp, updated_at = GREATEST(e.updated_at, {NOW})
+  FROM unnest(%s::bigint[], %s::text[], %s::timestamptz[])
+       AS n (block_number, block_hash, block_timestamp)
+ WHERE e.network_id = %s AND e.block_number = n.block_number AND e.block_hash = n.block_hash
+   AND e.block_timestamp IS NULL
+RETURNING 1
+"""
+
+
+def stored_events(
+    network_id: int, heights: Collection[int], addresses: Sequence[str] | None = None
+) -> dict[Identity, Stored]:
+    """The events of these blocks that clients are shown, of all contracts or of these. Events that
+    were written by hand and have no place in a block are left out."""
+    if not heights:
+        return {}
+    sql = _STORED
+    params: list[Any] = [str(network_id), min(heights), max(heights)]
+    if not isinstance(heights, range):
+        sql += _AT
+        params.append([*heights])
+    if addresses is not None:
+        sql += " AND address = ANY(%s::text[])"
+        params.append([*addresses])
+    found = {}
+    for object_id, number, index, hash_, name, address, sent, place, ordinal, *rest in fetch(
+        sql, params, prepare=True
+    ):
+        content = Content(name, address, sent, int(place), int(ordinal or 0), *rest)
+        found[Identity(int(number), int(index), hash_)] = Stored(object_id, content)
+    return found
+
+
+def last_of_some(network_id: int, first: int, last: int, most: int) -> int:
+    """Up to which of these blocks there are so many events at ``most``; ``first`` at least."""
+    rows = fetch(
+        "SELECT block_number FROM chain_contract_event"
+        " WHERE network_id = %s AND block_number BETWEEN %s AND %s"
+        " ORDER BY block_number, log_index OFFSET %s LIMIT 1",
+        (str(network_id), first, last, most),
+        prepare=True,
+    )
+    return max(first, int(rows[0][0]) - 1) if rows else last
+
+
+def difference(stored: Mapping[Identity, Stored], read: Iterable[EventRow]) -> Difference:
+    return compare({one: found.content for one, found in stored.items()}, read)
+
+
+def mend(network_id: int, truth: Truth, version: int, final: int, *, tell_changes: bool) -> int:
+    """Make what is stored of these blocks what the chain says; how many events that was about.
+
+    ``Lost`` if contracts have changed since the truth was read with their ``version``, or one of
+    the blocks, above the ``final`` ones, is not in the chain any more.
+    """
+    with maintenance.recording(), transaction.atomic():
+        maintenance.check()
+        [(contracts, outbox, halted)] = fetch(
+            "SELECT contracts, outbox, halted FROM chain_cursor WHERE network_id = %s FOR UPDATE",
+            (network_id,),
+            prepare=True,
+        )
+        if int(contracts) != version or halted is not None or not _holds(network_id, truth, final):
+            raise Lost
+        stored = stored_events(network_id, truth.hashes.keys())
+        found = difference(stored, truth.rows)
+        superfluous = [one for one in found.superfluous if one in truth.superfluous]
+        told_from = _told_from(network_id)
+
+        def is_told(address: str, number: int) -> bool:
+            return number > told_from.get(address, number)
+
+        def told_ids(identities: Iterable[Identity]) -> list[str]:
+            return [
+                stored[one].object_id
+                for one in identities
+                if is_told(stored[one].content.address, one.block_number)
+            ]
+
+        changed = told_ids(map(identity_of, found.different)) if tell_changes else []
+        gone = told_ids(superfluous)
+        seq = int(outbox)
+        seq += _tell(_REMOVED, network_id, [*gone, *changed], seq)
+        fetch(_WITHDRAW, ([stored[one].object_id for one in superfluous],), prepare=True)
+        _correct({stored[identity_of(row)].object_id: row for row in found.different})
+        told = [row for row in found.missing if is_told(row.address, row.block_number)]
+        untold = [row for row in found.missing if not is_told(row.address, row.block_number)]
+        store_events(network_id, untold, after_seq=None)
+        seq += store_events(network_id, told, after_seq=seq)
+        seq += _tell(_ADDED, network_id, changed, seq)
+        if seq > int(outbox):
+            fetch(
+                "UPDATE chain_cursor SET outbox = %s WHERE network_id = %s RETURNING"
+                " pg_notify('chain_outbox', network_id || ' ' || outbox)",
+                (seq, network_id),
+                prepare=True,
+            )
+        return len(found.missing) + len(superfluous) + len(found.different)
+
+
+def date(network_id: int, rows: Iterable[EventRow]) -> int:
+    """Give events of these blocks that lack it the time of their block; how many that were.
+    Subscribers aren't told: the chain is the same."""
+    blocks = {(row.block_number, row.block_hash): row.block_timestamp for row in rows}
+    times = [(*block, time) for block, time in blocks.items() if time is not None]
+    if not times:
+        return 0
+    numbers, hashes, texts = map(list, zip(*times, strict=True))
+    with maintenance.recording(), transaction.atomic():
+        maintenance.check()
+        return len(fetch(_DATE, (numbers, hashes, texts, str(network_id)), prepare=True))
+
+
+def _holds(network_id: int, truth: Truth, final: int) -> bool:
+    recent = {height: hash_ for height, hash_ in truth.hashes.items() if height > final}
+    known = dict(canonical_blocks_at(network_id, recent))
+    return all(known.get(height) == hash_ for height, hash_ in recent.items())
+
+
+def _told_from(network_id: int) -> dict[str, int]:
+    """The height above which subscribers are told of a contract's events."""
+    found = Coverage.objects.filter(network_id=network_id, followed_from__isnull=False)
+    return {address: int(height or 0) for address, height in found.values_list(*_FOLLOWED)}
+
+
+_FOLLOWED = ("address", "followed_from")
+
+
+def _tell(sql: str, network_id: int, ids: Sequence[str], after_seq: int) -> int:
+    if not ids:
+        return 0
+    [(count,)] = fetch(sql, ([*ids], network_id, after_seq), prepare=True)
+    return int(count)
+
+
+def _correct(rows: Mapping[str, EventRow]) -> None:
+    """Let the events with these ids be as their rows say."""
+    if rows:
+        columns = [
+            [getattr(row, name) for row in rows.values()]
+            for name in ("contract_name", *Content._fields)
+        ]
+        fetch(_CORRECT, ([*rows], *columns), prepare=True)

@@ -1,0 +1,107 @@
+"""What the headers of a network prove, as far as that has been seen.
+
+Not every network makes hashes and roots as Ethereum does. Once a block had a hash that was computed
+from its header, later headers must have theirs (``chain.indexing.verification.hashes``). Once
+receipts had the
+root of their header, all receipts must, where every block is checked. Both facts are columns of the
+network's cursor, and are learned from blocks that are stored, which all providers agree on: a block
+that one provider makes up teaches nothing. They are cleared when the network's
+``verify`` isn't ``all`` any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import monotonic
+from typing import Final, Literal, NamedTuple
+
+from chain.core.blocks.hashes import has_own_hash
+from chain.core.node import Header
+from objects.database.statements import fetch
+
+Capability = Literal["proves_hashes", "proves_receipts"]
+
+_KEPT: Final = 30.0  # seconds: another process may learn one, or the network be reset
+_known: dict[int, _Known] = {}
+_with_root: dict[int, str] = {}
+"""Per network: the hash of the last block whose receipts had the root of its header."""
+
+# Networks whose blocks have logs that the filter and the root of receipts leave out: Polygon's
+# state syncs (PIP-74 ended that for later blocks).
+_WITH_UNNAMED_LOGS: Final = frozenset({137, 80002})
+
+
+class _Known(NamedTuple):
+    read_at: float
+    proved: frozenset[str]
+    hashes_until: int | None
+
+
+def has_unnamed_logs(network_id: int) -> bool:
+    """Whether blocks of the network may have logs that their headers don't commit to."""
+    return network_id in _WITH_UNNAMED_LOGS
+
+
+def has(network_id: int, capability: Capability) -> bool:
+    """Whether a block of the network has been seen of which its header proved this."""
+    return capability in _read(network_id).proved
+
+
+def is_without_hash(network_id: int, height: int) -> bool:
+    """Whether headers at this height are accepted although their hashes can't be computed."""
+    until = _read(network_id).hashes_until
+    return until is not None and height > until
+
+
+def note_root(network_id: int, header: Header) -> None:
+    """Note that receipts had the root of this header."""
+    _with_root[network_id] = header.hash
+
+
+def learn(network_id: int, headers: Sequence[Header]) -> None:
+    """Learn from consecutive blocks, in the transaction that stores them."""
+    known = _read(network_id)
+    newest = headers[-1]
+    is_own = "proves_hashes" in known.proved and known.hashes_until is None
+    has_hash = is_own or has_own_hash(newest)
+    changes = []
+    if has_hash and "proves_hashes" not in known.proved:
+        changes.append("proves_hashes = true")
+    if has_hash and known.hashes_until is not None and newest.height > known.hashes_until:
+        changes.append("hashes_until = NULL")
+    if "proves_receipts" not in known.proved:
+        with_root = _with_root.get(network_id)
+        if any(header.hash == with_root for header in headers):
+            changes.append("proves_receipts = true")
+    if changes:
+        fetch(
+            f"UPDATE chain_cursor SET {', '.join(changes)} WHERE network_id = %s",
+            (network_id,),
+            prepare=True,
+        )
+        _known.pop(network_id, None)
+
+
+def forget() -> None:
+    """Clear what this process has learned, for tests."""
+    _known.clear()
+    _with_root.clear()
+
+
+def _read(network_id: int) -> _Known:
+    known = _known.get(network_id)
+    if known is not None and monotonic() - known.read_at < _KEPT:
+        return known
+    rows = fetch(
+        "SELECT proves_hashes, proves_receipts, hashes_until FROM chain_cursor"
+        " WHERE network_id = %s",
+        (network_id,),
+        prepare=True,
+    )
+    hashes, receipts, until = rows[0] if rows else ("f", "f", None)
+    flags = {"proves_hashes": hashes, "proves_receipts": receipts}
+    proved = frozenset(name for name, flag in flags.items() if flag == "t")
+    known = _Known(monotonic(), proved, None if until is None else int(until))
+    if rows:
+        _known[network_id] = known
+    return known

@@ -1,0 +1,98 @@
+"""Comparing blocks for a command, with its progress on a terminal."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+from django.core.management.base import BaseCommand, CommandError
+
+from backend.kernel.errors import ServiceError
+from chain.core.failures import NodeFailure
+from chain.indexing.history.progress import Lost
+from chain.indexing.repair.examination import examine
+from chain.indexing.repair.findings import Findings
+from chain.management.contracts import contracts_named, network_read, range_of
+
+_SHOWN = 20
+
+
+def run(
+    command: BaseCommand, options: dict[str, Any], *, mending: bool, tell_changes: bool
+) -> Findings:
+    """The findings for the network, contracts and blocks that a command was told."""
+    cursor = network_read(options)
+    first, last = range_of(options, 0, cursor.number or 0)
+    try:
+        with _shown(first, min(last, cursor.number or 0)) as progress:
+            return examine(
+                options["network"],
+                first,
+                last,
+                addresses=contracts_named(options),
+                mending=mending,
+                tell_changes=tell_changes,
+                progress=progress,
+            )
+    except NodeFailure as failure:
+        raise CommandError(f"The network can't be read at the moment: {failure}.") from failure
+    except Lost:
+        raise CommandError(
+            "The contracts or the chain have changed meanwhile; try again."
+        ) from None
+    except ServiceError as error:
+        raise CommandError(error.message) from error
+
+
+def report(command: BaseCommand, options: dict[str, Any], found: Findings) -> None:
+    """Write what was found. ``CommandError`` if some of it is unclear."""
+    if options["json"]:
+        command.stdout.write(json.dumps({"networkId": options["network"], **found.as_json()}))
+    else:
+        command.stdout.write(describe(found))
+    if found.unclear:
+        raise CommandError(
+            "A provider contradicts itself about some blocks; nothing was changed in them."
+        )
+
+
+def describe(found: Findings) -> str:
+    """Lines about what was found."""
+    lines = [
+        f"{found.events:,} events in the blocks {found.first:,} to {found.last:,}:"
+        f" {found.counts['missing']:,} missing, {found.counts['superfluous']:,} superfluous,"
+        f" {found.counts['different']:,} different; {found.mended:,} mended"
+    ]
+    for kind in ("missing", "superfluous", "different"):
+        places = getattr(found, kind)
+        lines += [f"  {kind}: block {one[0]:,}, log {one[1]}, {one[2]}" for one in places[:_SHOWN]]
+        if found.counts[kind] > _SHOWN:
+            lines.append(f"  {kind}: … {found.counts[kind] - _SHOWN:,} more")
+    if found.undated or found.dated:
+        lines.append(
+            f"  {found.undated:,} without the time of their block;"
+            f" {found.dated:,} have been given it"
+        )
+    lines += [f"  unclear: block {height:,}" for height in found.unclear[:_SHOWN]]
+    return "\n".join(lines)
+
+
+@contextmanager
+def _shown(first: int, last: int) -> Iterator[Callable[[int], object]]:
+    """Something to tell progress to: a bar on a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda reached: None
+        return
+    at = first - 1
+    with click.progressbar(length=max(0, last - at), label="blocks", file=sys.stderr) as bar:
+
+        def progress(reached: int) -> None:
+            nonlocal at
+            bar.update(reached - at)
+            at = reached
+
+        yield progress

@@ -1,0 +1,95 @@
+"""Beginning to follow a transaction."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from django.db import transaction
+
+from backend.logs.setup import get_logger
+from backend.tasks import broker
+from backend.tasks.broker import BrokerAway
+from chain.core.names import hash_of, network_of
+from chain.core.transactions.sightings import Sighting
+from chain.monitor.claims import move
+from objects.core.names import new_object_id
+from objects.database import maintenance
+from objects.database.statements import fetch
+
+_SECONDS: Final = 5.0
+_NOTHING: Final = Sighting()
+
+log = get_logger("transactions")
+
+
+def start(network_id: int | str, tx_hash: str, known: Sighting = _NOTHING) -> str:
+    """Follow a transaction of this network from now on; the id of its record, old or new. One that
+    somebody has begun on another network, where nobody knows it, is this network's then. ``known``
+    is what its sender knows of it.
+
+    As part of the caller's transaction, if there is one; its first check comes right after. Raises
+    ``ValueError`` for what is no network or no hash, ``UnderMaintenance`` while the chain has to
+    wait.
+    """
+    network, known_hash = network_of(network_id), hash_of(tx_hash)
+    with maintenance.recording(), maintenance.writing():
+        lock(known_hash)
+        rows = fetch(
+            "WITH new AS (INSERT INTO chain_transaction (object_id, created_at, updated_at, data,"
+            " hash, network_id, status, attempts, next_check_at, failed_checks, missing_checks,"
+            ' nonce, from_address, "to")'
+            " SELECT %s, now.ms, now.ms, '{}', %s, %s, 'pending', 0, now.ms, 0, 0,"
+            " %s::numeric, %s, %s"
+            " FROM (SELECT date_trunc('milliseconds', statement_timestamp()) AS ms) now"
+            " ON CONFLICT (hash) DO NOTHING RETURNING object_id)"
+            " SELECT object_id, true FROM new UNION ALL"
+            " SELECT object_id, false FROM chain_transaction WHERE hash = %s LIMIT 1",
+            (
+                new_object_id(),
+                known_hash,
+                str(network),
+                known.nonce,
+                known.from_address,
+                known.to,
+                known_hash,
+            ),
+            prepare=True,
+        )
+        object_id, is_new = rows[0]
+        if is_new == "t":
+            _check_after_commit(network)
+        else:
+            move(network, known_hash)
+    return str(object_id)
+
+
+def started(object_id: str, network_id: int) -> None:
+    """Follow a record that has just been stored, in the transaction that has stored it."""
+    with transaction.atomic():
+        fetch(
+            "UPDATE chain_transaction SET next_check_at = created_at WHERE object_id = %s",
+            (object_id,),
+            prepare=True,
+        )
+        _check_after_commit(network_id)
+
+
+def lock(tx_hash: str) -> None:
+    """Have whoever starts the same hash wait until this transaction is over."""
+    key = f"Transaction.hash={tx_hash}"
+    fetch("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (key,), prepare=True)
+
+
+def _check_after_commit(network_id: int) -> None:
+    transaction.on_commit(partial(_check_soon, network_id), robust=True)
+
+
+def _check_soon(network_id: int) -> None:
+    """Have a worker check now. Without a broker, or if the task is lost, the sweep does."""
+    from chain.tasks import check_due
+
+    try:
+        broker.send(check_due, network_id, expires=_SECONDS)
+    except BrokerAway as error:
+        log.warning("no broker; a transaction is checked later", exc_info=error)

@@ -1,0 +1,204 @@
+"""Networks as operators add, change and remove them without the admin.
+
+A network is an object of the class ``Blockchain``. All writes go through the object service, so the
+rules of the class (``chain.records.rules``) and its triggers hold here as they do over REST.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from backend.kernel.errors import DuplicateValue, ObjectNotFound, OperationForbidden
+from backend.kernel.principal import MASTER
+from backend.logs.setup import get_logger
+from chain.core.transactions.states import PENDING
+from chain.models import (
+    Backfill,
+    Block,
+    Blockchain,
+    ContractEvent,
+    Coverage,
+    Cursor,
+    ProvedBlock,
+    Provider,
+    Recheck,
+    Reorganisation,
+    SmartContract,
+    Transaction,
+)
+from chain.models.indexing import RESET_CURSOR
+from chain.records.rules import NEXT_VERSION
+from objects import service
+from objects.core.names import ObjectId, check_class_name
+from objects.database import maintenance
+from objects.database.statements import fetch
+from objects.storage.records import wire_object
+
+_CLASS: Final = check_class_name("Blockchain")
+_BATCH: Final = 5000  # rows in one transaction
+
+log = get_logger("chain")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The value of a field before and after a change, as clients read it."""
+
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What is stored of a network beside its settings and providers."""
+
+    block: int | None
+    events: int
+    backfills: int
+    contracts: int
+    transactions: int
+    pending: int
+
+    def __bool__(self) -> bool:
+        counts = (self.events, self.backfills, self.contracts, self.transactions)
+        return self.block is not None or any(counts)
+
+    def __str__(self) -> str:
+        parts = [
+            _many(self.events, "event"),
+            _many(self.backfills, "open backfill"),
+            _many(self.contracts, "contract"),
+            f"{_many(self.transactions, 'transaction')} ({self.pending:,} pending)",
+        ]
+        read = "nothing read" if self.block is None else f"read up to block {self.block:,}"
+        return ", ".join([read, *parts])
+
+
+class HasData(OperationForbidden):
+    """The network isn't removed, since there is data of it and nobody chose what becomes of it."""
+
+    def __init__(self, network_id: int, stored: Stored) -> None:
+        super().__init__(f"Network {network_id} has data: {stored}.")
+        self.stored = stored
+
+
+def add(network_id: int, fields: Mapping[str, Any]) -> None:
+    """Add a network with these fields of the class ``Blockchain``.
+
+    Raises ``DuplicateValue``, and what the class refuses.
+    """
+    if Blockchain.objects.filter(network_id=network_id).exists():
+        raise DuplicateValue(f"Network {network_id} exists already.")
+    service.create(MASTER, _CLASS, {**fields, "networkId": network_id})
+
+
+def change(network_id: int, fields: Mapping[str, Any]) -> dict[str, Change]:
+    """Change fields of a network, all or none; the fields that have another value than before.
+
+    Raises ``ObjectNotFound``, and what the class refuses.
+    """
+    with maintenance.writing():
+        row = _locked(network_id)
+        if row is None:
+            raise ObjectNotFound(f"There is no network {network_id}.")
+        object_id = ObjectId(row.object_id)
+        before = wire_object(service.get(MASTER, _CLASS, object_id))
+        service.update(MASTER, _CLASS, object_id, dict(fields))
+        after = wire_object(service.get(MASTER, _CLASS, object_id))
+    changes = {name: Change(before.get(name), after.get(name)) for name in fields}
+    return {name: one for name, one in changes.items() if one.before != one.after}
+
+
+def stored(network_id: int) -> Stored:
+    """What is stored of a network, whether the network is there or not."""
+    transactions = Transaction.objects.filter(network_id=str(network_id))
+    return Stored(
+        Cursor.objects.filter(pk=network_id).values_list("number", flat=True).first(),
+        ContractEvent.objects.filter(network_id=str(network_id)).count(),
+        Backfill.objects.filter(network_id=network_id, done_at=None).count(),
+        SmartContract.objects.filter(network_id=network_id).count(),
+        transactions.count(),
+        transactions.filter(status=PENDING).count(),
+    )
+
+
+def remove(network_id: int, *, keep_data: bool = False, delete_data: bool = False) -> Stored:
+    """Remove a network; what was stored of it.
+
+    Without a choice only if nothing is stored (``HasData``). ``keep_data`` removes the network
+    alone, which goes on where it was when it is added again. Otherwise its providers are removed,
+    and with ``delete_data`` what the index has stored: position, headers, coverage, backfills,
+    reorganisations, events and messages to subscribers, who aren't notified. Contracts,
+    transactions, wallets and what the service has signed always stay.
+
+    Safe beside workers: the network and its position are removed in one transaction under the
+    cursor's lock, and a worker that was reading the network stores nothing more. Events and
+    messages follow in batches; after an interruption, call it again. Raises ``ObjectNotFound``.
+    """
+    with maintenance.writing():
+        row = _locked(network_id)
+        fetch(
+            "SELECT 1 FROM chain_cursor WHERE network_id = %s FOR UPDATE",
+            (network_id,),
+            prepare=True,
+        )
+        data = stored(network_id)
+        if row is None and not (data and delete_data):
+            raise ObjectNotFound(f"There is no network {network_id}.")
+        if data and not keep_data and not delete_data:
+            raise HasData(network_id, data)
+        if row is not None:
+            service.delete(MASTER, _CLASS, ObjectId(row.object_id))
+        if not keep_data:
+            Provider.objects.filter(network_id=network_id).delete()
+        if delete_data:
+            for model in (Block, ProvedBlock, Coverage, Backfill, Recheck, Reorganisation):
+                model._default_manager.filter(network_id=network_id).delete()
+        fetch(_RESET if delete_data else _NEW_VERSION, (network_id,), prepare=True)
+        [(now,)] = fetch("SELECT statement_timestamp()::text", (), prepare=True)
+    if delete_data:
+        _delete_in_batches("chain_contract_event", _EVENTS, (str(network_id), now))
+        _delete_in_batches("chain_outbox", _MESSAGES, (network_id,))
+    log.warning("a network was removed", network=network_id, deleted=delete_data, data=str(data))
+    return data
+
+
+# Another version of the contracts makes every worker drop what it was about to store. The number of
+# the last message stays, since subscribers may come back with it.
+_NEW_VERSION: Final = f"UPDATE chain_cursor SET contracts = {NEXT_VERSION} WHERE network_id = %s"
+_RESET: Final = f"""
+UPDATE chain_cursor SET contracts = {NEXT_VERSION}, planned = 0, looked_at = NULL, moved_at = NULL,
+       {RESET_CURSOR}
+ WHERE network_id = %s
+"""
+# Not what is stored after the removal: the network may have been added again.
+_EVENTS: Final = f"""
+SELECT ctid FROM chain_contract_event
+ WHERE network_id = %s AND created_at <= %s::timestamptz LIMIT {_BATCH}
+"""
+_MESSAGES: Final = f"""
+SELECT o.ctid FROM chain_outbox o JOIN chain_cursor c ON c.network_id = o.network_id
+ WHERE o.network_id = %s AND o.seq < c.outbox LIMIT {_BATCH}
+"""
+
+
+def _delete_in_batches(table: str, chosen: str, params: tuple[Any, ...]) -> None:
+    while True:
+        with maintenance.writing():
+            rows = fetch(
+                f"DELETE FROM {table} WHERE ctid = ANY(ARRAY({chosen})) RETURNING 1",
+                params,
+                prepare=False,
+            )
+        if not rows:
+            return
+
+
+def _locked(network_id: int) -> Blockchain | None:
+    return Blockchain.objects.select_for_update().filter(network_id=network_id).first()
+
+
+def _many(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"

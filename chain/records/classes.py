@@ -1,0 +1,178 @@
+"""The chain's records as the object store sees them (clarifications, section 4).
+
+Everybody with a client key may read them; only the master key and the service write.
+"""
+
+from __future__ import annotations
+
+from chain.indexing.storage import finality
+from chain.models import (
+    SHOWN_EVENTS,
+    Blockchain,
+    ContractEvent,
+    Identity,
+    SmartContract,
+    Transaction,
+)
+from chain.records.contracts import ContractRules, EventRules
+from chain.records.rules import BlockchainRules, IdentityRules
+from chain.records.transactions import TransactionRules
+from objects.core.access.class_permissions import ACTIONS as _ACTIONS
+from objects.core.access.class_permissions import ANYBODY, NOBODY, READ_ACTIONS, ClassPermissions
+from objects.core.names import USER, check_class_name
+from objects.core.schema.definition import FieldType
+from objects.definitions import registry
+from objects.rules import set_rules
+from objects.triggers import refuse_on_writes
+
+_STRING = FieldType("String")
+_NUMBER = FieldType("Number")
+_BOOLEAN = FieldType("Boolean")
+_DATE = FieldType("Date")
+_OBJECT = FieldType("Object")
+
+_READ_BY_ALL = ClassPermissions(
+    {action: ANYBODY if action in READ_ACTIONS else NOBODY for action in _ACTIONS}
+)
+
+_BLOCKCHAIN = {
+    "networkId": _NUMBER,
+    "name": _STRING,
+    "symbol": _STRING,
+    "rpcEndpoint": _STRING,
+    "wssEndpoint": _STRING,
+    "code": _STRING,
+    "explorer": _STRING,
+}
+# How the service syncs a network: for the master key alone.
+_BLOCKCHAIN_SETTINGS = {
+    "active": _BOOLEAN,
+    "confirmations": _NUMBER,
+    "pollInterval": _NUMBER,
+    "finalityDepth": _NUMBER,
+    "verify": _STRING,
+}
+_CONTRACT = {
+    "name": _STRING,
+    "address": _STRING,
+    "networkId": _NUMBER,
+    "abi": FieldType("Array"),
+    "startBlock": _NUMBER,
+    "listening": _BOOLEAN,
+    "viewRoles": FieldType("Array"),
+    "callRoles": FieldType("Array"),
+    "kind": _STRING,
+}
+_TRANSACTION = {
+    "hash": _STRING,
+    "networkId": _STRING,
+    "status": _STRING,
+    "attempts": _NUMBER,
+    "lastChecked": _DATE,
+    "blockNumber": _NUMBER,
+    "gasUsed": _STRING,
+    "effectiveGasPrice": _STRING,
+    "blockHash": _STRING,
+    "transactionIndex": _NUMBER,
+    "from": _STRING,
+    "to": _STRING,
+    "nonce": _NUMBER,
+    "finality": _STRING,
+    "reorgCount": _NUMBER,
+    "pendingSince": _DATE,
+    "replacedBy": _STRING,
+    "replacedSuspected": _BOOLEAN,
+    "lateReceipt": _OBJECT,
+}
+_EVENT = {
+    "contractName": _STRING,
+    "eventName": _STRING,
+    "networkId": _STRING,
+    "address": _STRING,
+    "transactionHash": _STRING,
+    "blockNumber": _NUMBER,
+    "blockHash": _STRING,
+    "logIndex": _NUMBER,
+    "transactionIndex": _NUMBER,
+    "args": _OBJECT,
+    "blockTimestamp": _DATE,
+    "timestamp": _DATE,
+}
+_COMPUTED = {
+    "Blockchain": {"finality": registry.Computed(_OBJECT, finality.OF_NETWORK)},
+    "ContractEvent": {
+        "finality": registry.Computed(
+            _STRING, finality.OF_EVENT, finality.is_one_of, finality.LEVELS
+        )
+    },
+}
+_IDENTITY = {"walletAddress": _STRING, "user": FieldType("Pointer", USER)}
+
+_EVENTS_WITHOUT_TRIGGERS = (
+    "ContractEvent has no triggers around saving and deleting, since events are indexed without"
+    " calling them. Use the event channel (/ws), a live query, or the table chain_outbox instead:"
+    " see docs/chain-events.md, What subscribers are told."
+)
+
+_TRANSACTIONS_WITHOUT_TRIGGERS = (
+    "Transaction has no triggers after saving, since its status changes without calling them. Use"
+    ' a live query such as {"status": "confirmed"} instead, and before_save for what clients'
+    " create: see docs/functions.md, Classes of the chain."
+)
+
+_COLUMNS = {
+    "networkId": "network_id",
+    "rpcEndpoint": "rpc_endpoint",
+    "wssEndpoint": "wss_endpoint",
+    "pollInterval": "poll_interval",
+    "finalityDepth": "finality_depth",
+    "startBlock": "start_block",
+    "viewRoles": "view_roles",
+    "callRoles": "call_roles",
+    "lastChecked": "last_checked",
+    "blockNumber": "block_number",
+    "gasUsed": "gas_used",
+    "effectiveGasPrice": "effective_gas_price",
+    "blockHash": "block_hash",
+    "transactionIndex": "transaction_index",
+    "from": "from_address",
+    "reorgCount": "reorg_count",
+    "pendingSince": "pending_since",
+    "replacedBy": "replaced_by",
+    "replacedSuspected": "replaced_suspected",
+    "lateReceipt": "late_receipt",
+    "contractName": "contract_name",
+    "eventName": "event_name",
+    "transactionHash": "transaction_hash",
+    "logIndex": "log_index",
+    "blockTimestamp": "block_timestamp",
+    "walletAddress": "wallet_address",
+}
+
+
+def offer_classes() -> None:
+    """Offer the chain's models as classes, with their rules."""
+    for name, model, fields, rules in (
+        ("Blockchain", Blockchain, _BLOCKCHAIN | _BLOCKCHAIN_SETTINGS, BlockchainRules()),
+        ("SmartContract", SmartContract, _CONTRACT, ContractRules()),
+        ("Transaction", Transaction, _TRANSACTION, TransactionRules()),
+        ("ContractEvent", ContractEvent, _EVENT, EventRules()),
+        ("Identity", Identity, _IDENTITY, IdentityRules()),
+    ):
+        class_name = check_class_name(name)
+        registry.model_class(
+            class_name,
+            model,
+            fields,
+            columns={field: column for field, column in _COLUMNS.items() if field in fields},
+            permissions=_READ_BY_ALL,
+            shown_by=SHOWN_EVENTS if model is ContractEvent else None,
+            shown_if="canonical" if model is ContractEvent else None,
+            hidden=_BLOCKCHAIN_SETTINGS if model is Blockchain else (),
+            computed=_COMPUTED.get(name, {}),
+        )
+        set_rules(class_name, rules)
+        if model is ContractEvent:
+            refuse_on_writes(class_name, _EVENTS_WITHOUT_TRIGGERS)
+        if model is Transaction:
+            refuse_on_writes(class_name, _TRANSACTIONS_WITHOUT_TRIGGERS, ("saved", "after_save"))

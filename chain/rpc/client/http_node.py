@@ -1,0 +1,290 @@
+"""A node behind one endpoint, as ``chain.core.node.Node`` describes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from time import monotonic
+from typing import Any, Final, Protocol
+
+import msgspec
+from msgspec.structs import replace
+
+from chain.core.blocks.consistency import in_order
+from chain.core.failures import Moved, NodeFailure, Refused, TryAgain
+from chain.core.node import Header, Log, LogFilter, Receipt, Receipts, SentTransaction, header_in
+from chain.rpc.client.json_rpc import Call, Endpoint
+from chain.rpc.client.receipt_lists import read_receipts
+from chain.rpc.client.refusals import is_unknown_block
+from chain.rpc.client.response_sizes import LARGEST_RECEIPTS
+
+_HIGHEST = 2**52
+_MOST_RECEIPTS = 1000  # requested one by one
+_MOST_TRANSACTIONS = 250_000  # hashes that are held of blocks that are requested together
+_SHORTEST_CONFIRMATION: Final = 1.0  # seconds, even if none are left for the request itself
+_LARGE = frozenset(
+    {
+        "eth_getBlockByHash",
+        "eth_getBlockByNumber",
+        "eth_getTransactionByHash",
+        "eth_getTransactionReceipt",
+    }
+)
+_TAGS = frozenset({"latest", "safe", "finalized", "earliest", "pending"})
+
+
+class Confirm(Protocol):
+    """Confirm a chain id within so many seconds. Raises ``TryAgain``."""
+
+    def __call__(self, seconds: float, *, only_if_due: bool = False) -> None: ...
+
+
+class HttpNode:
+    """One provider, until ``deadline`` (of ``time.monotonic``). See ``Node`` for the methods.
+
+    ``on_head`` is called with each height that the node says is its latest, and may raise.
+    ``confirm`` confirms the provider's chain id: if that is due, before a response is returned.
+    """
+
+    def __init__(
+        self,
+        network_id: int,
+        provider: str,
+        endpoint: Endpoint,
+        *,
+        deadline: float | None = None,
+        on_head: Callable[[int], None] | None = None,
+        confirm: Confirm | None = None,
+    ) -> None:
+        self.network_id = network_id
+        self.provider = provider
+        self._endpoint = endpoint
+        self._deadline = deadline
+        self._on_head = on_head
+        self._confirm = confirm
+
+    def call(self, method: str, *params: Any) -> Any:
+        return self._call(method, params, msgspec.Raw if method in _LARGE else Any)
+
+    def batch(self, calls: Sequence[Call]) -> list[Any]:
+        types = [msgspec.Raw if method in _LARGE else Any for method, _ in calls]
+        return [*self._each(calls, types)]
+
+    def confirm_network(self) -> None:
+        if self._confirm is not None:
+            self._confirm(self._left() or self._endpoint.timeout)
+
+    def header(self, block: int | str) -> Header | None:
+        return _at(block, self._call(*_header_call(block), Header | None))
+
+    def headers(self, blocks: Sequence[int | str]) -> list[Header | None]:
+        found = self._all([_header_call(block) for block in blocks], Header | None)
+        return [*map(_at, blocks, found)]
+
+    def transactions_in(self, header: Header) -> list[str]:
+        if header.transactions is not None:
+            return header.transactions
+        whole = self.header(header.hash)
+        if whole is None or whole.hash != header.hash:
+            raise Moved("a block is not in the chain any more")
+        if whole.transactions is None:
+            raise TryAgain("a block without a list of transactions")
+        return whole.transactions
+
+    def logs(self, wanted: LogFilter, first: int, last: int) -> list[Log]:
+        found = self._call("eth_getLogs", (_filter(wanted, first, last),), list[Log])
+        return in_order(found)
+
+    def logs_of(self, wanted: LogFilter, block_hashes: Sequence[str]) -> list[list[Log]]:
+        calls = [
+            ("eth_getLogs", ({"blockHash": block_hash, **_subjects(wanted)},))
+            for block_hash in block_hashes
+        ]
+        return [_of_block(one) for one in self._each(calls, [list[Log]] * len(calls))]
+
+    def logs_and_receipts(
+        self, wanted: LogFilter, block_hash: str, hashes: Sequence[str]
+    ) -> tuple[list[Log], list[Receipt | None]]:
+        calls: list[Call] = [("eth_getLogs", ({"blockHash": block_hash, **_subjects(wanted)},))]
+        calls += [("eth_getTransactionReceipt", (one,)) for one in hashes]
+        types: list[Any] = [Receipt | None] * len(hashes)
+        logs, *receipts = self._each(calls, [list[Log], *types])
+        for one in receipts:
+            if isinstance(one, NodeFailure):
+                raise one
+        return _of_block(logs), receipts
+
+    def headers_and_logs(
+        self, heights: Sequence[int], wanted: LogFilter, first: int | None = None
+    ) -> tuple[list[Header | None], list[Log]]:
+        calls: list[Call] = [_header_call(height) for height in heights]
+        begin = heights[0] if first is None else first
+        calls.append(("eth_getLogs", (_filter(wanted, begin, heights[-1]),)))
+        types: list[Any] = [Header | None] * len(heights)
+        *headers, logs = self._all_of(calls, [*types, list[Log]])
+        return [*map(_at, heights, headers)], in_order(logs)
+
+    def block_receipts(self, headers: Sequence[Header]) -> Iterator[Receipts | None]:
+        calls = [("eth_getBlockReceipts", (one.number,)) for one in headers]
+        answers = self._each(calls, [list[msgspec.Raw] | None] * len(calls))
+        for header in headers:
+            yield self._receipts_of(header, next(answers))
+
+    def _receipts_of(self, header: Header, answer: Any) -> Receipts | None:
+        if isinstance(answer, NodeFailure):
+            # Nodes without this method, and those that limit it, have the receipts one by one.
+            hashes = self.transactions_in(header)
+            if len(hashes) > _MOST_RECEIPTS:
+                return None
+            answer = self._receipts_one_by_one(hashes)
+        receipts = None if answer is None else read_receipts(answer)
+        if receipts is None:
+            return None
+        if any(one.block_hash.lower() != header.hash.lower() for one in receipts):
+            raise Moved("a receipt of another block")
+        return receipts
+
+    def _receipts_one_by_one(self, hashes: Sequence[str]) -> list[msgspec.Raw]:
+        calls = [("eth_getTransactionReceipt", (one,)) for one in hashes]
+        receipts: list[msgspec.Raw] = []
+        size = 0
+        for one in self._all(calls, msgspec.Raw):
+            receipts.append(one)
+            size += len(one)
+            if size > LARGEST_RECEIPTS:
+                raise TryAgain("larger receipts than a block can have")
+        return receipts
+
+    def receipts(self, hashes: Sequence[str]) -> list[Receipt | None]:
+        calls = [("eth_getTransactionReceipt", (one,)) for one in hashes]
+        return [*self._all(calls, Receipt | None)]
+
+    def transactions(self, hashes: Sequence[str]) -> list[SentTransaction | None]:
+        calls = [("eth_getTransactionByHash", (one,)) for one in hashes]
+        return [*self._all(calls, SentTransaction | None)]
+
+    def _all(self, calls: Sequence[Call], type_: Any) -> Iterator[Any]:
+        return self._all_of(calls, [type_] * len(calls))
+
+    def _all_of(self, calls: Sequence[Call], types: Sequence[Any]) -> Iterator[Any]:
+        """The results. Raises the ``NodeFailure`` that came instead of one of them."""
+        left = _MOST_TRANSACTIONS
+        for one in self._each(calls, types):
+            if isinstance(one, NodeFailure):
+                raise one
+            if isinstance(one, Header) and one.transactions:
+                if len(one.transactions) > left:
+                    yield replace(one, transactions=None)
+                    continue
+                left -= len(one.transactions)
+            yield one
+
+    def _call(self, method: str, params: Sequence[Any], type_: Any) -> Any:
+        with self._confirmed():
+            found = self._endpoint.call((method, params), type_, seconds=self._left())
+        self._note_heads([(method, params)], [found])
+        return found
+
+    def _each(self, calls: Sequence[Call], types: Sequence[Any]) -> Iterator[Any]:
+        """The results of calls in their order, a ``NodeFailure`` in the place of an error. None is
+        referred to any more when the next one is requested."""
+        if not calls:
+            return
+        parts = self._endpoint.parts(calls, types, seconds=self._left())
+        at = 0
+        while at < len(calls):
+            with self._confirmed():
+                part = next(parts)
+            self._note_heads(calls[at : at + len(part)], part)
+            at += len(part)
+            part.reverse()
+            while part:
+                yield part.pop()
+
+    @contextmanager
+    def _confirmed(self) -> Iterator[None]:
+        """For one request: nothing that comes over a new connection is believed, not even an error,
+        before the chain id is confirmed."""
+        try:
+            yield
+        except TryAgain:
+            raise
+        except NodeFailure:
+            self._confirm_if_due()
+            raise
+        self._confirm_if_due()
+
+    def _confirm_if_due(self) -> None:
+        if self._confirm is not None:
+            left = 0.0 if self._deadline is None else self._deadline - monotonic()
+            self._confirm(max(left, _SHORTEST_CONFIRMATION), only_if_due=True)
+
+    def _note_heads(self, calls: Sequence[Call], found: Sequence[Any]) -> None:
+        if self._on_head is None:
+            return
+        for (method, params), one in zip(calls, found, strict=True):
+            height = _height(one) if _asks_for_head(method, params) else None
+            if height is not None:
+                self._on_head(height)
+
+    def _left(self) -> float | None:
+        if self._deadline is None:
+            return None
+        left = self._deadline - monotonic()
+        if left <= 0:
+            raise TryAgain("no time left")
+        return left
+
+
+def _asks_for_head(method: str, params: Sequence[Any]) -> bool:
+    return method == "eth_blockNumber" or (
+        method == "eth_getBlockByNumber" and bool(params) and params[0] == "latest"
+    )
+
+
+def _height(result: Any) -> int | None:
+    try:
+        if isinstance(result, msgspec.Raw):
+            result = header_in(result)
+        height = int(result.number if isinstance(result, Header) else result, 16)
+    except (TryAgain, TypeError, ValueError):
+        return None
+    # What can't be a height mustn't make all others lag behind it.
+    return height if 0 <= height < _HIGHEST else None
+
+
+def _at(block: int | str, header: Header | None) -> Header | None:
+    """The header of a block. Raises ``TryAgain`` if it is that of another height."""
+    if header is not None and isinstance(block, int) and header.height != block:
+        raise TryAgain(f"it returned block {header.height} for block {block}")
+    return header
+
+
+def _header_call(block: int | str) -> Call:
+    if isinstance(block, int):
+        return "eth_getBlockByNumber", (hex(block), False)
+    if block in _TAGS:
+        return "eth_getBlockByNumber", (block, False)
+    return "eth_getBlockByHash", (block, False)
+
+
+def _filter(wanted: LogFilter, first: int, last: int) -> dict[str, Any]:
+    return {"fromBlock": hex(first), "toBlock": hex(last), **_subjects(wanted)}
+
+
+def _subjects(wanted: LogFilter) -> dict[str, Any]:
+    subjects: dict[str, Any] = {}
+    if wanted.addresses:
+        subjects["address"] = [*wanted.addresses]
+    if wanted.topics:
+        subjects["topics"] = [[*wanted.topics]]
+    return subjects
+
+
+def _of_block(answer: list[Log] | NodeFailure) -> list[Log]:
+    """The logs of a block that was asked for by its hash."""
+    if isinstance(answer, Refused) and is_unknown_block(answer):
+        raise Moved("a block is not in the chain any more")
+    if isinstance(answer, NodeFailure):
+        raise answer
+    return in_order(answer)

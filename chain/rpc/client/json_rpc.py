@@ -1,0 +1,339 @@
+"""JSON-RPC over HTTP to one address: calls, batches, and what their failures mean.
+
+Answers of a batch are told apart by their ids, since nodes may answer in any order. The bodies
+are decoded straight into the types that are wanted, which is what makes reading logs quick.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from email.utils import parsedate_to_datetime
+from functools import lru_cache
+from itertools import chain as chained
+from time import monotonic, sleep, time
+from typing import Any, Final
+
+import msgspec
+import urllib3
+from urllib3.exceptions import HTTPError, ReadTimeoutError
+
+from chain.core.failures import NodeFailure, RangeTooLarge, Refused, SlowDown, TryAgain
+from chain.rpc.client.budget import Budget
+from chain.rpc.client.connections import connections, was_reopened
+from chain.rpc.client.health import Health
+from chain.rpc.client.refusals import LOGS, Barred, BatchRefused, meaning_of
+from chain.rpc.client.response_sizes import largest, read_up_to
+from chain.rpc.client.secret_address import Address
+
+Call = tuple[str, Sequence[Any]]
+
+_HEADERS: Final = {
+    "Content-Type": "application/json",
+    "Accept-Encoding": "gzip",
+    "User-Agent": "svc-backend",  # some providers turn away the names of libraries
+}
+_BATCH_SIZE: Final = 100  # calls in one request, until a provider says otherwise
+_LARGEST_UNTYPED: Final = 32 * 1024  # bytes
+_RECEIPT: Final = "eth_getTransactionReceipt"
+_CONNECT: Final = 3.0  # seconds
+_SHORT: Final = 1.0  # seconds; who isn't given longer is not to blame for no answer
+_encode = msgspec.json.Encoder().encode
+_NO_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)  # or too deep a one
+
+
+class _Error(msgspec.Struct, frozen=True):
+    code: int = 0
+    message: str = ""
+    data: Any = None
+
+
+class _Reply(msgspec.Struct, frozen=True):
+    """An answer whose result is decoded later, when its type is known."""
+
+    id: int | str | None = None
+    result: msgspec.Raw = msgspec.Raw(b"")
+    error: _Error | None = None
+
+
+class _TooMuch(NodeFailure):
+    """The answer to a batch is too large, which says nothing of batches of as many calls."""
+
+
+class _OutOfTime(TryAgain):
+    """There was too little time to judge the provider by it."""
+
+
+_reply = msgspec.json.Decoder(_Reply)
+_replies = msgspec.json.Decoder(list[_Reply])
+
+
+class Endpoint:
+    """One address of a node. Safe to be used by several threads; its text is never shown.
+
+    ``health`` is told how each request went, ``budget`` is asked before each. ``batch_size`` is how
+    many calls go into one request: halved when the node finds a batch too large. ``reconnections``
+    counts how often a connection was lost: since then another node may answer at the address.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        timeout: float,
+        batch_size: int | None = None,
+        health: Health | None = None,
+        budget: Budget | None = None,
+    ) -> None:
+        self.timeout = timeout
+        self.batch_size = batch_size or _BATCH_SIZE
+        self.health = health or Health()
+        self.reconnections = 0
+        self._budget = budget
+        self._waited = threading.local()
+        self._address = Address(url)
+        self._pool = connections(
+            maxsize=16,
+            retries=False,
+            headers={**_HEADERS, **self._address.headers},
+            cert_reqs="CERT_REQUIRED",
+        )
+
+    def __repr__(self) -> str:
+        return "<Endpoint>"
+
+    @property
+    def waited(self) -> float:
+        """Seconds that this thread has waited for the node in all, without pauses for a budget."""
+        return getattr(self._waited, "seconds", 0.0)
+
+    def close(self) -> None:
+        self._pool.clear()
+
+    def call(self, call: Call, type_: Any = Any, *, seconds: float | None = None) -> Any:
+        """The result of one call, as this type. Raises the ``NodeFailure`` that came instead."""
+        with self._noted(1, seconds) as left:
+            body = self._post(_encode(_request(0, call)), left, [call])
+            return self._result(_decode(_reply, body), type_, call[0], 1)
+
+    def batch(
+        self, calls: Sequence[Call], types: Sequence[Any], *, seconds: float | None = None
+    ) -> list[Any]:
+        """The results of calls, in their order, each of its type; a ``NodeFailure`` stands in the
+        place of a result that is an error. Raises ``TryAgain`` if one is missing."""
+        return [*chained.from_iterable(self.parts(calls, types, seconds=seconds))]
+
+    def parts(
+        self, calls: Sequence[Call], types: Sequence[Any], *, seconds: float | None = None
+    ) -> Iterator[list[Any]]:
+        """As ``batch``, request by request: for results that are too large to hold together."""
+        until = None if seconds is None else monotonic() + seconds
+        at, most = 0, len(calls)
+        while at < len(calls):
+            end = at + min(most, self.batch_size)
+            left = None if until is None else until - monotonic()
+            try:
+                yield self._batch(calls[at:end], types[at:end], left)
+            except _TooMuch:
+                most = len(calls[at:end]) // 2
+            except BatchRefused as refusal:
+                half = max(1, len(calls[at:end]) // 2)
+                self.batch_size = min(half, refusal.most or half)
+            else:
+                at = end
+
+    def _batch(
+        self, calls: Sequence[Call], types: Sequence[Any], seconds: float | None
+    ) -> list[Any]:
+        if len(calls) == 1:
+            try:
+                return [self.call(calls[0], types[0], seconds=seconds)]
+            except TryAgain:
+                raise
+            except NodeFailure as failure:
+                return [failure]
+        requests = [_request(number, call) for number, call in enumerate(calls)]
+        with self._noted(len(calls), seconds) as left:
+            body = self._post(_encode(requests), left, calls)
+            if not body.lstrip().startswith(b"["):
+                # One answer for all of them: the batch itself is refused.
+                said = self._failure(_decode(_reply, body), "", len(calls))
+                raise said if isinstance(said, TryAgain) else BatchRefused
+            return self._parts(_decode(_replies, body), calls, types)
+
+    def _parts(
+        self, replies: Sequence[_Reply], calls: Sequence[Call], types: Sequence[Any]
+    ) -> list[Any]:
+        by_id = {str(reply.id): reply for reply in replies}
+        if len(by_id) < len(calls):
+            for reply in replies:
+                # Some say only once what is wrong with all of it.
+                said = self._failure(reply, "", len(calls))
+                if isinstance(said, BatchRefused | SlowDown | Barred):
+                    raise said
+            raise TryAgain("an answer is missing from a batch")
+        found: list[Any] = []
+        for number, type_ in enumerate(types):
+            one = by_id.get(str(number))
+            if one is None:
+                raise TryAgain("an answer is missing from a batch")
+            try:
+                found.append(self._result(one, type_, calls[number][0], len(calls)))
+            except (TryAgain, BatchRefused):
+                raise
+            except NodeFailure as failure:
+                found.append(failure)
+        return found
+
+    @contextmanager
+    def _noted(self, calls: int, seconds: float | None) -> Iterator[float]:
+        """For one request: its turn, the seconds that are left then, and its outcome."""
+        patience = self.timeout if seconds is None else min(self.timeout, seconds)
+        if patience <= 0:
+            raise _OutOfTime("no time left")
+        if self._budget is not None and (wait := self._budget.take(calls, patience)):
+            sleep(wait)
+            patience = max(0.05, patience - (0.0 if seconds is None else wait))
+        began = monotonic()
+        try:
+            yield patience
+        except _OutOfTime:
+            raise
+        except SlowDown as failure:
+            self.health.slowed(str(failure), failure.after)
+            raise
+        except TryAgain as failure:
+            self.health.failed(str(failure), for_good=isinstance(failure, Barred))
+            raise
+        except NodeFailure:
+            self.health.answered(monotonic() - began)
+            raise
+        else:
+            self.health.answered(monotonic() - began)
+        finally:
+            self._waited.seconds = self.waited + monotonic() - began
+
+    def _post(self, body: bytes, patience: float, calls: Sequence[Call]) -> bytes:
+        until = monotonic() + patience
+        method = calls[0][0] if len(calls) == 1 else ""
+        timeout = urllib3.Timeout(connect=min(patience, _CONNECT), read=patience)
+        try:
+            response = self._pool.request(
+                "POST",
+                self._address.url,
+                body=body,
+                timeout=timeout,
+                redirect=False,
+                preload_content=False,
+            )
+            self.reconnections += was_reopened(response)
+            content = read_up_to(response, largest(calls), until)
+        except (HTTPError, OSError) as error:
+            self.reconnections += 1
+            if isinstance(error, ReadTimeoutError | TimeoutError) and patience < _SHORT:
+                raise _OutOfTime("no answer in the time that was left") from None
+            raise TryAgain(f"no answer: {type(error).__name__}") from None
+        if content is None:
+            raise _too_large(method)
+        if response.status != 200:
+            self._look_at(response, content, method, len(calls))
+        return content
+
+    def _look_at(
+        self, response: urllib3.BaseHTTPResponse, content: bytes, method: str, calls: int
+    ) -> None:
+        """Raise what a status tells. An error of JSON-RPC that came with it tells more."""
+        status = response.status
+        after = _seconds(response.headers.get("Retry-After"))
+        if content.lstrip()[:1] == b"{" and status != 429:
+            try:
+                failure = self._failure(_reply.decode(content), method, calls)
+            except _NO_JSON:
+                failure = None
+            if isinstance(failure, SlowDown) and after is not None:
+                raise SlowDown(str(failure), after)
+            if failure is not None and (status < 500 or not isinstance(failure, Refused)):
+                refuses_all = calls > 1 and isinstance(failure, Refused)
+                raise BatchRefused if refuses_all else failure
+        if status == 429 or (status == 503 and after is not None):
+            raise SlowDown(f"HTTP {status}", after)
+        if status == 413:
+            if calls > 1:
+                raise BatchRefused
+            if method == LOGS:
+                raise RangeTooLarge("HTTP 413", is_structural=False)
+        if status in (401, 402, 403, 404, 405, 410):
+            raise Barred(f"HTTP {status}")
+        if status >= 300 and content.lstrip()[:1] != b"[":
+            raise TryAgain(f"HTTP {status}")
+
+    def _result(self, reply: _Reply, type_: Any, method: str, calls: int) -> Any:
+        failure = self._failure(reply, method, calls)
+        if failure is not None:
+            raise failure
+        if not len(reply.result):
+            raise TryAgain("an answer without a result")
+        if type_ is Any and _is_large(reply.result):
+            raise TryAgain("a result that is larger than any of its kind")
+        try:
+            return _decoder(type_).decode(reply.result)
+        except _NO_JSON:
+            raise TryAgain("a result that isn't what was asked for") from None
+
+    def _failure(self, reply: _Reply, method: str, calls: int) -> NodeFailure | None:
+        error = reply.error
+        if error is None:
+            return None
+        text = self._address.without(error.message)
+        return meaning_of(error.code, text, error.data, method=method, calls=calls)
+
+
+def _too_large(method: str) -> NodeFailure:
+    """What an answer is that has no end."""
+    text = "too large an answer"
+    if not method:
+        return _TooMuch(text)
+    if method == LOGS:
+        return RangeTooLarge(text, is_structural=False)
+    if method == _RECEIPT:
+        # Of one transaction that somebody may have made for that: it mustn't hold up others.
+        return Refused(0, text)
+    return TryAgain(text)
+
+
+def _is_large(result: msgspec.Raw) -> bool:
+    """Whether a result would take much memory as objects, which are up to 30 times as large as
+    their JSON. Not a text, which is as large."""
+    return len(result) > _LARGEST_UNTYPED and bytes(memoryview(result)[:1]) != b'"'
+
+
+def _request(number: int, call: Call) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": number, "method": call[0], "params": call[1]}
+
+
+def _decode(decoder: Any, body: bytes) -> Any:
+    try:
+        return decoder.decode(body)
+    except _NO_JSON:
+        raise TryAgain("the answer isn't JSON-RPC") from None
+
+
+@lru_cache(maxsize=64)
+def _decoder(type_: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(type_)
+
+
+def _seconds(text: str | None) -> float | None:
+    """The pause of a ``Retry-After``: seconds, or a date."""
+    if text is None:
+        return None
+    if text.strip().isdecimal():
+        return float(text)
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - time())
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+__all__ = ["Call", "Endpoint", "Refused"]

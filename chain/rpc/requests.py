@@ -1,0 +1,135 @@
+"""Running a step with a provider: failover, pauses, deadlines."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from functools import partial
+from time import monotonic, sleep
+from typing import Final, TypeVar
+
+from chain.core.failures import EmptyPromise, NodeFailure, TryAgain, Unavailable
+from chain.core.node import Node
+from chain.rpc.client.budget import OverBudget
+from chain.rpc.pool import Member, Pool, pool_of
+from chain.rpc.reports import report
+
+_T = TypeVar("_T")
+ROUNDS: Final = 3
+"""How often all providers are tried again, after a moment, or waited for."""
+_BACKOFF = 0.1
+_LONGEST_SLEEP = 2.0
+_NEVER = float("inf")
+
+
+def attempt(
+    network_id: int,
+    step: Callable[[Node], _T],
+    *,
+    seconds: float = 20.0,
+    is_patient: bool = False,
+) -> _T:
+    """The outcome of ``step`` with a provider of the network, within this many seconds; if
+    ``is_patient``, the only provider that can be used gets the time that its requests take.
+
+    A step that raises ``TryAgain`` is run again from its beginning with another provider, so it
+    must not keep anything outside until it succeeds. What else it raises comes out. Raises
+    ``Unavailable`` when no provider can be asked: at once if all are left alone for long.
+    """
+    deadline = monotonic() + seconds
+    pool = pool_of(network_id)
+    members = pool.members()
+    tried: set[Member] = set()
+    rounds = 0
+    last: TryAgain | None = None
+    while True:
+        member = pool.choose(members, tried)
+        if member is not None:
+            try:
+                until = deadline
+                if is_patient:
+                    until = max(until, monotonic() + pool.needs(member, members))
+                return _run(pool, members, member, step, until)
+            except TryAgain as error:
+                if isinstance(error, EmptyPromise):
+                    pool.note_empty_promise(member, members, str(error))
+                tried.add(member)
+                last = error
+            finally:
+                report(member)
+            if monotonic() < deadline:
+                continue
+        rounds += 1
+        wait = _wait(members, last, rounds)
+        if rounds > ROUNDS or monotonic() + wait >= deadline:
+            raise Unavailable(_reason(members, last)) from last
+        sleep(wait)
+        tried.clear()
+
+
+def choose_another(network_id: int) -> None:
+    """Have the next steps run with another provider, if there is one: see ``Pool``."""
+    pool_of(network_id).choose_another()
+
+
+def ask_several(
+    network_id: int, step: Callable[[Node], _T], *, most: int = 2, seconds: float = 10.0
+) -> list[_T]:
+    """The outcomes of ``step`` with up to ``most`` different providers, one after the other; those
+    that don't answer are left out. For what one provider's word isn't enough."""
+    deadline = monotonic() + seconds
+    pool = pool_of(network_id)
+    members = pool.members()
+    tried: set[Member] = set()
+    found: list[_T] = []
+    while len(found) < most and monotonic() < deadline:
+        member = pool.choose(members, tried)
+        if member is None:
+            break
+        tried.add(member)
+        try:
+            found.append(_run(pool, members, member, step, deadline))
+        except TryAgain:
+            continue
+        finally:
+            report(member)
+    return found
+
+
+def witnesses(network_id: int, step: Callable[[Node], _T], *, seconds: float = 10.0) -> list[_T]:
+    """The outcomes of ``step`` with two providers, or with the only one that the network has. For
+    what can't be taken back: raises ``Unavailable`` if one of several is all that answers."""
+    found = ask_several(network_id, step, seconds=seconds)
+    if len(found) < min(2, max(1, len(pool_of(network_id).known()))):
+        raise Unavailable("only one of the network's providers answers" if found else "no answer")
+    return found
+
+
+def _run(
+    pool: Pool, members: list[Member], member: Member, step: Callable[[Node], _T], deadline: float
+) -> _T:
+    on_head = partial(pool.note_head, member, members)
+    before = member.endpoint.waited
+    try:
+        return step(member.node(deadline - monotonic(), on_head=on_head))
+    finally:
+        pool.note_waiting(member, members, member.endpoint.waited - before)
+
+
+def _wait(members: list[Member], last: NodeFailure | None, rounds: int) -> float:
+    """Seconds until the next round: a little, or until somebody's short pause is over."""
+    wait = 0.0
+    if isinstance(last, OverBudget):
+        wait = last.wait
+    if all(one.health.is_paused for one in members):
+        wait = max(wait, min((one.health.pause_left() for one in members), default=_NEVER))
+    return wait + _BACKOFF * 2**rounds * random.random() if wait <= _LONGEST_SLEEP else _NEVER
+
+
+def _reason(members: list[Member], last: NodeFailure | None) -> str:
+    if not members:
+        return "the network has no endpoint"
+    if last is not None:
+        return str(last)
+    troubles = [one.health.trouble for one in members if one.health.trouble]
+    return troubles[0] if troubles else "all providers are left alone for a while"

@@ -1,0 +1,23 @@
+"""The feature flags of this deployment, as the admin and the environment have set them."""
+
+from __future__ import annotations
+
+from django.conf import settings
+
+from functions.feature_flags.features import DEPLOYMENT_FLAGS, Flag, Override, overridden
+from functions.models import FeatureFlag
+
+
+def find(name: str) -> Flag | None:
+    """The flag as it counts at this moment; None for an unknown one."""
+    if "\x00" in name:
+        return None
+    row = FeatureFlag.objects.filter(name=name).values_list("on", "rollout").first()
+    if row is None:
+        # A flag of the deployment is known also if somebody has removed its row.
+        return overridden(Flag(name), _overrides()) if name in DEPLOYMENT_FLAGS else None
+    return overridden(Flag(name, *row), _overrides())
+
+
+def _overrides() -> dict[str, Override]:
+    return {name: Override(*said) for name, said in settings.FEATURE_OVERRIDES.items()}

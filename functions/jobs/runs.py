@@ -1,0 +1,78 @@
+"""Carrying out a run, in a worker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from backend.kernel.errors import ServiceError
+from backend.logs.setup import get_logger
+from backend.settings.conf import service_settings
+from functions.jobs import records
+from functions.jobs.models import FAILED, SUCCEEDED
+from functions.jobs.records import Run
+from functions.jobs.reports import Outcome, Report, RunLost
+from functions.jobs.request import JobRequest
+from functions.runtime import runner
+from functions.runtime.registry import Job, registry
+from functions.runtime.values import decode, encode
+
+GONE = "Invalid job."
+
+log = get_logger("jobs")
+
+
+def execute(status_id: str) -> None:
+    """Carry out a queued run. Nothing happens if it is begun already: tasks may come twice."""
+    run = records.claim(status_id)
+    if run is None:
+        log.info("run is begun already", status=status_id)
+        return
+    job = registry.jobs.get(run.job_name)
+    if job is None:
+        records.finish(run, FAILED, GONE, GONE)
+        log.warning("job not there any more", job=run.job_name, status=status_id)
+        return
+    try:
+        with Report(run, service_settings.JOB_HEARTBEAT) as report:
+            outcome = _outcome(job, run, report)
+            held = report.conclude(outcome)
+    except RunLost:
+        held = False
+    if held:
+        log.info("job ended", job=job.name, status=status_id, outcome=outcome.status)
+    else:
+        log.error("job was given up while it ran", job=job.name, status=status_id)
+
+
+def time_limit_of(job: Job) -> float:
+    """Seconds that a run may take; 0 is no limit."""
+    return service_settings.JOB_TIME_LIMIT if job.time_limit is None else job.time_limit
+
+
+def _outcome(job: Job, run: Run, report: Report) -> Outcome:
+    what = f"job {job.name}"
+    try:
+        params = decode(run.params)
+        arguments = job.parameters.read(params)
+        request = JobRequest(
+            job.name, params, status_id=run.status_id, attempt=run.attempt, say=report.say
+        )
+        result = runner.run(what, lambda: job.body(request, **arguments), time_limit_of(job))
+        return Outcome(SUCCEEDED, _as_text(result))
+    except ServiceError as error:
+        return Outcome(FAILED, error.message, error.message)
+    except SystemExit:
+        text = f"The {what} asked its process to end."
+        return Outcome(FAILED, text, text)
+
+
+def _as_text(result: Any) -> str | None:
+    """What a job has returned, as the last message."""
+    if result is None or isinstance(result, str):
+        return result or None
+    try:
+        return msgspec.json.encode(encode(result)).decode()
+    except (ServiceError, msgspec.MsgspecError, TypeError):
+        return None

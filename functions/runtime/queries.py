@@ -1,0 +1,270 @@
+"""Questions in Python: ``objects("Project").where(status="active").order("-createdAt").find()``.
+
+The same language as over REST underneath, with the same limits of access: a query is asked for the
+caller, unless the server code asks as master. A ``Query`` is a value; every method gives a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import msgspec
+
+from backend.kernel.errors import InvalidQuery, ObjectNotFound
+from backend.kernel.principal import MASTER, Principal
+from backend.kernel.result_memory import largest_fitting
+from backend.settings.conf import service_settings
+from functions.runtime.values import Object, Pointer, decode, decode_object, encode
+from objects import service
+from objects.core.names import ClassName, ObjectId, check_class_name, parse_object_id
+from objects.core.pipeline.stages import parse_aggregation
+from objects.core.query.options import FindLimits, parse_find_options
+from objects.core.query.tree import FindOptions
+from objects.core.values import Json
+from objects.storage.records import wire_object
+
+# What stands after two underscores, and the constraint that it means.
+_CONSTRAINTS: Final = {
+    "eq": "$eq",
+    "ne": "$ne",
+    "lt": "$lt",
+    "lte": "$lte",
+    "gt": "$gt",
+    "gte": "$gte",
+    "in": "$in",
+    "nin": "$nin",
+    "all": "$all",
+    "exists": "$exists",
+    "regex": "$regex",
+    "contained_by": "$containedBy",
+}
+_MOST: Final = 2**31 - 1
+_PAGE: Final = 1000
+
+
+@dataclass(frozen=True)
+class Query:
+    """A question about the objects of a class. Raises what ``objects.service`` raises."""
+
+    principal: Principal
+    class_name: ClassName
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    # -- Asking ------------------------------------------------------------------------------------
+
+    def where(self, constraints: Mapping[str, Any] | None = None, /, **fields: Any) -> Query:
+        """All of this besides what was asked so far.
+
+        Fields by name, with a constraint after two underscores (``score__gt=5``), or a mapping in
+        the language of REST (``{"score": {"$gt": 5}}``).
+        """
+        asked = [*self.params.get("where", ())]
+        if constraints:
+            asked.append(encode(constraints, as_field=True))
+        asked += [_constraint(name, value) for name, value in fields.items()]
+        return self._with(where=asked)
+
+    def where_any(self, *alternatives: Mapping[str, Any]) -> Query:
+        """At least one of these mappings."""
+        return self.where({"$or": list(alternatives)})
+
+    def related_to(self, owner: Pointer | Object, key: str) -> Query:
+        """Members of the relation ``key`` of an object."""
+        return self.where({"$relatedTo": {"object": _pointer(owner), "key": key}})
+
+    def order(self, *keys: str) -> Query:
+        """Sorted by these fields; a minus in front of one means descending."""
+        return self._with(order=",".join(keys))
+
+    def limit(self, limit: int) -> Query:
+        """At most so many; 100 if nothing is said."""
+        return self._with(limit=limit)
+
+    def skip(self, skip: int) -> Query:
+        return self._with(skip=skip)
+
+    def include(self, *paths: str) -> Query:
+        """With the objects that these pointers lead to."""
+        return self._with(include=",".join((*self._words("include"), *paths)))
+
+    def keys(self, *names: str) -> Query:
+        """Only these fields."""
+        return self._with(keys=",".join((*self._words("keys"), *names)))
+
+    def without(self, *names: str) -> Query:
+        """All but these fields."""
+        return self._with(excludeKeys=",".join((*self._words("excludeKeys"), *names)))
+
+    def _words(self, name: str) -> list[str]:
+        return [word for word in str(self.params.get(name, "")).split(",") if word]
+
+    def _with(self, **params: Any) -> Query:
+        return replace(self, params={**self.params, **params})
+
+    def options(self) -> FindOptions:
+        """The question as the door takes it."""
+        params = {**self.params, "where": self._where()}
+        return parse_find_options(params, _limits())
+
+    def _where(self) -> dict[str, Any]:
+        parts = self.params.get("where", ())
+        return {"$and": list(parts)} if len(parts) > 1 else dict(*parts)
+
+    # -- Answers -----------------------------------------------------------------------------------
+
+    def find(self) -> list[Object]:
+        """The objects."""
+        found = service.find(self.principal, self.class_name, self.options())
+        return [decode_object(found.class_name or self.class_name, one) for one in found.objects()]
+
+    def find_first(self, number: int) -> list[Object]:
+        """The first so many."""
+        return self.limit(number).find()
+
+    def first(self) -> Object | None:
+        """The first of them."""
+        found = self.limit(1).find()
+        return found[0] if found else None
+
+    def get(self, object_id: str) -> Object:
+        """The one with this id. Raises ``ObjectNotFound``."""
+        if self.params.get("where"):
+            found = self.where(objectId=object_id).first()
+            if found is None:
+                raise ObjectNotFound
+            return found
+        one = service.get(self.principal, self.class_name, _id(object_id), self.options())
+        return decode_object(self.class_name, wire_object(one))
+
+    def count(self) -> int:
+        """How many there are."""
+        return service.count(self.principal, self.class_name, self.options().where)
+
+    def exists(self) -> bool:
+        """Whether there is one."""
+        return bool(self.keys("objectId").limit(1).find())
+
+    def each(self, page: int = _PAGE) -> Iterator[Object]:
+        """All of them by id, however many, read page by page.
+
+        Those that change meanwhile may be seen before or after; none is seen twice.
+        """
+        if self.params.keys() & {"order", "skip", "limit"}:
+            raise InvalidQuery("each() reads by id: it takes no order, skip or limit")
+        query = self.order("objectId")
+        last = ""
+        while True:
+            rest = query.where(objectId__gt=last) if last else query
+            found, limit = largest_fitting(rest.find_first, page)
+            yield from found
+            if len(found) < limit:
+                return
+            last = found[-1].id
+
+    def aggregate(self, pipeline: Sequence[Mapping[str, Any]]) -> list[Any]:
+        """The results of a pipeline, for the master key."""
+        asked = parse_aggregation({"pipeline": encode(list(pipeline), as_field=True)})
+        found = service.aggregate(self.principal, self.class_name, asked)
+        return [decode(msgspec.json.decode(text)) for text in found]
+
+    def distinct(self, key: str) -> list[Any]:
+        """The values of a field, each once, for the master key."""
+        asked = parse_aggregation({"distinct": key, "where": self._where()})
+        found = service.aggregate(self.principal, self.class_name, asked)
+        return [decode(msgspec.json.decode(text)) for text in found]
+
+    # -- Changing ----------------------------------------------------------------------------------
+
+    def create(self, fields: Mapping[str, Any] | None = None, /, **more: Any) -> Object:
+        """Store a new object; it as it is then."""
+        body = _body(fields, more)
+        created = service.create(self.principal, self.class_name, body)
+        stored: dict[str, Any] = {
+            name: value
+            for name, value in body.items()
+            if "." not in name and not (isinstance(value, dict) and "__op" in value)
+        }
+        stored |= created.fields
+        stored |= {"objectId": created.object_id, "createdAt": created.created_at}
+        stored.setdefault("updatedAt", created.created_at)
+        return decode_object(self.class_name, stored)
+
+    def update(
+        self,
+        target: str | Object | Pointer,
+        fields: Mapping[str, Any] | None = None,
+        /,
+        **more: Any,
+    ) -> dict[str, Any]:
+        """Change these fields of an object; the time of it, and what operators have made."""
+        body = _body(fields, more)
+        updated = service.update(self.principal, self.class_name, _id(target), body)
+        done = decode_object(self.class_name, {"updatedAt": updated.updated_at, **updated.fields})
+        if isinstance(target, Object):
+            values = {
+                name: deepcopy(value)
+                for name, value in decode(body).items()
+                if not (isinstance(value, dict) and "__op" in value)
+            }
+            target.update({**values, **done})
+        return dict(done)
+
+    def delete(self, target: str | Object | Pointer) -> None:
+        """Remove an object. Raises ``ObjectNotFound``."""
+        service.delete(self.principal, self.class_name, _id(target))
+
+
+class Door:
+    """Where server code gets at objects: ``objects("Project")`` as the caller."""
+
+    def __init__(self, principal: Principal) -> None:
+        self._principal = principal
+
+    def __call__(self, class_name: str) -> Query:
+        """The objects of a class, as far as the caller may do things to them."""
+        return Query(self._principal, check_class_name(class_name))
+
+    def as_master(self, class_name: str) -> Query:
+        """All of them: access lists and permissions don't count."""
+        return Query(MASTER, check_class_name(class_name))
+
+
+def _constraint(name: str, value: Any) -> dict[str, Json]:
+    path, _, suffix = name.rpartition("__")
+    operator = _CONSTRAINTS.get(suffix) if path else None
+    wire = encode(value, as_field=True)
+    if operator is None:
+        return {name: wire}
+    return {path: {operator: wire}}
+
+
+def _body(fields: Mapping[str, Any] | None, more: Mapping[str, Any]) -> dict[str, Any]:
+    given = dict(fields or {})
+    if isinstance(fields, Object):
+        # What it is known by and when it was written aren't its fields.
+        for name in ("objectId", "createdAt", "updatedAt"):
+            given.pop(name, None)
+    body: dict[str, Any] = encode({**given, **more}, as_field=True)
+    return body
+
+
+def _limits() -> FindLimits:
+    """Those of clients, but for the number of objects: server code knows what it asks for."""
+    settings = service_settings
+    return FindLimits(
+        default_limit=settings.DEFAULT_LIMIT,
+        max_limit=_MOST,
+        include_depth=settings.INCLUDE_DEPTH,
+        include_count=settings.INCLUDE_COUNT,
+    )
+
+
+def _id(target: str | Object | Pointer) -> ObjectId:
+    return parse_object_id(target if isinstance(target, str) else target.id)
+
+
+def _pointer(target: Object | Pointer) -> Pointer:
+    return target.pointer() if isinstance(target, Object) else target

@@ -1,0 +1,131 @@
+"""Running what a deployment has written: functions, triggers and jobs.
+
+Whatever the code does, its caller gets a result or a ``ServiceError``: one that it raised itself,
+``Timeout`` (124) when it took too long, ``ScriptFailed`` (141) with a neutral text and the
+request's id for anything else, which the log has in full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, TypeVar
+
+from django.db import DEFAULT_DB_ALIAS, connections
+
+from backend.kernel.errors import ScriptFailed, ServiceError, Timeout
+from backend.kernel.principal import Principal
+from backend.kernel.request_context import current
+from backend.limits import Request as Limited
+from backend.limits import decide
+from backend.logs.setup import get_logger
+from backend.settings.conf import service_settings
+from backend.settings.rate_limits import METHODS, Rule
+from functions.runtime import registry
+from functions.runtime.deadlines import TimeIsUp, time_limit
+from functions.runtime.registry import Function
+from functions.runtime.request import FunctionRequest
+from functions.runtime.requirements import RateLimit
+from functions.runtime.values import decode, encode
+from objects.database.transactions import all_or_nothing
+
+MAX_DEPTH = 20
+"""How many functions and triggers may be under way one inside of the other."""
+
+log = get_logger("functions")
+
+_T = TypeVar("_T")
+
+
+def call(name: str, params: Mapping[str, Any], principal: Principal, key: str = "") -> Any:
+    """A function's result as wire JSON, for a call from outside with wire parameters.
+
+    In this order: the function is there, its parameters are right, the caller may call it. Raises
+    ``ScriptFailed``, ``ValidationFailed``, ``RateLimited``, and whatever the function raises.
+    """
+    function = registry.find_function(name)
+    if function is None:
+        raise registry.unknown_function(name)
+    return encode(_called(function, decode(dict(params)), principal, key, is_outside=True))
+
+
+def call_python(name: str, params: Mapping[str, Any], principal: Principal) -> Any:
+    """A function's result, for a call by other server code with Python values."""
+    function = registry.find_function(name)
+    if function is None:
+        raise registry.unknown_function(name)
+    return _called(function, dict(params), principal, "", is_outside=False)
+
+
+registry.registry.caller = call_python
+
+
+def _called(
+    function: Function, params: dict[str, Any], principal: Principal, key: str, *, is_outside: bool
+) -> Any:
+    arguments = function.parameters.read(params)
+    request = FunctionRequest(function.name, principal, params)
+    function.requirements.check(principal, lambda: request.user or {})
+    limit = function.requirements.rate_limit
+    if limit is not None and is_outside:
+        _count(function.name, limit, principal, key)
+
+    def body() -> Any:
+        return function.body(request, **arguments)
+
+    what = f"function {function.name}"
+    seconds = function.time_limit
+    return run(
+        what,
+        partial(all_or_nothing, body) if function.in_transaction else body,
+        time_limit_of(seconds),
+    )
+
+
+def time_limit_of(seconds: float | None) -> float:
+    """The limit in force: a registration's own, or the setting's."""
+    return service_settings.FUNCTION_TIME_LIMIT if seconds is None else seconds
+
+
+def run(what: str, body: Callable[[], _T], seconds: float) -> _T:
+    """Run code of the deployment. Raises ``ServiceError`` and nothing else."""
+    now = current()
+    if now.depth >= MAX_DEPTH:
+        raise ScriptFailed(
+            f"Functions and triggers call each other more than {MAX_DEPTH} levels deep: {what}"
+        )
+    # Inside of another call its limit holds.
+    limit = seconds if now.depth == 0 else 0
+    now.depth += 1
+    try:
+        with time_limit(limit, connections[DEFAULT_DB_ALIAS]):
+            return body()
+    except ServiceError:
+        raise
+    except TimeIsUp:
+        if now.depth > 1:
+            raise
+        log.error("took too long", what=what, seconds=seconds)
+        raise Timeout(f"The {what} took longer than {seconds:g} seconds.") from None
+    except Exception as error:
+        log.error("code of the deployment failed", what=what, exc_info=error)
+        raise ScriptFailed(f"The {what} failed. Request id: {now.request_id}") from error
+    finally:
+        now.depth -= 1
+
+
+def _count(name: str, limit: RateLimit, principal: Principal, key: str) -> None:
+    path = f"/functions/{name}"
+    rule = Rule(
+        name=f"function {name}",
+        paths=(path,),
+        methods=frozenset(METHODS),
+        count=limit.count,
+        window=round(limit.window * 1000),
+        per=(limit.per,),
+        include_master=limit.include_master,
+        message=limit.message,
+    )
+    (verdict,) = decide([Limited((rule,), path, current().address, principal, key)])
+    if verdict.refusal is not None:
+        raise verdict.refusal

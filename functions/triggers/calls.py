@@ -1,0 +1,39 @@
+"""Running one trigger at one occasion."""
+
+from __future__ import annotations
+
+from functions.runtime.registry import Trigger
+from functions.runtime.request import FindRequest, TriggerRequest
+from functions.runtime.runner import run, time_limit_of
+from functions.triggers.live_requests import ConnectRequest, LiveEventRequest, SubscribeRequest
+from objects.triggers import Occasion
+
+_Request = TriggerRequest | FindRequest | ConnectRequest | SubscribeRequest | LiveEventRequest
+
+
+def fire(one: Trigger, occasion: Occasion) -> None:
+    """Run a trigger here and now; what it changed is in the occasion. Raises ``ServiceError``."""
+    request = _request(one, occasion)
+
+    def body() -> None:
+        one.requirements.check(occasion.principal, lambda: request.user or {})
+        answer = one.body(request)
+        if isinstance(request, FindRequest):
+            request.write_back(answer)
+        elif isinstance(request, SubscribeRequest | LiveEventRequest) or (
+            isinstance(request, TriggerRequest) and one.event == "before_save"
+        ):
+            request.write_back()
+
+    run(f"trigger {one.event} of {one.class_name}", body, time_limit_of(one.time_limit))
+
+
+def _request(one: Trigger, occasion: Occasion) -> _Request:
+    if one.event == "before_connect":
+        return ConnectRequest(occasion)
+    if one.event == "before_subscribe":
+        return SubscribeRequest(occasion)
+    if one.event == "after_event":
+        return LiveEventRequest(occasion)
+    is_find = one.event in ("before_find", "after_find") and occasion.object is None
+    return FindRequest(occasion) if is_find else TriggerRequest(occasion)

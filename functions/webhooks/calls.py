@@ -1,0 +1,123 @@
+"""Asking a webhook while the caller waits: functions, and triggers that may change or refuse.
+
+An answer that is none (``answers``), and no answer in time, is ``ScriptFailed`` (141), which names
+the function or trigger and never the address. Of a hook that was removed or changed a moment ago,
+what holds now counts.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from backend.kernel.errors import ScriptFailed, ServiceError
+from backend.kernel.outgoing import Unreachable
+from backend.logs.setup import get_logger
+from functions.runtime.parameters import Parameters
+from functions.runtime.registry import Function, is_name
+from functions.runtime.request import FindRequest, FunctionRequest
+from functions.runtime.requirements import requirements
+from functions.runtime.runner import run
+from functions.runtime.values import decode
+from functions.webhooks import client, payload, signatures
+from functions.webhooks.models import Hook
+from functions.webhooks.responses import BadAnswer, Refusal, success_of
+from objects.core.values import Json
+from objects.triggers import CONFIG, Occasion
+
+log = get_logger("webhooks")
+
+_NOBODY_ELSES: Final = requirements()
+
+
+def function(name: str) -> Function | None:
+    """The function that a webhook is, if there is one."""
+    url = _url(function_name=name) if is_name(name) else None
+    if url is None:
+        return None
+
+    def body(request: FunctionRequest) -> Any:
+        return decode(_asked(f"function {name}", url, payload.of_function(request)))
+
+    return Function(name, body, Parameters({}), _NOBODY_ELSES, "", False, 0)
+
+
+def trigger(hook_id: int, trigger_name: str, occasion: Occasion) -> None:
+    """Ask about an event before or while it happens; the answer is in the occasion."""
+    url = _url(id=hook_id)
+    if url is None:
+        return
+    what = f"trigger {trigger_name} of {occasion.class_name}"
+
+    def body() -> Any:
+        return _asked(what, url, payload.of_trigger(trigger_name, occasion))
+
+    _apply(run(f"webhook of {what}", body, 0), occasion)
+
+
+def _url(**which: object) -> str | None:
+    return Hook.objects.filter(**which).order_by().values_list("url", flat=True).first()
+
+
+def _asked(what: str, url: str, told: payload.Wire) -> Json:
+    try:
+        key, body = signatures.new_key(), msgspec.json.encode(told)
+        return success_of(client.post(url, body, signatures.headers(key, body)))
+    except Refusal as refusal:
+        raise _as_error(refusal) from None
+    except (Unreachable, BadAnswer) as error:
+        log.warning("webhook failed", what=what, reason=str(error))
+        raise ScriptFailed(f"The webhook for the {what} failed: {error}.") from None
+
+
+def _as_error(refusal: Refusal) -> ServiceError:
+    return ServiceError(
+        refusal.message, code=refusal.code, status=404 if refusal.code == 101 else 400
+    )
+
+
+# -- Answers to triggers --------------------------------------------------------------------------
+
+
+def _apply(answer: Json, occasion: Occasion) -> None:
+    """Do what the answer says, where its event lets it."""
+    if occasion.event == "before_save":
+        if isinstance(answer, dict):
+            _change(answer, occasion)
+    elif occasion.event in ("before_find", "after_find") and occasion.object is None:
+        if isinstance(answer, list):
+            occasion.objects = [_object(one) for one in answer]
+        elif isinstance(answer, dict) and occasion.event == "before_find":
+            _narrow(answer, occasion)
+
+
+def _change(answer: dict[str, Json], occasion: Occasion) -> None:
+    """Set the fields that the answer names; the others stay."""
+    if occasion.class_name == CONFIG:
+        params = answer.get("params")
+        answer = params if isinstance(params, dict) else {}
+    changed = dict(occasion.object or {})
+    for name, value in answer.items():
+        if name == "className":
+            continue
+        if isinstance(value, dict) and value.get("__op") == "Delete":
+            changed.pop(name, None)
+        else:
+            changed[name] = value
+    occasion.object = changed
+
+
+def _object(one: Json) -> dict[str, Json]:
+    if not isinstance(one, dict):
+        raise ScriptFailed("The webhook's answer has something among the objects that is none.")
+    return {name: value for name, value in one.items() if name not in ("__type", "className")}
+
+
+def _narrow(answer: dict[str, Json], occasion: Occasion) -> None:
+    where = answer.get("where")
+    if not isinstance(where, dict):
+        return
+    request = FindRequest(occasion)
+    request.query.where(where)
+    request.write_back()

@@ -1,0 +1,206 @@
+"""Telling webhooks what has happened, for certain: after saves, deletes, sign-ins.
+
+What is to be told is a row, written in the transaction of what it is about: both are there or
+neither. A worker sends it when that is committed, and again after growing pauses until it is
+answered; a sweep finds what a worker or the broker has lost. So everything is told at least once,
+sometimes twice, with the same ``webhook-id``, and not always in order.
+
+Taking a row moves its next time ahead, in one statement: nobody else takes it meanwhile, and if the
+worker dies, that time comes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from random import uniform
+from typing import Final
+
+import msgspec
+from django.db import transaction
+
+from backend.kernel.outgoing import Unreachable
+from backend.logs.setup import get_logger
+from backend.settings.conf import service_settings
+from backend.tasks import broker
+from backend.tasks.broker import BrokerAway
+from functions.webhooks import client, payload, signatures
+from functions.webhooks.models import Delivery
+from functions.webhooks.responses import BadAnswer, Refusal, check_received
+from objects.database.statements import fetch
+from objects.triggers import Occasion
+
+PAUSES: Final = (60, 120, 600, 1800, 3600, 7200, 14_400)
+"""Seconds after each attempt; after the one that follows the last it is given up."""
+ATTEMPTS: Final = len(PAUSES) + 1
+_REST: Final = 30.0  # seconds that one who didn't answer isn't asked again
+_MOST_STARTED: Final = 1000
+
+log = get_logger("webhooks")
+
+
+def keep(hook_id: int, trigger_name: str, occasion: Occasion) -> None:
+    """Write down what a webhook has to be told, as part of the transaction under way."""
+    body = msgspec.json.encode(payload.of_trigger(trigger_name, occasion)).decode()
+    about = f"{trigger_name} of {occasion.class_name}"
+    with transaction.atomic():
+        rows = fetch(
+            "INSERT INTO functions_delivery (key, hook_id, about, body, state, attempts,"
+            " last_error, created_at, due_at)"
+            " SELECT %s, id, %s, %s, 'pending', 0, '', now(), now() FROM functions_hook"
+            " WHERE id = %s RETURNING id",
+            (signatures.new_key(), about, body, hook_id),
+            prepare=True,
+        )
+        for (delivery_id,) in rows:
+            transaction.on_commit(partial(start, int(delivery_id)), robust=True)
+
+
+def start(delivery_id: int) -> None:
+    """Have a worker send it. Without a broker the sweep will find it."""
+    from functions.webhooks.tasks import deliver
+
+    try:
+        broker.send(deliver, delivery_id, expires=300)
+    except BrokerAway as error:
+        log.warning("no broker; a webhook is sent later", exc_info=error)
+
+
+def start_due() -> int:
+    """Have workers send all whose time has come; how many."""
+    rows = fetch(
+        "SELECT id FROM functions_delivery WHERE state = 'pending' AND due_at <= now()"
+        f" ORDER BY due_at LIMIT {_MOST_STARTED} FOR UPDATE SKIP LOCKED",
+        (),
+        prepare=False,
+    )
+    for (delivery_id,) in rows:
+        start(int(delivery_id))
+    return len(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    id: int
+    key: str
+    about: str
+    body: bytes
+    attempt: int
+    hook_id: int
+    url: str | None
+
+
+def deliver(delivery_id: int) -> None:
+    """Send one, if its time has come and nobody else does."""
+    taken = _take(delivery_id)
+    if taken is None:
+        return
+    if taken.url is None:
+        _give_up(taken, "the webhook was removed")
+        return
+    try:
+        answer = client.post(taken.url, taken.body, signatures.headers(taken.key, taken.body))
+        check_received(answer)
+    except Unreachable as error:
+        _let_rest(taken.hook_id)
+        _failed(taken, str(error))
+    except (BadAnswer, Refusal) as error:
+        _failed(taken, str(error))
+    else:
+        _end(taken.id, Delivery.State.DELIVERED, "")
+
+
+# The lock is held by the statement alone. One whose hook rests waits with it, and that is no
+# attempt.
+_TAKE: Final = f"""
+WITH due AS (
+    SELECT d.id, h.url, h.rests_until, d.hook_id,
+        -- Longer than that, if the clock was set back.
+        h.rests_until > now() AND h.rests_until <= now() + interval '{_REST} s' AS rests
+    FROM functions_delivery d LEFT JOIN functions_hook h ON h.id = d.hook_id
+    WHERE d.id = %s AND d.state = 'pending' AND d.due_at <= now()
+    FOR UPDATE OF d SKIP LOCKED
+)
+UPDATE functions_delivery d SET
+    attempts = d.attempts + (CASE WHEN due.rests THEN 0 ELSE 1 END),
+    due_at = CASE WHEN due.rests THEN due.rests_until
+        ELSE now() + make_interval(secs => (ARRAY[{", ".join(map(str, (*PAUSES, PAUSES[0])))}])
+            [least(d.attempts + 1, {ATTEMPTS})] * %s::double precision) END
+FROM due WHERE d.id = due.id
+RETURNING d.id, d.key, d.about, d.body, d.attempts, d.hook_id, due.url,
+    due.rests::text
+"""
+
+
+def _take(delivery_id: int) -> _Taken | None:
+    rows = fetch(_TAKE, (delivery_id, uniform(1, 1.2)), prepare=True)
+    if not rows or rows[0][7] == "true":
+        return None
+    found, key, about, body, attempt, hook_id, url, _ = rows[0]
+    taken = _Taken(int(found), key, about, body.encode(), int(attempt), int(hook_id), url)
+    if taken.attempt > ATTEMPTS:
+        # The worker of the last attempt has died.
+        _give_up(taken, "the last attempt wasn't finished")
+        return None
+    return taken
+
+
+def _failed(taken: _Taken, reason: str) -> None:
+    if taken.attempt >= ATTEMPTS:
+        _give_up(taken, reason)
+        return
+    log.warning("webhook not delivered", about=taken.about, attempt=taken.attempt, reason=reason)
+    fetch(
+        "UPDATE functions_delivery SET last_error = %s WHERE id = %s",
+        (reason, taken.id),
+        prepare=True,
+    )
+
+
+def _give_up(taken: _Taken, reason: str) -> None:
+    log.error("webhook given up", about=taken.about, delivery=taken.key, reason=reason)
+    _end(taken.id, Delivery.State.DEAD, reason)
+
+
+def _end(delivery_id: int, state: str, reason: str) -> None:
+    fetch(
+        "UPDATE functions_delivery SET state = %s, last_error = %s, ended_at = now()"
+        " WHERE id = %s AND state = 'pending'",
+        (state, reason, delivery_id),
+        prepare=True,
+    )
+
+
+def _let_rest(hook_id: int) -> None:
+    """One who doesn't answer would hold every worker for the time that is waited."""
+    fetch(
+        "UPDATE functions_hook SET rests_until = now() + make_interval(secs => %s) WHERE id = %s",
+        (_REST, hook_id),
+        prepare=True,
+    )
+
+
+def again(delivery_ids: list[int]) -> int:
+    """Send these once more from the beginning, however they ended; how many there were."""
+    with transaction.atomic():
+        rows = fetch(
+            "UPDATE functions_delivery SET state = 'pending', attempts = 0, due_at = now(),"
+            " ended_at = NULL, last_error = '' WHERE id = ANY(%s::bigint[]) RETURNING id",
+            (delivery_ids,),
+            prepare=False,
+        )
+        for (delivery_id,) in rows:
+            transaction.on_commit(partial(start, int(delivery_id)), robust=True)
+    return len(rows)
+
+
+def forget_old() -> int:
+    """Remove those that ended ``WEBHOOK_RETENTION`` days ago; how many."""
+    rows = fetch(
+        "WITH gone AS (DELETE FROM functions_delivery"
+        " WHERE ended_at < now() - make_interval(days => %s) RETURNING id)"
+        " SELECT count(*) FROM gone",
+        (service_settings.WEBHOOK_RETENTION,),
+        prepare=False,
+    )
+    return int(rows[0][0])

@@ -1,0 +1,184 @@
+"""The door to webhooks: which there are, and changing them. For the master key; the read-only one
+may look.
+
+A webhook of a trigger holds in every process when the change of it returns. A Python function comes
+before a webhook of the same name, and a new webhook can't have the name of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from django.db import IntegrityError, transaction
+
+from backend.kernel.errors import InvalidHook, MasterKeyRequired, OperationForbidden
+from backend.kernel.principal import Principal
+from functions.runtime.registry import registry
+from functions.webhooks.models import Hook
+from functions.webhooks.names import (
+    check_is_called,
+    checked_function,
+    checked_subject,
+    checked_trigger,
+    checked_url,
+)
+from objects.core.names import Subject, shown
+from objects.database import maintenance
+from objects.definitions import registry as class_registry
+
+Wire = dict[str, Any]
+
+
+def functions(principal: Principal) -> list[Wire]:
+    """All functions that are webhooks, by name."""
+    _check_may_read(principal)
+    return [_wire(one) for one in Hook.objects.filter(class_name=None).order_by("function_name")]
+
+
+def triggers(principal: Principal) -> list[Wire]:
+    """All triggers that are webhooks, by class and name."""
+    _check_may_read(principal)
+    found = Hook.objects.filter(function_name=None).order_by("class_name", "trigger_name")
+    return [_wire(one) for one in found]
+
+
+def function(principal: Principal, name: str) -> Wire:
+    """One of them. Raises ``InvalidHook`` if it isn't there."""
+    _check_may_read(principal)
+    found = Hook.objects.filter(function_name=name).first()
+    if found is None:
+        raise _no_function(name)
+    return _wire(found)
+
+
+def trigger(principal: Principal, class_name: Subject, trigger_name: str) -> Wire:
+    """One of them. Raises ``InvalidHook`` if it isn't there."""
+    _check_may_read(principal)
+    found = Hook.objects.filter(class_name=class_name, trigger_name=trigger_name).first()
+    if found is None:
+        raise _no_trigger(class_name)
+    return _wire(found)
+
+
+@maintenance.comes_first
+def create(principal: Principal, body: Wire) -> Wire:
+    """Declare ``{"functionName", "url"}`` or ``{"className", "triggerName", "url"}``.
+
+    Raises ``InvalidHook``: it is there already, the class can't have such a trigger, or the address
+    isn't one to call.
+    """
+    _check_may_write(principal, "create")
+    if body.get("functionName"):
+        name = checked_function(body["functionName"])
+        taken = InvalidHook(f"function name: {name} already exists")
+        if name in registry.functions:
+            raise taken
+        hook = Hook(function_name=name)
+    elif body.get("className") and body.get("triggerName"):
+        class_name, trigger_name = checked_trigger(body["className"], body["triggerName"])
+        taken = InvalidHook(f"class {class_name} already has trigger {trigger_name}")
+        hook = Hook(class_name=class_name, trigger_name=trigger_name)
+    else:
+        raise InvalidHook
+
+    def insert() -> None:
+        if Hook.objects.filter(**_place(hook)).exists():
+            raise taken
+        hook.url = checked_url(body.get("url"))
+        try:
+            with transaction.atomic():
+                hook.save(force_insert=True)
+        except IntegrityError:
+            raise taken from None
+
+    _change(None if hook.class_name is None else checked_subject(hook.class_name), insert)
+    return _wire(hook)
+
+
+@maintenance.comes_first
+def update_function(principal: Principal, name: str, body: Wire) -> Wire:
+    """Give a function another address. Raises ``InvalidHook``."""
+    _check_may_write(principal, "update")
+    url = checked_url(body.get("url"))
+    with maintenance.writing():
+        if not Hook.objects.filter(function_name=name).update(url=url, rests_until=None):
+            raise _no_function(name)
+    return _wire(Hook(function_name=name, url=url))
+
+
+@maintenance.comes_first
+def update_trigger(
+    principal: Principal, class_name: Subject, trigger_name: str, body: Wire
+) -> Wire:
+    """Give a trigger another address. Raises ``InvalidHook``, also for one that was declared
+    earlier and is never called."""
+    _check_may_write(principal, "update")
+    url = checked_url(body.get("url"))
+    check_is_called(class_name, trigger_name)
+    # The address isn't kept in memory, so the class stays as it is.
+    with maintenance.writing():
+        found = Hook.objects.filter(class_name=class_name, trigger_name=trigger_name)
+        if not found.update(url=url, rests_until=None):
+            raise _no_trigger(class_name)
+    return _wire(Hook(class_name=class_name, trigger_name=trigger_name, url=url))
+
+
+@maintenance.comes_first
+def delete_function(principal: Principal, name: str) -> None:
+    """Remove a function; none that isn't there is no error, as with Parse."""
+    _check_may_write(principal, "delete")
+    with maintenance.writing():
+        Hook.objects.filter(function_name=name).delete()
+
+
+@maintenance.comes_first
+def delete_trigger(principal: Principal, class_name: Subject, trigger_name: str) -> None:
+    """Remove a trigger; none that isn't there is no error. What it wasn't told yet it never is."""
+    _check_may_write(principal, "delete")
+    found = Hook.objects.filter(class_name=class_name, trigger_name=trigger_name)
+    _change(class_name, found.delete)
+
+
+def _change(class_name: Subject | None, change: Callable[[], object]) -> None:
+    with maintenance.writing():
+        if class_name is not None:
+            class_registry.renew(class_name)
+        change()
+
+
+def _place(hook: Hook) -> dict[str, str | None]:
+    names = ("function_name", "class_name", "trigger_name")
+    return {name: value for name in names if (value := getattr(hook, name)) is not None}
+
+
+def _wire(hook: Hook) -> Wire:
+    if hook.function_name is None:
+        return {
+            "className": hook.class_name,
+            "triggerName": hook.trigger_name,
+            "url": hook.url,
+        }
+    wire: Wire = {"functionName": hook.function_name, "url": hook.url}
+    if hook.function_name in registry.functions:
+        wire["shadowed"] = True  # a later version of the deployment brings it in Python
+    return wire
+
+
+def _no_function(name: str) -> InvalidHook:
+    return InvalidHook(f"no function named: {shown(name)} is defined")
+
+
+def _no_trigger(class_name: Subject) -> InvalidHook:
+    return InvalidHook(f"class {shown(class_name)} does not exist")
+
+
+def _check_may_read(principal: Principal) -> None:
+    if not principal.is_master:
+        raise MasterKeyRequired
+
+
+def _check_may_write(principal: Principal, action: Literal["create", "update", "delete"]) -> None:
+    _check_may_read(principal)
+    if not principal.may_write_as_master:
+        raise OperationForbidden(f"read-only masterKey isn't allowed to {action} a webhook.")

@@ -1,0 +1,49 @@
+"""How a receiver knows that a webhook comes from here.
+
+``X-Svc-Webhook-Key`` and ``X-Parse-Webhook-Key`` are ``WEBHOOK_KEY`` itself, as with Parse.
+``webhook-id``, ``webhook-timestamp`` and ``webhook-signature`` follow Standard Webhooks: the
+signature is HMAC-SHA256 with ``WEBHOOK_SECRET`` over all three parts, so that a body can't be
+changed and an old request not sent again. The secret itself never leaves the service.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+import time
+
+from backend.settings.conf import service_settings
+from backend.settings.webhooks import PREFIX
+
+
+def new_key() -> str:
+    """The id of something that a webhook is told, the same each time that it is told."""
+    return f"msg_{secrets.token_urlsafe(20)}"
+
+
+def headers(key: str, body: bytes) -> dict[str, str]:
+    """All headers of one request."""
+    now = str(int(time.time()))
+    found = {
+        "Content-Type": "application/json",
+        "Accept": "application/json",
+        "User-Agent": "svc-backend",
+        "webhook-id": key,
+        "webhook-timestamp": now,
+    }
+    if known_secrets := service_settings.WEBHOOK_SECRET:
+        found["webhook-signature"] = " ".join(
+            signature(secret, key, now, body) for secret in known_secrets.split(",")
+        )
+    if webhook_key := service_settings.WEBHOOK_KEY:
+        found |= {"X-Svc-Webhook-Key": webhook_key, "X-Parse-Webhook-Key": webhook_key}
+    return found
+
+
+def signature(secret: str, key: str, timestamp: str, body: bytes) -> str:
+    """What stands in ``webhook-signature`` for one secret; there may be several of them."""
+    raw = base64.b64decode(secret.removeprefix(PREFIX))
+    signed = hmac.new(raw, f"{key}.{timestamp}.".encode() + body, hashlib.sha256).digest()
+    return f"v1,{base64.b64encode(signed).decode()}"

@@ -1,0 +1,386 @@
+"""Who may do what to objects: the one place that decides.
+
+The decisions themselves are pure (``core.access``). Here they are bound to a principal and a
+class, and come out in one of two forms: an error, or a *constraint* that is joined to the
+client's query and is compiled (or matched) like any other. What a caller may not see is therefore
+never fetched.
+
+Read ``check_class`` for class-level permissions and pointer permissions, ``readable`` and
+``writable`` for the object's ACL on top of them, ``hidden_fields`` and ``check_question`` for
+protected fields. The first three tell their reasons to whoever hands them a list (``told``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from backend.kernel.errors import (
+    InvalidSessionToken,
+    ObjectNotFound,
+    OperationForbidden,
+    SessionMissing,
+)
+from backend.kernel.principal import Principal
+from backend.settings.conf import service_settings
+from objects import triggers
+from objects.core.access.acl import (
+    Allowed,
+    AllowedThrough,
+    NeedsAuthentication,
+    decide,
+    protected_fields,
+    protecting_user_fields,
+)
+from objects.core.access.class_permissions import USER_FIELD_PREFIX, Action
+from objects.core.access.reasons import Reason, Rule
+from objects.core.names import ClassName, FieldName, ObjectId, check_class_name, shown
+from objects.core.query.tree import (
+    AnyOf,
+    Equals,
+    Everything,
+    InQuery,
+    Nothing,
+    OrderKey,
+    Query,
+    ReadableBy,
+    RelatedTo,
+    Select,
+    WritableBy,
+    all_of,
+    fields_read,
+    order_fields,
+    walk,
+)
+from objects.core.values import Json, pointer
+from objects.definitions import registry
+from objects.sql.tables import ClassTable
+
+# Classes that hold the service's own affairs: for the master key alone, whatever their CLP says.
+MASTER_ONLY_CLASSES = frozenset(
+    {
+        "_JobStatus",
+        "_PushStatus",
+        "_Hooks",
+        "_GlobalConfig",
+        "_GraphQLConfig",
+        "_JobSchedule",
+        "_Audience",
+        "_Idempotency",
+    }
+)
+# What of an account only its owner sees, besides the master key.
+_NO_FIELDS: frozenset[FieldName] = frozenset()
+_OWNERS_FIELDS = {"_User": frozenset({FieldName("authData")})}
+_READ_ACTIONS = frozenset({"find", "get", "count"})
+
+
+def check_missing_class(principal: Principal, class_name: ClassName) -> None:
+    """Whether a class that isn't there reads as an empty one; else ``OperationForbidden``.
+
+    It does for the master key, and for clients where they may create classes.
+    """
+    check_class_name(class_name)
+    if not (principal.is_master or service_settings.ALLOW_CLIENT_CLASS_CREATION):
+        raise missing_class(class_name)
+
+
+def missing_class(class_name: ClassName) -> OperationForbidden:
+    """What a client is told that names a class which isn't there and that it may not create."""
+    return OperationForbidden(
+        f"This user is not allowed to access non-existent class: {class_name}"
+    )
+
+
+def check_chosen_id(principal: Principal, class_name: ClassName) -> None:
+    """Raise ``OperationForbidden`` if the caller may not choose the id of a new object.
+
+    Access lists and memberships trust the ids of users and roles, also of those that are gone.
+    """
+    if class_name in ("_User", "_Role") and not principal.may_write_as_master:
+        raise OperationForbidden(f"Clients aren't allowed to choose an objectId of {class_name}.")
+
+
+def check_class(
+    principal: Principal,
+    table: ClassTable,
+    action: Action,
+    *,
+    creating: bool = False,
+    told: list[Reason] | None = None,
+) -> Query:
+    """What class-level permissions say: an error, or the condition that objects have to meet.
+
+    ``creating`` belongs to ``addField``: a new object can't be reached through its pointers.
+    Raises ``OperationForbidden``, or ``ObjectNotFound`` where logging in would help, as Parse does.
+    """
+    if principal.is_master:
+        if action in _READ_ACTIONS or principal.may_write_as_master:
+            _tell(told, "master key", action, True)
+            return Everything()
+        _tell(told, "read-only master key", action, False)
+        raise OperationForbidden(
+            f"read-only masterKey isn't allowed to perform the {action} operation."
+        )
+    class_name = table.class_name
+    if class_name in MASTER_ONLY_CLASSES:
+        _tell(told, "class of the service", action, False)
+        raise OperationForbidden(
+            f"Clients aren't allowed to perform the {action} operation on the {class_name}"
+            " collection."
+        )
+    own = _own(principal, class_name, action, told)
+    decision = decide(
+        table.schema.permissions,
+        action,
+        principal.acl_ids,
+        principal.user_id is not None,
+        creating=creating,
+    )
+    if isinstance(decision, Allowed):
+        _tell(told, "class permissions", action, True, decision.because)
+        return own
+    if isinstance(decision, AllowedThrough):
+        named = _names_user(principal, decision.pointer_fields)
+        _tell(told, "pointer permissions", action, None, *decision.pointer_fields, condition=named)
+        return all_of(own, named)
+    if isinstance(decision, NeedsAuthentication):
+        _tell(told, "class permissions", action, False, "requiresAuthentication")
+        raise ObjectNotFound("Permission denied, user needs to be authenticated.")
+    _tell(told, "class permissions", action, False)
+    raise OperationForbidden(f"Permission denied for action {action} on class {class_name}.")
+
+
+def _tell(
+    told: list[Reason] | None,
+    rule: Rule,
+    action: Action,
+    allows: bool | None,
+    *because: str,
+    condition: Query | None = None,
+) -> None:
+    if told is not None:
+        told.append(Reason(rule, action, allows, because, condition))
+
+
+def _own(
+    principal: Principal, class_name: ClassName, action: Action, told: list[Reason] | None
+) -> Query:
+    """The condition that the classes of people add for everybody but the master key."""
+    if class_name == "_Session":
+        # Users see, change and end their own sessions, whatever an access list says.
+        if principal.user_id is None:
+            _tell(told, "sessions", action, False)
+            raise InvalidSessionToken("Session token required.")
+        if action != "create":
+            own = Equals((FieldName("user"),), pointer("_User", principal.user_id))
+            _tell(told, "sessions", action, None, condition=own)
+            return own
+    elif class_name == "_Installation" and action in ("find", "count", "delete"):
+        _tell(told, "installations", action, False)
+        raise OperationForbidden(
+            f"Clients aren't allowed to perform the {action} operation on the installation"
+            " collection."
+        )
+    return Everything()
+
+
+def _check_owner(
+    principal: Principal,
+    class_name: ClassName,
+    action: Action,
+    object_id: ObjectId | None,
+    told: list[Reason] | None,
+) -> None:
+    """An account is its user's own: no access list lets others change it (reference 1.2)."""
+    if class_name != "_User":
+        return
+    is_own = object_id == principal.user_id
+    _tell(told, "own account", action, is_own)
+    if not is_own:
+        if action == "delete":
+            raise SessionMissing("Insufficient auth to delete user")
+        raise SessionMissing(f"Cannot modify user {shown(object_id)}.")
+
+
+def _names_user(principal: Principal, fields: Iterable[FieldName]) -> Query:
+    if principal.user_id is None:
+        return Nothing()
+    user = pointer("_User", principal.user_id)
+    parts = tuple(Equals((name,), user) for name in fields)
+    return parts[0] if len(parts) == 1 else AnyOf(parts)
+
+
+def readable(
+    principal: Principal, table: ClassTable, action: Action, *, told: list[Reason] | None = None
+) -> Query:
+    """The condition under which the caller may read an object of the class."""
+    return all_of(*reading(principal, table, action, told=told))
+
+
+def reading(
+    principal: Principal, table: ClassTable, action: Action, *, told: list[Reason] | None = None
+) -> tuple[Query, Query]:
+    """The two parts of ``readable``: what the class says, and what access lists have to say.
+
+    The second is ``Everything`` where access lists don't count. For whoever asks about one object
+    for many callers, most of whom differ in the second part only.
+    """
+    condition = check_class(principal, table, action, told=told)
+    if principal.is_master:
+        return condition, Everything()
+    listed = ReadableBy(principal.acl_ids)
+    _tell(told, "access list", action, None, condition=listed)
+    return condition, listed
+
+
+def writable(
+    principal: Principal,
+    table: ClassTable,
+    action: Action,
+    object_id: ObjectId | None = None,
+    *,
+    told: list[Reason] | None = None,
+) -> Query:
+    """The condition under which the caller may change or delete this object of the class."""
+    condition = check_class(principal, table, action, told=told)
+    if principal.is_master:
+        return condition
+    _check_owner(principal, table.class_name, action, object_id, told)
+    listed = WritableBy(principal.acl_ids)
+    _tell(told, "access list", action, None, condition=listed)
+    return all_of(condition, listed)
+
+
+# -- Protected fields ---------------------------------------------------------------------------
+
+
+def hidden_fields(
+    principal: Principal, table: ClassTable, obj: dict[str, Json] | None = None
+) -> frozenset[FieldName]:
+    """The fields that the caller may not see: of any object, or of this one.
+
+    For an object, ``userField:F`` groups count too, when its field F names the caller.
+    """
+    if principal.is_master or (obj is not None and _is_own_account(principal, table, obj)):
+        return frozenset()
+    always = always_hidden(table)
+    permissions = table.schema.permissions
+    if not permissions.protected_fields:
+        return always
+    return always | protected_fields(permissions, protection_groups(principal, table, obj))
+
+
+def always_hidden(table: ClassTable) -> frozenset[FieldName]:
+    """The fields that only the master key sees, and of an account its owner, whatever permissions
+    say."""
+    return _OWNERS_FIELDS.get(table.class_name, table.hidden)
+
+
+def protection_groups(
+    principal: Principal, table: ClassTable, obj: dict[str, Json] | None = None
+) -> set[str]:
+    """The groups of ``protectedFields`` that the caller is in, for any object or for this one."""
+    groups = set(principal.acl_ids)
+    if principal.user_id is not None:
+        groups.add("authenticated")
+        if obj is not None:
+            user = pointer("_User", principal.user_id)
+            for name in protecting_user_fields(table.schema.permissions):
+                value = obj.get(name)
+                if value == user or (isinstance(value, list) and user in value):
+                    groups.add(f"userField:{name}")
+    return groups
+
+
+def _is_own_account(principal: Principal, table: ClassTable, obj: dict[str, Json]) -> bool:
+    return table.class_name == "_User" and obj.get("objectId") == principal.user_id
+
+
+def hides_by_object(principal: Principal, table: ClassTable) -> bool:
+    """Whether what is hidden from the caller differs from object to object."""
+    if principal.user_id is None:
+        return False
+    return table.class_name == "_User" or bool(protecting_user_fields(table.schema.permissions))
+
+
+def fields_hidden_somewhere(principal: Principal, table: ClassTable) -> frozenset[FieldName]:
+    """The fields that the caller may not see of some object of the class, whichever it is."""
+    hidden = hidden_fields(principal, table)
+    if not hides_by_object(principal, table):
+        return hidden
+    protected = table.schema.permissions.protected_fields
+    if any(group in protected for group in (*principal.acl_ids, "authenticated")):
+        return hidden  # being named by an object can only show more
+    return hidden.union(
+        *(names for group, names in protected.items() if group.startswith(USER_FIELD_PREFIX))
+    )
+
+
+def check_question(
+    principal: Principal, table: ClassTable, where: Query, order: Iterable[OrderKey] = ()
+) -> None:
+    """Refuse a query whose answer would tell the value of a protected field.
+
+    Sub-queries are checked for their own classes, at any depth. Raises ``OperationForbidden``.
+    """
+    if principal.is_master:
+        return
+    hidden = fields_hidden_somewhere(principal, table)
+    if hidden:
+        used = fields_read(where) | order_fields(tuple(order))
+        told = sorted(hidden & used) or (sorted(hidden) if "*" in used else [])
+        if told:
+            raise OperationForbidden(
+                f"This user is not allowed to query {told[0]} on class {table.class_name}"
+            )
+    for node in walk(where):
+        if isinstance(node, InQuery | Select):
+            inner = registry.find(node.query.class_name)
+            if inner is None:
+                continue
+            told_by = node.query.where
+            if isinstance(node, Select):
+                told_by = all_of(told_by, Equals(node.key, None))
+            check_question(principal, inner, told_by, node.query.order)
+        elif isinstance(node, RelatedTo):
+            owner = registry.find(node.class_name)
+            if owner is not None:
+                check_question(principal, owner, Equals((node.key,), None))
+
+
+# -- What sub-queries may reach -------------------------------------------------------------------
+
+
+class Scope:
+    """The classes that one statement touches, under the rights of one caller.
+
+    Handed to the compiler, which asks for the table of each sub-query's class, and to the store,
+    which checks the versions of all of them.
+    """
+
+    def __init__(self, principal: Principal) -> None:
+        self._principal = principal
+        self.is_limited = not principal.is_master
+        """Whether a statement under these rights has a client's time only."""
+        self._tables: dict[str, tuple[ClassTable, Query]] = {}
+
+    def table(self, class_name: ClassName) -> tuple[ClassTable, Query] | None:
+        """The class's table, and the condition under which the caller may read its objects.
+
+        None if there is no such class and the caller may know that. Raises
+        ``OperationForbidden`` if there is none, or the caller may not search it.
+        """
+        known = self._tables.get(class_name)
+        if known is None:
+            table = registry.find(class_name)
+            if table is None:
+                check_missing_class(self._principal, class_name)
+                return None
+            condition = readable(self._principal, table, "find")
+            known = table, all_of(condition, triggers.narrowing(self._principal, class_name))
+            self._tables[class_name] = known
+        return known
+
+    def others(self, table: ClassTable) -> list[ClassTable]:
+        """The classes touched besides the statement's own."""
+        return [other for other, _ in self._tables.values() if other.class_id != table.class_id]

@@ -1,0 +1,63 @@
+"""The classes as a caller may know them.
+
+A class is visible to whoever may do something in it; of its fields those are that the caller may
+see of every object. A name that isn't here is one of which the caller must not learn whether
+there is such a class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from backend.kernel.errors import ServiceError
+from backend.kernel.principal import Principal
+from objects.access.policy import check_class, fields_hidden_somewhere
+from objects.core.access.class_permissions import ACTIONS, Action
+from objects.core.names import FieldName
+from objects.core.query.tree import Nothing
+from objects.core.schema.definition import FieldType
+from objects.definitions import registry
+from objects.sql.tables import ClassTable
+
+
+@dataclass(frozen=True, slots=True)
+class VisibleClass:
+    """A class as one caller may know it. ``version`` is new whenever the class has changed."""
+
+    name: str
+    version: int
+    fields: Mapping[FieldName, FieldType]
+    actions: frozenset[Action]
+    hidden: frozenset[FieldName]
+    computed: frozenset[FieldName] = frozenset()  # and never written
+
+
+def visible_classes(principal: Principal) -> list[VisibleClass]:
+    """The classes in which the caller may do something, by name; all of them for a master key."""
+    found = []
+    for table in registry.all_classes():
+        actions = frozenset(ACTIONS) if principal.is_master else _actions(principal, table)
+        if actions - {"addField"}:
+            hidden = fields_hidden_somewhere(principal, table)
+            fields = table.schema.fields
+            if hidden:
+                fields = {name: one for name, one in fields.items() if name not in hidden}
+            found.append(
+                VisibleClass(
+                    table.class_name, table.version, fields, actions, hidden, table.computed
+                )
+            )
+    return found
+
+
+def _actions(principal: Principal, table: ClassTable) -> frozenset[Action]:
+    return frozenset(action for action in ACTIONS if _may(principal, table, action))
+
+
+def _may(principal: Principal, table: ClassTable, action: Action) -> bool:
+    try:
+        condition = check_class(principal, table, action, creating=action == "addField")
+    except ServiceError:
+        return False
+    return not isinstance(condition, Nothing)

@@ -1,0 +1,314 @@
+"""The permissions of a class (``classLevelPermissions``): their form and what makes them valid.
+
+They say who may ``find, get, count, create, update, delete, addField``, which fields of an
+object name users who may, which fields are hidden from whom, and the access list of new objects.
+``access`` decides by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Final, Literal, TypeAlias, get_args
+
+from backend.kernel.errors import InvalidJSON
+from objects.core.names import ClassName, FieldName, is_entity, shown
+from objects.core.values import Json
+
+EVERYBODY: Final = "*"
+CURRENT_USER: Final = "currentUser"
+AUTHENTICATED: Final = "authenticated"
+USER_FIELD_PREFIX: Final = "userField:"
+
+Action: TypeAlias = Literal["find", "get", "count", "create", "update", "delete", "addField"]
+ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
+READ_ACTIONS: Final = frozenset({"find", "get", "count"})
+OBJECT_WRITES: Final[tuple[Action, ...]] = ("create", "update", "delete")
+
+ADD_FIELD: Final[Action] = "addField"
+
+Openness: TypeAlias = Literal["open", "authenticated", "closed"]
+"""Who may use a class: everybody as with Parse, logged-in users, or the master key alone."""
+OPENNESS: Final[tuple[Openness, ...]] = get_args(Openness)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Who may do one action: entities, anybody logged in, or users whom a field names."""
+
+    entities: frozenset[str] = frozenset()
+    requires_authentication: bool = False
+    pointer_fields: tuple[FieldName, ...] = ()
+
+    def to_wire(self) -> dict[str, Json]:
+        wire: dict[str, Json] = dict.fromkeys(sorted(self.entities), True)
+        if self.requires_authentication:
+            wire["requiresAuthentication"] = True
+        if self.pointer_fields:
+            wire["pointerFields"] = [*self.pointer_fields]
+        return wire
+
+
+NOBODY: Final = Rule()
+ANYBODY: Final = Rule(frozenset({EVERYBODY}))
+
+_ALL_PUBLIC: Final[Mapping[Action, Rule]] = MappingProxyType(dict.fromkeys(ACTIONS, ANYBODY))
+_NONE_PROTECTED: Final[Mapping[str, frozenset[FieldName]]] = MappingProxyType(
+    {EVERYBODY: frozenset()}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ClassPermissions:
+    """The permissions of a class. The default lets everybody do everything.
+
+    ``protected_fields`` maps a group (``*``, ``authenticated``, ``role:X``, a user's id,
+    ``userField:F``) to the fields that are hidden from it; ``default_acl`` is given to new
+    objects that come without an access list.
+    """
+
+    rules: Mapping[Action, Rule] = field(default_factory=lambda: _ALL_PUBLIC)
+    read_user_fields: tuple[FieldName, ...] = ()
+    write_user_fields: tuple[FieldName, ...] = ()
+    protected_fields: Mapping[str, frozenset[FieldName]] = field(
+        default_factory=lambda: _NONE_PROTECTED
+    )
+    default_acl: Mapping[str, Json] | None = None
+
+    def to_wire(self) -> dict[str, Json]:
+        """``classLevelPermissions`` as ``/schemas`` shows and takes them."""
+        wire: dict[str, Json] = {
+            action: self.rules.get(action, NOBODY).to_wire() for action in ACTIONS
+        }
+        if self.read_user_fields:
+            wire["readUserFields"] = [*self.read_user_fields]
+        if self.write_user_fields:
+            wire["writeUserFields"] = [*self.write_user_fields]
+        wire["protectedFields"] = {
+            group: [*sorted(names)] for group, names in self.protected_fields.items()
+        }
+        if self.default_acl is not None:
+            wire["ACL"] = dict(self.default_acl)
+        return wire
+
+    @property
+    def public_writes(self) -> tuple[Action, ...]:
+        """What everybody may do to objects of the class, of create, update and delete."""
+        return tuple(
+            action
+            for action in OBJECT_WRITES
+            if EVERYBODY in self.rules.get(action, NOBODY).entities
+        )
+
+    def closed_to_public(self, *, to_users: bool) -> ClassPermissions:
+        """The permissions with writes and new fields no longer open to everybody.
+
+        Where everybody was allowed, logged-in users still are with ``to_users``. Roles, users and
+        pointer fields that a rule names keep what they have.
+        """
+        rules = dict(self.rules)
+        for action in (*OBJECT_WRITES, ADD_FIELD):
+            rule = rules.get(action, NOBODY)
+            if EVERYBODY in rule.entities:
+                rules[action] = replace(
+                    rule,
+                    entities=rule.entities - {EVERYBODY},
+                    requires_authentication=rule.requires_authentication or to_users,
+                )
+        return replace(self, rules=rules)
+
+    def without_fields(self, removed: Collection[FieldName]) -> ClassPermissions:
+        """The permissions of a class that lost these fields."""
+        if not removed:
+            return self
+
+        gone = {f"{USER_FIELD_PREFIX}{name}" for name in removed}
+
+        def kept(names: tuple[FieldName, ...]) -> tuple[FieldName, ...]:
+            return tuple(name for name in names if name not in removed)
+
+        return replace(
+            self,
+            rules={
+                action: replace(rule, pointer_fields=kept(rule.pointer_fields))
+                for action, rule in self.rules.items()
+            },
+            read_user_fields=kept(self.read_user_fields),
+            write_user_fields=kept(self.write_user_fields),
+            protected_fields={
+                group: names.difference(removed)
+                for group, names in self.protected_fields.items()
+                if group not in gone
+            },
+        )
+
+
+PUBLIC: Final = ClassPermissions()
+
+
+# Whoever makes a role can put themselves into it, and the functions, permissions and access lists
+# that trust its name may be there before the role is.
+_OF_ROLES: Final = ClassPermissions(rules={**_ALL_PUBLIC, "create": NOBODY, "addField": NOBODY})
+
+Protection: TypeAlias = Mapping[str, frozenset[FieldName]]
+"""Groups of callers, and the fields that are hidden from each."""
+
+_default_protection: dict[str, Protection] = {"_User": {EVERYBODY: frozenset({FieldName("email")})}}
+
+
+def set_default_protection(by_class: Mapping[str, Protection]) -> None:
+    """Set the protected fields of classes whose permissions don't name the group."""
+    _default_protection.clear()
+    _default_protection.update(by_class)
+
+
+def default_permissions(class_name: ClassName) -> ClassPermissions:
+    """The permissions of a class for which nobody has set any."""
+    permissions = _OF_ROLES if class_name == "_Role" else PUBLIC
+    protected = _default_protection.get(class_name)
+    return permissions if protected is None else replace(permissions, protected_fields=protected)
+
+
+_TO_USERS: Final = Rule(requires_authentication=True)
+
+
+def new_class_permissions(class_name: ClassName, openness: Openness) -> ClassPermissions:
+    """The permissions of a new class that comes without any, by ``CLASS_PERMISSIONS_DEFAULT``.
+
+    System classes have their own, whatever the setting.
+    """
+    if openness == "open" or class_name.startswith("_"):
+        return default_permissions(class_name)
+    rule = _TO_USERS if openness == "authenticated" else NOBODY
+    return ClassPermissions(rules=dict.fromkeys(ACTIONS, rule))
+
+
+def parse_permissions(
+    json: Json,
+    user_fields: Collection[FieldName],
+    all_fields: Collection[FieldName],
+    default: ClassPermissions = PUBLIC,
+) -> ClassPermissions:
+    """``classLevelPermissions`` that a client sent; an absent action is for the master key alone.
+
+    ``user_fields`` are the fields of the class that may name users (pointers to ``_User`` and
+    arrays), ``all_fields`` those that may be protected. What ``default``, the class's own
+    permissions, hides from a group stays hidden from it until the group itself is named.
+    Raises ``InvalidJSON`` as Parse does.
+    """
+    if not isinstance(json, dict):
+        raise InvalidJSON("classLevelPermissions: expected an object")
+    rules: dict[Action, Rule] = dict.fromkeys(ACTIONS, NOBODY)
+    kept = {group: names for group, names in default.protected_fields.items() if names}
+    permissions = ClassPermissions(protected_fields=kept)
+    for key, value in json.items():
+        if key in ("readUserFields", "writeUserFields"):
+            names = _pointer_fields(value, key, user_fields)
+            if key == "readUserFields":
+                permissions = replace(permissions, read_user_fields=names)
+            else:
+                permissions = replace(permissions, write_user_fields=names)
+            continue
+        if key not in (*ACTIONS, "protectedFields", "ACL"):
+            raise InvalidJSON(f"{shown(key)} is not a valid operation for class level permissions")
+        if not isinstance(value, dict):
+            raise InvalidJSON(
+                f"'{shown(value)}' is not a valid value for class level permissions {key}"
+                " - must be an object"
+            )
+        if key == "protectedFields":
+            protected = _protected(value, all_fields, kept)
+            permissions = replace(permissions, protected_fields={**kept, **protected})
+        elif key == "ACL":
+            permissions = replace(permissions, default_acl=_default_acl(value))
+        else:
+            action: Action = key  # type: ignore[assignment]
+            rules[action] = _rule(value, action, user_fields)
+    return replace(permissions, rules=rules)
+
+
+def _rule(json: Mapping[str, Json], action: Action, user_fields: Collection[FieldName]) -> Rule:
+    rule = NOBODY
+    entities = set()
+    for entity, permit in json.items():
+        if entity == "pointerFields":
+            names = _pointer_fields(permit, f"{action}[pointerFields]", user_fields)
+            rule = replace(rule, pointer_fields=names)
+            continue
+        if not is_entity(entity):
+            raise InvalidJSON(f"'{shown(entity)}' is not a valid key for class level permissions")
+        if permit is not True:
+            raise InvalidJSON(
+                f"'{shown(permit)}' is not a valid value for class level permissions"
+                f" {action}:{entity}:{shown(permit)}"
+            )
+        if entity == "requiresAuthentication":
+            rule = replace(rule, requires_authentication=True)
+        else:
+            entities.add(entity)
+    return replace(rule, entities=frozenset(entities))
+
+
+def _pointer_fields(
+    json: Json, place: str, user_fields: Collection[FieldName]
+) -> tuple[FieldName, ...]:
+    if not isinstance(json, list):
+        raise InvalidJSON(
+            f"'{shown(json)}' is not a valid value for class level permissions {place}"
+            " - expected an array."
+        )
+    names: list[FieldName] = []
+    for name in json:
+        if not isinstance(name, str) or name not in user_fields:
+            raise InvalidJSON(
+                f"'{shown(name)}' is not a valid column for class level pointer permissions {place}"
+            )
+        names.append(FieldName(name))
+    return tuple(dict.fromkeys(names))
+
+
+def _protected(
+    json: Mapping[str, Json], all_fields: Collection[FieldName], default: Protection
+) -> dict[str, frozenset[FieldName]]:
+    protected: dict[str, frozenset[FieldName]] = {}
+    for group, names in json.items():
+        if group.startswith(USER_FIELD_PREFIX):
+            known = group[len(USER_FIELD_PREFIX) :] in all_fields
+        else:
+            known = group == AUTHENTICATED or is_entity(group)
+        if not known:
+            raise InvalidJSON(f"'{shown(group)}' is not a valid key for class level permissions")
+        if not isinstance(names, list):
+            raise InvalidJSON(
+                f"'{shown(names)}' is not a valid value for protectedFields[{group}]"
+                " - expected an array."
+            )
+        hidden = set()
+        for name in names:
+            if name in ("objectId", "createdAt", "updatedAt", "ACL"):
+                raise InvalidJSON(f"Default field '{name}' can not be protected")
+            # The default may name fields that the class doesn't have yet.
+            if not isinstance(name, str) or name not in {*all_fields, *default.get(group, ())}:
+                raise InvalidJSON(
+                    f"Field '{shown(name)}' in protectedFields:{group} does not exist"
+                )
+            hidden.add(FieldName(name))
+        protected[group] = frozenset(hidden)
+    return protected
+
+
+def _default_acl(json: Mapping[str, Json]) -> dict[str, Json]:
+    entries: dict[str, Json] = {}
+    for entity, entry in json.items():
+        if entity != CURRENT_USER and not is_entity(entity):
+            raise InvalidJSON(f"'{shown(entity)}' is not a valid key for class level permissions")
+        if not isinstance(entry, dict) or not all(
+            permission in ("read", "write") and isinstance(granted, bool)
+            for permission, granted in entry.items()
+        ):
+            raise InvalidJSON(
+                f"'{shown(entry)}' is not a valid value for class level permissions acl"
+            )
+        entries[entity] = {**entry}
+    return entries

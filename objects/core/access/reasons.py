@@ -1,0 +1,41 @@
+"""Why a caller may or may not do something, as the functions that decide tell it themselves.
+
+``policy`` puts a reason for each rule that had a say into a list that is handed to it; nobody else
+decides anything by them. ``objects.explanations.access`` makes sentences of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from objects.core.access.class_permissions import Action
+from objects.core.query.tree import Query
+
+Rule: TypeAlias = Literal[
+    "master key",
+    "read-only master key",
+    "class of the service",
+    "sessions",
+    "installations",
+    "class permissions",
+    "pointer permissions",
+    "access list",
+    "own account",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """What one rule says about an action: it ``allows`` (True), it refuses (False), or it depends
+    on the object (None).
+
+    Then ``condition`` is what the object has to meet. ``because`` is the entry that matched, if
+    one did: an id of the caller, ``requiresAuthentication``, fields that name users.
+    """
+
+    rule: Rule
+    action: Action
+    allows: bool | None
+    because: tuple[str, ...] = ()
+    condition: Query | None = None

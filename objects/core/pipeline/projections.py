@@ -1,0 +1,242 @@
+"""Stages that shape documents: ``$project``, ``$addFields`` (``$set``) and ``$unset``.
+
+What they name is a tree, since ``{"a.b": 1}`` and ``{"a": {"b": 1}}`` are the same. A tree is
+applied to a value like this: an object is shaped by it; an array is shaped element by element
+(one level deep); anything else has no parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias, cast
+
+from backend.kernel.errors import InvalidQuery
+from objects.core.names import shown
+from objects.core.pipeline.expression_values import evaluate
+from objects.core.pipeline.expressions import MAX_STEPS, Expression, parse_expression, parse_path
+from objects.core.pipeline.limits import check_fields
+from objects.core.values import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """The part is named: it is kept, or left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """What is said about the parts of a value."""
+
+    parts: tuple[tuple[str, Part], ...]
+
+    @property
+    def computes(self) -> bool:
+        """Whether some part below is the value of an expression."""
+        return any(
+            part.computes if isinstance(part, Tree) else not isinstance(part, Named)
+            for _, part in self.parts
+        )
+
+
+Part: TypeAlias = Named | Tree | Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Include:
+    """Documents with the named and the computed fields, and their id unless it isn't wanted."""
+
+    tree: Tree
+    keeps_id: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Exclude:
+    """Documents without the named fields."""
+
+    tree: Tree
+
+
+@dataclass(frozen=True, slots=True)
+class SetFields:
+    """Documents with computed fields besides their own; a missing value takes its field out."""
+
+    tree: Tree
+
+
+_NAMED: Final = Named()
+_Draft: TypeAlias = "dict[str, _Draft | Part]"
+_ID: Final = "objectId"
+
+
+def parse_projection(body: Mapping[str, Json], place: str) -> Include | Exclude:
+    """``$project``: fields to keep and to compute, or fields to leave out."""
+    if not body:
+        raise InvalidQuery(f"{place}: expected at least one field")
+    kept: _Draft = {}
+    left_out: _Draft = {}
+    id_wanted: bool | None = None
+    for path, value in _leaves(body, place, (), flags=True):
+        if path == (_ID,) and isinstance(value, bool):
+            id_wanted = value
+        elif value is False:
+            _insert(left_out, path, _NAMED, place)
+        else:
+            _insert(kept, path, _NAMED if value is True else value, place)
+    if kept and left_out:
+        raise InvalidQuery(f"{place}: either the fields to keep are named, or those to leave out")
+    if left_out or (not kept and id_wanted is False):
+        if id_wanted is False:
+            _insert(left_out, (_ID,), _NAMED, place)
+        return Exclude(_tree(left_out))
+    return Include(_tree(kept), id_wanted is not False)
+
+
+def parse_set(body: Mapping[str, Json], place: str) -> SetFields:
+    """``$addFields``: fields to compute."""
+    if not body:
+        raise InvalidQuery(f"{place}: expected at least one field")
+    draft: _Draft = {}
+    for path, value in _leaves(body, place, (), flags=False):
+        _insert(draft, path, cast(Expression, value), place)
+    return SetFields(_tree(draft))
+
+
+def parse_unset(body: Json, place: str) -> Exclude:
+    """``$unset``: the name of a field to leave out, or an array of names."""
+    names = body if isinstance(body, list) else [body]
+    check_fields(names, place)
+    draft: _Draft = {}
+    for name in names:
+        if not isinstance(name, str):
+            raise InvalidQuery(f"{place}: expected the name of a field, or an array of names")
+        _insert(draft, _steps(name, place, ()), _NAMED, place)
+    if not draft:
+        raise InvalidQuery(f"{place}: expected at least one field")
+    return Exclude(_tree(draft))
+
+
+def _leaves(
+    body: Mapping[str, Json], place: str, outer: tuple[str, ...], *, flags: bool
+) -> list[tuple[tuple[str, ...], bool | Expression]]:
+    """Every path that is named, with its flag (keep or leave out) or expression."""
+    leaves: list[tuple[tuple[str, ...], bool | Expression]] = []
+    for key, value in body.items():
+        path = _steps(key, place, outer)
+        here = f"{place}.{shown(key)}"
+        if flags and isinstance(value, bool | int | float):
+            leaves.append((path, bool(value)))
+        elif isinstance(value, dict) and value and not _is_operator(value):
+            leaves += _leaves(value, here, path, flags=flags)
+        else:
+            leaves.append((path, parse_expression(value, here)))
+    return leaves
+
+
+def _is_operator(value: Mapping[str, Json]) -> bool:
+    return "__type" in value or any(key.startswith("$") for key in value)
+
+
+def _steps(name: str, place: str, outer: tuple[str, ...]) -> tuple[str, ...]:
+    # Only the first step has other names: inside of a value, _id is a key like any other.
+    steps = parse_path(name, place) if not outer else parse_path(f"x.{name}", place)[1:]
+    if len(outer) + len(steps) > MAX_STEPS:
+        raise InvalidQuery(f"{place}: a field path has at most {MAX_STEPS} steps")
+    if "__type" in steps:
+        raise InvalidQuery(f"{place}: __type can't be the name of a field")
+    return (*outer, *steps)
+
+
+def _insert(draft: _Draft, path: tuple[str, ...], part: Part, place: str) -> None:
+    for step in path[:-1]:
+        inner = draft.setdefault(step, {})
+        if not isinstance(inner, dict):
+            raise InvalidQuery(f"{place}: path collision at {shown('.'.join(path))}")
+        draft = inner
+    if path[-1] in draft:
+        raise InvalidQuery(f"{place}: path collision at {shown('.'.join(path))}")
+    draft[path[-1]] = part
+
+
+def _tree(draft: _Draft) -> Tree:
+    return Tree(
+        tuple(
+            (name, _tree(part) if isinstance(part, dict) else part) for name, part in draft.items()
+        )
+    )
+
+
+# --- meaning -------------------------------------------------------------------------------------
+
+
+def included(stage: Include, document: Mapping[str, Json]) -> dict[str, Json]:
+    """What the stage makes of a document."""
+    result = _include(stage.tree, dict(document), document)
+    if stage.keeps_id and _ID in document and all(name != _ID for name, _ in stage.tree.parts):
+        result[_ID] = document[_ID]
+    return result
+
+
+def _include(tree: Tree, value: dict[str, Json], root: Mapping[str, Json]) -> dict[str, Json]:
+    result: dict[str, Json] = {}
+    for name, part in tree.parts:
+        if isinstance(part, Named):
+            if name in value:
+                result[name] = value[name]
+            continue
+        if not isinstance(part, Tree):
+            _put(result, name, part, root)
+            continue
+        inner = value.get(name)
+        if isinstance(inner, list):
+            result[name] = [_include(part, item, root) for item in inner if isinstance(item, dict)]
+        elif isinstance(inner, dict):
+            result[name] = _include(part, inner, root)
+        elif part.computes:
+            result[name] = _include(part, {}, root)
+    return result
+
+
+def _put(
+    result: dict[str, Json], name: str, expression: Expression, root: Mapping[str, Json]
+) -> None:
+    computed = evaluate(expression, root)
+    result.pop(name, None)
+    if computed is None or isinstance(computed, bool | int | float | str | list | dict):
+        result[name] = computed
+
+
+def excluded(tree: Tree, value: Mapping[str, Json]) -> dict[str, Json]:
+    """What ``Exclude`` with this tree makes of a document."""
+    result = dict(value)
+    for name, part in tree.parts:
+        if not isinstance(part, Tree):
+            result.pop(name, None)
+            continue
+        inner = result.get(name)
+        if isinstance(inner, dict):
+            result[name] = excluded(part, inner)
+        elif isinstance(inner, list):
+            result[name] = [
+                excluded(part, item) if isinstance(item, dict) else item for item in inner
+            ]
+    return result
+
+
+def with_fields(tree: Tree, value: Mapping[str, Json], root: Mapping[str, Json]) -> dict[str, Json]:
+    """What ``SetFields`` with this tree makes of a document."""
+    result = dict(value)
+    for name, part in tree.parts:
+        if isinstance(part, Named):
+            continue
+        if not isinstance(part, Tree):
+            _put(result, name, part, root)
+            continue
+        inner = result.get(name)
+        if isinstance(inner, list):
+            result[name] = [
+                with_fields(part, item if isinstance(item, dict) else {}, root) for item in inner
+            ]
+        else:
+            result[name] = with_fields(part, inner if isinstance(inner, dict) else {}, root)
+    return result

@@ -1,0 +1,196 @@
+"""The parameters of a find or a get, checked and in the words of the tree.
+
+Parameters come as text (a query string) or as JSON values (a body with ``_method: "GET"``).
+A parameter that isn't known, and a value that isn't what the parameter takes, are refused:
+nothing is guessed and nothing ignored (reference 2.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from backend.kernel.errors import InvalidJSON, InvalidQuery
+from objects.core.names import check_key_path, shown
+from objects.core.query.parser import parse_order, parse_where
+from objects.core.query.tree import Everything, FindOptions, OrderKey, Path
+
+# Replicas, hints and comments are advice, which may be left without an effect.
+_ADVICE: Final = frozenset(
+    {
+        "readPreference",
+        "includeReadPreference",
+        "subqueryReadPreference",
+        "hint",
+        "comment",
+        "className",
+    }
+)
+_FIND: Final = _ADVICE | {
+    "where",
+    "limit",
+    "skip",
+    "count",
+    "order",
+    "keys",
+    "excludeKeys",
+    "include",
+    "includeAll",
+    "redirectClassNameForKey",
+    "explain",
+}
+_GET: Final = _ADVICE - {"hint", "comment"} | {"keys", "excludeKeys", "include", "includeAll"}
+_MAX_SKIP: Final = 2**31 - 1
+_PLAIN_GET: Final = FindOptions(where=Everything(), limit=1)
+_FLAGS: Final = {"1": True, "true": True, "0": False, "false": False, "": False}
+
+
+@dataclass(frozen=True, slots=True)
+class FindLimits:
+    """How much one query may ask for."""
+
+    default_limit: int = 100
+    max_limit: int = 10_000
+    include_depth: int = 10
+    include_count: int = 100
+
+
+def parse_find_options(params: Mapping[str, Any], limits: FindLimits) -> FindOptions:
+    """The options of a find.
+
+    Raises ``InvalidQuery`` (102) for unknown parameters and bad numbers, ``InvalidKeyName`` (105)
+    for names, ``InvalidJSON`` (107) for a ``where`` that is not JSON, and what ``parse_where``
+    raises. ``limit`` is capped silently.
+    """
+    for name in params:
+        if name not in _FIND:
+            raise InvalidQuery(f"Invalid parameter for query: {shown(name)}")
+    include, include_all = _include(params, limits)
+    redirect_key = params.get("redirectClassNameForKey")
+    if redirect_key is not None:
+        redirect_key = check_key_path(_text("redirectClassNameForKey", redirect_key))[0]
+    asked = _json_where(params.get("where"))
+    return FindOptions(
+        where=Everything() if asked is None else parse_where(asked),
+        limit=min(_whole("limit", params.get("limit"), limits.default_limit), limits.max_limit),
+        skip=_whole("skip", params.get("skip"), 0),
+        order=_order(params.get("order")),
+        keys=_keys("keys", params.get("keys")),
+        exclude_keys=_keys("excludeKeys", params.get("excludeKeys")) or frozenset(),
+        include=include,
+        include_all=include_all,
+        count=_flag("count", params.get("count")),
+        redirect_key=redirect_key,
+        explain=_flag("explain", params.get("explain")),
+        asked=asked,
+    )
+
+
+def parse_get_options(params: Mapping[str, Any], limits: FindLimits) -> FindOptions:
+    """The options of a get by id: only what shapes the one object is allowed."""
+    if not params:
+        return _PLAIN_GET
+    for name in params:
+        if name not in _GET:
+            raise InvalidQuery(f"Improper encode of parameter: {shown(name)}")
+    include, include_all = _include(params, limits)
+    return FindOptions(
+        where=Everything(),
+        limit=1,
+        keys=_keys("keys", params.get("keys")),
+        exclude_keys=_keys("excludeKeys", params.get("excludeKeys")) or frozenset(),
+        include=include,
+        include_all=include_all,
+    )
+
+
+def _json_where(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    if not value:
+        return None
+    try:
+        return msgspec.json.decode(value)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        raise InvalidJSON("where parameter is not valid JSON") from None
+
+
+def _whole(name: str, value: Any, default: int) -> int:
+    if value is None or value == "":
+        return default
+    if isinstance(value, str):
+        text = value.removeprefix("-")
+        if not (text.isascii() and text.isdecimal() and len(text) <= 12):
+            raise InvalidQuery(f"{name}: expected a whole number")
+        value = int(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidQuery(f"{name}: expected a whole number")
+    if not 0 <= value <= _MAX_SKIP:
+        raise InvalidQuery(f"{name}: expected a number from 0 to {_MAX_SKIP}")
+    return value
+
+
+def _flag(name: str, value: Any) -> bool:
+    if value is None or isinstance(value, bool):
+        return bool(value)
+    flag = _FLAGS.get(str(value).lower()) if isinstance(value, str | int) else None
+    if flag is None:
+        raise InvalidQuery(f"{name}: expected true or false")
+    return flag
+
+
+def _order(value: Any) -> tuple[OrderKey, ...]:
+    words = _words("order", value)
+    return parse_order(",".join(words)) if words else ()
+
+
+def _keys(name: str, value: Any) -> frozenset[Path] | None:
+    if value is None:
+        return None
+    words = [word for word in _words(name, value) if word != "$score"]
+    return frozenset(check_key_path(word) for word in words)
+
+
+def _include(params: Mapping[str, Any], limits: FindLimits) -> tuple[tuple[Path, ...], bool]:
+    words = _words("include", params.get("include"))
+    include_all = _flag("includeAll", params.get("includeAll")) or "*" in words
+    asked = [check_key_path(word) for word in words if word != "*"]
+    # Of a dotted key the way to it has to be included as well.
+    asked += [
+        (path[0], *path[1 : len(path) - 1])
+        for path in _keys("keys", params.get("keys")) or ()
+        if len(path) > 1
+    ]
+    paths: dict[Path, None] = {
+        (path[0], *path[1:depth]): None for path in asked for depth in range(1, len(path) + 1)
+    }
+    if len(paths) > limits.include_count:
+        raise InvalidQuery(f"include: more than {limits.include_count} paths")
+    if any(len(path) > limits.include_depth for path in paths):
+        raise InvalidQuery(f"include: deeper than {limits.include_depth} levels")
+    return tuple(sorted(paths)), include_all
+
+
+def _words(name: str, value: Any) -> list[str]:
+    """A comma list; SDKs send some of them as arrays."""
+    if value is None:
+        return []
+    if isinstance(value, str) and value.startswith("["):
+        try:
+            value = msgspec.json.decode(value)
+        except msgspec.DecodeError:
+            raise InvalidJSON(f"{name}: not valid JSON") from None
+    if isinstance(value, list):
+        return [_text(name, word).strip() for word in value]
+    return [word.strip() for word in _text(name, value).split(",") if word.strip()]
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise InvalidQuery(f"{name}: expected text")
+    return value

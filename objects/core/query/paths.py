@@ -1,0 +1,100 @@
+"""What is found at a path of an object; ``objects.core.query.tree`` defines the words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, Final, TypeAlias
+
+from objects.core.query.tree import Path, Steps
+from objects.core.values import Json, date
+
+Object: TypeAlias = Mapping[str, Any]
+"""An object in its wire form."""
+
+Members: TypeAlias = Callable[[str | None, str, str], Collection[Json]]
+"""The members of a relation, of (class or None for the object's own, objectId, key)."""
+
+_TIMESTAMPS: Final = frozenset({"createdAt", "updatedAt"})
+_MISSING: Final = object()
+
+
+def no_members(class_name: str | None, object_id: str, key: str) -> Collection[Json]:
+    """For when no relation is asked for."""
+    return ()
+
+
+def is_index(step: str) -> bool:
+    """Whether a step of a path can be the index of a list."""
+    return step.isascii() and step.isdigit()
+
+
+def candidates(obj: Object, path: Path, members: Members = no_members) -> list[Json]:
+    """The values at the path."""
+    value = _field(obj, path[0])
+    if value is _MISSING:
+        return []
+    if _is_relation(value):
+        found = list(members(None, obj["objectId"], path[0])) if len(path) == 1 else []
+        return [found] if found else []
+    if len(path) == 1:
+        return [value]
+    if any(map(is_index, path[1:])):
+        end = _descend_exactly(value, path[1:])
+        return [] if end is _MISSING else [end]
+    values = [value]
+    for step in path[1:]:
+        values = [item for value in values for item in _descend(value, step)]
+    return values
+
+
+def elements(obj: Object, path: Path, members: Members = no_members) -> Iterator[Json]:
+    """The candidates, and the elements of those that are lists."""
+    found = candidates(obj, path, members)
+    for value in found:
+        if isinstance(value, list):
+            # The list of a relation's members is only a way to speak of them.
+            if not _is_relation(obj.get(path[0])):
+                yield value
+            yield from value
+        else:
+            yield value
+
+
+def exact_value(obj: Object, path: Path) -> Json:
+    """The value at a path where nothing is implicit; None if there is none."""
+    value = _field(obj, path[0])
+    if _is_relation(value):
+        return None
+    end = _descend_exactly(value, path[1:])
+    return None if end is _MISSING else end
+
+
+def _field(obj: Object, name: str) -> Any:
+    value = obj.get(name, _MISSING)
+    return date(value) if name in _TIMESTAMPS and isinstance(value, str) else value
+
+
+def _is_relation(value: Any) -> bool:
+    return isinstance(value, dict) and value.get("__type") == "Relation"
+
+
+def _descend(value: Json, step: str) -> Iterator[Json]:
+    if isinstance(value, dict):
+        if step in value:
+            yield value[step]
+    elif isinstance(value, list):
+        for item in value:
+            if isinstance(item, dict) and step in item:
+                yield item[step]
+
+
+def _descend_exactly(value: Any, steps: Steps) -> Any:
+    for step in steps:
+        if isinstance(value, dict) and step in value:
+            value = value[step]
+        elif isinstance(value, list) and is_index(step) and len(step.lstrip("0")) < 10:
+            index = int(step.lstrip("0") or "0")
+            value = value[index] if index < len(value) else _MISSING
+        else:
+            return _MISSING
+    return value

@@ -1,0 +1,146 @@
+"""Full-text search: what a ``$term`` asks for.
+
+As MongoDB reads it: words are alternatives, ``"a phrase"`` must be there word by word, ``-word``
+and ``-"a phrase"`` must not. With a phrase, the words decide nothing but the score. Letters' case
+and accents don't count unless asked for.
+
+``$language`` chooses the stemming and the stop words of PostgreSQL's text search, for words, not
+for phrases; ``none``, the only one that this module can match in memory, compares whole words.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from backend.kernel.errors import InvalidJSON, InvalidQuery
+from objects.core.names import shown
+from objects.core.query.tree import Path, Text
+from objects.core.values import normalise
+
+MAX_TERM_LENGTH: Final = 1000
+DEFAULT_LANGUAGE: Final = "english"
+
+_CONFIGURATIONS: Final = {
+    name: configuration
+    for names, configuration in (
+        ("none simple", "simple"),
+        ("danish da", "danish"),
+        ("dutch nl", "dutch"),
+        ("english en", "english"),
+        ("finnish fi", "finnish"),
+        ("french fr", "french"),
+        ("german de", "german"),
+        ("hungarian hu", "hungarian"),
+        ("italian it", "italian"),
+        ("norwegian nb no", "norwegian"),
+        ("portuguese pt", "portuguese"),
+        ("romanian ro", "romanian"),
+        ("russian ru", "russian"),
+        ("spanish es", "spanish"),
+        ("swedish sv", "swedish"),
+        ("turkish tr", "turkish"),
+        ("arabic ar", "arabic"),
+        ("greek el", "greek"),
+    )
+    for name in names.split()
+}
+
+_PART = re.compile(r'(?P<negated>(?<!\S)-)?(?:"(?P<phrase>[^"]*)"|(?P<word>[^\s"]+))')
+_WORD = re.compile(r"[^\W_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A term, taken apart."""
+
+    words: tuple[str, ...]
+    phrases: tuple[str, ...]
+    unwanted_words: tuple[str, ...] = ()
+    unwanted_phrases: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is searched for; then nothing is found."""
+        return not self.words and not self.phrases
+
+
+def configuration(language: str) -> str | None:
+    """PostgreSQL's name of a ``$language``; None for an unknown one."""
+    return _CONFIGURATIONS.get(language.lower())
+
+
+def parse_text(path: Path | None, value: object, place: str) -> Text:
+    """The constraint of ``$text``: ``{"$search": {"$term": …}}``, with its options."""
+    search = value.get("$search") if isinstance(value, dict) else None
+    if not isinstance(search, dict):
+        raise InvalidJSON(f"{place}: bad $text: $search, should be object")
+    term = search.get("$term")
+    if not isinstance(term, str) or not term:
+        raise InvalidJSON(f"{place}.$search: bad $text: $term, should be string")
+    if len(term) > MAX_TERM_LENGTH:
+        raise InvalidQuery(f"{place}: $term has at most {MAX_TERM_LENGTH} characters")
+    language = search.get("$language", DEFAULT_LANGUAGE)
+    if not isinstance(language, str):
+        raise InvalidJSON(f"{place}.$search: bad $text: $language, should be string")
+    if configuration(language) is None:
+        raise InvalidQuery(f"{place}.$search: unknown $language {shown(language)}")
+    flags = []
+    for name in ("$caseSensitive", "$diacriticSensitive"):
+        flag = search.get(name, False)
+        if not isinstance(flag, bool):
+            raise InvalidJSON(f"{place}.$search: bad $text: {name}, should be boolean")
+        flags.append(flag)
+    unknown = set(search) - {"$term", "$language", "$caseSensitive", "$diacriticSensitive"}
+    if unknown:
+        raise InvalidJSON(f"{place}.$search: bad $text: {shown(min(unknown))}")
+    normalise(term, f"{place}.$search.$term")
+    return Text(path, term, language.lower(), flags[0], flags[1])
+
+
+def read_term(term: str) -> Search:
+    """Take a ``$term`` apart."""
+    words: dict[bool, list[str]] = {True: [], False: []}
+    phrases: dict[bool, list[str]] = {True: [], False: []}
+    for part in _PART.finditer(term):
+        kind, text = (words, part["word"]) if part["phrase"] is None else (phrases, part["phrase"])
+        if _WORD.search(text):
+            kind[part["negated"] is None].append(text)
+    return Search(
+        tuple(words[True]), tuple(phrases[True]), tuple(words[False]), tuple(phrases[False])
+    )
+
+
+def fold_accents(text: str) -> str:
+    """The text in decomposed form, without combining marks (U+0300 to U+036F)."""
+    decomposed = unicodedata.normalize("NFD", text)
+    return "".join(letter for letter in decomposed if not "\u0300" <= letter <= "\u036f")
+
+
+def found_in(
+    texts: Iterable[str], search: Search, *, case_sensitive: bool, diacritic_sensitive: bool
+) -> bool:
+    """Whether the texts hold what is searched for, word by word without stemming."""
+
+    def words_of(text: str) -> list[str]:
+        if not diacritic_sensitive:
+            text = fold_accents(text)
+        return _WORD.findall(text if case_sensitive else text.lower())
+
+    words = [word for text in texts for word in words_of(text)]
+
+    def holds(part: str) -> bool:
+        wanted = words_of(part)
+        return any(
+            words[start : start + len(wanted)] == wanted
+            for start in range(len(words) - len(wanted) + 1)
+        )
+
+    if search.is_empty or any(map(holds, search.unwanted_words + search.unwanted_phrases)):
+        return False
+    if search.phrases:
+        return all(map(holds, search.phrases))
+    return any(map(holds, search.words))

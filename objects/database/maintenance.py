@@ -1,0 +1,289 @@
+"""Maintenance mode: the system is read-only for everybody but those who keep it.
+
+While it is on, every write is refused with ``UnderMaintenance``: by clients and by the master key,
+whatever the transport. Nothing of this is kept in memory. Each statement that writes reads the
+switch in its own snapshot (``guard``), and whatever takes several statements reads it at its
+beginning (``check``, ``writing``, ``storing``), so it holds in all processes at once.
+
+``on`` returns when it is in force. A transaction that has read the switch while it was off keeps a
+lock on the view ``objects_read_only`` until it ends; ``on`` sets the switch, commits, and waits
+for those that hold such a lock (``storing`` has one of its own). Whoever comes later sees the
+switch: PostgreSQL takes the snapshot of a statement after its locks. So when ``on`` returns, every
+write is there as a whole or refused.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import wraps
+from typing import Final, Literal, ParamSpec, TypeVar
+
+import psycopg
+from django.db import transaction
+
+from backend.kernel.errors import ServiceError, UnderMaintenance
+from backend.logs.setup import get_logger
+from objects.database.statements import Row, fetch
+
+DEFAULT_MESSAGE: Final = UnderMaintenance().message
+LONGEST_MESSAGE: Final = 500  # characters
+
+_ROW: Final = 1
+_POLL: Final = 0.02  # seconds
+
+log = get_logger("maintenance")
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Maintenance mode that is on: what writers are told, since when, and whether the chain app
+    has to wait as well."""
+
+    message: str
+    since: datetime
+    chain_paused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """A transaction that began to write before maintenance mode was on."""
+
+    pid: int
+    process: str
+    seconds: float
+
+
+class WritersLeft(Exception):
+    """Maintenance mode is on, but writes that began before are not over yet."""
+
+    def __init__(self, writers: tuple[Writer, ...]) -> None:
+        named = ", ".join(
+            f"pid {one.pid} ({one.process or 'unknown'}, for {one.seconds:.0f} s)"
+            for one in writers
+        )
+        super().__init__(f"Writes that began before are still running: {named}.")
+        self.writers = writers
+
+
+# -- Switching ------------------------------------------------------------------------------------
+
+
+def on(
+    message: str | None = None, *, pause_chain: bool | None = None, limit: float = 60
+) -> State | None:
+    """Refuse every write from now on; returns when no other one is running any more.
+
+    None leaves the message and the chain as they are, or as usual if it wasn't on; an empty
+    message is the usual one. It may be called while it is on, to change these or to wait again.
+    Never inside a transaction. Raises ``ValueError`` for a message that can't be shown, and
+    ``WritersLeft`` when writes that began before take longer than ``limit`` seconds: it stays on
+    then. The result is None if somebody has switched it off meanwhile.
+    """
+    wanted = None if message is None else _checked(message)
+    with transaction.atomic(durable=True):
+        rows = fetch(
+            "INSERT INTO objects_maintenance AS m (id, message, since, chain_paused)"
+            f" VALUES ({_ROW}, COALESCE(%s::text, %s::text), statement_timestamp(),"
+            " COALESCE(%s::boolean, false)) ON CONFLICT (id) DO UPDATE"
+            " SET message = COALESCE(%s::text, m.message),"
+            " chain_paused = COALESCE(%s::boolean, m.chain_paused)"
+            " RETURNING chain_paused",
+            (wanted, DEFAULT_MESSAGE, pause_chain, wanted, pause_chain),
+            prepare=False,
+        )
+    log.warning("maintenance mode switched on", chain_paused=rows[0][0] == "t")
+    _wait_for_writers(limit)
+    return state()
+
+
+def off() -> bool:
+    """Take writes again; whether it was on."""
+    with transaction.atomic(durable=True):
+        was_on = bool(fetch("DELETE FROM objects_maintenance RETURNING id", (), prepare=False))
+    if was_on:
+        log.warning("maintenance mode switched off")
+    return was_on
+
+
+def state() -> State | None:
+    """What holds at the moment; None while maintenance mode is off."""
+    rows = fetch(
+        "SELECT message, extract(epoch FROM since)::text, chain_paused FROM objects_maintenance",
+        (),
+        prepare=True,
+    )
+    if not rows:
+        return None
+    message, since, chain_paused = rows[0]
+    return State(message, datetime.fromtimestamp(float(since), UTC), chain_paused == "t")
+
+
+def is_chain_paused() -> bool:
+    """Whether the chain app has to wait, too."""
+    found = state()
+    return found is not None and found.chain_paused
+
+
+def _checked(message: str) -> str:
+    text = message.strip()
+    if len(text) > LONGEST_MESSAGE or not text.isprintable():
+        raise ValueError(f"the message is one line of at most {LONGEST_MESSAGE} characters")
+    return text or DEFAULT_MESSAGE
+
+
+# Any two numbers that nothing else locks.
+_STORING: Final = (7_316_504, 119)
+_WRITERS: Final = f"""
+SELECT CASE l.locktype WHEN 'relation' THEN l.virtualtransaction ELSE 'pid ' || l.pid END,
+       l.pid, COALESCE(a.application_name, ''),
+       COALESCE(extract(epoch FROM clock_timestamp() - COALESCE(a.xact_start, a.state_change)), 0)
+FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid
+WHERE (l.locktype = 'relation' AND l.relation = 'objects_read_only'::regclass
+       OR l.locktype = 'advisory' AND (l.classid, l.objid, l.objsubid) = {(*_STORING, 2)})
+AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
+"""
+
+
+def _wait_for_writers(limit: float) -> None:
+    """Wait until those who have read the switch by now are done."""
+    end = time.monotonic() + limit
+    waited_for: set[str] | None = None
+    while True:
+        rows = fetch(_WRITERS, (), prepare=False)
+        if waited_for is not None:
+            rows = [row for row in rows if row[0] in waited_for]
+        if not rows:
+            return
+        waited_for = {row[0] for row in rows}
+        if time.monotonic() >= end:
+            raise WritersLeft(tuple(_writer(row) for row in rows))
+        time.sleep(_POLL)
+
+
+def _writer(row: Row) -> Writer:
+    _, pid, process, seconds = row
+    return Writer(int(pid or 0), process, float(seconds))
+
+
+# -- Asking ---------------------------------------------------------------------------------------
+
+_Exemption = Literal["chain", "own"]
+_exemption: ContextVar[_Exemption | None] = ContextVar("maintenance_exemption", default=None)
+
+_VIEW: Final[dict[_Exemption | None, str]] = {
+    None: "objects_read_only",
+    "chain": "objects_read_only WHERE chain_paused",
+}
+
+
+def guard() -> str:
+    """The condition, without parameters, under which a statement may write.
+
+    A statement that finds no row because of it is told from others by ``check``.
+    """
+    exemption = _exemption.get()
+    return "true" if exemption == "own" else f"NOT EXISTS (SELECT FROM {_VIEW[exemption]})"
+
+
+def check() -> None:
+    """Raise ``UnderMaintenance`` if writes are refused.
+
+    Inside a transaction it is binding: the rest of it is waited for by ``on``. Outside it only
+    saves work that would be refused later.
+    """
+    exemption = _exemption.get()
+    if exemption == "own":
+        return
+    rows = fetch(f"SELECT message FROM {_VIEW[exemption]}", (), prepare=True)
+    if rows:
+        raise UnderMaintenance(rows[0][0])
+
+
+@contextmanager
+def writing() -> Iterator[None]:
+    """A transaction that may write, from its beginning to its end; ``UnderMaintenance`` if not."""
+    with transaction.atomic():
+        check()
+        yield
+
+
+@contextmanager
+def storing() -> Iterator[None]:
+    """As ``writing``, but no transaction: for what is written to other places as well."""
+    # Shared by all, and nobody takes it otherwise: it never waits.
+    fetch("SELECT pg_advisory_lock_shared(%s, %s)", _STORING, prepare=True)
+    try:
+        check()
+        yield
+    finally:
+        try:
+            fetch("SELECT pg_advisory_unlock_shared(%s, %s)", _STORING, prepare=True)
+        except (ServiceError, psycopg.Error):
+            # The lock ends with the connection, at the latest.
+            if not transaction.get_connection().in_atomic_block:
+                transaction.get_connection().close()
+
+
+def comes_first(write: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Let a write answer with ``UnderMaintenance`` whatever else it is refused for.
+
+    What succeeds is not asked about: its own statements are guarded.
+    """
+
+    @wraps(write)
+    def written(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        try:
+            return write(*args, **kwargs)
+        except UnderMaintenance:
+            raise
+        except ServiceError:
+            _prefer()
+            raise
+
+    return written
+
+
+def _prefer() -> None:
+    try:
+        check()
+    except psycopg.Error:
+        # A transaction that has failed already; maintenance mode would have refused it before.
+        return
+
+
+# -- Exceptions -----------------------------------------------------------------------------------
+
+
+@contextmanager
+def recording() -> Iterator[None]:
+    """Write down what happens on chain: only refused while the chain is paused as well.
+
+    For the chain app's own writers, around nothing that others have written (triggers, functions).
+    """
+    with _exempted("chain"):
+        yield
+
+
+@contextmanager
+def own_records() -> Iterator[None]:
+    """Write in spite of maintenance mode: the service's bookkeeping, operators who ask for it."""
+    with _exempted("own"):
+        yield
+
+
+@contextmanager
+def _exempted(exemption: _Exemption) -> Iterator[None]:
+    token = _exemption.set(exemption)
+    try:
+        yield
+    finally:
+        _exemption.reset(token)

@@ -1,0 +1,426 @@
+"""Run statements of the object store.
+
+Statements go to Django's own connection, so they are part of an open ``transaction.atomic``, but
+through psycopg's wrapper of libpq instead of a cursor: text out, text in. All that the store reads
+is text already (ids, timestamps in wire form, JSON). The adaptation that a cursor does for each
+parameter and column is unnecessary; it was a third of the time of a get by id.
+
+Errors of the database are raised as the service's own where a client can do something about them
+(``Timeout``, ``TransactionConflict``, ``ServiceUnavailable``); constraint violations are left to
+the caller, who knows what the constraint means.
+
+libpq reads statements and parameters as C strings, which end at the first NUL: the server would see
+another text than the one that was checked. No text with a NUL reaches libpq, neither from here nor
+from Django's cursors (``guard_connection``); ``IncorrectType`` is raised instead.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from time import monotonic
+from typing import Any
+
+import psycopg
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.utils import DataError as DjangoDataError
+from django.db.utils import OperationalError as DjangoOperationalError
+from psycopg import errors as pg
+from psycopg import pq
+from psycopg.adapt import Transformer
+from psycopg.types.json import Json, Jsonb
+
+from backend.kernel import statement_limits
+from backend.kernel.connections.outages import is_outage
+from backend.kernel.errors import (
+    IncorrectType,
+    InvalidQuery,
+    ServiceUnavailable,
+    Timeout,
+    TransactionConflict,
+)
+from backend.kernel.result_memory import ResultMemory
+from backend.kernel.text_cache import short_cache
+from backend.logs.setup import get_logger
+from objects.core.names import is_storable_text
+from objects.database.chunked_rows import ChunkedRows
+from objects.database.prepared_statements import SLOW, PreparedStatements
+
+log = get_logger("database")
+
+Row = tuple[Any, ...]
+"""The values of one row, each PostgreSQL's text or None."""
+
+# Longer statements are rare, come in any number of shapes, and some of them from clients: they
+# aren't kept, neither here nor on the server.
+_LONGEST_KEPT = 4096  # characters
+_MOST_PARAMS = 65_535  # the protocol's limit
+_TEXT = 25  # the type text
+# Looking at a connection takes two system calls. What can be repeated isn't worth them if the
+# connection was used so lately.
+_JUST_NOW = 0.01  # seconds
+# The columns whose length clients decide, last in ``rows.object_columns``: access lists and fields.
+_COUNTED = 3
+_SUCCESS = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
+_IDLE = pq.TransactionStatus.IDLE
+
+
+def fetch(
+    sql: str,
+    params: Sequence[Any],
+    *,
+    prepare: bool,
+    is_limited: bool = False,
+    is_last: bool = False,
+    is_read: bool = False,
+    memory: ResultMemory | None = None,
+) -> list[Row]:
+    """Run one statement and return its rows, every value as PostgreSQL's text or None.
+
+    ``sql`` has a ``%s`` for each parameter; parameters are text, numbers, booleans, None, or lists
+    of text or numbers for arrays. ``prepare`` keeps the statement's plan on the server: for
+    statements whose best plan doesn't depend on the parameters (lookups by id, writes), never for
+    a client's ``where``, since a generic plan doesn't know how rare a value is. Long statements are
+    never prepared. ``is_limited`` says that it runs with a client's rights and has a client's time
+    (``statement_limits``). ``is_last`` says that nothing follows in the outermost transaction: if
+    nothing came before either, the statement is sent without ``BEGIN`` and commits by itself.
+    ``is_read`` says that it changes nothing: outside a transaction it is sent again, once, if its
+    connection was lost before a row arrived. ``memory`` counts the last three columns while rows
+    arrive.
+
+    Raises ``InvalidQuery`` for more parameters than a statement can have, ``IncorrectType`` for
+    text that PostgreSQL can't store and numbers out of range, ``Timeout``, ``TransactionConflict``,
+    ``ServiceUnavailable``, what ``memory`` raises, and psycopg's other errors as they are.
+    """
+    if len(params) > _MOST_PARAMS:
+        raise InvalidQuery("The request has too many values for one statement.")
+    encoded: list[Any] = [_encode(value) for value in params]
+    statement = _numbered(sql, len(encoded))
+    prepare = prepare and len(sql) <= _LONGEST_KEPT
+    before = 0 if memory is None else memory.size
+    is_first = True
+    while True:
+        session = _session(may_repeat=is_read)
+        begin = monotonic()
+        try:
+            if is_limited:
+                statement_limits.begin(session)
+            if memory is not None:
+                return session.read(statement, encoded, prepare, memory)
+            result = session.run(statement, encoded, prepare, is_last=is_last)
+            return session.rows(result) if result.ntuples else []
+        except psycopg.Error as error:
+            _thread.connection.errors_occurred = True
+            if session.limited is not None and isinstance(error, pg.QueryCanceled):
+                session.limited.raise_refusal(error)
+            has_rows = memory is not None and memory.size != before
+            if is_first and is_read and not has_rows and _was_lost(error):
+                is_first = False
+                continue
+            _raise_service_error(error)
+            raise
+        finally:
+            statement_limits.note_answer()
+            if session.limited is not None:
+                statement_limits.end(session)
+            session.used_at = now = monotonic()
+            if prepare and now - begin > SLOW:
+                session.prepared.plan_again(statement)
+
+
+class _Session:
+    """One connection to PostgreSQL, and what is kept with it."""
+
+    def __init__(self, raw: psycopg.Connection[Any]) -> None:
+        self.raw = raw
+        self.limited: statement_limits.Limited | None = None
+        self.used_at = 0.0
+        self._pgconn = raw.pgconn
+        self._chunked = ChunkedRows(raw)
+        self.prepared = PreparedStatements(raw.pgconn, self._check)
+        # psycopg's own loop over rows and columns, in C; five times as fast as one here.
+        self._transformer = Transformer(raw)
+
+    def is_alive(self, *, may_repeat: bool) -> bool:
+        """Whether the server hasn't closed the connection. Takes no round trip.
+
+        Finding that out before a statement is sent makes it unnecessary to repeat statements, which
+        would be unsafe for writes. For one that may be repeated, a connection that was used just
+        now isn't looked at.
+        """
+        if may_repeat and monotonic() - self.used_at < _JUST_NOW:
+            return True
+        try:
+            # The first call reads the server's last message, or a notice. libpq notices the end of
+            # the connection only when it reads again. Each is one system call.
+            self._pgconn.consume_input()
+            self._pgconn.consume_input()
+        except psycopg.Error:
+            return False
+        return self._pgconn.status == pq.ConnStatus.OK
+
+    @property
+    def has_unread_results(self) -> bool:
+        """Whether an interrupted statement left results: the connection has to be closed then."""
+        return self._chunked.is_active
+
+    def read(self, sql: bytes, params: list[Any], prepare: bool, memory: ResultMemory) -> list[Row]:
+        """Run a statement and count its rows while they arrive.
+
+        Raises psycopg's errors, and what ``memory`` raises. The connection stays usable.
+        """
+        self._begin()
+        name = self.prepared.name_of(sql) if prepare else None
+        rows: list[Row] = []
+        failure = None
+        try:
+            for result in self._chunked.results(sql, params, name):
+                if result.status == pq.ExecStatus.TUPLES_CHUNK:
+                    chunk = self.rows(result)
+                    memory.add_texts([text for row in chunk for text in row[-_COUNTED:] if text])
+                    rows += chunk
+                elif result.status not in _SUCCESS:
+                    failure = result
+        finally:
+            # Inside a transaction the rest is read: cancelling would abort the transaction.
+            self._chunked.stop(cancel=self.raw.autocommit)
+        if failure is None:
+            return rows
+        if name is not None and self._is_outdated(failure):
+            self.prepared.forget(sql)
+            return self.read(sql, params, prepare, memory)
+        raise self._error(failure)
+
+    def run(
+        self, sql: bytes, params: list[Any], prepare: bool, *, is_last: bool = False
+    ) -> pq.abc.PGresult:
+        """Run a statement; raises psycopg's errors."""
+        if not is_last:
+            self._begin()
+        if not prepare:
+            return self._check(self._pgconn.exec_params(sql, params))
+        name = self.prepared.name_of(sql)
+        result = self._pgconn.exec_prepared(name, params)
+        if result.status in _SUCCESS:
+            return result
+        if self._is_outdated(result):
+            self.prepared.forget(sql)
+            return self.run(sql, params, prepare, is_last=is_last)
+        return self._check(result)
+
+    def rows(self, result: pq.abc.PGresult) -> list[Row]:
+        """The rows of a result, every value as text."""
+        self._transformer.set_pgresult(result, set_loaders=False)
+        self._transformer.set_loader_types([_TEXT] * result.nfields, pq.Format.TEXT)
+        return self._transformer.load_rows(0, result.ntuples, tuple)
+
+    def _begin(self) -> None:
+        if not self.raw.autocommit and self._pgconn.transaction_status == _IDLE:
+            # psycopg's cursors send BEGIN before the first statement. This isn't one of them.
+            self._check(self._pgconn.exec_(b"BEGIN"))
+
+    def _is_outdated(self, result: pq.abc.PGresult) -> bool:
+        """Whether a prepared statement failed because a migration has altered its table.
+
+        False inside a transaction, which the failure has aborted: there is nothing to repeat.
+        """
+        return (
+            self._pgconn.transaction_status == _IDLE
+            and result.error_field(pq.DiagnosticField.SQLSTATE) == b"0A000"
+            and b"cached plan" in (result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or b"")
+        )
+
+    def _check(self, result: pq.abc.PGresult) -> pq.abc.PGresult:
+        if result.status not in _SUCCESS:
+            raise self._error(result)
+        return result
+
+    def _error(self, result: pq.abc.PGresult) -> psycopg.Error:
+        if self._pgconn.status != pq.ConnStatus.OK:
+            # The error is libpq's own and has no code.
+            return psycopg.OperationalError(self._pgconn.get_error_message())
+        return pg.error_from_result(result, encoding="utf-8")
+
+
+class _Thread(threading.local):
+    """Django's connection of this thread.
+
+    Looking it up in ``django.db`` for each statement would cost more than everything else here.
+    """
+
+    @cached_property
+    def connection(self) -> BaseDatabaseWrapper:
+        return connections[DEFAULT_DB_ALIAS]
+
+
+_thread = _Thread()
+
+
+def _session(*, may_repeat: bool = False) -> _Session:
+    """Return the session of this thread's connection, after reconnecting if that is necessary.
+
+    ``may_repeat`` is as in ``_Session.is_alive``.
+    """
+    connection = _thread.connection
+    raw = connection.connection
+    if raw is not None:
+        session: _Session | None = getattr(raw, "service_session", None)
+        if session is None:
+            session = raw.service_session = _Session(raw)
+        in_transaction = connection.in_atomic_block
+        if not session.has_unread_results and (
+            # Reconnecting would lose the transaction: over a lost connection the statement fails.
+            in_transaction or (not raw.closed and session.is_alive(may_repeat=may_repeat))
+        ):
+            return session
+        connection.close()
+        if in_transaction:
+            raise _unavailable(psycopg.OperationalError("a statement was not read to its end"))
+    try:
+        connection.ensure_connection()
+    except DjangoOperationalError as error:
+        raise _unavailable(error) from error
+    raw = connection.connection
+    session = raw.service_session = _Session(raw)
+    return session
+
+
+@short_cache(maxsize=2048, longest=_LONGEST_KEPT)
+def _numbered(sql: str, parameters: int) -> bytes:
+    """The statement with libpq's placeholders ($1, $2, …)."""
+    _check_text(sql)
+    parts = sql.split("%s")
+    if len(parts) - 1 != parameters:
+        raise ValueError(f"{len(parts) - 1} placeholders for {parameters} parameters: {sql}")
+    numbered = [part + f"${n}" for n, part in enumerate(parts[:-1], 1)]
+    # As in psycopg's statements, which tests run these texts with, %% is the operator %.
+    return "".join([*numbered, parts[-1]]).replace("%%", "%").encode()
+
+
+def as_text(value: Any) -> str | None:
+    """A parameter in PostgreSQL's text form, for an array of texts that the statement casts."""
+    if value is None or type(value) is str:
+        return value  # checked with the array
+    encoded = _encode(value)
+    return None if encoded is None else encoded.decode()
+
+
+def _encode(value: Any) -> bytes | None:
+    """A parameter in PostgreSQL's text form; its type follows from where it stands."""
+    if isinstance(value, str):
+        if "\x00" in value:
+            raise _unstorable()
+        try:
+            return value.encode()
+        except UnicodeEncodeError:  # half of a surrogate pair
+            raise _unstorable() from None
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return b"t" if value else b"f"
+    if isinstance(value, list | tuple):
+        elements = [b"NULL" if item is None else _encode_element(item) for item in value]
+        return b"{" + b",".join(elements) + b"}"
+    return str(value).encode()
+
+
+def _check_text(text: str) -> None:
+    if not is_storable_text(text):
+        raise _unstorable()
+
+
+def _unstorable() -> IncorrectType:
+    return IncorrectType("Text must not hold NUL or half of a surrogate pair.")
+
+
+def _encode_element(value: Any) -> bytes:
+    encoded = _encode(value)
+    assert encoded is not None
+    encoded = encoded.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
+    return b'"' + encoded + b'"'
+
+
+# How PostgreSQL refuses such text where a statement decodes it, as in the strings of JSON.
+_UNSTORABLE = (pg.UntranslatableCharacter, pg.CharacterNotInRepertoire)
+
+
+def _raise_service_error(error: psycopg.Error) -> None:
+    if isinstance(error, pg.QueryCanceled):
+        raise statement_limits.too_long() from error
+    if isinstance(error, pg.LockNotAvailable):
+        raise Timeout("The object is locked by another request; try again.") from error
+    if isinstance(error, pg.DeadlockDetected | pg.SerializationFailure):
+        raise TransactionConflict("Another request changed the same objects; try again.") from error
+    if isinstance(error, pg.NumericValueOutOfRange):
+        raise IncorrectType("A number is out of range.") from error
+    if isinstance(error, _UNSTORABLE):
+        raise _unstorable() from error
+    if isinstance(error, psycopg.OperationalError) and _is_closed():
+        raise _unavailable(error) from error
+    if is_outage(error):
+        raise _unable(error) from error
+
+
+def _unavailable(error: Exception) -> ServiceUnavailable:
+    """Log the reason and return the client's error, which doesn't have it."""
+    log.warning("the database can't be reached", reason=str(error).strip())
+    return ServiceUnavailable("The database can't be reached at the moment.")
+
+
+def _unable(error: Exception) -> ServiceUnavailable:
+    """The same for a server that answers, and that its operator has to look after."""
+    log.error("the database can't do its work", reason=str(error).strip())
+    return ServiceUnavailable("The database can't do that at the moment.")
+
+
+def _was_lost(error: psycopg.Error) -> bool:
+    """Whether the connection was lost, and with it no transaction."""
+    is_lost = isinstance(error, psycopg.OperationalError) and _is_closed()
+    return is_lost and not _thread.connection.in_atomic_block
+
+
+def _is_closed() -> bool:
+    raw = _thread.connection.connection
+    return raw is None or raw.closed
+
+
+# -- Django's cursors -----------------------------------------------------------------------------
+
+_Execute = Callable[[Any, Any, bool, dict[str, Any]], Any]
+
+
+def guard_connection(connection: BaseDatabaseWrapper, **_: Any) -> None:
+    """Refuse unstorable text in everything that Django's ORM sends over a connection.
+
+    A receiver of ``connection_created``; several calls for one connection do no harm.
+    """
+    if _refuse_unstorable not in connection.execute_wrappers:
+        connection.execute_wrappers.append(_refuse_unstorable)
+
+
+def _refuse_unstorable(
+    execute: _Execute, sql: Any, params: Any, many: bool, context: dict[str, Any]
+) -> Any:
+    if isinstance(sql, str):
+        _check_text(sql)
+    try:
+        return execute(sql, params, many, context)
+    except DjangoDataError as error:
+        # psycopg refuses NUL itself, with an error that isn't only about text.
+        if isinstance(error.__cause__, _UNSTORABLE) or _holds_unstorable(params):
+            raise _unstorable() from error
+        raise
+    except UnicodeEncodeError as error:
+        raise _unstorable() from error
+
+
+def _holds_unstorable(value: object) -> bool:
+    if isinstance(value, str):
+        return not is_storable_text(value)
+    if isinstance(value, Json | Jsonb):
+        return _holds_unstorable(value.obj)
+    if isinstance(value, Mapping):
+        return any(map(_holds_unstorable, [*value.keys(), *value.values()]))
+    return isinstance(value, list | tuple) and any(map(_holds_unstorable, value))

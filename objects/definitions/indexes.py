@@ -1,0 +1,180 @@
+"""Declared indexes of classes: building and dropping them.
+
+Outside a transaction an index is built CONCURRENTLY, so that the class stays writable meanwhile.
+Its name in the database follows from its declaration, so building one that is there already does
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import blake2s
+
+from django.db import connection
+from psycopg import sql
+from psycopg.errors import ProgramLimitExceeded, UniqueViolation
+
+from backend.kernel.errors import DuplicateValue, InvalidSchemaOperation
+from objects.core.names import CREATED_AT, OBJECT_ID
+from objects.core.schema.definition import IndexDeclaration
+from objects.database.statements import fetch
+from objects.sql.fields import column_expression, index_column
+from objects.sql.tables import ClassTable
+from objects.sql.text import document_expression
+
+
+def index_name(table: ClassTable, index: IndexDeclaration) -> str:
+    """The name of the index in the database."""
+    declaration = f"{index.name} {index.fields} {index.unique}"
+    digest = blake2s(declaration.encode(), digest_size=8).hexdigest()
+    return f"{_prefix(table)}{digest}"
+
+
+def _prefix(table: ClassTable) -> str:
+    return f"objects_declared_{table.class_id}_"
+
+
+def is_ordered_by_index(table: ClassTable, path: tuple[str, ...]) -> bool:
+    """Whether an index gives the objects in the order of this field."""
+    if len(path) != 1:
+        return False
+    if path[0] in (CREATED_AT, OBJECT_ID):
+        return True
+    declared = (index.fields[0] for index in table.schema.index_declarations.values())
+    learned = (fields[0] for fields in table.learned)
+    return any(
+        name == path[0] and isinstance(direction, int) for name, direction in (*declared, *learned)
+    )
+
+
+def build(table: ClassTable, index: IndexDeclaration) -> None:
+    """Build a declared index.
+
+    Raises ``DuplicateValue`` if it is unique and the stored objects aren't,
+    ``InvalidSchemaOperation`` if a stored value is too long; nothing is left then.
+    """
+    name = sql.Identifier(index_name(table, index)).as_string(None)
+    in_transaction = connection.in_atomic_block
+    concurrently = "" if in_transaction else "CONCURRENTLY"
+    unique = "UNIQUE" if index.unique else ""
+    with _unlimited():
+        if not in_transaction and _is_invalid(table, index):
+            fetch(f"DROP INDEX CONCURRENTLY IF EXISTS {name}", (), prepare=False)
+        try:
+            fetch(
+                f"CREATE {unique} INDEX {concurrently} IF NOT EXISTS {name}"
+                f" ON {table.storage} {_definition(table, index)}",
+                (),
+                prepare=False,
+            )
+        except (UniqueViolation, ProgramLimitExceeded) as error:
+            if not in_transaction:
+                fetch(f"DROP INDEX CONCURRENTLY IF EXISTS {name}", (), prepare=False)
+            fields = ", ".join(field for field, _ in index.fields)
+            if isinstance(error, UniqueViolation):
+                raise DuplicateValue(
+                    f"The index {index.name} can't be unique:"
+                    f" there are objects with the same {fields}."
+                ) from None
+            raise InvalidSchemaOperation(
+                f"The index {index.name} can't be built: there are values of {fields} too long for"
+                " it."
+            ) from None
+
+
+def _definition(table: ClassTable, index: IndexDeclaration) -> str:
+    directions = {direction for _, direction in index.fields}
+    if "text" in directions:
+        names = tuple(name for name, direction in index.fields if direction == "text")
+        return f"USING gin ({document_expression(table, names)})"
+    if "2dsphere" in directions:
+        names = tuple(name for name, direction in index.fields if direction == "2dsphere")
+        points = ", ".join(f"({column_expression(table, name)})" for name in names)
+        return f"USING gist ({points})"
+    columns = ", ".join(
+        index_column(table, name, descending=direction != 1) for name, direction in index.fields
+    )
+    if not index.unique:
+        # The order of ties, so that a field with few values can be paged through as well.
+        columns += f", object_id {'ASC' if index.fields[-1][1] == 1 else 'DESC'}"
+    return f"({columns})"
+
+
+def drop(table: ClassTable, index: IndexDeclaration) -> None:
+    """Drop a declared index; one that isn't there is no error."""
+    name = sql.Identifier(index_name(table, index)).as_string(None)
+    concurrently = "" if connection.in_atomic_block else "CONCURRENTLY"
+    with _unlimited():
+        fetch(f"DROP INDEX {concurrently} IF EXISTS {name}", (), prepare=False)
+
+
+def _is_invalid(table: ClassTable, index: IndexDeclaration) -> bool:
+    """Whether an earlier attempt to build it died in the middle."""
+    return bool(
+        fetch(
+            "SELECT FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
+            " WHERE c.relname = %s AND NOT i.indisvalid",
+            (index_name(table, index),),
+            prepare=False,
+        )
+    )
+
+
+def missing(table: ClassTable) -> list[IndexDeclaration]:
+    """The declared indexes that the database hasn't, or not whole: their building died."""
+    declared = {
+        index_name(table, index): index
+        for index in table.schema.index_declarations.values()
+        # A model has the constraints of its unique columns itself.
+        if index.name in table.schema.indexes or index.fields[0][0] not in table.columns
+    }
+    if not declared:
+        return []
+    rows = fetch(
+        "SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
+        " WHERE c.relname = ANY(%s) AND i.indisvalid",
+        (sorted(declared),),
+        prepare=False,
+    )
+    whole = {row[0] for row in rows}
+    return [index for name, index in declared.items() if name not in whole]
+
+
+def undeclared(table: ClassTable) -> list[str]:
+    """The names of indexes in the database that were built for declarations the class hasn't.
+
+    They take space and time, and unique ones refuse values.
+    """
+    rows = fetch(
+        "SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
+        " WHERE i.indrelid = to_regclass(%s) AND starts_with(c.relname, %s) ORDER BY c.relname",
+        (table.storage, _prefix(table)),
+        prepare=False,
+    )
+    declared = {index_name(table, index) for index in table.schema.index_declarations.values()}
+    return [row[0] for row in rows if row[0] not in declared]
+
+
+def drop_undeclared(table: ClassTable) -> list[str]:
+    """Drop these indexes and return their names. Call it in a transaction that has locked the
+    class, so that no declaration is added meanwhile."""
+    names = undeclared(table)
+    for name in names:
+        fetch(f"DROP INDEX {sql.Identifier(name).as_string(None)}", (), prepare=False)
+    return names
+
+
+@contextmanager
+def _unlimited() -> Iterator[None]:
+    """Without the time limits of requests: an index takes as long as it takes."""
+    if connection.in_atomic_block:
+        yield
+        return
+    fetch("SELECT set_config('statement_timeout', '0', false)", (), prepare=False)
+    fetch("SELECT set_config('lock_timeout', '0', false)", (), prepare=False)
+    try:
+        yield
+    finally:
+        fetch("RESET statement_timeout", (), prepare=False)
+        fetch("RESET lock_timeout", (), prepare=False)

@@ -1,0 +1,430 @@
+"""Class name → ``ClassTable``: which classes there are, and where their objects are.
+
+Definitions are kept in memory. They can't go stale unnoticed, because every statement of
+``store`` compares the version that it was made for with the database's; ``forget`` then makes
+the next ``find`` read anew. Versions come from one sequence and are never used twice, so what a
+rolled-back transaction left in memory doesn't match anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple
+
+import msgspec
+from django.core.exceptions import ImproperlyConfigured
+from django.db import models, transaction
+from psycopg import sql
+from psycopg.errors import InFailedSqlTransaction, UniqueViolation
+
+from backend.kernel.errors import InvalidClassName
+from backend.settings.conf import service_settings
+from objects.core.access.class_permissions import ClassPermissions
+from objects.core.indexes.shapes import IndexFields
+from objects.core.names import (
+    ClassName,
+    FieldName,
+    Subject,
+    check_class_name,
+    check_field_name,
+    is_class_name,
+)
+from objects.core.schema.definition import ClassSchema, FieldType, empty_schema, from_definition
+from objects.database.statements import Row, fetch
+from objects.definitions.models import GENERIC_TABLE, ModelBackedObject
+from objects.sql.tables import ClassTable, Column, ColumnType
+
+_COLUMN_TYPES: dict[type[models.Field], ColumnType] = {
+    models.BooleanField: "boolean",
+    models.DateTimeField: "timestamptz",
+    models.JSONField: "jsonb",
+    models.DecimalField: "numeric",
+    models.IntegerField: "bigint",
+    models.CharField: "text",
+    models.TextField: "text",
+}
+
+_COMPUTED_TYPES: dict[str, ColumnType] = {"String": "text", "Object": "jsonb"}
+
+
+class Computed(NamedTuple):
+    """A field that is computed when it is read; see ``model_class`` and ``tables.Column``."""
+
+    type: FieldType
+    sql: str
+    one_of: Callable[[frozenset[str]], str | None] | None = None
+    values: tuple[str, ...] = ()
+
+
+_NOTHING_COMPUTED: Mapping[str, Computed] = MappingProxyType({})
+
+_tables: dict[ClassName, ClassTable] = {}
+
+
+@dataclass(frozen=True)
+class ModelClass:
+    """A class whose objects are the rows of a Django model."""
+
+    class_name: ClassName
+    model: type[ModelBackedObject]
+    fields: Mapping[FieldName, FieldType]
+    columns: Mapping[FieldName, Column]
+    permissions: ClassPermissions | None
+    shown_by: str | None = None
+    shown_if: str | None = None
+    hidden: frozenset[FieldName] = frozenset()
+
+
+_model_classes: dict[ClassName, ModelClass] = {}
+
+
+def model_class(
+    class_name: ClassName,
+    model: type[ModelBackedObject],
+    fields: Mapping[str, FieldType] | Mapping[FieldName, FieldType],
+    *,
+    columns: Mapping[str, str] | None = None,
+    permissions: ClassPermissions | None = None,
+    shown_by: str | None = None,
+    shown_if: str | None = None,
+    hidden: Collection[str] = (),
+    computed: Mapping[str, Computed] = _NOTHING_COMPUTED,
+) -> None:
+    """Offer a Django model as a class. Call it in ``AppConfig.ready``.
+
+    ``fields`` are the promoted fields with their types; each is kept in the model field of the
+    same name, or of the name that ``columns`` gives it. Other fields that clients save go to
+    ``data``. ``permissions`` hold until somebody sets others through ``/schemas``. ``shown_by`` is
+    a view of the model's table, one that PostgreSQL can update, if not all rows are objects, and
+    ``shown_if`` the boolean column that the view shows a row by. Only the master key sees the
+    fields in ``hidden``, whatever permissions say. ``computed`` are fields that nobody writes:
+    their types (a String, or an Object) and the SQL of their values, in which ``{row}.`` stands
+    before a column of the table, and conditions on them that indexes serve. Live queries see their
+    values as of the moment of sending, and send nothing when they change. Raises
+    ``ImproperlyConfigured`` for a class that is registered already, for a view without its column,
+    and for a model field that can't hold a promoted field, by its type or its collation, and
+    ``InvalidKeyName`` for a name that no field may have.
+    """
+    if (shown_by is None) != (shown_if is None):
+        raise ImproperlyConfigured(
+            f"The class {class_name} needs both, shown_by and shown_if, or neither."
+        )
+    if class_name in _model_classes:
+        other = _model_classes[class_name].model
+        raise ImproperlyConfigured(
+            f"The class {class_name} is offered by two models: {other.__module__}.{other.__name__}"
+            f" and {model.__module__}.{model.__name__}."
+        )
+    checked = {check_field_name(name): type_ for name, type_ in fields.items()}
+    names = {name: (columns or {}).get(name, name) for name in checked}
+    of_reading = {check_field_name(name): one for name, one in computed.items()}
+    _model_classes[class_name] = ModelClass(
+        class_name,
+        model,
+        checked | {name: one.type for name, one in of_reading.items()},
+        {name: _column(model, attribute) for name, attribute in names.items()}
+        | {name: _computed(name, one) for name, one in of_reading.items()},
+        permissions,
+        shown_by,
+        shown_if,
+        frozenset(map(check_field_name, hidden)),
+    )
+    forget(class_name)
+
+
+def model_of(class_name: ClassName) -> type[ModelBackedObject] | None:
+    """The model whose rows are the objects of the class; None for a generic class."""
+    backing = _model_classes.get(class_name)
+    return backing.model if backing is not None else None
+
+
+def offered_models() -> list[type[ModelBackedObject]]:
+    """The models that are offered as classes."""
+    return [backing.model for backing in _model_classes.values()]
+
+
+def model_tables() -> dict[ClassName, str]:
+    """The tables of the model-backed classes, by class."""
+    return {name: backing.model._meta.db_table for name, backing in _model_classes.items()}
+
+
+def model_storage() -> dict[ClassName, tuple[str, str | None]]:
+    """Of each model-backed class: the quoted name of its table, and the column (not quoted) that
+    says whether a row is an object, if not all rows are."""
+    return {
+        name: (_quoted(backing.model._meta.db_table), backing.shown_if)
+        for name, backing in _model_classes.items()
+    }
+
+
+def _column(model: type[ModelBackedObject], attribute: str) -> Column:
+    field = model._meta.get_field(attribute)
+    if getattr(field, "db_collation", "C") != "C":
+        # Indexes and comparisons are those of code points, as everywhere.
+        raise ImproperlyConfigured(
+            f'{model.__name__}.{attribute} needs db_collation="C" to hold a promoted field.'
+        )
+    for field_type, column_type in _COLUMN_TYPES.items():
+        if isinstance(field, field_type):
+            return Column(_quoted(field.column), column_type)
+    raise ImproperlyConfigured(
+        f"{model.__name__}.{attribute} can't hold a promoted field: it is a {type(field).__name__}."
+    )
+
+
+def _computed(name: FieldName, one: Computed) -> Column:
+    return Column(_quoted(name), _COMPUTED_TYPES[one.type.kind], one.sql, one.one_of, one.values)
+
+
+def _quoted(name: str) -> str:
+    return sql.Identifier(name).as_string(None)
+
+
+# -- Reading ------------------------------------------------------------------------------------
+
+_SELECT = (
+    "SELECT id, name, version, definition::text, (SELECT json_agg(l.fields ORDER BY l.id)::text"
+    " FROM objects_learned_index l WHERE l.class_id = objects_class.id AND l.state = 'valid')"
+    " FROM objects_class"
+)
+
+
+def find(class_name: ClassName) -> ClassTable | None:
+    """The class of this name, or None if there is none. Raises ``InvalidClassName``.
+
+    The name of the class is the name that was looked up, character for character: what is chosen
+    by either (rules, triggers, limits, permissions) is the same.
+    """
+    table = _tables.get(class_name)
+    return table if table is not None else _load(class_name)
+
+
+def _load(class_name: ClassName) -> ClassTable | None:
+    rows = _rows(class_name)
+    if not rows:
+        backing = _model_classes.get(class_name)
+        return create(_initial_schema(class_name)) if backing is not None else None
+    return _remember(rows[0])
+
+
+def _rows(class_name: ClassName, lock: str = "") -> list[Row]:
+    """The row of the class of this name. Raises ``InvalidClassName``."""
+    check_class_name(class_name)
+    rows = fetch(f"{_SELECT} WHERE name = %s{lock}", (class_name,), prepare=True)
+    if rows and rows[0][1] != class_name:
+        raise InvalidClassName(f"Class {class_name} is not the class {rows[0][1]}.")
+    return rows
+
+
+def current(class_name: ClassName) -> ClassTable | None:
+    """The class as the database has it at this moment, for when no statement about it follows."""
+    rows = _rows(class_name)
+    if rows:
+        return _remember(rows[0])
+    forget(class_name)
+    return find(class_name)
+
+
+def lock(class_name: ClassName) -> ClassTable | None:
+    """The class as the database has it now, locked until the transaction ends."""
+    for _ in range(2):
+        if find(class_name) is None:
+            return None
+        rows = _rows(class_name, " FOR UPDATE")
+        if rows:
+            return _remember(rows[0])
+        # It was there when it was read; a class that a model is behind is made again.
+        forget(class_name)
+    return None
+
+
+def all_classes() -> Iterator[ClassTable]:
+    """All classes, by name."""
+    for class_name in _model_classes:
+        find(class_name)
+    for row in fetch(f"{_SELECT} ORDER BY name", (), prepare=True):
+        yield _remember(row)
+
+
+def forget(class_name: ClassName) -> None:
+    """Read this class anew when it is asked for next."""
+    _tables.pop(class_name, None)
+
+
+def forget_outdated() -> bool:
+    """Forget the classes that are not what the database has; whether there were any.
+
+    Nothing is found outdated in a transaction that has failed.
+    """
+    try:
+        rows = fetch("SELECT name, id, version FROM objects_class", (), prepare=True)
+    except InFailedSqlTransaction:
+        return False
+    current = {name: (int(class_id), int(version)) for name, class_id, version in rows}
+    outdated = [
+        name
+        for name, table in [*_tables.items()]
+        if current.get(name) != (table.class_id, table.version)
+    ]
+    for name in outdated:
+        forget(name)
+    return bool(outdated)
+
+
+def forget_all() -> None:
+    """Read every class anew."""
+    _tables.clear()
+
+
+def _remember(row: Row) -> ClassTable:
+    class_id, class_name, version, definition = int(row[0]), row[1], int(row[2]), row[3]
+    known = _tables.get(class_name)
+    if known is not None and (known.class_id, known.version) == (class_id, version):
+        return known
+    schema = from_definition(class_name, msgspec.json.decode(definition))
+    table = _table(class_id, version, schema, _learned(row[4], schema))
+    _tables[class_name] = table
+    return table
+
+
+def _learned(wire: str | None, schema: ClassSchema) -> tuple[IndexFields, ...]:
+    if wire is None:
+        return ()
+    fields = [tuple((FieldName(n), way) for n, way in one) for one in msgspec.json.decode(wire)]
+    return _of_schema(fields, schema)
+
+
+def _of_schema(learned: Iterable[IndexFields], schema: ClassSchema) -> tuple[IndexFields, ...]:
+    return tuple(one for one in learned if all(schema.field_type(name) for name, _ in one))
+
+
+def _table(
+    class_id: int, version: int, schema: ClassSchema, learned: tuple[IndexFields, ...] = ()
+) -> ClassTable:
+    backing = _model_classes.get(schema.class_name)
+    if backing is None:
+        relation = _quoted(f"{GENERIC_TABLE}_{class_id}")
+        return ClassTable(schema.class_name, class_id, version, relation, schema, learned=learned)
+    stored_in = backing.model._meta.db_table
+    return ClassTable(
+        schema.class_name,
+        class_id,
+        version,
+        _quoted(backing.shown_by or stored_in),
+        schema.with_fields(backing.fields),
+        backing.columns,
+        is_partition=False,
+        hidden=backing.hidden,
+        stored_in=_quoted(stored_in),
+    )
+
+
+def new_class(class_name: ClassName) -> ClassSchema:
+    """The schema of a new class without fields, with the permissions that the settings choose."""
+    return empty_schema(class_name, service_settings.CLASS_PERMISSIONS_DEFAULT)
+
+
+def _initial_schema(class_name: ClassName) -> ClassSchema:
+    schema = new_class(class_name)
+    backing = _model_classes.get(class_name)
+    if backing is None:
+        return schema
+    return ClassSchema(
+        class_name, {**schema.fields, **backing.fields}, backing.permissions or schema.permissions
+    )
+
+
+# -- Changing -----------------------------------------------------------------------------------
+
+
+def create(schema: ClassSchema) -> ClassTable:
+    """Make a class and its table. Raises ``InvalidClassName`` if the name is taken."""
+    try:
+        with transaction.atomic():
+            _hold_name(schema.class_name)
+            rows = fetch(
+                "INSERT INTO objects_class (name, definition, version, created_at, updated_at)"
+                " VALUES (%s, %s::jsonb, nextval('objects_class_version'), now(), now())"
+                " RETURNING id, version",
+                (schema.class_name, _encode(schema)),
+                prepare=True,
+            )
+            table = _table(int(rows[0][0]), int(rows[0][1]), schema)
+            if table.is_partition:
+                _create_partition(table)
+    except UniqueViolation:
+        forget(schema.class_name)
+        backing = _model_classes.get(schema.class_name)
+        existing = find(schema.class_name) if backing is not None else None
+        if existing is not None:
+            return existing
+        raise InvalidClassName(f"Class {schema.class_name} already exists.") from None
+    _tables[schema.class_name] = table
+    return table
+
+
+def _create_partition(table: ClassTable) -> None:
+    # The parent's lock is a weak one this way; CREATE TABLE … PARTITION OF would wait for, and
+    # hold up, everybody who reads the parent. The CHECK saves the scan when attaching.
+    name, class_id = table.relation, int(table.class_id)
+    for statement in (
+        f"CREATE TABLE {name} (LIKE {GENERIC_TABLE} INCLUDING DEFAULTS INCLUDING CONSTRAINTS,"
+        f" PRIMARY KEY (object_id), CHECK (class_id = {class_id}))",
+        f"CREATE INDEX ON {name} USING gin (data jsonb_path_ops)",
+        f"CREATE INDEX ON {name} (created_at, object_id)",
+        f"ALTER TABLE {GENERIC_TABLE} ATTACH PARTITION {name} FOR VALUES IN ({class_id})",
+    ):
+        fetch(statement, (), prepare=False)
+
+
+def save(table: ClassTable, schema: ClassSchema) -> ClassTable:
+    """Give a locked class another definition, and with it a new version."""
+    rows = fetch(
+        "UPDATE objects_class SET definition = %s::jsonb, updated_at = now(),"
+        " version = nextval('objects_class_version') WHERE id = %s RETURNING version",
+        (_encode(schema), table.class_id),
+        prepare=True,
+    )
+    learned = _of_schema(table.learned, schema)
+    saved = _table(table.class_id, int(rows[0][0]), schema, learned)
+    _tables[table.class_name] = saved
+    return saved
+
+
+def renew(class_name: Subject) -> None:
+    """Let every process read the class anew, and what is attached to it, once the transaction
+    under way is committed. Whoever changes what is attached calls this first.
+
+    A class that isn't there is kept from being made until then.
+    """
+    _hold_name(class_name)
+    fetch(
+        "UPDATE objects_class SET updated_at = now(), version = nextval('objects_class_version')"
+        " WHERE name = %s",
+        (class_name,),
+        prepare=True,
+    )
+    if is_class_name(class_name):
+        forget(class_name)
+
+
+def _hold_name(class_name: Subject) -> None:
+    key = f"class:{class_name}"
+    fetch("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (key,), prepare=True)
+
+
+def drop(table: ClassTable) -> None:
+    """Remove a locked class with its table and the members of its relations."""
+    forget(table.class_name)
+    fetch("DELETE FROM objects_relation WHERE class_id = %s", (table.class_id,), prepare=True)
+    for of_queries in ("objects_query_shape", "objects_learned_index"):
+        fetch(f"DELETE FROM {of_queries} WHERE class_id = %s", (table.class_id,), prepare=False)
+    fetch("DELETE FROM objects_class WHERE id = %s", (table.class_id,), prepare=True)
+    if table.is_partition:
+        fetch(f"DROP TABLE {table.relation}", (), prepare=False)
+
+
+def _encode(schema: ClassSchema) -> str:
+    return msgspec.json.encode(schema.definition()).decode()

@@ -1,0 +1,301 @@
+"""Why a caller may or may not do something with a class or with one object of it.
+
+Nothing is decided here. The functions that decide (``objects.access.policy``) are asked for their
+answer
+and for their reasons, in the order in which the door asks them; the condition that they give is
+held against the object by ``core.matching``, the meaning that the database's answer is tested
+against. What comes out is that answer, and a sentence for each rule that had a say.
+
+Triggers, validation and unique fields come besides these rules: triggers may narrow what is read
+and refuse what is written. Which a class has is said; what they would do is not asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from backend.kernel.errors import ObjectNotFound, ServiceError
+from backend.kernel.principal import Principal
+from objects import triggers
+from objects.access.policy import (
+    Scope,
+    always_hidden,
+    check_class,
+    check_missing_class,
+    hidden_fields,
+    protection_groups,
+    readable,
+    writable,
+)
+from objects.core.access.class_permissions import READ_ACTIONS, Action
+from objects.core.access.reasons import Reason
+from objects.core.names import (
+    ObjectId,
+    Subject,
+    check_class_name,
+    is_class_name,
+    is_object_id,
+    shown,
+)
+from objects.core.query.predicate import matches
+from objects.core.query.tree import Everything, Query, all_of
+from objects.core.values import Json
+from objects.database import maintenance
+from objects.definitions import registry
+from objects.explanations.texts import Said, say
+from objects.service.class_growth import check_may_create_class
+from objects.service.definitions import with_current_classes
+from objects.sql.tables import ClassTable
+from objects.storage import reads
+from objects.triggers import Event
+from objects.users import roles
+
+Verdict: TypeAlias = Literal["yes", "no", "depends"]
+Wire: TypeAlias = dict[str, Json]
+
+_EVENTS: Mapping[str, tuple[Event, ...]] = {
+    "read": ("before_find", "after_find"),
+    "create": ("before_save",),
+    "update": ("before_save",),
+    "addField": ("before_save",),
+    "delete": ("before_delete",),
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One rule that had a say: ``verdict`` is what it says, ``text`` a sentence about it.
+
+    ``is_open``: it would say the same to everybody.
+    """
+
+    rule: str
+    verdict: Verdict
+    text: str
+    details: tuple[str, ...] = ()
+    is_open: bool = False
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """A field that the caller doesn't see, and the groups that hide it."""
+
+    name: str
+    groups: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Whether the caller may, and why.
+
+    ``verdict`` is ``depends`` where the caller may with some objects and none was named. ``steps``
+    are in the order in which the rules are asked, ``decided`` is the one on which it hangs.
+    ``error`` is what a refused caller is told, if anything. ``hidden`` are fields of a read that
+    isn't refused. ``triggers`` are those of the class that the action would run.
+    """
+
+    verdict: Verdict
+    steps: tuple[Step, ...]
+    decided: Step
+    error: ServiceError | None = None
+    hidden: tuple[Hidden, ...] = ()
+    triggers: tuple[Event, ...] = ()
+
+
+def explain(
+    principal: Principal, class_name: str, action: Action, object_id: str | None = None
+) -> Explanation:
+    """Why this caller may or may not do the action. Names are as staff type them.
+
+    With an object's id: whether it may be got, found, counted, changed, removed, or changed so
+    that it gets a field which is new to the class. Without: whether the class may be asked, or an
+    object be made (``addField``: made with a new field). Creating doesn't look at the id.
+    """
+    return with_current_classes(
+        lambda: _Inquiry(principal, class_name, action, object_id or None).explanation()
+    )
+
+
+@dataclass
+class _Inquiry:
+    """One question, and what has been found out about it."""
+
+    principal: Principal
+    class_name: str
+    action: Action
+    object_id: str | None
+    steps: list[Step] = field(default_factory=list)
+
+    def explanation(self) -> Explanation:
+        try:
+            verdict, hidden = self._answer()
+        except ServiceError as refusal:
+            # Whatever refuses does so last.
+            return Explanation("no", tuple(self.steps), self.steps[-1], refusal)
+        # A find that finds nothing is no error.
+        is_refused = verdict == "no" and self.action not in ("find", "count")
+        error = ObjectNotFound() if is_refused else None
+        events = _EVENTS["read" if self.action in READ_ACTIONS else self.action]
+        return Explanation(
+            verdict,
+            tuple(self.steps),
+            self._decided(verdict),
+            error,
+            hidden,
+            tuple(event for event in events if triggers.has(Subject(self.class_name), event)),
+        )
+
+    def _answer(self) -> tuple[Verdict, tuple[Hidden, ...]]:
+        if self.action not in READ_ACTIONS:
+            self._check_maintenance()
+        table = registry.find(self.class_name) if is_class_name(self.class_name) else None
+        if table is None:
+            self._without_class()
+            return "yes", ()
+        self._add("class", "yes", f"There is a class {self.class_name}.", is_open=True)
+        obj = None
+        if self.object_id is not None and not self._makes:
+            obj = self._object(table)
+        condition = self._conditions(table, obj)
+        verdict = self._verdict(obj, condition)
+        if self.action not in READ_ACTIONS or verdict == "no":
+            return verdict, ()
+        return verdict, _hidden(self.principal, table, obj)
+
+    @property
+    def _makes(self) -> bool:
+        """Whether the question is about an object that isn't there yet."""
+        return self.action == "create" or (self.action == "addField" and self.object_id is None)
+
+    def _verdict(self, obj: Wire | None, condition: Query) -> Verdict:
+        if self._makes:
+            return "yes"
+        if self.object_id is None:
+            return "yes" if condition == Everything() else "depends"
+        if obj is None:
+            return "no"
+        return "yes" if matches(condition, obj, class_name=self.class_name) else "no"
+
+    def _decided(self, verdict: Verdict) -> Step:
+        """The rule on which it hangs: the first that refuses or depends, the last that lets in
+        not just everybody."""
+        alike = [step for step in self.steps if step.verdict == verdict]
+        if verdict != "yes":
+            return alike[0]
+        return next((step for step in reversed(alike) if not step.is_open), alike[-1])
+
+    # -- What the door asks, in its order ---------------------------------------------------------
+
+    def _check_maintenance(self) -> None:
+        try:
+            maintenance.check()
+        except ServiceError:
+            self._add("maintenance", "no", "Maintenance mode is on: every write is refused.")
+            raise
+        self._add("maintenance", "yes", "Maintenance mode is off.", is_open=True)
+
+    def _without_class(self) -> None:
+        name = shown(self.class_name)
+        try:
+            class_name = check_class_name(self.class_name)
+            if self._makes:
+                check_may_create_class(self.principal, class_name)
+                text = f"There is no class {name}; the caller may make it by saving an object."
+            else:
+                check_missing_class(self.principal, class_name)
+                if self.action not in ("find", "count") or self.object_id is not None:
+                    raise ObjectNotFound
+                text = f"There is no class {name}; for this caller it reads as an empty one."
+        except ServiceError:
+            self._add("class", "no", f"There is no class {name}.")
+            raise
+        self._add("class", "yes", text)
+        if self._makes:
+            made = ClassTable(class_name, 0, 0, "", registry.new_class(class_name))
+            self._conditions(made, None)
+
+    def _object(self, table: ClassTable) -> Wire | None:
+        object_id = str(self.object_id)
+        record = None
+        if is_object_id(object_id):
+            record = reads.get(table, object_id, Everything(), Scope(self.principal))
+        if record is None:
+            self._add("object", "no", f"{self.class_name} has no object {shown(object_id)}.")
+            if not is_object_id(object_id) and self.action not in READ_ACTIONS:
+                raise ObjectNotFound
+            return None
+        self._add("object", "yes", f"{self.class_name} has this object.", is_open=True)
+        return record.object()
+
+    def _conditions(self, table: ClassTable, obj: Wire | None) -> Query:
+        told: list[Reason] = []
+        try:
+            return self._asked(table, told)
+        finally:
+            held = roles.paths(self.principal.user_id) if self.principal.user_id else {}
+            for reason in told:
+                self._add_reason(table, reason, obj, held)
+
+    def _asked(self, table: ClassTable, told: list[Reason]) -> Query:
+        principal, action = self.principal, self.action
+        if self._makes:
+            check_class(principal, table, "create", told=told)
+            if action == "addField":
+                check_class(principal, table, "addField", creating=True, told=told)
+            return Everything()
+        if action in READ_ACTIONS:
+            return readable(principal, table, action, told=told)
+        object_id = ObjectId(self.object_id) if self.object_id is not None else None
+        changes: Action = "update" if action == "addField" else action
+        condition = writable(principal, table, changes, object_id, told=told)
+        if action == "addField":
+            condition = all_of(condition, check_class(principal, table, "addField", told=told))
+        return condition
+
+    # -- Saying it --------------------------------------------------------------------------------
+
+    def _add_reason(
+        self,
+        table: ClassTable,
+        reason: Reason,
+        obj: Wire | None,
+        held: Mapping[str, tuple[str, ...]],
+    ) -> None:
+        verdict: Verdict = "depends"
+        if reason.allows is not None:
+            verdict = "yes" if reason.allows else "no"
+        elif obj is not None and reason.condition is not None:
+            met = matches(reason.condition, obj, class_name=self.class_name)
+            verdict = "yes" if met else "no"
+        said: Said = say(reason, self.principal, table.schema.permissions, table.class_name, obj)
+        details = (*said.details, *(_way(name, held) for name in said.roles if name in held))
+        self._add(reason.rule, verdict, said.text, *details, is_open=said.is_open)
+
+    def _add(
+        self, rule: str, verdict: Verdict, text: str, *details: str, is_open: bool = False
+    ) -> None:
+        self.steps.append(Step(rule, verdict, text, details, is_open))
+
+
+def _way(name: str, held: Mapping[str, tuple[str, ...]]) -> str:
+    """How the user comes to hold a role."""
+    way = held[name]
+    if len(way) == 1:
+        return f"role:{name} has the user among its users."
+    return f"role:{name} is held through {' → '.join(way)}: {way[0]} has the user among its users."
+
+
+def _hidden(principal: Principal, table: ClassTable, obj: Wire | None) -> tuple[Hidden, ...]:
+    """The fields of the class, or of this object, that the caller doesn't see, and why."""
+    protected = table.schema.permissions.protected_fields
+    groups = sorted(protection_groups(principal, table, obj) & protected.keys())
+    found = []
+    for name in sorted(hidden_fields(principal, table, obj)):
+        hiding = tuple(group for group in groups if name in protected[group])
+        if name in always_hidden(table):
+            by_class = "everybody" if name in table.hidden else "everybody but the owner"
+            hiding = (*hiding, by_class)
+        found.append(Hidden(name, hiding))
+    return tuple(found)

@@ -1,0 +1,72 @@
+"""What a deployment's own code says about files: triggers of ``@File``.
+
+A handler sees ``{"name", "url", "size", "contentType", "metadata", "tags", "owner"}``. Before a
+file is saved it may change ``metadata`` and ``tags`` or refuse the file; the bytes are in storage
+only afterwards, so content is looked at by a trigger after the save.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from backend.kernel.errors import InvalidJSON
+from backend.kernel.principal import CLIENT, Principal
+from objects import triggers
+from objects.core.query.tree import Everything, FindOptions
+from objects.core.values import normalise, pointer
+from objects.files.records import FileRecord
+from objects.files.urls import file_url
+from objects.triggers import FILE, Event, Occasion, Wire
+
+_ONE = FindOptions(where=Everything(), limit=1)
+
+
+def before_save(principal: Principal, record: FileRecord) -> FileRecord:
+    """The file as it is to be saved. Raises what a trigger raises."""
+    if not triggers.has(FILE, "before_save"):
+        return record
+    said = triggers.run(_occasion("before_save", principal, record)).object or {}
+    return replace(record, metadata=_notes(said, "metadata"), tags=_notes(said, "tags"))
+
+
+def _notes(said: Wire, name: str) -> Wire:
+    value = normalise(said.get(name) or {}, name)
+    if not isinstance(value, dict):
+        raise InvalidJSON(f"{name}: a trigger has put no object there")
+    return value
+
+
+def before_delete(principal: Principal, record: FileRecord) -> None:
+    """Raises what a trigger raises to keep the file."""
+    triggers.run(_occasion("before_delete", principal, record))
+
+
+def done(event: Event, principal: Principal, record: FileRecord) -> None:
+    """Tell triggers that a file is saved or removed."""
+    if triggers.has(FILE, event):
+        triggers.run_after_commit(_occasion(event, principal, record))
+
+
+def before_reading(principal: Principal | None, record: FileRecord) -> None:
+    """Raises what a trigger raises to keep a file from whoever asks, who may read it otherwise."""
+    if not triggers.has(FILE, "before_find", "after_find"):
+        return
+    for event in ("before_find", "after_find"):
+        occasion = _occasion(event, principal or CLIENT, record)
+        triggers.run(replace(occasion, query=_ONE, is_get=True))
+
+
+def _occasion(event: Event, principal: Principal, record: FileRecord) -> Occasion:
+    return Occasion(event, FILE, principal, object=_wire(record))
+
+
+def _wire(record: FileRecord) -> Wire:
+    return {
+        "name": record.name,
+        "url": file_url(record.name),
+        "size": record.size,
+        "contentType": record.content_type,
+        "metadata": dict(record.metadata),
+        "tags": dict(record.tags),
+        "owner": None if record.owner_id is None else pointer("_User", record.owner_id),
+    }

@@ -1,0 +1,115 @@
+"""What the schedule does for learned indexes: drop, try, build (docs/indexes.md)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from backend.logs.setup import get_logger
+from backend.settings.conf import service_settings
+from objects.core.indexes.decisions import MIN_CALLS, MIN_SECONDS, verdict
+from objects.core.names import ClassName, Subject
+from objects.database import maintenance
+from objects.database.statements import fetch
+from objects.definitions import registry
+from objects.learned import builds, drops, evidence, locks
+from objects.learned.evidence import Learned
+from objects.sql.tables import ClassTable
+
+UNUSED_DAYS: Final = 14
+_NOT_WORTH_DAYS: Final = 7
+_TRIAL: Final = 86_400  # seconds
+
+log = get_logger("learned_indexes")
+
+
+def run() -> bool:
+    """Bring the learned indexes up to date, and build at most one; whether one was built.
+
+    Does nothing in maintenance mode, and while another process does it. It may end at any moment:
+    what it leaves, the next run puts in order.
+    """
+    with locks.only_run() as is_ours:
+        if not is_ours or maintenance.state() is not None:
+            return False
+        tidy()
+        drop_useless()
+        return service_settings.AUTO_INDEX == "on" and build_next()
+
+
+def tidy() -> None:
+    """Put in order what processes have left that ended: rows without an index, indexes without a
+    row, builds under way that nobody waits for."""
+    evidence.trim()
+    registry.forget_outdated()
+    present = dict(drops.leftovers())
+    for index in evidence.learned():
+        table = _table(index.class_id)
+        if table is None:
+            continue
+        if index.state == "building":
+            _finish(table, index, is_valid=present.get(index.name, False))
+        elif index.state == "valid" and not present.get(index.name, False):
+            drops.drop(table.class_name, index, "the database doesn't have it")
+    names = {index.name for index in evidence.learned() if index.state != "failed"}
+    for name in present:
+        if name not in names:
+            drops.drop_from_database(name)
+
+
+def _finish(table: ClassTable, index: Learned, *, is_valid: bool) -> None:
+    with locks.building(table.class_id) as is_held:
+        if not is_held:
+            return  # the database is still building it, although its client has ended
+        if is_valid and builds.put_to_use(table.class_name, index.id):
+            return
+        if drops.drop_from_database(index.name):
+            builds.fail(index, "the process that built it has ended")
+
+
+def drop_useless() -> None:
+    """Drop indexes that nobody uses, and those that make queries slower."""
+    evidence.note_use()
+    for index in evidence.learned():
+        table = _table(index.class_id) if index.state == "valid" else None
+        if table is None:
+            continue
+        if is_unused(index):
+            drops.drop(table.class_name, index, f"unused for {UNUSED_DAYS} days")
+        elif index.trial_age < _TRIAL:
+            reason = verdict(*evidence.trials(index, evidence.shapes(index.class_id)))
+            if reason is not None:
+                drops.drop(table.class_name, index, reason, _NOT_WORTH_DAYS)
+
+
+def is_unused(index: Learned, now: datetime | None = None) -> bool:
+    """Whether PostgreSQL hasn't used an index for ``UNUSED_DAYS``."""
+    last = index.used_at or index.built_at
+    return last is not None and last < (now or datetime.now(UTC)) - timedelta(days=UNUSED_DAYS)
+
+
+def _table(class_id: int) -> ClassTable | None:
+    """The class of this id. Reading all classes would take long where there are thousands."""
+    rows = fetch("SELECT name FROM objects_class WHERE id = %s", (class_id,), prepare=False)
+    return registry.find(ClassName(Subject(rows[0][0]))) if rows else None
+
+
+def build_next() -> bool:
+    """Build the index that saves most time, of all classes; whether one was built."""
+    best = None
+    rows = fetch(
+        "SELECT DISTINCT class_id FROM objects_query_shape"
+        " WHERE window_calls >= %s AND window_seconds >= %s",
+        (MIN_CALLS, MIN_SECONDS),
+        prepare=False,
+    )
+    for (class_id,) in rows:
+        table = _table(int(class_id))
+        if table is None:
+            continue
+        costs = evidence.shapes(table.class_id)
+        indexes = evidence.learned(table.class_id)
+        for suggestion in evidence.suggestions_for(table, costs, indexes)[:1]:
+            if best is None or suggestion.cost.seconds > best[1].cost.seconds:
+                best = (table, suggestion)
+    return best is not None and builds.build(*best)

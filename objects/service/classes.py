@@ -1,0 +1,301 @@
+"""The door to classes themselves: their schemas, permissions and indexes, and emptying them.
+
+All of it is for the master key; the read-only one may look. In maintenance mode nothing is changed
+(``UnderMaintenance``), but an index whose building has begun is built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+
+from django.db import transaction
+
+from backend.kernel.errors import (
+    InvalidClassName,
+    InvalidSchemaOperation,
+    MasterKeyRequired,
+    OperationForbidden,
+    ServiceError,
+)
+from backend.kernel.principal import Principal
+from backend.settings.conf import service_settings
+from objects.access.policy import MASTER_ONLY_CLASSES
+from objects.changes.capture import is_wanted
+from objects.core.access.class_permissions import Action, default_permissions
+from objects.core.names import ClassName, FieldName, check_class_name
+from objects.core.schema.changes import SchemaChange, change_schema, new_schema
+from objects.core.schema.definition import IndexDeclaration
+from objects.core.values import Json
+from objects.database import maintenance
+from objects.database.statements import fetch
+from objects.definitions import indexes, registry
+from objects.learned import drops, evidence, locks
+from objects.rules import rules_of
+from objects.sql.tables import ClassTable
+
+Wire = dict[str, Json]
+
+
+def all_schemas(principal: Principal) -> list[Wire]:
+    """The schemas of all classes, by name."""
+    _check_master(principal)
+    return [table.schema.to_wire() for table in registry.all_classes()]
+
+
+def schema(principal: Principal, class_name: ClassName) -> Wire:
+    """The schema of a class. Raises ``InvalidClassName`` if there is none."""
+    _check_master(principal)
+    registry.forget(class_name)
+    return _existing(registry.find(class_name), class_name).schema.to_wire()
+
+
+@maintenance.comes_first
+def create(principal: Principal, class_name: ClassName, body: Json) -> Wire:
+    """Make a class. Raises ``InvalidClassName`` (taken, not a name) and what the body deserves."""
+    _check_master(principal, "create")
+    wanted = new_schema(class_name, body, service_settings.CLASS_PERMISSIONS_DEFAULT)
+    with maintenance.writing():
+        table = registry.create(wanted)
+        # The table is empty and nobody else sees it yet: the indexes need no time.
+        for index in wanted.index_declarations.values():
+            indexes.build(table, index)
+    return table.schema.to_wire()
+
+
+@maintenance.comes_first
+def change(principal: Principal, class_name: ClassName, body: Json) -> Wire:
+    """Change fields, permissions or indexes of a class; what isn't named stays.
+
+    A removed field is removed from all objects. New indexes are built without holding up writes;
+    if one can't be built (a unique one over values that aren't), its declaration is taken back
+    and ``DuplicateValue`` raised, while the rest of the change stays, other indexes included.
+    """
+    _check_master(principal, "update")
+    maintenance.check()
+    current = _existing(registry.current(class_name), class_name)
+    with locks.stopped(current):
+        return _change(current, body)
+
+
+def _change(current: ClassTable, body: Json) -> Wire:
+    class_name = current.class_name
+    with _without_indexes(current, change_schema(current.schema, body)), maintenance.writing():
+        table = _existing(registry.lock(class_name), class_name)
+        changed = change_schema(table.schema, body)
+        _check_not_computed(table, changed)
+        if changed.removed_fields:
+            _remove_fields(table, changed)
+        table = registry.save(table, changed.after)
+        if changed.dropped_indexes or changed.added_indexes:
+            evidence.forget_recent(table.class_id)
+    for index in changed.dropped_indexes:
+        indexes.drop(table, index)
+    failures: list[ServiceError] = []
+    for index in changed.added_indexes:
+        try:
+            indexes.build(table, index)
+        except ServiceError as error:
+            _take_back(class_name, index)
+            failures.append(error)
+    if failures:
+        raise failures[0]
+    if changed.added_indexes:
+        drops.release_covered(table, changed.added_indexes)
+    return table.schema.to_wire()
+
+
+@maintenance.comes_first
+def drop_undeclared_indexes(principal: Principal, class_name: ClassName) -> list[str]:
+    """Drop the indexes in the database that the class doesn't declare; return their names."""
+    _check_master(principal, "update")
+    with maintenance.writing():
+        return indexes.drop_undeclared(_existing(registry.lock(class_name), class_name))
+
+
+@contextmanager
+def _without_indexes(table: ClassTable, change: SchemaChange) -> Iterator[None]:
+    """Drop the indexes on fields that a change removes, before it does; build them again if it
+    can't. They would refuse values of another type as soon as clients may write some."""
+    removed = change.removed_fields
+    _check_not_columns(table, removed)
+    if removed:
+        drops.release_fields(table, removed)
+    dropped = [
+        index
+        for index in change.dropped_indexes
+        if any(name in removed for name, _ in index.fields)
+    ]
+    try:
+        for index in dropped:
+            indexes.drop(table, index)
+        yield
+    except BaseException:
+        for index in dropped:
+            indexes.build(table, index)
+        raise
+
+
+def _check_not_columns(table: ClassTable, removed: Sequence[FieldName]) -> None:
+    for name in removed:
+        if name in table.columns:
+            raise InvalidSchemaOperation(f"Field {name} is a column and can't be deleted.")
+
+
+def _check_not_computed(table: ClassTable, changed: SchemaChange) -> None:
+    for index in changed.added_indexes:
+        for name, _ in index.fields:
+            if name in table.computed:
+                raise InvalidSchemaOperation(
+                    f"indexes.{index.name}.{name}: the field is computed when it is read, and can't"
+                    " be indexed."
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class OpenClass:
+    """A class whose objects the public may write, and how: create, update, delete."""
+
+    class_name: ClassName
+    actions: tuple[Action, ...]
+
+
+def open_classes() -> list[OpenClass]:
+    """The classes whose objects everybody may write, by name.
+
+    Classes that the service itself guards (users, sessions, installations) are listed only where
+    their permissions were opened further than they are by default.
+    """
+    listed = []
+    for table in registry.all_classes():
+        actions = public_writes(table)
+        if actions:
+            listed.append(OpenClass(table.class_name, actions))
+    return listed
+
+
+def public_writes(table: ClassTable) -> tuple[Action, ...]:
+    """What everybody may do to objects of a class, of create, update and delete."""
+    if table.class_name in MASTER_ONLY_CLASSES:
+        return ()
+    actions = table.schema.permissions.public_writes
+    if actions and rules_of(table.class_name) is not None:
+        guarded = default_permissions(table.class_name).public_writes
+        actions = tuple(action for action in actions if action not in guarded)
+    return actions
+
+
+@maintenance.comes_first
+def close_to_public(
+    principal: Principal, class_name: ClassName, *, to_users: bool
+) -> tuple[Action, ...]:
+    """Let the public no longer write objects of a class; logged-in users still with ``to_users``.
+
+    Returns what the public might do until now. Roles, users and pointer fields in the permissions
+    keep their rights, and so do readers. Raises ``InvalidClassName`` if there is no such class.
+    """
+    _check_master(principal, "update")
+    with maintenance.writing():
+        table = _existing(registry.lock(class_name), class_name)
+        before = table.schema.permissions
+        after = before.closed_to_public(to_users=to_users)
+        if after != before:
+            registry.save(table, replace(table.schema, permissions=after))
+    return before.public_writes
+
+
+def _take_back(class_name: ClassName, index: IndexDeclaration) -> None:
+    # The end of a change that was allowed to begin.
+    with maintenance.own_records(), transaction.atomic():
+        table = registry.lock(class_name)
+        if table is None:
+            return
+        kept = {name: one for name, one in table.schema.indexes.items() if name != index.name}
+        fields = dict(table.schema.fields)
+        if index.name not in table.schema.indexes:
+            # The index of a field that was declared unique.
+            name = index.fields[0][0]
+            fields[name] = replace(fields[name], unique=False)
+        registry.save(table, replace(table.schema, indexes=kept, fields=fields))
+
+
+def _remove_fields(table: ClassTable, changed: SchemaChange) -> None:
+    """Take removed fields out of all objects, while nobody can write any."""
+    _check_not_columns(table, changed.removed_fields)
+    _keep_writers_out(table)
+    fetch(
+        f"UPDATE {table.relation} SET data = data - %s::text[] WHERE data ?| %s::text[]",
+        (list(changed.removed_fields), list(changed.removed_fields)),
+        prepare=False,
+    )
+    fetch(
+        "DELETE FROM objects_relation WHERE class_id = %s AND key = ANY(%s)",
+        (table.class_id, list(changed.removed_fields)),
+        prepare=False,
+    )
+
+
+@maintenance.comes_first
+def delete(principal: Principal, class_name: ClassName) -> None:
+    """Remove an empty class. Raises ``InvalidSchemaOperation`` if it has objects.
+
+    A class that isn't there is no error, as with Parse.
+    """
+    _check_master(principal, "delete")
+    check_class_name(class_name)
+    current = registry.find(class_name)
+    with locks.stopped(current) if current else nullcontext(), maintenance.writing():
+        table = registry.lock(class_name)
+        if table is None:
+            return
+        _keep_writers_out(table)
+        rows = fetch(f"SELECT count(*) FROM {table.relation}", (), prepare=False)
+        if rows[0][0] != "0":
+            raise InvalidSchemaOperation(
+                f"Class {class_name} is not empty, contains {rows[0][0]} objects,"
+                " cannot drop schema."
+            )
+        registry.drop(table)
+
+
+@maintenance.comes_first
+def purge(principal: Principal, class_name: ClassName) -> None:
+    """Remove all objects of a class; its schema stays."""
+    _check_master(principal, "delete")
+    current = _existing(registry.find(class_name), class_name)
+    with locks.stopped(current), maintenance.writing():
+        table = _existing(registry.lock(class_name), class_name)
+        # As a writer: who wants the changes of a class waits for those that write it already.
+        fetch(f"LOCK TABLE {table.storage} IN ROW EXCLUSIVE MODE", (), prepare=False)
+        # What belongs to the rows of a model goes with them, which TRUNCATE would refuse; and it
+        # tells nobody what it removes.
+        at_once = table.is_partition and not is_wanted(class_name)
+        remove = "TRUNCATE" if at_once else "DELETE FROM"
+        fetch(f"{remove} {table.relation}", (), prepare=False)
+        fetch("DELETE FROM objects_relation WHERE class_id = %s", (table.class_id,), prepare=True)
+        rules = rules_of(class_name)
+        if rules is not None:
+            rules.purged()
+
+
+def _keep_writers_out(table: ClassTable) -> None:
+    """Wait for writers of the class, and let none in until the transaction ends.
+
+    They wait for the lock before they look at the class's version, so they find the new one.
+    """
+    fetch(f"LOCK TABLE {table.storage} IN SHARE ROW EXCLUSIVE MODE", (), prepare=False)
+
+
+def _existing(table: ClassTable | None, class_name: ClassName) -> ClassTable:
+    if table is None:
+        check_class_name(class_name)
+        raise InvalidClassName(f"Class {class_name} does not exist.")
+    return table
+
+
+def _check_master(principal: Principal, action: str | None = None) -> None:
+    if not principal.is_master:
+        raise MasterKeyRequired
+    if action is not None and not principal.may_write_as_master:
+        raise OperationForbidden(f"read-only masterKey isn't allowed to {action} a schema.")

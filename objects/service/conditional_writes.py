@@ -1,0 +1,45 @@
+"""Changing an object only if nobody has changed it since somebody looked at it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from django.db import transaction
+
+from backend.kernel.errors import ObjectNotFound
+from backend.kernel.principal import Principal
+from objects.access.policy import Scope, writable
+from objects.core.names import ClassName, ObjectId
+from objects.core.values import Json
+from objects.service import single_writes
+from objects.service.definitions import with_current_classes
+from objects.service.single_writes import Updated
+from objects.service.writes import update
+from objects.storage import writes
+
+
+def update_unchanged(
+    principal: Principal,
+    class_name: ClassName,
+    object_id: ObjectId,
+    body: Mapping[str, Json],
+    updated_at: str,
+) -> Updated | None:
+    """``update``, if the object's ``updatedAt`` is still this; else None, and nothing is changed.
+
+    The object is locked while it is compared, so of two who looked at the same state one gets
+    None. Raises what ``update`` raises.
+    """
+
+    def is_unchanged() -> bool:
+        table = single_writes.table_for_writing(principal, class_name, object_id)
+        condition = writable(principal, table, "update", object_id)
+        record = writes.lock(table, object_id, condition, Scope(principal))
+        if record is None:
+            raise ObjectNotFound
+        return record.updated_at == updated_at
+
+    with transaction.atomic():
+        if not with_current_classes(is_unchanged):
+            return None
+        return update(principal, class_name, object_id, body)

@@ -1,0 +1,239 @@
+"""Reading objects: find, get, count, aggregate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from backend.kernel import result_memory
+from backend.kernel.errors import MasterKeyRequired, ObjectNotFound
+from backend.kernel.principal import Principal
+from backend.kernel.result_memory import ResultMemory
+from objects import triggers
+from objects.access.policy import (
+    Scope,
+    check_class,
+    check_missing_class,
+    check_question,
+    hidden_fields,
+    hides_by_object,
+    readable,
+)
+from objects.core.names import CREATED_AT, ClassName, ObjectId, is_object_id
+from objects.core.pipeline.stages import Aggregation
+from objects.core.query.tree import (
+    Everything,
+    Exists,
+    FindOptions,
+    OrderKey,
+    Query,
+    all_of,
+    near_of,
+)
+from objects.definitions import registry
+from objects.service.definitions import with_current_classes
+from objects.sql.pipeline.statement import compile_aggregation
+from objects.sql.tables import ClassTable
+from objects.storage import reads
+from objects.storage.includes import Wire, expand, project, visible
+from objects.storage.records import Record, decoded, wire_object
+
+_NOTHING_ELSE = Everything()
+_WHOLE = FindOptions(where=_NOTHING_ELSE, limit=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a query found: whole records where nothing had to be looked at, else wire objects.
+
+    ``class_name`` is set when the objects are of another class than the one asked
+    (``redirectClassNameForKey``).
+    """
+
+    results: list[Record] | list[Wire]
+    count: int | None = None
+    class_name: ClassName | None = None
+
+    def objects(self) -> list[Wire]:
+        """The results as wire objects, whatever they are."""
+        return [wire_object(item) for item in self.results]
+
+
+def find(
+    principal: Principal,
+    class_name: ClassName,
+    options: FindOptions,
+    *,
+    also: Query = _NOTHING_ELSE,
+) -> Found:
+    """The objects of a class that satisfy a query and that the caller may read.
+
+    They satisfy ``also`` as well, which isn't the caller's question: it may ask for what the caller
+    may not.
+
+    Raises ``OperationForbidden`` (class-level permissions, protected fields, a class that isn't
+    there), ``InvalidQuery`` and the like for what the query can't mean. For the master key a class
+    that isn't there is an empty one.
+    """
+    return with_current_classes(lambda: _find(principal, class_name, options, also))
+
+
+def _find(principal: Principal, class_name: ClassName, options: FindOptions, also: Query) -> Found:
+    table = _table_for_reading(principal, class_name)
+    if table is None:
+        return Found([], 0 if options.count else None)
+    redirected = None
+    if options.redirect_key is not None:
+        target = table.schema.fields.get(options.redirect_key)
+        if target is not None and target.kind == "Relation" and target.target_class:
+            # The field's own class is asked about as well: it tells where the field leads.
+            check_class(principal, table, "find")
+            check_question(principal, table, Exists((options.redirect_key,), True))
+            redirected = target.target_class
+            table = _table_for_reading(principal, redirected)
+            if table is None:
+                return Found([], 0 if options.count else None, redirected)
+    check_question(principal, table, options.where, options.order)
+    condition = all_of(readable(principal, table, "find"), also)
+    # What triggers ask for isn't the caller's question; they may ask for anything.
+    options, given = triggers.before_find(principal, table.class_name, options)
+    if given is not None:
+        count = len(given) if options.count else None
+        return Found(_after_find(principal, table, given), count, redirected)
+    count = None
+    if options.count:
+        count = _count(principal, table, all_of(options.where, also))
+    if options.limit == 0:
+        return Found([], count, redirected)
+    memory = result_memory.of_query()
+    records = reads.find(
+        table,
+        all_of(options.where, condition),
+        Scope(principal),
+        order=_order(options),
+        limit=options.limit,
+        skip=options.skip,
+        memory=memory,
+    )
+    found = _after_find(principal, table, _shaped(principal, table, records, options, memory))
+    return Found(found, count, redirected)
+
+
+def _after_find(
+    principal: Principal,
+    table: ClassTable,
+    found: list[Record] | list[Wire],
+    *,
+    is_get: bool = False,
+) -> list[Record] | list[Wire]:
+    if not triggers.has(table.class_name, "after_find"):
+        return found
+    objects = [wire_object(item) for item in found]
+    return triggers.after_find(principal, table.class_name, objects, is_get=is_get)
+
+
+_BY_AGE = (OrderKey((CREATED_AT,)),)
+
+
+def _order(options: FindOptions) -> tuple[OrderKey, ...]:
+    """The order asked for, by distance for a search around a point, else by age."""
+    if options.order or near_of(options.where) is not None:
+        return options.order
+    return _BY_AGE
+
+
+def get(
+    principal: Principal, class_name: ClassName, object_id: ObjectId, options: FindOptions = _WHOLE
+) -> Record | Wire:
+    """One object. Of ``options`` only ``keys``, ``excludeKeys`` and ``include`` count.
+
+    Raises ``ObjectNotFound`` also when the caller may not read it.
+    """
+    return with_current_classes(lambda: _get(principal, class_name, object_id, options))
+
+
+def _get(
+    principal: Principal, class_name: ClassName, object_id: ObjectId, options: FindOptions
+) -> Record | Wire:
+    table = _table_for_reading(principal, class_name)
+    if table is None:
+        raise ObjectNotFound
+    condition = readable(principal, table, "get")
+    options, given = triggers.before_find(principal, table.class_name, options, is_get=True)
+    found: list[Record] | list[Wire] = given or []
+    if given is None and is_object_id(object_id):
+        where = all_of(options.where, condition)
+        memory = result_memory.of_query()
+        record = reads.get(table, object_id, where, Scope(principal), memory)
+        if record is not None:
+            found = _shaped(principal, table, [record], options, memory)
+    if found:
+        found = _after_find(principal, table, found, is_get=True)
+    if not found:
+        raise ObjectNotFound
+    return found[0]
+
+
+def count(principal: Principal, class_name: ClassName, where: Query) -> int:
+    """How many objects satisfy a query, of those that the caller may read."""
+
+    def counted() -> int:
+        table = _table_for_reading(principal, class_name)
+        if table is None:
+            return 0
+        check_question(principal, table, where)
+        asked = FindOptions(where=where, limit=0, count=True)
+        options, given = triggers.before_find(principal, table.class_name, asked)
+        return len(given) if given is not None else _count(principal, table, options.where)
+
+    return with_current_classes(counted)
+
+
+def _count(principal: Principal, table: ClassTable, where: Query) -> int:
+    condition = readable(principal, table, "count")
+    return reads.count(table, all_of(where, condition), Scope(principal))
+
+
+def aggregate(principal: Principal, class_name: ClassName, aggregation: Aggregation) -> list[str]:
+    """The results of a pipeline, or the distinct values of a field, each as JSON text.
+
+    For the master key: a pipeline sees all objects and fields.
+    """
+    if not principal.is_master:
+        raise MasterKeyRequired
+
+    def aggregated() -> list[str]:
+        table = _table_for_reading(principal, class_name)
+        if table is None:
+            return []
+        scope = Scope(principal)
+        statement = compile_aggregation(aggregation, table, scope)
+        return reads.select(table, statement, scope, result_memory.of_query())
+
+    return with_current_classes(aggregated)
+
+
+def _table_for_reading(principal: Principal, class_name: ClassName) -> ClassTable | None:
+    """The class; None where a class that isn't there reads as an empty one."""
+    table = registry.find(class_name)
+    if table is None:
+        check_missing_class(principal, class_name)
+    return table
+
+
+def _shaped(
+    principal: Principal,
+    table: ClassTable,
+    records: list[Record],
+    options: FindOptions,
+    memory: ResultMemory,
+) -> list[Record] | list[Wire]:
+    """The records as the caller gets them; untouched if nothing has to be added or left out."""
+    includes = options.include or options.include_all
+    projects = options.keys is not None or options.exclude_keys
+    protects = hidden_fields(principal, table) or hides_by_object(principal, table)
+    if not (includes or projects or protects):
+        return records
+    objects = visible(principal, table, decoded(records, memory))
+    if includes:
+        expand(principal, table, objects, options, memory)
+    return [project(obj, options) for obj in objects] if projects else objects

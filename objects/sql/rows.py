@@ -1,0 +1,101 @@
+"""The SQL that reads a row as an object, and writes an object into a row.
+
+Promoted columns are put together with ``data`` here and taken apart here, nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from backend.kernel.errors import IncorrectType
+from objects.core.values import Json
+from objects.sql.fields import wire_form
+from objects.sql.fragments import literal
+from objects.sql.tables import ClassTable, Column
+
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+
+
+def timestamp_text(expression: str) -> str:
+    """A timestamptz expression as text for ``wire_timestamp``.
+
+    As Python datetimes timestamps would cost more than the rest of the row together, and
+    ``to_char`` costs PostgreSQL three times as much as this.
+    """
+    return f"to_json({expression} AT TIME ZONE 'UTC')::text"
+
+
+def wire_timestamp(text: str) -> str:
+    """The wire form of what ``timestamp_text`` reads: ``"2020-01-01T00:00:00.5"``, in quotes."""
+    if len(text) == 25:
+        return f"{text[1:24]}Z"
+    # PostgreSQL leaves out zeros at the end.
+    bare = text[1:-1]
+    return f"{bare}.000Z" if len(bare) == 19 else f"{bare:0<23}Z"
+
+
+def object_columns(table: ClassTable, alias: str) -> str:
+    """The columns that make a ``records.StoredRow``."""
+    return (
+        f"{alias}.object_id, {timestamp_text(f'{alias}.created_at')} AS created,"
+        f" {timestamp_text(f'{alias}.updated_at')} AS updated,"
+        f" array_to_json({alias}.read_acl)::text AS read_acl,"
+        f" array_to_json({alias}.write_acl)::text AS write_acl,"
+        f" {data_expression(table, alias)}::text AS data"
+    )
+
+
+def data_expression(table: ClassTable, alias: str) -> str:
+    """All fields of the object as one jsonb value, promoted ones included."""
+    if not table.columns:
+        return f"{alias}.data"
+    parts = [f"{alias}.data"]
+    for name, column in table.columns.items():
+        type_ = table.schema.fields[name]
+        expression = column.sql(alias)
+        value = wire_form(expression, column, type_.kind, type_.target_class)
+        if column.computed is not None:
+            # Named once, so that it is computed once.
+            parts.append(f"jsonb_strip_nulls(jsonb_build_object({literal(name)}, {expression}))")
+            continue
+        parts.append(
+            f"CASE WHEN {expression} IS NULL THEN '{{}}'::jsonb"
+            f" ELSE jsonb_build_object({literal(name)}, {value}) END"
+        )
+    return f"({' || '.join(parts)})"
+
+
+def split(table: ClassTable, obj: Mapping[str, Json]) -> tuple[dict[str, Any], str]:
+    """Divide an object's fields: parameters for the promoted columns, JSON text for ``data``.
+
+    Every promoted column gets a parameter; a field that the object hasn't, or has as null, is
+    NULL there. Computed fields are left out.
+    """
+    if not table.columns:
+        return {}, _encode(obj).decode()
+    columns = {
+        column.name: column_parameter(column, obj.get(name), name)
+        for name, column in table.stored_columns.items()
+    }
+    rest = {name: value for name, value in obj.items() if name not in table.columns}
+    return columns, _encode(rest).decode()
+
+
+def column_parameter(column: Column, value: Json, place: str) -> Any:
+    """The parameter that stores a field's value in its promoted column.
+
+    Raises ``IncorrectType`` for a fraction in a column of whole numbers; numbers that are too big
+    for their column are found by the database.
+    """
+    if value is None:
+        return None
+    if column.type == "jsonb":
+        return _encode(value).decode()
+    if column.type == "bigint" and not isinstance(value, int):
+        raise IncorrectType(f"{place}: expected a whole number")
+    if isinstance(value, dict):
+        return value["iso"] if column.type == "timestamptz" else value["objectId"]
+    return str(value) if column.type == "numeric" else value

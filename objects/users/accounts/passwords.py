@@ -1,0 +1,180 @@
+"""Passwords: how they are kept, what they may be, and how many guesses there are.
+
+A password is checked in about the same time whether there is such a user or not. With a lockout
+(``LOCKOUT_THRESHOLD``) each guess is counted before it is looked at, so that guesses that come at
+once don't get more tries than guesses one after the other.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, datetime, timedelta
+from functools import cache
+
+from django.contrib.auth.hashers import check_password, make_password
+
+from backend.kernel.errors import ObjectNotFound, PasswordMissing, ValidationFailed
+from backend.settings.conf import service_settings
+from objects.database.statements import fetch
+from objects.users.names import name_key
+
+_MOST_CHARACTERS = 1024
+
+
+def check_form(value: object) -> str:
+    """A password that was sent, or ``PasswordMissing`` (201)."""
+    if not isinstance(value, str) or not value:
+        raise PasswordMissing("password is required")
+    if len(value) > _MOST_CHARACTERS:
+        raise ValidationFailed(f"password: at most {_MOST_CHARACTERS} characters")
+    return value
+
+
+def check_policy(password: str, username: str | None) -> None:
+    """Raise ``ValidationFailed`` if the deployment wants another kind of password."""
+    settings = service_settings
+    if settings.PASSWORD_PATTERN and not re.search(settings.PASSWORD_PATTERN, password):
+        raise ValidationFailed(settings.PASSWORD_MESSAGE)
+    forbidden = name_key(username) if settings.PASSWORD_NOT_USERNAME and username else None
+    if forbidden and forbidden in name_key(password):
+        raise ValidationFailed("Password cannot contain your username.")
+
+
+def encode(password: str) -> str:
+    """What is kept of a password."""
+    return make_password(password)
+
+
+def check_history(user_id: str, password: str) -> None:
+    """Raise ``ValidationFailed`` for one of the user's last passwords, the present one included."""
+    kept = service_settings.PASSWORD_HISTORY
+    if kept <= 0:
+        return
+    rows = fetch(
+        "SELECT encoded FROM objects_password WHERE user_id = %s UNION ALL"
+        " (SELECT encoded FROM objects_former_password WHERE user_id = %s"
+        "  ORDER BY replaced_at DESC, id DESC LIMIT %s)",
+        (user_id, user_id, kept - 1),
+        prepare=True,
+    )
+    if any(check_password(password, row[0]) for row in rows):
+        raise ValidationFailed(f"New password should not be the same as last {kept} passwords.")
+
+
+def store(user_id: str, encoded: str) -> None:
+    """Give the user this password. The one before is kept as long as the history wants it."""
+    if service_settings.PASSWORD_HISTORY > 1:
+        fetch(
+            "INSERT INTO objects_former_password (user_id, encoded, replaced_at)"
+            " SELECT user_id, encoded, statement_timestamp() FROM objects_password"
+            " WHERE user_id = %s",
+            (user_id,),
+            prepare=True,
+        )
+    fetch(
+        "DELETE FROM objects_former_password WHERE user_id = %s AND id NOT IN"
+        " (SELECT id FROM objects_former_password WHERE user_id = %s"
+        "  ORDER BY replaced_at DESC, id DESC LIMIT %s)",
+        (user_id, user_id, max(0, service_settings.PASSWORD_HISTORY - 1)),
+        prepare=True,
+    )
+    fetch(
+        "INSERT INTO objects_password (user_id, encoded, changed_at)"
+        " VALUES (%s, %s, statement_timestamp()) ON CONFLICT (user_id) DO UPDATE"
+        " SET encoded = EXCLUDED.encoded, changed_at = EXCLUDED.changed_at",
+        (user_id, encoded),
+        prepare=True,
+    )
+
+
+@cache
+def _of_nobody() -> str:
+    return make_password("nobody's")
+
+
+def is_right(user_id: str | None, password: str, encoded: str | None) -> bool:
+    """Whether this is the password. Without a user it takes as long, and it isn't.
+
+    Hashes of an older kind are replaced.
+    """
+    if user_id is None or encoded is None:
+        check_password(password, _of_nobody())
+        return False
+
+    def rehash(raw: str) -> None:
+        fetch(
+            "UPDATE objects_password SET encoded = %s WHERE user_id = %s AND encoded = %s",
+            (make_password(raw), user_id, encoded),
+            prepare=True,
+        )
+
+    return check_password(password, encoded, setter=rehash)
+
+
+def check_age(changed_at: datetime) -> None:
+    """Raise ``ObjectNotFound`` if the password is older than the deployment allows."""
+    days = service_settings.PASSWORD_MAX_AGE
+    if days > 0 and datetime.now(UTC) - changed_at > timedelta(days=days):
+        raise ObjectNotFound("Your password has expired. Please reset your password.")
+
+
+# -- Lockout --------------------------------------------------------------------------------------
+
+
+# The guess that reaches the threshold is still looked at, and locks the account for those after
+# it; when the lock is over, counting begins anew. A locked row isn't changed, so nothing returns.
+_CLAIM = """
+INSERT INTO objects_failed_logins AS f (user_id, count, locked_until)
+VALUES (%s, 1, CASE WHEN %s <= 1 THEN statement_timestamp() + %s * interval '1 minute' END)
+ON CONFLICT (user_id) DO UPDATE SET
+    count = CASE WHEN f.locked_until IS NULL THEN f.count + 1 ELSE 1 END,
+    locked_until = CASE
+        WHEN (CASE WHEN f.locked_until IS NULL THEN f.count + 1 ELSE 1 END) >= %s
+        THEN statement_timestamp() + %s * interval '1 minute' END
+WHERE f.locked_until IS NULL OR f.locked_until <= statement_timestamp()
+RETURNING 1
+"""
+
+
+def claim_guess(user_id: str) -> None:
+    """Count a guess at the user's password, before it is looked at.
+
+    Raises ``ObjectNotFound`` with the minutes that are left while the account is locked.
+    """
+    threshold = service_settings.LOCKOUT_THRESHOLD
+    if threshold <= 0:
+        return
+    minutes = service_settings.LOCKOUT_DURATION
+    if fetch(_CLAIM, (user_id, threshold, minutes, threshold, minutes), prepare=True):
+        return
+    raise _locked(_seconds_left(user_id))
+
+
+def check_not_locked(user_id: str) -> None:
+    """Raise what ``claim_guess`` raises while the account is locked, without counting anything."""
+    left = _seconds_left(user_id) if service_settings.LOCKOUT_THRESHOLD > 0 else 0.0
+    if left > 0:
+        raise _locked(left)
+
+
+def _seconds_left(user_id: str) -> float:
+    rows = fetch(
+        "SELECT extract(epoch FROM locked_until - statement_timestamp())"
+        " FROM objects_failed_logins WHERE user_id = %s",
+        (user_id,),
+        prepare=True,
+    )
+    return float(rows[0][0]) if rows and rows[0][0] is not None else 0.0
+
+
+def _locked(seconds_left: float) -> ObjectNotFound:
+    return ObjectNotFound(
+        "Your account is locked due to multiple failed login attempts. Please try again"
+        f" after {math.ceil(max(1.0, seconds_left) / 60)} minute(s)"
+    )
+
+
+def forget_guesses(user_id: str) -> None:
+    """Begin counting anew: the password was right, or it was reset."""
+    fetch("DELETE FROM objects_failed_logins WHERE user_id = %s", (user_id,), prepare=True)

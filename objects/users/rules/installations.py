@@ -1,0 +1,199 @@
+"""What ``_Installation`` asks of its objects: one object for one app on one device.
+
+An app that registers again, with the ``installationId`` it has or on a device that is known by its
+``deviceToken``, changes the object that is there. A device token belongs to one installation: one
+that registers with it takes it over, and the objects that had it are removed, as far as the caller
+may change them. Two objects that turn out to be the same installation become one; what only the
+removed one had is kept (reference 1.2).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from backend.kernel.errors import (
+    AmbiguousDeviceToken,
+    FieldNotChangeable,
+    IncorrectType,
+    MissingDeviceField,
+    ObjectNotFound,
+    OperationForbidden,
+)
+from objects.access.policy import Scope, writable
+from objects.core.names import INSTALLATION, ObjectId
+from objects.core.query.tree import Everything
+from objects.database.statements import fetch
+from objects.definitions import registry
+from objects.rules import Change, Rules, Wire
+from objects.sql.tables import ClassTable
+from objects.storage import writes
+
+_CLASS = INSTALLATION
+_IDS = ("installationId", "deviceToken")
+# An operator or a query in their place would reach the statements that look for other objects.
+_TEXTS = (*_IDS, "deviceType", "appIdentifier")
+_APPLE_TOKEN_LENGTH = 64
+_NOT_MERGED = frozenset({"objectId", "createdAt", "updatedAt"})
+
+
+class InstallationRules(Rules):
+    """See the module."""
+
+    def preparing(self, change: Change) -> None:
+        fields = change.fields
+        for name in _TEXTS:
+            if name in fields:
+                _normalise(fields, name, creating=change.creating)
+        principal = change.principal
+        if change.creating and not principal.is_master and principal.installation_id:
+            fields.setdefault("installationId", principal.installation_id.lower())
+        if change.creating and not any(name in fields for name in _IDS):
+            raise MissingDeviceField(
+                "at least one ID field (deviceToken, installationId) must be specified in this"
+                " operation"
+            )
+
+    def beginning(self, change: Change) -> None:
+        # Registrations of one device wait for each other, in the same order everywhere.
+        keys = [f"{_CLASS}.{name}={_text(change, name)}" for name in _IDS if _text(change, name)]
+        for key in sorted(keys):
+            fetch("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (key,), prepare=True)
+
+    def creating(self, change: Change) -> None:
+        known, others = _matches(change)
+        if known is None:
+            self._register(change, others)
+            return
+        change.instead = known
+        self._take_token(change, known, others)
+
+    def _register(self, change: Change, others: list[Wire]) -> None:
+        """Register an installation that no object has the id of."""
+        if "deviceType" not in change.fields:
+            raise MissingDeviceField("deviceType must be specified in this operation")
+        installation_id = _text(change, "installationId")
+        if len(others) == 1 and not (installation_id and others[0].get("installationId")):
+            change.instead = others[0]
+        elif others and not installation_id:
+            raise AmbiguousDeviceToken(
+                "Must specify installationId when deviceToken matches multiple Installation objects"
+            )
+        else:
+            _take_over(change, others)
+
+    def updating(self, change: Change) -> None:
+        assert change.before is not None
+        before = change.before
+        _check_ids(change.fields, before)
+        if not any(_text(change, name) for name in _IDS):
+            return
+        known, others = _matches(change)
+        rest = [one for one in others if one["objectId"] != before["objectId"]]
+        if known is None or known["objectId"] == before["objectId"]:
+            self._take_token(change, before, rest)
+        else:
+            # Two objects turn out to be one installation.
+            change.instead = known
+            self._take_token(change, known, rest or others)
+            if change.instead["objectId"] != before["objectId"]:
+                _merge(change, before, change.instead)
+        if change.instead is not None and change.instead["objectId"] != before["objectId"]:
+            change.shown["objectId"] = change.instead["objectId"]
+
+    def _take_token(self, change: Change, known: Wire, others: list[Wire]) -> None:
+        """Give a known installation the token that others have."""
+        token = _text(change, "deviceToken")
+        if token is None:
+            return
+        has_it = known.get("deviceToken") == token
+        if not has_it and len(others) == 1 and not others[0].get("installationId"):
+            # A device that was known by its token alone turns out to be this installation.
+            _merge(change, known, others[0])
+            change.instead = others[0]
+        else:
+            _take_over(change, others)
+
+
+def _normalise(fields: dict[str, Any], name: str, *, creating: bool) -> None:
+    value = fields[name]
+    if value in (None, "") or (isinstance(value, dict) and value.get("__op") == "Delete"):
+        if creating:
+            del fields[name]
+        else:
+            fields[name] = {"__op": "Delete"}
+    elif not isinstance(value, str):
+        raise IncorrectType(f"schema mismatch for {_CLASS}.{name}; expected String")
+    elif name == "installationId" or (name == "deviceToken" and len(value) == _APPLE_TOKEN_LENGTH):
+        fields[name] = value.lower()
+
+
+def _text(change: Change, name: str) -> str | None:
+    value = change.fields.get(name)
+    return value if isinstance(value, str) else None
+
+
+def _check_ids(fields: dict[str, Any], before: Wire) -> None:
+    """Raise ``FieldNotChangeable`` if the update would make another installation of the object."""
+    fixed = ["installationId", "deviceType"]
+    if not (before.get("installationId") or isinstance(fields.get("installationId"), str)):
+        fixed.append("deviceToken")  # all that the object is known by
+    for name in fixed:
+        if before.get(name) and name in fields and fields[name] != before[name]:
+            raise FieldNotChangeable(f"{name} may not be changed in this operation")
+
+
+_MATCHING = """
+SELECT object_id FROM objects_installation
+WHERE installation_id = %s OR device_token = %s ORDER BY object_id FOR UPDATE
+"""
+
+
+def _matches(change: Change) -> tuple[Wire | None, list[Wire]]:
+    """The object with the installation id that was given, and the others with the token; locked."""
+    installation_id, token = (_text(change, name) for name in _IDS)
+    table = _table()
+    known, others = None, []
+    for (object_id,) in fetch(_MATCHING, (installation_id, token), prepare=True):
+        record = writes.lock(table, object_id, Everything(), Scope(change.principal))
+        assert record is not None, "it is locked already"
+        found = record.object()
+        if installation_id is not None and found.get("installationId") == installation_id:
+            known = found
+        else:
+            others.append(found)
+    return known, others
+
+
+def _take_over(change: Change, others: list[Wire]) -> None:
+    """Remove the objects that have had the token; those of another app have one of their own."""
+    app = _text(change, "appIdentifier")
+    for other in others:
+        if app is None or other.get("appIdentifier") == app:
+            _remove(change, other)
+
+
+def _merge(change: Change, gone: Wire, kept: Wire) -> None:
+    """Remove an object; what only it had goes to the one that is kept."""
+    if not _remove(change, gone):
+        raise ObjectNotFound
+    named = {name.partition(".")[0] for name in change.fields}
+    for name, value in gone.items():
+        is_relation = isinstance(value, dict) and value.get("__type") == "Relation"
+        if not (name in kept or name in named or name in _NOT_MERGED or is_relation):
+            change.fields[name] = value
+
+
+def _remove(change: Change, one: Wire) -> bool:
+    """Remove an object if the caller may change it; whether it is gone."""
+    table, object_id = _table(), ObjectId(str(one["objectId"]))
+    try:
+        condition = writable(change.principal, table, "update", object_id)
+    except (ObjectNotFound, OperationForbidden):
+        return False
+    return writes.delete(table, object_id, condition, Scope(change.principal))
+
+
+def _table() -> ClassTable:
+    table = registry.find(_CLASS)
+    assert table is not None, "the class is offered by this application"
+    return table

@@ -1,0 +1,51 @@
+"""What ``_Session`` asks of its objects: users see and end their own, and change nothing that
+says whose a session is, how it began or how long it lasts (reference 1.2, 8.2 theme 7)."""
+
+from __future__ import annotations
+
+from backend.kernel.errors import InvalidKeyName, InvalidSessionToken
+from objects.access.policy import fields_hidden_somewhere
+from objects.core.names import SESSION, shown
+from objects.core.values import date, pointer, wire_time
+from objects.definitions import registry
+from objects.rules import Change, Rules
+from objects.users.sessions import gate, tokens
+
+_FIXED = ("user", "installationId", "sessionToken", "expiresAt", "createdWith", "ACL")
+
+
+class SessionRules(Rules):
+    """See the module."""
+
+    def preparing(self, change: Change) -> None:
+        allowed: tuple[str, ...] = ()
+        if change.principal.may_write_as_master:
+            allowed = ("user", "installationId", "expiresAt", "ACL")
+        for name in change.fields:
+            # ``user.objectId`` is a part of ``user``.
+            if name.partition(".")[0] in _FIXED and name not in allowed:
+                raise InvalidKeyName(f"{shown(name)} can't be set on a session.")
+
+    def creating(self, change: Change) -> None:
+        principal, fields = change.principal, change.fields
+        if principal.user_id is not None:
+            fields["user"] = pointer("_User", principal.user_id)
+        owner = fields.get("user")
+        if not isinstance(owner, dict) or owner.get("className") != "_User":
+            raise InvalidSessionToken("Session token required.")
+        user_id = str(owner.get("objectId"))
+        change.kept["permit"] = gate.admit_to_create(principal, user_id)
+        fields.setdefault("expiresAt", date(wire_time(tokens.expiry())))
+        fields["createdWith"] = tokens.created_with("create", None)
+        fields.setdefault("ACL", {user_id: {"read": True, "write": True}})
+        if principal.installation_id is not None:
+            fields.setdefault("installationId", principal.installation_id)
+        table = registry.find(SESSION)
+        assert table is not None, "the class is offered by this application"
+        hidden = fields_hidden_somewhere(principal, table)
+        told = [name for name in ("user", "expiresAt", "createdWith") if name not in hidden]
+        change.shown.update({name: fields[name] for name in told})
+
+    def created(self, change: Change) -> None:
+        token = gate.token_for(change.object_id, change.kept["permit"])
+        change.shown["sessionToken"] = token

@@ -1,0 +1,267 @@
+"""What ``_User`` asks of its objects.
+
+A user is saved like any object, by whatever transport; passwords and proofs of other services are
+taken out of the body here and never get into the object. Signing up begins a session, and so does
+a new password, which ends the others (reference 1.2, 6).
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from backend.kernel.errors import (
+    EmailTaken,
+    InvalidJSON,
+    InvalidKeyName,
+    ServiceError,
+    UsernameTaken,
+)
+from backend.settings.conf import service_settings
+from objects.core.values import Json
+from objects.database.statements import fetch
+from objects.rules import Change, Rules
+from objects.users import adapters, passkeys
+from objects.users.accounts import master_fields, passwords, second_factor
+from objects.users.accounts.second_factor import MFA
+from objects.users.adapters import identities
+from objects.users.email import delivery
+from objects.users.names import (
+    check_email,
+    check_new_email,
+    check_new_username,
+    check_username,
+    name_key,
+)
+from objects.users.passkeys import keys
+from objects.users.sessions import gate, tokens
+
+
+class UserRules(Rules):
+    """See the module."""
+
+    def checking(self, change: Change) -> None:
+        # Before triggers: what server code sets for a client is the deployment's own decision.
+        if not change.principal.may_write_as_master:
+            master_fields.check(change.fields)
+
+    def preparing(self, change: Change) -> None:
+        fields = change.fields
+        # Answers about the caller contain it, so SDKs may send it back. Stored, it would be public.
+        for name in [name for name in fields if name.partition(".")[0] == "sessionToken"]:
+            del fields[name]
+        _take_identities(change)
+        _take_username(change)
+        _take_email(change)
+        if "password" in fields or (change.creating and not change.kept["identities"]):
+            password = passwords.check_form(fields.pop("password", None))
+            passwords.check_policy(password, fields.get("username"))
+            change.kept["password"] = password
+            change.kept["encoded"] = passwords.encode(password)
+
+    # -- Signing up -------------------------------------------------------------------------------
+
+    def creating(self, change: Change) -> None:
+        fields = change.fields
+        _check_new_names(fields, {})
+        if change.kept["identities"]:
+            fields["authData"] = {
+                name: one.to_wire()
+                for name, one in change.kept["identities"].items()
+                if one is not None
+            }
+        if service_settings.VERIFY_EMAIL and fields.get("email") is not None:
+            fields.setdefault("emailVerified", False)
+        given = fields.get("ACL")
+        acl = dict(given) if isinstance(given, dict) and "__op" not in given else {}
+        if "ACL" not in fields and not service_settings.ENFORCE_PRIVATE_USERS:
+            acl["*"] = {"read": True}
+        # Nobody is locked out of their own account.
+        acl[change.object_id] = {"read": True, "write": True}
+        fields["ACL"] = acl if given is None or isinstance(given, dict) else given
+
+    def created(self, change: Change) -> None:
+        _keep_keys(change)
+        if "encoded" in change.kept:
+            passwords.store(change.object_id, change.kept["encoded"])
+        identities.add(change.object_id, change.kept["identities"])
+        _set_up_second_factor(change)
+        delivery.email_given(change.object_id, change.fields.get("email"), new=True)
+        provider = next(iter(change.kept["identities"]), None)
+        token = gate.enter_new(change.principal, change.object_id, provider)
+        if token is not None:
+            change.shown["sessionToken"] = token
+
+    # -- Changing ---------------------------------------------------------------------------------
+
+    def updating(self, change: Change) -> None:
+        assert change.before is not None
+        fields, before = change.fields, change.before
+        _check_new_names(fields, before)
+        if "password" in change.kept:
+            username = fields.get("username", before.get("username"))
+            if isinstance(username, str):
+                passwords.check_policy(change.kept["password"], username)
+            passwords.check_history(change.object_id, change.kept["password"])
+        if change.kept["identities"]:
+            linked = dict(_mapping(before.get("authData")))
+            for name, one in change.kept["identities"].items():
+                linked.pop(name, None)
+                if one is not None:
+                    linked[name] = one.to_wire()
+            fields["authData"] = linked
+        given = fields.get("ACL")
+        if isinstance(given, dict) and not change.principal.may_write_as_master:
+            kept = {} if "__op" in given else given
+            fields["ACL"] = kept | {change.object_id: {"read": True, "write": True}}
+        if "email" in fields and fields["email"] != before.get("email"):
+            change.kept["new_email"] = True
+            if before.get("emailVerified") or service_settings.VERIFY_EMAIL:
+                # The master key may know better.
+                fields.setdefault("emailVerified", False)
+
+    def updated(self, change: Change) -> None:
+        _keep_keys(change)
+        identities.replace(change.object_id, change.kept["identities"])
+        if change.kept["identities"].get(passkeys.PROVIDER, change) is None:
+            keys.remove_all(change.object_id)
+        _set_up_second_factor(change)
+        if change.kept.get("new_email"):
+            delivery.email_given(change.object_id, change.fields.get("email"), new=False)
+        if "encoded" in change.kept:
+            self._change_password(change)
+        if "ACL" in change.fields and gate.is_closed(change.object_id):
+            tokens.end_all_of(change.object_id)
+
+    def _change_password(self, change: Change) -> None:
+        passwords.store(change.object_id, change.kept["encoded"])
+        delivery.forget_tokens(change.object_id)
+        if not service_settings.REVOKE_SESSIONS_ON_PASSWORD_CHANGE:
+            return
+        tokens.end_all_of(change.object_id)
+        if change.principal.user_id == change.object_id:
+            examined = gate.examine(change.principal, change.object_id, gate.NEW_PASSWORD)
+            change.shown["sessionToken"] = gate.enter(examined, "password")
+
+    # -- Removing ---------------------------------------------------------------------------------
+
+    def deleted(self, change: Change) -> None:
+        tokens.end_all_of(change.object_id)
+
+    def purged(self) -> None:
+        fetch("DELETE FROM objects_session", (), prepare=True)
+
+    def refusal(self, constraint: str) -> ServiceError | None:
+        if constraint == "objects_user_username_unique":
+            return UsernameTaken("Account already exists for this username.")
+        if constraint == "objects_user_email_unique":
+            return EmailTaken("Account already exists for this email address.")
+        return None
+
+
+def _mapping(value: Json) -> Mapping[str, Json]:
+    return value if isinstance(value, dict) else {}
+
+
+def _is_removal(value: object) -> bool:
+    return value in (None, "") or (isinstance(value, dict) and value.get("__op") == "Delete")
+
+
+def _take_username(change: Change) -> None:
+    fields = change.fields
+    if "username" in fields:
+        check_username(fields["username"])
+    elif change.creating and change.kept["identities"]:
+        fields["username"] = change.shown["username"] = secrets.token_urlsafe(18)
+    elif change.creating:
+        check_username(None)
+
+
+def _take_email(change: Change) -> None:
+    fields = change.fields
+    if "email" not in fields:
+        return
+    if _is_removal(fields["email"]):
+        fields["email"] = None
+    else:
+        check_email(fields["email"])
+
+
+def _check_new_names(fields: Mapping[str, Any], before: Mapping[str, Json]) -> None:
+    """Check what is new of a user's name and address; stored ones may be older than the rules."""
+    for name, check in (("username", check_new_username), ("email", check_new_email)):
+        if fields.get(name) is not None and fields[name] != before.get(name):
+            check(fields[name])
+
+
+def _keep_keys(change: Change) -> None:
+    """Store the keys of a new name and address. A taken one violates the unique constraint."""
+    before = change.before or {}
+    for name, statement in _KEEP_KEY.items():
+        if name in change.fields and (change.creating or change.fields[name] != before.get(name)):
+            value = change.fields[name]
+            key = name_key(value) if isinstance(value, str) else None
+            fetch(statement, (key, change.object_id), prepare=True)
+
+
+_KEEP_KEY = {
+    "username": "UPDATE objects_user SET username_key = %s WHERE object_id = %s",
+    "email": "UPDATE objects_user SET email_key = %s WHERE object_id = %s",
+}
+
+
+# -- authData -------------------------------------------------------------------------------------
+
+
+def _take_identities(change: Change) -> None:
+    """Take ``authData`` out of the body and let the providers prove it.
+
+    ``null`` for a provider takes its identity off the user.
+    """
+    proven: dict[str, adapters.ProviderIdentity | None] = {}
+    change.kept["identities"] = proven
+    if any(name.startswith("authData.") for name in change.fields):
+        raise InvalidKeyName("authData is set as a whole: each provider has to prove its part.")
+    given = change.fields.pop("authData", None)
+    if given is None:
+        return
+    if not isinstance(given, dict) or "__op" in given:
+        raise InvalidJSON("authData: expected an object of providers")
+    for provider, data in given.items():
+        if provider == MFA:
+            change.kept["second_factor"] = data
+        elif data is None:
+            proven[provider] = None
+        else:
+            proven[provider] = verified(provider, data)
+    if change.creating:
+        change.kept["identities"] = {n: one for n, one in proven.items() if one is not None}
+
+
+def verified(provider: str, data: object) -> adapters.ProviderIdentity:
+    """The identity that this part of ``authData`` proves."""
+    if isinstance(data, adapters.ProviderIdentity):
+        return data  # proven before: some proofs count once
+    if not isinstance(data, dict):
+        raise InvalidJSON(f"authData.{provider}: expected an object")
+    return adapters.verify(provider, data)
+
+
+def _set_up_second_factor(change: Change) -> None:
+    if "second_factor" not in change.kept:
+        return
+    data = change.kept["second_factor"]
+    if data is None:
+        data = {}
+    if not isinstance(data, dict):
+        raise InvalidJSON("authData.mfa: expected an object")
+    if "secret" in data:
+        recovery = second_factor.set_up(change.object_id, data)
+        change.shown["authDataResponse"] = {MFA: {"recovery": ", ".join(recovery)}}
+    elif change.principal.may_write_as_master or not second_factor.is_set_up(change.object_id):
+        second_factor.remove(change.object_id)
+    else:
+        # A session alone doesn't take it off: it is what a stolen session can't get past.
+        second_factor.check(change.object_id, data.get("old"))
+        second_factor.remove(change.object_id)

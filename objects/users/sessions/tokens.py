@@ -1,0 +1,130 @@
+"""Sessions: a token that its bearer keeps, and a row that says whose it is.
+
+The token is 128 random bits; the database has its hash, so a copy of the database signs nobody
+in. A session counts until it expires or its object is removed, in every process at once: each
+request asks the database (one statement, with the version of the roles).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from backend.kernel.errors import InvalidSessionToken
+from backend.settings.conf import service_settings
+from objects.core.values import Json, wire_time
+from objects.database.statements import fetch
+from objects.users import roles
+
+_TOKEN = re.compile(r"r:[0-9a-f]{32}\Z")
+
+
+@dataclass(frozen=True)
+class Proven:
+    """What a token proves: the session, its user, and the roles that the user holds.
+
+    It does so for ``seconds_left``, unless the session ends earlier; None: until it ends.
+    """
+
+    session_id: str
+    user_id: str
+    roles: frozenset[str]
+    seconds_left: float | None = None
+
+
+def new_token() -> str:
+    """A session token."""
+    return f"r:{secrets.token_hex(16)}"
+
+
+def token_hash(token: str) -> str:
+    """What the database has of a token, in hexadecimal digits."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def expiry() -> datetime:
+    """When a session that begins now expires."""
+    return datetime.now(UTC) + timedelta(seconds=service_settings.SESSION_LENGTH)
+
+
+def created_with(action: str, provider: str | None) -> dict[str, Json]:
+    """The ``createdWith`` of a session: ``signup``, ``login``, ``create`` or ``upgrade``."""
+    given: dict[str, Json] = {"action": action}
+    return given if provider is None else {**given, "authProvider": provider}
+
+
+def authenticate(token: str) -> Proven:
+    """What a token proves. Raises ``InvalidSessionToken`` for one that is unknown or expired."""
+    if not _TOKEN.match(token):
+        raise InvalidSessionToken("Invalid session token")
+    rows = fetch(
+        'SELECT s.object_id, s."user", COALESCE(v.version, 0),'
+        " CASE WHEN s.expires_at IS NULL THEN NULL"
+        " ELSE extract(epoch FROM s.expires_at - statement_timestamp()) END"
+        " FROM objects_session s LEFT JOIN objects_role_version v ON v.id = 1"
+        " WHERE s.token_hash = decode(%s, 'hex')",
+        (token_hash(token),),
+        prepare=True,
+    )
+    if not rows or rows[0][1] is None:
+        raise InvalidSessionToken("Invalid session token")
+    session_id, user_id, version, left = rows[0]
+    if left is not None:
+        _check_expiry(session_id, float(left))
+    return Proven(session_id, user_id, roles.held_by(user_id, version), _left(left))
+
+
+def prove_many(hashes: Collection[str]) -> dict[str, Proven]:
+    """What tokens prove now, by their hashes (``token_hash``); without those that prove nothing.
+
+    Two statements, however many there are. Being asked about isn't being used: no session is
+    extended.
+    """
+    rows = fetch(
+        "SELECT encode(s.token_hash, 'hex'), s.object_id, s.\"user\","
+        " extract(epoch FROM s.expires_at - statement_timestamp())"
+        ' FROM objects_session s WHERE s."user" IS NOT NULL AND s.token_hash IN'
+        " (SELECT decode(h, 'hex') FROM unnest(%s::text[]) h)",
+        (list(hashes),),
+        prepare=True,
+    )
+    held = roles.held_by_many({row[2] for row in rows})
+    return {
+        given: Proven(session_id, user_id, held[user_id], _left(left))
+        for given, session_id, user_id, left in rows
+        if left is None or float(left) > 0 or not service_settings.EXPIRE_INACTIVE_SESSIONS
+    }
+
+
+def _left(seconds: str | None) -> float | None:
+    if seconds is None or not service_settings.EXPIRE_INACTIVE_SESSIONS:
+        return None
+    return float(seconds)
+
+
+def _check_expiry(session_id: str, seconds_left: float) -> None:
+    settings = service_settings
+    if seconds_left <= 0 and settings.EXPIRE_INACTIVE_SESSIONS:
+        raise InvalidSessionToken("Session token is expired.")
+    if settings.EXTEND_SESSION_ON_USE and seconds_left < settings.SESSION_LENGTH / 2:
+        # Two requests at once both write the same; the session is never shortened.
+        fetch(
+            "UPDATE objects_session SET expires_at = GREATEST(expires_at, %s),"
+            " updated_at = date_trunc('milliseconds', statement_timestamp()) WHERE object_id = %s",
+            (wire_time(expiry()), session_id),
+            prepare=True,
+        )
+
+
+def end(session_id: str) -> None:
+    """End a session; nothing happens if it has ended already."""
+    fetch("DELETE FROM objects_session WHERE object_id = %s", (session_id,), prepare=True)
+
+
+def end_all_of(user_id: str) -> None:
+    """End all sessions of a user."""
+    fetch('DELETE FROM objects_session WHERE "user" = %s', (user_id,), prepare=True)

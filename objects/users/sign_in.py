@@ -1,0 +1,226 @@
+"""Signing in: by name and password, by another service, by the master key for a user.
+
+All ways pass ``session_gate`` and end in the user's object as its owner sees it, with a new
+session's token. Errors tell nothing about whether there is such a user (reference 1.2, 8.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import transaction
+
+from backend.kernel.errors import (
+    AccountAlreadyLinked,
+    InvalidJSON,
+    InvalidSessionToken,
+    InvalidValue,
+    MasterKeyRequired,
+    ObjectNotFound,
+    OperationForbidden,
+    OtherCause,
+    PasswordMissing,
+    UsernameMissing,
+)
+from backend.kernel.principal import MASTER, Principal
+from objects import service, triggers
+from objects.core.names import SESSION, ObjectId, is_object_id
+from objects.core.values import Json
+from objects.database.statements import fetch
+from objects.storage.records import wire_object
+from objects.triggers import Occasion
+from objects.users import adapters
+from objects.users.accounts import passwords
+from objects.users.accounts.owner_view import account_of
+from objects.users.accounts.second_factor import MFA
+from objects.users.adapters import identities
+from objects.users.names import account_keys, check_account_name
+from objects.users.rules.users import verified
+from objects.users.sessions import gate, tokens
+
+Wire = dict[str, Json]
+
+
+_BY_NAME = f"""{gate.ACCOUNT}
+WHERE (%s::text IS NULL OR u.username_key IN (%s, %s))
+AND (%s::text IS NULL OR u.email_key IN (%s, %s))
+ORDER BY u.username_key = %s DESC, u.email_key = %s DESC LIMIT 1
+"""
+
+
+def _find(username: str | None, email: str | None) -> gate.Account | None:
+    names, addresses = (
+        (None, None) if text is None else account_keys(check_account_name(text))
+        for text in (username, email)
+    )
+    keys = (names[0], *names, addresses[0], *addresses, names[1], addresses[1])
+    return gate.account_in(fetch(_BY_NAME, keys, prepare=False))
+
+
+def _check_password(given: Mapping[str, Any]) -> gate.Account:
+    """The user that ``username`` or ``email`` and ``password`` are right for.
+
+    Raises ``UsernameMissing``, ``PasswordMissing``, ``ObjectNotFound`` (wrong, or locked).
+    """
+    username, email, password = (given.get(name) for name in ("username", "email", "password"))
+    if not username and not email:
+        raise UsernameMissing("username/email is required.")
+    if not password:
+        raise PasswordMissing("password is required.")
+    if not all(one is None or isinstance(one, str) for one in (username, email, password)):
+        raise ObjectNotFound(gate.WRONG)
+    account = _find(username or None, email or None)
+    if account is not None:
+        passwords.claim_guess(account.user_id)
+    user_id, encoded = (account.user_id, account.encoded) if account else (None, None)
+    if not passwords.is_right(user_id, str(password), encoded) or account is None:
+        raise ObjectNotFound(gate.WRONG)
+    return account
+
+
+def log_in(principal: Principal, given: Mapping[str, Any]) -> Wire:
+    """Sign in with a password, and a second factor if the user has one.
+
+    With the master key and ``ignoreEmailVerification`` the address may be unverified.
+    """
+    return _entered(_proven(principal, given), "password")
+
+
+def verify_password(principal: Principal, given: Mapping[str, Any]) -> Wire:
+    """The user whom the password is right for, without a session.
+
+    The conditions are those of a log-in, second factor included: the answer shows the account.
+    """
+    return account_of(_proven(principal, given).account.user_id)
+
+
+def _proven(principal: Principal, given: Mapping[str, Any]) -> gate.Examined:
+    account = _check_password(given)
+    data = given.get("authData")
+    if data is not None and not isinstance(data, dict):
+        raise InvalidJSON("authData: expected an object of providers")
+    examined = gate.examine(
+        principal,
+        account.user_id,
+        gate.PASSWORD,
+        account=account,
+        second_factor_token=_second_factor_token(data),
+        ignores_address=(
+            principal.is_master and given.get("ignoreEmailVerification") in (True, "true")
+        ),
+    )
+    # Only now: guesses at the second factor count as well.
+    passwords.forget_guesses(account.user_id)
+    return examined
+
+
+def _second_factor_token(auth_data: Mapping[str, Any] | None) -> str | None:
+    given = (auth_data or {}).get(MFA)
+    token = given.get("token") if isinstance(given, dict) else None
+    return token if isinstance(token, str) else None
+
+
+def _entered(examined: gate.Examined, provider: str) -> Wire:
+    token = gate.enter(examined, provider)
+    return {**account_of(examined.account.user_id), "sessionToken": token}
+
+
+def sign_in_with_providers(principal: Principal, body: dict[str, Any]) -> Wire | None:
+    """Sign in the user who has an identity that the body's ``authData`` proves; None if nobody has.
+
+    In ``body`` the proofs are put in place of the data, for a sign-up with them: some count once.
+    Raises ``AccountAlreadyLinked`` if they belong to more than one user.
+    """
+    data = body.get("authData")
+    if not isinstance(data, dict) or "__op" in data:
+        return None
+    proven = {
+        name: verified(name, item)
+        for name, item in data.items()
+        if name != MFA and item is not None
+    }
+    if not proven:
+        return None
+    body["authData"] = {**data, **proven}
+    owners = {identities.user_of(name, one.id) for name, one in proven.items()} - {None}
+    if not owners:
+        return None
+    if len(owners) > 1:
+        raise AccountAlreadyLinked("this auth is already used")
+    user_id = str(owners.pop())
+    with transaction.atomic():
+        gate.lock(user_id)
+        # An identity that was removed from the account in the meantime proves nothing any more.
+        if all(identities.user_of(name, one.id) != user_id for name, one in proven.items()):
+            raise ObjectNotFound(gate.WRONG)
+        examined = gate.examine(
+            principal,
+            user_id,
+            gate.PROVIDER,
+            second_factor_token=_second_factor_token(data),
+        )
+        return _entered(examined, next(iter(proven)))
+
+
+def log_in_with_passkey(
+    principal: Principal,
+    user_id: str,
+    provider: str,
+    *,
+    is_strong: bool,
+    second_factor_token: str | None = None,
+) -> Wire:
+    """Sign in a user who is proven by a passkey.
+
+    ``is_strong``: the authenticator has verified the user, so no second factor is needed. Call it
+    in a transaction, after ``session_gate.lock``.
+    """
+    way = gate.VERIFIED_PASSKEY if is_strong else gate.PASSKEY
+    examined = gate.examine(principal, user_id, way, second_factor_token=second_factor_token)
+    return _entered(examined, provider)
+
+
+def log_in_as(principal: Principal, user_id: object) -> Wire:
+    """A session of any user, for the master key."""
+    if not principal.is_master:
+        raise MasterKeyRequired
+    if not principal.may_write_as_master:
+        raise OperationForbidden("read-only masterKey isn't allowed to login as another user.")
+    if not isinstance(user_id, str) or not user_id:
+        raise InvalidValue("userId must not be empty, null, or undefined")
+    if not is_object_id(user_id):
+        raise ObjectNotFound("user not found")
+    return _entered(gate.examine(principal, user_id, gate.MASTER_KEY), "masterkey")
+
+
+def log_out(principal: Principal) -> None:
+    """End the caller's session, if there is one."""
+    if principal.session_id is None:
+        return
+    session: Wire | None = None
+    if triggers.has(SESSION, "after_logout"):
+        session = wire_object(service.get(MASTER, SESSION, ObjectId(principal.session_id)))
+    tokens.end(principal.session_id)
+    if session is not None:
+        triggers.run_after_commit(Occasion("after_logout", SESSION, principal, object=session))
+
+
+def upgrade_session(principal: Principal) -> Wire:
+    """Sessions have been revocable from the start, so a token to upgrade is never found."""
+    if principal.user_id is None:
+        raise InvalidSessionToken("Session token required.")
+    raise ObjectNotFound("invalid session")
+
+
+def challenge(given: Mapping[str, Any]) -> dict[str, Json]:
+    """What providers ask the client to answer, by ``challengeData``."""
+    asked = given.get("challengeData")
+    if not isinstance(asked, dict) or not asked:
+        raise OtherCause("Nothing to challenge.")
+    answers: dict[str, Json] = {}
+    for provider, data in asked.items():
+        if not isinstance(data, dict):
+            raise InvalidJSON(f"challengeData.{provider}: expected an object")
+        answers[provider] = adapters.challenge(provider, data)
+    return {"challengeData": answers}

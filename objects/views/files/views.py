@@ -1,0 +1,251 @@
+"""``/files``: uploads, downloads, what is known about a file, removal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+
+from backend.http import authentication, file_host, idempotency, parsers, rate_limits
+from backend.http.authentication import Credentials
+from backend.http.context import client_address
+from backend.http.exceptions import error_response
+from backend.http.idempotency import Keeping
+from backend.http.permissions import Requires, check_route
+from backend.http.renderers import Answer, render
+from backend.http.views import Call, MethodNotAllowed, ServiceView, read_call
+from backend.kernel.errors import FileSaveFailed, InvalidFileName, OperationForbidden
+from backend.kernel.principal import APPLICATION, Authority, Principal
+from backend.settings.conf import service_settings
+from objects.core.values import Json, wire_time
+from objects.files import service
+from objects.files.delivery import check_destination
+from objects.files.names import check_name, is_stored_name
+from objects.files.records import FileRecord
+from objects.files.uploads import Upload
+from objects.files.urls import EXPIRES, SIGNATURE, Link, file_url
+from objects.views.files.responses import file_answer
+from objects.views.files.uploads import json_upload, receive_form, receive_raw
+
+# The parts of ``fileData``, for bodies that are the file itself.
+_NOTE_HEADERS = {"metadata": "FILE_METADATA", "tags": "FILE_TAGS", "acl": "FILE_ACL"}
+
+
+class FileView(ServiceView):
+    """A name: upload a file under it (POST), remove the file that has it (DELETE).
+
+    As with Parse, a request that names its application in a header has the file as its body, or a
+    form with the file; any other is JSON, with credentials and the file in base64. Items of a batch
+    can do neither: storage takes no part in transactions.
+    """
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        handlers = {"POST": self._uploaded, "DELETE": self._removed}
+        try:
+            handler = handlers.get(request.method or "")
+            if handler is None:
+                # The body isn't looked at: it may be a file, whose type says nothing here.
+                raise MethodNotAllowed(request.method or "", self._methods())
+            response = render(handler(request, kwargs["name"]))
+        except Exception as error:
+            response = error_response(error, request)
+        return rate_limits.stamped(response, request)
+
+    def _methods(self) -> tuple[str, ...]:
+        return ("POST", "DELETE")
+
+    def _removed(self, request: HttpRequest, name: str) -> Answer:
+        call = read_call(request)
+        return _once(request, call, lambda: _deleted(call.principal, name))
+
+    def _uploaded(self, request: HttpRequest, name: str) -> Answer:
+        credentials = authentication.of_request(request.META)
+        if credentials.application_id is None:
+            return self._from_json(request, name)
+        principal, _, _ = rate_limits.admitted(request, credentials, "POST")
+        _check_may_upload(principal, name)
+        media_type = request.META.get("CONTENT_TYPE", "")
+        notes: Json = _notes_in_headers(request.META)
+        with Upload(service_settings.MAX_UPLOAD_SIZE) as upload:
+            if parsers.media_type(request.META) == "multipart/form-data":
+                media_type, said = receive_form(request, upload)
+                notes = said if said is not None else notes
+            else:
+                receive_raw(request, upload)
+            return _stored_once(request, principal, name, upload, media_type, notes)
+
+    def _from_json(self, request: HttpRequest, name: str) -> Answer:
+        with json_upload(request) as body:
+            fields = body.fields
+            media_type, method = fields.get("_ContentType"), fields.get("_method", "POST")
+            credentials = authentication.take_from_body(fields, Credentials())
+            if method == "DELETE":
+                principal, _, _ = rate_limits.admitted(request, credentials, "DELETE", fields)
+                call = Call(principal, "DELETE", {}, {}, "-")
+                return _once(request, call, lambda: _deleted(principal, name))
+            if method != "POST":
+                raise MethodNotAllowed(str(method)[:10], self._methods())
+            principal, _, _ = rate_limits.admitted(request, credentials, "POST", fields)
+            _check_may_upload(principal, name)
+            if media_type is not None and not isinstance(media_type, str):
+                raise FileSaveFailed("Invalid file upload. _ContentType: expected a string.")
+            with Upload(service_settings.MAX_UPLOAD_SIZE) as upload:
+                body.receive(upload)
+                notes: Json = fields.get("fileData")
+                return _stored_once(request, principal, name, upload, media_type, notes)
+
+
+class NamelessFileView(ServiceView):
+    """Where a name is missing."""
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if request.method != "POST":
+            return super().dispatch(request, *args, **kwargs)
+        return error_response(InvalidFileName("Filename not provided."), request)
+
+    def _methods(self) -> tuple[str, ...]:
+        return ("POST",)
+
+
+class StoredFileView(ServiceView):
+    """A stored file: its content, with or without credentials."""
+
+    requires = Requires.APPLICATION
+    serves_files = True
+
+    def dispatch(  # type: ignore[override]
+        self, request: HttpRequest, *args: Any, **kwargs: Any
+    ) -> HttpResponseBase:
+        if request.method not in ("GET", "HEAD"):
+            return super().dispatch(request, *args, **kwargs)
+        try:
+            _check_application(kwargs["app_id"])
+            credentials = authentication.of_request(request.META)
+            principal: Principal | None = None
+            if credentials.application_id is None:
+                rate_limits.enter(request, "GET", client_address(request.META), APPLICATION, "")
+            else:
+                principal, _, _ = rate_limits.admitted(request, credentials, "GET")
+                if principal.authority is Authority.APPLICATION:
+                    # As everywhere, a session counts with a client key only.
+                    principal = None
+            check_destination(request.META)
+            if service_settings.FILE_HOST and not file_host.is_for_files(request.META):
+                return _moved(request, kwargs["name"])
+            link = _link(parsers.read_query(request))
+            record = service.open_file(principal, kwargs["name"], link)
+            response = file_answer(record, request.method, request.META)
+        except Exception as error:
+            response = error_response(error, request)
+        return rate_limits.stamped(response, request)  # type: ignore[arg-type]
+
+    def _methods(self) -> tuple[str, ...]:
+        return ("GET", "HEAD")
+
+
+class FileMetadataView(ServiceView):
+    """What is known about a file, for whoever may read it."""
+
+    def get(self, call: Call, app_id: str, name: str) -> Answer:
+        _check_application(app_id)
+        record, signed = service.describe(call.principal, name)
+        body: dict[str, Any] = {
+            "name": record.name,
+            "url": service.address(record) if signed is None else signed.url,
+            "size": record.size,
+            "contentType": record.content_type,
+            "createdAt": wire_time(record.created_at),
+            "metadata": record.metadata,
+            "tags": record.tags,
+        }
+        if signed is not None:
+            body["expiresAt"] = wire_time(signed.expires_at)
+        return Answer(body)
+
+
+def _moved(request: HttpRequest, name: str) -> HttpResponse:
+    """The way to a file on ``FILE_HOST``, for addresses from before it was set."""
+    if not is_stored_name(name):
+        raise service.missing()
+    query = request.META.get("QUERY_STRING", "")
+    address = f"{file_url(name)}?{query}" if query else file_url(name)
+    headers = {"Location": address, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
+    return rate_limits.stamped(HttpResponse(status=307, headers=headers), request)
+
+
+def _check_application(app_id: str) -> None:
+    if not authentication.is_application(app_id):
+        raise OperationForbidden("Invalid application ID.", status=403)
+
+
+def _check_may_upload(principal: Principal, name: str) -> None:
+    check_route(Requires.CLIENT_KEY, principal)
+    service.check_may_upload(principal)
+    check_name(name)
+    service.check_room(principal)
+
+
+def _once(
+    request: HttpRequest, call: Call, carry_out: Callable[[], Answer], content: str = ""
+) -> Answer:
+    """Carry it out, or answer as before if the request is sent again; ``content`` says what with.
+
+    Storage takes no part in transactions.
+    """
+    given = idempotency.request_id(request.META)
+    if given is None:
+        return carry_out()
+    path = request.path_info[len(service_settings.MOUNT_PATH) :]
+    return idempotency.answer(
+        given, call, path, Keeping.AFTERWARDS, lambda _: carry_out(), content=content
+    )
+
+
+def _deleted(principal: Principal, name: str) -> Answer:
+    check_route(Requires.CLIENT_KEY, principal)
+    service.delete(principal, name)
+    return Answer({})
+
+
+def _stored_once(
+    request: HttpRequest,
+    principal: Principal,
+    name: str,
+    upload: Upload,
+    media_type: str | None,
+    notes: Json,
+) -> Answer:
+    call = Call(principal, "POST", {}, {"type": media_type, "notes": notes}, "-")
+    return _once(
+        request, call, lambda: _stored(principal, name, upload, media_type, notes), upload.sha256
+    )
+
+
+def _stored(
+    principal: Principal, name: str, upload: Upload, media_type: str | None, notes: Json
+) -> Answer:
+    record: FileRecord = service.upload(
+        principal, name, upload, media_type, service.read_notes(notes)
+    )
+    url = service.address(record)
+    return Answer({"url": url, "name": record.name}, status=201, headers={"Location": url})
+
+
+def _notes_in_headers(meta: Mapping[str, Any]) -> dict[str, Json]:
+    prefixes = ("HTTP_X_SVC_", "HTTP_X_PARSE_")[: 2 if service_settings.PARSE_HEADERS else 1]
+    notes: dict[str, Json] = {}
+    for part, header in _NOTE_HEADERS.items():
+        for prefix in prefixes:
+            text = meta.get(prefix + header)
+            if text is not None:
+                # WSGI hands over bytes as if they were Latin-1.
+                notes[part] = parsers.decode_json(text.encode("latin-1", "replace"), part)
+                break
+    return notes
+
+
+def _link(params: Mapping[str, str]) -> Link | None:
+    if EXPIRES in params and SIGNATURE in params:
+        return Link(params[EXPIRES], params[SIGNATURE])
+    return None

@@ -1,0 +1,139 @@
+"""Events that a deployment's ``after_event`` triggers see before subscribers do.
+
+Those of one class are told one after another, in the order of the changes; a class whose triggers
+are slow holds up no other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from backend.kernel.errors import ServiceError
+from backend.logs.setup import get_logger
+from objects.core.names import ClassName, ObjectId
+from objects.core.values import Json
+from realtime.core import messages
+from realtime.core.outcome import Op
+from realtime.livequery import events
+from realtime.livequery.access import Access
+from realtime.livequery.events import Counts
+from realtime.livequery.subscriptions import Subscription, is_too_large
+from realtime.sockets.connections import TRY_AGAIN
+
+Wire = dict[str, Json]
+
+MOST_WAITING: Final = 10_000
+"""Events of one class; whoever would be told of more is sent away and has to connect again."""
+_AT_ONCE: Final = 50
+
+log = get_logger("livequery")
+_encode: Final = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """One event for one subscriber. ``object`` is None where only ``object_id`` may be told."""
+
+    subscription: Subscription
+    access: Access
+    fields: frozenset[str] | None
+    op: Op
+    object_id: ObjectId
+    object: Wire | None
+    original: Wire | None
+
+
+# What is sent in the end, or why nothing can be; None for nothing.
+_Outcome = bytes | ServiceError | None
+
+
+class Afterwards:
+    """The events that wait for triggers. Belongs to the event loop."""
+
+    def __init__(
+        self,
+        in_thread: Callable[[Callable[[], list[_Outcome]]], Awaitable[list[_Outcome]]],
+        counts: Callable[[], Counts],
+    ) -> None:
+        self._in_thread = in_thread
+        self._counts = counts
+        self._waiting: dict[str, deque[Happened]] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def put(self, class_name: ClassName, happened: Happened) -> None:
+        """Tell this when everything before it is told."""
+        waiting = self._waiting.setdefault(class_name, deque())
+        if len(waiting) >= MOST_WAITING:
+            happened.subscription.socket.close_with(TRY_AGAIN, "triggers are too slow")
+            return
+        waiting.append(happened)
+        if class_name not in self._tasks:
+            self._tasks[class_name] = asyncio.create_task(self._tell(class_name, waiting))
+
+    def stop(self) -> None:
+        """Tell no more."""
+        for task in self._tasks.values():
+            task.cancel()
+        self._tasks.clear()
+        self._waiting.clear()
+
+    async def _tell(self, class_name: ClassName, waiting: deque[Happened]) -> None:
+        try:
+            while waiting:
+                some = [waiting.popleft() for _ in range(min(_AT_ONCE, len(waiting)))]
+                await self._tell_some(some)
+        except Exception as error:
+            # Nobody knows who has been told what.
+            log.error("events of live queries are lost", class_name=class_name, exc_info=error)
+            for one in (*some, *waiting):
+                one.subscription.socket.close_with(TRY_AGAIN, "events are lost")
+            waiting.clear()
+        finally:
+            # Nothing is awaited since the last look, so nothing was put in between.
+            if self._tasks.get(class_name) is asyncio.current_task():
+                del self._tasks[class_name]
+
+    async def _tell_some(self, some: list[Happened]) -> None:
+        wanted = [one for one in some if one.subscription.cohort is not None]
+        counts = self._counts()
+        outcomes = await self._in_thread(lambda: [_asked(one, counts) for one in wanted])
+        for one, told in zip(wanted, outcomes, strict=True):
+            if one.subscription.cohort is None or told is None:
+                continue
+            if isinstance(told, ServiceError):
+                one.subscription.say(told.code, told.message)
+            elif is_too_large(told):
+                one.subscription.say_too_large(f"{one.op} of {one.object_id}")
+            else:
+                one.subscription.socket.enqueue(
+                    messages.event(one.op, one.subscription.middle, told)
+                )
+
+
+def _asked(one: Happened, counts: Counts) -> _Outcome:
+    """What the triggers make of an event."""
+    if one.object is None:
+        # The trigger isn't shown the object, so nothing is told that it might have kept back.
+        only = messages.only_which(one.access.class_name, one.object_id)
+        return messages.event_body(only, None)
+    principal = one.subscription.principal
+    try:
+        told = events.after_event(principal, one.access, one.op, one.object, one.original, counts)
+    except ServiceError as error:
+        return error
+    if told is None:
+        return None
+    obj, was = told
+    return messages.event_body(_shown(one, obj), None if was is None else _shown(one, was))
+
+
+def _shown(one: Happened, obj: Wire) -> bytes:
+    fields = one.fields
+    kept = {name: value for name, value in obj.items() if fields is None or name in fields}
+    return _encode({"className": one.access.class_name, **kept})

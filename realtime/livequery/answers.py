@@ -1,0 +1,206 @@
+"""Answers to what clients ask for: subscriptions, and what their queries find now."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from backend.kernel.errors import OperationForbidden, ServiceError
+from backend.kernel.networks import client_network
+from backend.kernel.principal import Principal
+from backend.kernel.statement_limits import slow_statements
+from backend.limits import Request, decide_here, rules_for
+from backend.settings.conf import service_settings
+from backend.settings.rate_limits import SUBSCRIPTIONS
+from objects.core.names import ClassName
+from objects.core.query.tree import FindOptions
+from objects.service import find
+from realtime.core import messages
+from realtime.core.effort import memory_of
+from realtime.livequery import events, requests
+from realtime.livequery.access import current_table
+from realtime.livequery.engine import LiveQueries
+from realtime.livequery.events import Admitted, calling
+from realtime.livequery.identities import Identity, check
+from realtime.livequery.subscriptions import Client, Subscription, is_too_large
+
+_MESSAGES: Final = 4
+"""How many of the longest messages a connection's subscriptions may be."""
+_encode: Final = msgspec.json.Encoder().encode
+
+
+async def subscribe(
+    engine: LiveQueries, client: Client, message: messages.Subscribe, text: str
+) -> None:
+    """Begin a subscription, and say so; a former one of the same number ends, whatever comes of
+    this. What can't be subscribed to is answered by an error. ``text`` is the message."""
+    former = client.subscriptions.get(message.request_id)
+    try:
+        await _subscribe(engine, client, message, text, former)
+    except ServiceError as error:
+        if former is not None:
+            engine.end(former)
+        client.socket.enqueue(
+            messages.error(
+                error.code, error.message, reconnect=False, request_id=message.request_id
+            )
+        )
+
+
+async def _subscribe(
+    engine: LiveQueries,
+    client: Client,
+    message: messages.Subscribe,
+    text: str,
+    former: Subscription | None,
+) -> None:
+    class_name = requests.check_class(message.query.class_name)
+    _check_rate(client, client.principal(client.identity))
+    most = service_settings.LIVE_QUERY_MAX_SUBSCRIPTIONS
+    if former is None and len(client.subscriptions) >= most:
+        raise OperationForbidden(f"A connection has at most {most} subscriptions.")
+    most = _MESSAGES * service_settings.WS_MESSAGE_SIZE
+    size = len(text)
+    if size + sum(one.size for one in client.subscriptions.values() if one is not former) > most:
+        raise OperationForbidden(
+            f"The subscriptions of a connection have at most {most} characters together."
+        )
+    memory = memory_of(text)
+    engine.memory.take(client.socket.address, memory, former.memory if former is not None else 0)
+    try:
+        await _begin(engine, client, message, former, class_name, size, memory)
+    finally:
+        # What has begun holds its own.
+        engine.memory.give_back(client.socket.address, memory)
+
+
+async def _begin(
+    engine: LiveQueries,
+    client: Client,
+    message: messages.Subscribe,
+    former: Subscription | None,
+    class_name: ClassName,
+    size: int,
+    memory: int,
+) -> None:
+    await engine.capture(class_name)
+    # The master key sees everything, whoever's session comes with it.
+    token = None if client.caller.is_master else message.session_token
+    own: Identity | None = None
+    try:
+        if token is not None:
+            own = await engine.prove(client.socket, token)
+        identity = client.identity if own is None else own
+        admitted = await _admitted(engine, client, message, identity)
+        if not engine.is_here(client):
+            return
+        if former is not None:
+            engine.end(former)
+        subscription = Subscription(
+            client,
+            message.request_id,
+            admitted,
+            identity,
+            size,
+            memory,
+            holds_identity=own is not None,
+        )
+        engine.begin(subscription)
+        own = None
+        client.socket.enqueue(messages.subscribed(client.said_to, message.request_id))
+    finally:
+        engine.release(own)
+        engine.captured(class_name)
+
+
+async def _admitted(
+    engine: LiveQueries, client: Client, message: messages.Subscribe, identity: Identity | None
+) -> Admitted:
+    """The question with the rights that hold now."""
+    check(identity)
+    generation = identity.generation if identity is not None else 0
+    principal, counts = client.principal(identity), engine.counts()
+
+    def ask() -> Admitted:
+        asked = requests.question(message.query, as_master=principal.is_master)
+        with calling(client.socket.address, client.socket.headers, principal):
+            return events.subscribe(principal, asked, counts)
+
+    admitted = await engine.in_thread(client.socket, ask)
+    while identity is not None and identity.generation != generation:
+        check(identity)
+        generation = identity.generation
+        admitted = await engine.in_thread(
+            client.socket, partial(_renewed, client.principal(identity), admitted)
+        )
+    return admitted
+
+
+def _renewed(principal: Principal, admitted: Admitted) -> Admitted:
+    return events.renew(principal, admitted, current_table(admitted.question.class_name))
+
+
+def unsubscribe(engine: LiveQueries, client: Client, request_id: int) -> None:
+    """End a subscription at the client's wish."""
+    subscription = client.subscriptions.get(request_id)
+    if subscription is None:
+        client.socket.enqueue(_unknown(request_id))
+        return
+    engine.end(subscription)
+    client.socket.enqueue(messages.unsubscribed(client.said_to, request_id))
+
+
+async def fetch(engine: LiveQueries, client: Client, request_id: int) -> None:
+    """Send what the query of a subscription finds now, as a find over REST does."""
+    subscription = client.subscriptions.get(request_id)
+    if subscription is None:
+        client.socket.enqueue(_unknown(request_id))
+        return
+    principal, admitted = subscription.principal, subscription.admitted
+    try:
+        if not principal.is_master:
+            slow_statements().check(client_network(client.socket.address))
+        _check_rate(client, principal)
+        found = await engine.in_thread(client.socket, lambda: _found(client, principal, admitted))
+    except ServiceError as error:
+        subscription.say(error.code, error.message)
+        return
+    if subscription.cohort is None:
+        return
+    if is_too_large(found):
+        subscription.say_too_large("What is found")
+    else:
+        client.socket.enqueue(messages.result(client.said_to, request_id, found))
+
+
+def _check_rate(client: Client, principal: Principal) -> None:
+    """Count a request against the limits of its address and user. Raises ``RateLimited``."""
+    rules = rules_for(SUBSCRIPTIONS, "GET")
+    if rules:
+        limited = Request(rules, SUBSCRIPTIONS, client.socket.address, principal)
+        refusal = decide_here(limited).refusal
+        if refusal is not None:
+            raise refusal
+
+
+def _found(client: Client, principal: Principal, admitted: Admitted) -> str:
+    asked, told = admitted.question, admitted.told
+    options = FindOptions(
+        where=asked.where, limit=service_settings.DEFAULT_LIMIT, keys=told.keys, asked=asked.asked
+    )
+    with calling(client.socket.address, client.socket.headers, principal):
+        found = find(principal, told.class_name, options, also=told.where)
+    return ",".join(
+        _encode({"className": told.class_name, **obj}).decode() for obj in found.objects()
+    )
+
+
+def _unknown(request_id: int) -> str:
+    return messages.error(
+        messages.NOT_CONNECTED,
+        f"There is no subscription with the requestId {request_id}.",
+        reconnect=False,
+        request_id=request_id,
+    )

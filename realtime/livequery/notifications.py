@@ -1,0 +1,204 @@
+"""What a committed change is to a group of subscriptions: the events, and what they show.
+
+An image is decoded once, and encoded once for each way in which it is shown; subscribers get the
+same text behind a head of their own. Nothing waits here, and nothing asks the database.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, Literal, NamedTuple
+
+import msgspec
+
+from backend.kernel.principal import EVERYBODY
+from objects.changes import Change
+from objects.core.values import Json
+from objects.storage.records import Record
+from realtime.core.effort import QUICK, extent
+from realtime.core.messages import event_body, only_which
+from realtime.core.outcome import Op, outcome, touches
+from realtime.livequery.subscriptions import Cohort, Group, Readers
+
+Wire = dict[str, Json]
+Which = Literal["before", "after"]
+
+_encode: Final = msgspec.json.Encoder().encode
+_HEAD: Final = 16  # fields and elements of an object that aren't in its size, and more
+_HAS_ORIGINAL: Final = frozenset({"update", "enter", "leave"})
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """One event, for some cohorts of a group.
+
+    ``object`` and ``original`` say which images are shown; ``object`` None is an object that the
+    subscribers may no longer read, of which they are sent only which one it is.
+    """
+
+    op: Op
+    object: Which | None
+    original: Which | None
+    cohorts: list[Cohort]
+
+
+class Seen:
+    """A change while it is looked at."""
+
+    def __init__(self, change: Change) -> None:
+        self.change = change
+        self.class_name = change.table.class_name
+        self.before: Wire | None = None if change.before is None else change.before.object()
+        self.after: Wire | None = None if change.after is None else change.after.object()
+        self.was_read_by = _readers(change.before)
+        self.is_read_by = _readers(change.after)
+        self._shown: dict[_Form, bytes] = {}
+        self._bodies: dict[tuple[_Form, _Form | None], bytes] = {}
+
+    @property
+    def images(self) -> list[Wire]:
+        """The images that there are."""
+        return [image for image in (self.before, self.after) if image is not None]
+
+    def effort(self, group: Group) -> int:
+        """What it takes to match it with a group (``realtime.core.effort``); at most that."""
+        upper = group.comparisons * self._size
+        return upper if upper <= QUICK else group.comparisons * self._extent
+
+    @cached_property
+    def _size(self) -> int:
+        records = (self.change.before, self.change.after)
+        return sum(_HEAD + record.size for record in records if record is not None)
+
+    @cached_property
+    def _extent(self) -> int:
+        return sum(map(extent, self.images))
+
+    def image(self, which: Which) -> Wire:
+        """An image that is there."""
+        image = self.before if which == "before" else self.after
+        assert image is not None
+        return image
+
+    def body(self, telling: Telling, group: Group) -> bytes:
+        """What everybody whom this is told is sent, behind the head of a message."""
+        key = (
+            self._form(telling.object, group),
+            None if telling.original is None else self._form(telling.original, group),
+        )
+        body = self._bodies.get(key)
+        if body is None:
+            original = None if key[1] is None else self._text(key[1])
+            body = self._bodies[key] = event_body(self._text(key[0]), original)
+        return body
+
+    def _form(self, which: Which | None, group: Group) -> _Form:
+        if which is None:
+            return (None, frozenset(), None)
+        return (which, group.access.hidden(self.image(which)), group.fields)
+
+    def _text(self, form: _Form) -> bytes:
+        text = self._shown.get(form)
+        if text is None:
+            text = self._shown[form] = self._show(*form)
+        return text
+
+    def _show(
+        self, which: Which | None, hidden: frozenset[str], fields: frozenset[str] | None
+    ) -> bytes:
+        if which is None:
+            return only_which(self.class_name, self.change.object_id)
+        record = self.change.before if which == "before" else self.change.after
+        image = self.image(which)
+        assert record is not None
+        if fields is None and hidden.isdisjoint(image):
+            # A class name has no character that JSON would escape.
+            return f'{{"className":"{self.class_name}",{record.json()[1:]}'.encode()
+        shown = {
+            name: value
+            for name, value in image.items()
+            if name not in hidden and (fields is None or name in fields)
+        }
+        return _encode({"className": self.class_name, **shown})
+
+
+_Form = tuple[Which | None, frozenset[str], frozenset[str] | None]
+
+
+def _readers(record: Record | None) -> Readers:
+    if record is None or record.read_acl is None:
+        return None
+    ids = record.acl.read_ids
+    return None if ids is None or EVERYBODY in ids else frozenset(ids)
+
+
+class Matched(NamedTuple):
+    """What the images are to a group, whoever may read them."""
+
+    was_found: bool
+    is_found: bool
+    was_allowed: bool
+    is_allowed: bool
+    is_watched: bool
+
+
+def match(seen: Seen, group: Group) -> Matched | None:
+    """What a change is to a group; None if it is nothing to it. Reads nothing of a group that
+    changes, so a thread may do it."""
+    before, after = seen.before, seen.after
+    was_found = before is not None and group.finds(before)
+    is_found = after is not None and group.finds(after)
+    if not (was_found or is_found):
+        return None
+    # Only the image that isn't found has to be asked about.
+    was_allowed = was_found or (before is not None and group.access.allows(before))
+    is_allowed = is_found or (after is not None and group.access.allows(after))
+    is_watched = (
+        group.watch is None
+        or before is None
+        or after is None
+        or touches(group.watch, before, after)
+    )
+    return Matched(was_found, is_found, was_allowed, is_allowed, is_watched)
+
+
+def tellings(seen: Seen, group: Group, matched: Matched) -> list[Telling]:
+    """What a change is to the subscriptions of a group."""
+    was_found, is_found, was_allowed, is_allowed, is_watched = matched
+    before, after = seen.before, seen.after
+
+    def telling(reads_before: bool, reads_after: bool) -> Telling | None:
+        op = outcome(
+            None if before is None else was_found and reads_before,
+            None if after is None else is_found and reads_after,
+        )
+        if op is None or (op == "update" and not is_watched):
+            return None
+        if op == "delete":
+            return Telling(op, "before", None, [])
+        shows_original = op in _HAS_ORIGINAL and was_allowed and reads_before
+        return Telling(
+            op,
+            "after" if is_allowed and reads_after else None,
+            "before" if shows_original else None,
+            [],
+        )
+
+    kinds: dict[tuple[bool, bool], Telling | None] = {}
+    for cohort in group.named(*_lists(seen)):
+        reads = (cohort.reads(seen.was_read_by), cohort.reads(seen.is_read_by))
+        if reads not in kinds:
+            kinds[reads] = telling(*reads)
+        kind = kinds[reads]
+        if kind is not None:
+            kind.cohorts.append(cohort)
+    return [kind for kind in kinds.values() if kind is not None and kind.cohorts]
+
+
+def _lists(seen: Seen) -> list[Readers]:
+    return [
+        readers
+        for image, readers in ((seen.before, seen.was_read_by), (seen.after, seen.is_read_by))
+        if image is not None
+    ]

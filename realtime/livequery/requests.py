@@ -1,0 +1,42 @@
+"""From what a client asks to a question that can be answered. Rights aren't looked at here."""
+
+from __future__ import annotations
+
+from backend.kernel.errors import OperationForbidden
+from backend.settings.conf import service_settings
+from objects.core.names import ClassName, check_class_name, check_key_path
+from objects.core.query.parser import parse_where
+from realtime.core.messages import LiveQuery
+from realtime.livequery.events import Question
+
+_NONE = ("none",)
+
+
+def check_class(given: str) -> ClassName:
+    """The class of a question.
+
+    Raises ``InvalidClassName``, or ``OperationForbidden`` if the class has no live queries.
+    """
+    class_name = check_class_name(given)
+    allowed = service_settings.LIVE_QUERY_CLASSES
+    if allowed == _NONE:
+        raise OperationForbidden("Live queries are switched off.")
+    if allowed and class_name not in allowed:
+        raise OperationForbidden(f"Live queries aren't switched on for the class {class_name}.")
+    return class_name
+
+
+def question(asked: LiveQuery, *, as_master: bool) -> Question:
+    """What a client asks, parsed. Not for the event loop: a long ``where`` takes a while.
+
+    Raises what ``parse_where`` raises, and ``InvalidKeyName`` for names that no field has.
+    """
+    where = parse_where(asked.where, allow_internal=as_master)
+    keys = asked.selected
+    return Question(
+        class_name=check_class_name(asked.class_name),
+        where=where,
+        keys=None if keys is None else frozenset(check_key_path(name) for name in keys),
+        watch=None if asked.watch is None else tuple(sorted(map(check_key_path, asked.watch))),
+        asked=asked.where,
+    )

@@ -1,0 +1,83 @@
+"""What realtime processes say of themselves in Redis, for the admin, ``/metrics`` and commands."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from time import time
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import redis
+from django.conf import settings
+
+from backend.kernel.connections.redis import asking_once
+from backend.kernel.process import heartbeats
+from backend.logs.setup import get_logger
+
+if TYPE_CHECKING:
+    from realtime.sockets.process import Process
+
+_INDEX: Final = "realtime:processes"
+_EVERY: Final = 5.0  # seconds
+KEPT: Final = 15  # seconds
+_PATIENCE: Final = 2
+
+log = get_logger("realtime")
+
+
+def _key(process_id: str) -> str:
+    return f"realtime:{process_id}"
+
+
+async def report(process: Process) -> None:
+    """Leave the status of a process every few seconds, until cancelled. A Redis that is away is
+    no reason to stop anything."""
+    silent = False
+    with _client() as client:
+        while True:
+            status = process.status() | {"at": time()}
+            try:
+                await asyncio.to_thread(_leave, client, process.id, status)
+                silent = False
+            except (redis.RedisError, OSError) as error:
+                if not silent:
+                    log.warning("no report can be left in Redis", error=type(error).__name__)
+                silent = True
+            await asyncio.sleep(_EVERY)
+
+
+def _leave(client: redis.Redis, process_id: str, status: dict[str, Any]) -> None:
+    pipe = client.pipeline(transaction=False)
+    pipe.set(_key(process_id), msgspec.json.encode(status), ex=KEPT)
+    pipe.zadd(_INDEX, {process_id: time()})
+    pipe.zremrangebyscore(_INDEX, 0, time() - 10 * KEPT)
+    pipe.execute()
+    if status["ready"]:
+        heartbeats.note(client, heartbeats.REALTIME)
+
+
+async def withdraw(process_id: str) -> None:
+    """The process is no more."""
+
+    def forget() -> None:
+        with _client() as client:
+            client.delete(_key(process_id))
+            client.zrem(_INDEX, process_id)
+
+    with contextlib.suppress(redis.RedisError, OSError):  # it expires by itself
+        await asyncio.to_thread(forget)
+
+
+def processes() -> list[dict[str, Any]]:
+    """The status of each process that lives, as ``Process.status`` has it, and ``at``: when it
+    was written. Raises ``redis.RedisError``."""
+    with _client() as client:
+        ids = client.zrangebyscore(_INDEX, time() - KEPT, "+inf")
+        found = client.mget([_key(one.decode()) for one in ids]) if ids else []
+    told = (msgspec.json.decode(one) for one in found if one is not None)
+    return sorted(told, key=lambda one: (one["host"], one["pid"]))
+
+
+def _client() -> redis.Redis:
+    return asking_once(settings.REDIS_URL, _PATIENCE)

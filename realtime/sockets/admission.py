@@ -1,0 +1,184 @@
+"""Who may connect: origins, keys, and how many at once. Asked before the handshake is answered."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from backend.http.authentication import Credentials, authenticate, from_headers
+from backend.http.context import client_address
+from backend.kernel.errors import InvalidClientKey, ServiceError
+from backend.kernel.networks import client_network
+from backend.kernel.principal import CLIENT, Authority
+from backend.limits import Request, decide_here, rules_for
+from backend.settings.conf import service_settings
+from backend.settings.rate_limits import SOCKETS
+
+# Where a browser's page can't set headers. The master key isn't among them: addresses are logged.
+QUERY_KEYS: Final = {
+    "applicationId": "application_id",
+    "restApiKey": "rest_key",
+    "javascriptKey": "javascript_key",
+    "clientKey": "client_key",
+}
+"""Parameters of a handshake's address that are keys, and which of the credentials each is."""
+
+_FORBIDDEN: Final = 119
+_TOO_MANY: Final = 155
+_UNAVAILABLE: Final = 1
+_RETRY_AFTER: Final = 10  # seconds
+_LONGEST_ORIGIN: Final = 300
+"""Characters: a scheme, a host of at most 253, and a port."""
+
+
+class Refusal(Exception):
+    """Why somebody may not connect: HTTP's status, our code and a sentence."""
+
+    def __init__(self, status: int, code: int, error: str) -> None:
+        super().__init__(error)
+        self.status = status
+        self.code = code
+        self.error = error
+
+
+class Admission:
+    """The connections of one process, by address."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self.refused: Counter[int] = Counter()
+        self.is_closed = False
+        self._by_address: Counter[str] = Counter()
+
+    def admit(
+        self,
+        address: str,
+        headers: Mapping[str, str],
+        query: Mapping[str, list[str]],
+        asks_for_key: bool,
+    ) -> None:
+        """Count one more connection, until ``leave``. Raises ``Refusal``, and counts nothing."""
+        try:
+            self._check_room(address)
+            _check_rate(address)
+            _check_origin(headers.get("origin"))
+            if asks_for_key and service_settings.WS_REQUIRE_KEY:
+                _check_key(address, headers, query)
+        except Refusal as refused:
+            self.refused[refused.status] += 1
+            raise
+        self.total += 1
+        self._by_address[client_network(address)] += 1
+
+    def leave(self, address: str) -> None:
+        """A connection that was admitted is gone."""
+        self.total -= 1
+        network = client_network(address)
+        self._by_address[network] -= 1
+        if self._by_address[network] <= 0:
+            del self._by_address[network]
+
+    def _check_room(self, address: str) -> None:
+        most, most_of_one = service_settings.WS_MAX_CONNECTIONS, service_settings.WS_MAX_PER_ADDRESS
+        if self.is_closed or (most and self.total >= most):
+            raise Refusal(503, _UNAVAILABLE, "there is no room for more connections")
+        # Without an address nobody can be told from anybody: it is the proxy that doesn't say.
+        if address and most_of_one and self._by_address[client_network(address)] >= most_of_one:
+            raise Refusal(429, _TOO_MANY, "there are too many connections from this address")
+
+
+def _check_rate(address: str) -> None:
+    rules = rules_for(SOCKETS, "GET")
+    if rules and decide_here(Request(rules, SOCKETS, address, CLIENT)).refusal is not None:
+        raise Refusal(429, _TOO_MANY, "there are too many new connections from this address")
+
+
+def _check_origin(origin: str | None) -> None:
+    """Browsers always say where their page is from; who says nothing is no browser."""
+    allowed = service_settings.WS_ALLOWED_ORIGINS
+    if origin is None or not allowed or any(_is_like(origin, one) for one in allowed):
+        return
+    raise Refusal(403, _FORBIDDEN, "connections from this origin are not allowed")
+
+
+def _is_like(origin: str, allowed: str) -> bool:
+    if len(origin) > _LONGEST_ORIGIN:
+        # Python remembers what it has split.
+        return False
+    origin = origin.lower()
+    scheme, star, domain = allowed.partition("://*.")
+    if not star:
+        return origin == allowed
+    try:
+        found = urlsplit(origin)
+    except ValueError:
+        return False
+    host = found.netloc
+    return found.scheme == scheme and host.endswith(f".{domain}") and found.path == ""
+
+
+def _check_key(address: str, headers: Mapping[str, str], query: Mapping[str, list[str]]) -> None:
+    meta = {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in headers.items()}
+    credentials = from_headers(meta)
+    if credentials.application_id is None:
+        given = {
+            attribute: query[name][-1] for name, attribute in QUERY_KEYS.items() if name in query
+        }
+        credentials = Credentials(**given)
+    try:
+        principal = authenticate(credentials, address, with_session=False)
+        if principal.authority is Authority.APPLICATION:
+            raise InvalidClientKey
+    except ServiceError as error:
+        raise Refusal(error.status, error.code, error.message) from None
+
+
+# -- what a handshake says ------------------------------------------------------------------------
+
+
+def headers_of(scope: Mapping[str, Any]) -> dict[str, str]:
+    """The headers of a handshake, names in lower case. Of those given twice, all, by commas.
+
+    A name with an underscore is left out, as the proxy does with requests: in WSGI's and our own
+    form of names it would stand for the header with a hyphen, which the proxy may have written.
+    """
+    found: dict[str, str] = {}
+    for raw_name, raw_value in scope["headers"]:
+        if b"_" in raw_name:
+            continue
+        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
+        found[name] = f"{found[name]},{value}" if name in found else value
+    return found
+
+
+def address_of(scope: Mapping[str, Any], headers: Mapping[str, str]) -> str:
+    """The client's IP address as REST has it: seen through our own proxy. Empty if nobody says."""
+    peer = scope.get("client")
+    meta = {
+        "REMOTE_ADDR": peer[0] if peer else "",
+        "HTTP_X_FORWARDED_FOR": headers.get("x-forwarded-for", ""),
+    }
+    return client_address(meta)
+
+
+async def refuse(
+    scope: Mapping[str, Any],
+    send: Callable[[dict[str, Any]], Awaitable[None]],
+    refused: Refusal,
+) -> None:
+    """Answer the handshake by an error as REST has it; where the server can't, by 403 alone."""
+    if "websocket.http.response" not in scope.get("extensions", {}):
+        await send({"type": "websocket.close", "code": 4000 + refused.status})
+        return
+    body = msgspec.json.encode({"code": refused.code, "error": refused.error})
+    headers = [(b"content-type", b"application/json")]
+    if refused.status in (429, 503):
+        headers.append((b"retry-after", b"%d" % _RETRY_AFTER))
+    await send(
+        {"type": "websocket.http.response.start", "status": refused.status, "headers": headers}
+    )
+    await send({"type": "websocket.http.response.body", "body": body})

@@ -1,0 +1,295 @@
+"""One client's connection: what the sockets of the event channel and of live queries share.
+
+A subclass says what it does when a client has come (``opened``), has said something (``received``)
+and is gone (``gone``). What it sends goes through ``enqueue``, which never waits: a client that
+reads too slowly is closed, and nobody else notices.
+
+Close codes: 1000 the client's own wish, 1001 the process stops (connect again), 1008 junk, 1009 a
+message that is too large, 1011 a fault of ours, 1013 too slow (connect again).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from time import monotonic, time
+from typing import Any, ClassVar, Final
+from urllib.parse import parse_qs
+
+import msgspec
+from channels.consumer import AsyncConsumer
+
+from backend.kernel.errors import ServiceError
+from backend.logs.setup import get_logger
+from backend.settings.conf import service_settings
+from realtime.sockets import admission, process
+from realtime.sockets.queued import Queued
+from realtime.sockets.wire import EXTENSION, Wire
+
+GOING_AWAY: Final = 1001
+POLICY: Final = 1008
+TOO_LARGE: Final = 1009
+FAULT: Final = 1011
+TRY_AGAIN: Final = 1013
+
+_MOST_PARAMETERS: Final = 100
+_LONGEST_PING: Final = 64
+_LONGEST_REASON: Final = 120  # bytes
+_MINUTE: Final = 60.0
+_MESSAGE: Final = 128  # bytes that a message that waits takes besides its own
+_MOST_UNANSWERED: Final = 8
+"""How many of the longest messages may wait for the answers to those before them."""
+
+log = get_logger("sockets")
+
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+class Socket(AsyncConsumer):
+    """One client. Everything here is called in the event loop and must not wait in it."""
+
+    # What the kind is called in the status of a process.
+    kind: ClassVar[str] = "socket"
+    # Whether WS_REQUIRE_KEY is about it: not where clients give their keys in a message.
+    keys_in_handshake: ClassVar[bool] = True
+
+    address: str  # of the client, seen through our own proxy
+    query: Mapping[str, list[str]]  # of the address that was asked for, decoded
+    headers: Mapping[str, str]  # names in lower case
+    opened_at: float  # epoch seconds
+    is_open: bool = False
+
+    _process: process.Process
+    _outlet: Wire | Queued
+    _most_queued: int
+    _waiting: int = 0  # bytes, when something was last enqueued
+    # Of the minute that began last: messages, and units of junk.
+    _minute: float = 0.0
+    _messages: int = 0
+    _junk: int = 0
+    _size: int = 0
+    # What came while something else was being answered, and the bytes that this takes.
+    _unanswered: deque[tuple[str | bytes, int]]
+    _unanswered_size: int = 0
+    _answering: asyncio.Task[None] | None = None
+
+    # -- for subclasses ---------------------------------------------------------------------
+
+    async def admitted(self) -> None:
+        """Before the handshake is answered. Raises ``admission.Refusal`` for what is asked for in
+        vain; neither ``opened`` nor ``gone`` is called then."""
+
+    async def opened(self) -> None:
+        """The client is connected: frames may be enqueued from now on."""
+
+    async def received(self, text: str) -> None:
+        """The client has sent this text, which is within the limits of size and rate.
+
+        The next message is answered when this returns, so messages of one client are in order.
+        ``gone`` may be called meanwhile."""
+        self.junk()
+
+    async def gone(self) -> None:
+        """The connection is closed, whoever has closed it. Called once, if ``opened`` was.
+
+        What ``received`` is waiting for can be given up here; it is waited for afterwards."""
+
+    def junk(self) -> None:
+        """What was received made no sense: counts against the client's budget."""
+        self._junk += 1 + self._size // 1024
+        if self._junk > service_settings.WS_JUNK_PER_MINUTE:
+            self.close_with(POLICY, "too many messages that make no sense")
+
+    def enqueue(self, frame: str | bytes) -> None:
+        """Send a text frame (``bytes`` are UTF-8). Never waits.
+
+        A client for which too much is queued is closed with 1013; after a close nothing is sent."""
+        if not self.is_open:
+            return
+        payload = frame.encode() if type(frame) is str else frame
+        self._waiting = self._outlet.text(payload)  # type: ignore[arg-type]
+        if self._waiting > self._most_queued:
+            self.close_with(TRY_AGAIN, "too slow")
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether half of what may wait for the client does: what can be sent later should be."""
+        half = self._most_queued // 2
+        return self._waiting > half and self._outlet.waiting() > half
+
+    async def drained(self) -> None:
+        """Wait until most of what was enqueued is on its way, or the client is gone.
+
+        For whoever sends pages of what was missed; what is live doesn't wait."""
+        await self._outlet.drained()
+
+    def close_with(self, code: int, reason: str = "") -> None:
+        """Close the connection after what is queued already. Never waits; once is enough.
+
+        ``reason`` is for the client; what is longer than a close frame can hold is cut."""
+        if self.is_open:
+            self.is_open = False
+            self._process.count_closed(code)
+            fitting = reason.encode()[:_LONGEST_REASON].decode(errors="ignore")
+            self._outlet.close(code, fitting)
+
+    # -- ASGI -------------------------------------------------------------------------------
+
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        """Serve one connection. It takes the place of Channels' dispatching of messages, which
+        makes tasks and asks a thread about database connections for each of them."""
+        self.scope = scope
+        self.headers = admission.headers_of(scope)
+        self.address = admission.address_of(scope, self.headers)
+        if (await receive())["type"] != "websocket.connect":
+            return
+        here = process.Process.current()
+        try:
+            self.query = _query(scope)
+            here.admission.admit(self.address, self.headers, self.query, self.keys_in_handshake)
+        except admission.Refusal as refused:
+            await admission.refuse(scope, send, refused)
+            return
+        try:
+            await self.admitted()
+            await self._serve(here, receive, send)
+        except admission.Refusal as refused:
+            await admission.refuse(scope, send, refused)
+        finally:
+            here.admission.leave(self.address)
+
+    async def _serve(self, here: process.Process, receive: Receive, send: Send) -> None:
+        wire = self.scope.get("extensions", {}).get(EXTENSION)
+        await send({"type": "websocket.accept"})
+        self._process = here
+        self._outlet = wire or Queued(send)
+        self._most_queued = service_settings.WS_SEND_QUEUE
+        self._unanswered = deque()
+        self._minute = monotonic()
+        self.opened_at = time()
+        self.is_open = True
+        here.sockets.add(self)
+        try:
+            await self._opened()
+            await self._read(receive)
+        except asyncio.CancelledError:
+            self.close_with(GOING_AWAY)
+            if self._answering is not None:
+                self._answering.cancel()
+            raise
+        finally:
+            self.is_open = False
+            here.sockets.discard(self)
+            here.ended += 1
+            await self.gone()
+            if self._answering is not None:
+                await asyncio.wait([self._answering])
+            self._unanswered.clear()
+            self._answered(self._unanswered_size)
+            await self._outlet.finished()
+
+    async def _opened(self) -> None:
+        try:
+            await self.opened()
+        except Exception as error:
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        log.error("a socket failed", kind=self.kind, exc_info=error)
+        self.close_with(FAULT)
+
+    async def _read(self, receive: Receive) -> None:
+        """Read until the client is gone, also while it is being answered: else it would be
+        noticed after its last answer."""
+        while True:
+            message = await receive()
+            if message["type"] != "websocket.receive":
+                return
+            text = message.get("text")
+            said: str | bytes = (message.get("bytes") or b"") if text is None else text
+            if self.is_open and self._within_budget(len(said)):
+                self._queue(said)
+
+    def _queue(self, said: str | bytes) -> None:
+        """Have it answered in its turn. Who waits for the answers always may say something."""
+        size = 0
+        if self._answering is None:
+            self._answering = asyncio.create_task(self._answer_all())
+        else:
+            size = len(said) + _MESSAGE
+            most = _MOST_UNANSWERED * (service_settings.WS_MESSAGE_SIZE + _MESSAGE)
+            if self._unanswered_size + size > most:
+                self.close_with(POLICY, "too much at once")
+                return
+            try:
+                self._process.unanswered.take(self.address, size)
+            except ServiceError as error:
+                self.close_with(TRY_AGAIN, error.message)
+                return
+        self._unanswered_size += size
+        self._unanswered.append((said, size))
+
+    async def _answer_all(self) -> None:
+        try:
+            while self._unanswered and self.is_open:
+                said, size = self._unanswered.popleft()
+                self._answered(size)
+                await self._answer_one(said)
+        finally:
+            self._answering = None
+
+    def _answered(self, size: int) -> None:
+        self._unanswered_size -= size
+        self._process.unanswered.give_back(self.address, size)
+
+    async def _answer_one(self, said: str | bytes) -> None:
+        self._size = len(said)
+        try:
+            if isinstance(said, bytes):
+                self.junk()
+            elif _is_ping(said):
+                self.enqueue(b"pong" if said == "ping" else b'{"event":"pong"}')
+            else:
+                await self.received(said)
+        except MemoryError:
+            # Without a traceback, whose making takes more of it.
+            log.error("a socket failed for want of memory", kind=self.kind)
+            self.close_with(TRY_AGAIN, "no memory")
+        except Exception as error:
+            self._fail(error)
+
+    def _within_budget(self, size: int) -> bool:
+        now = monotonic()
+        if now - self._minute > _MINUTE:
+            self._minute, self._messages, self._junk = now, 0, 0
+        self._messages += 1
+        if size > service_settings.WS_MESSAGE_SIZE:
+            self.close_with(TOO_LARGE)
+        elif self._messages > service_settings.WS_MESSAGES_PER_MINUTE:
+            self.close_with(POLICY, "too many messages")
+        return self.is_open
+
+
+def _query(scope: Mapping[str, Any]) -> dict[str, list[str]]:
+    try:
+        text = scope.get("query_string", b"").decode()
+        return parse_qs(
+            text, keep_blank_values=True, errors="strict", max_num_fields=_MOST_PARAMETERS
+        )
+    except ValueError:
+        raise admission.Refusal(400, 107, "the query string can't be read") from None
+
+
+def _is_ping(text: str) -> bool:
+    """``ping``, or ``{"event":"ping"}`` however it is spaced."""
+    if text == "ping":
+        return True
+    if len(text) > _LONGEST_PING or '"ping"' not in text:
+        return False
+    try:
+        said = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return said == {"event": "ping"}

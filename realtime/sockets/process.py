@@ -1,0 +1,200 @@
+"""What a realtime process has once: its sockets, its listener, and the parts that feed the sockets.
+
+It begins with the first socket, or when the server starts, and ends with the server: sockets are
+closed with 1001 then, so that clients connect again elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from time import monotonic, time
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar, cast
+from weakref import WeakKeyDictionary
+
+from backend.kernel.randomness import random_bytes
+from backend.logs.setup import get_logger
+from realtime.process import reports
+from realtime.process.notifications import Listener
+from realtime.sockets.admission import Admission
+from realtime.sockets.shares import Shares
+
+if TYPE_CHECKING:
+    from realtime.sockets.connections import Socket
+
+_GOING_AWAY: Final = 1001
+# Seconds: between attempts of a part that fails; after a failure until it is trusted again; down
+# for so long, it doesn't come back by itself.
+_PAUSES: Final = (0.1, 0.5, 1.0, 2.0, 5.0)
+_PROBATION: Final = 2.0
+_HOPELESS: Final = 60.0
+_CANCELLED_WITHIN: Final = 1.0
+_MOST_UNANSWERED: Final = 32 * 1024 * 1024
+_MOST_UNANSWERED_OF_ADDRESS: Final = 8 * 1024 * 1024
+
+log = get_logger("realtime")
+
+
+class Part(Protocol):
+    """Something that runs once in a process, as the pump of events does.
+
+    ``run`` goes on until it is cancelled. If it raises, that is logged and it is run again after
+    a moment; the process isn't ready meanwhile.
+    """
+
+    name: str
+
+    def __init__(self, process: Process) -> None: ...
+
+    async def run(self) -> None: ...
+
+    def status(self) -> dict[str, Any]:
+        """Figures for the admin and for metrics: plain JSON, cheap, no secrets."""
+
+
+P = TypeVar("P", bound=Part)
+
+
+class _Run:
+    """One thing that is kept running."""
+
+    def __init__(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
+        self.name = name
+        self.failures = 0
+        self.failed_at: float | None = None  # the last time
+        self.down_since: float | None = None
+        self._run = run
+        self.task = asyncio.create_task(self._keep_running(), name=f"realtime {name}")
+
+    @property
+    def is_up(self) -> bool:
+        return self.down_since is None and not self.task.done()
+
+    @property
+    def is_hopeless(self) -> bool:
+        down = self.down_since is not None and monotonic() - self.down_since > _HOPELESS
+        return down or self.task.done()
+
+    async def _keep_running(self) -> None:
+        in_a_row = 0
+        while True:
+            began = monotonic()
+            trusted = asyncio.get_running_loop().call_later(_PROBATION, self._trust)
+            try:
+                await self._run()
+                log.error("a part ended", part=self.name)
+            except asyncio.CancelledError as error:
+                task = asyncio.current_task()
+                if task is None or task.cancelling():
+                    raise
+                log.error("a part failed", part=self.name, exc_info=error)
+            except Exception as error:
+                log.error("a part failed", part=self.name, exc_info=error)
+            finally:
+                trusted.cancel()
+            in_a_row = 0 if monotonic() - began > _HOPELESS else in_a_row + 1
+            self.failures += 1
+            self.failed_at = monotonic()
+            self.down_since = self.down_since or self.failed_at
+            await asyncio.sleep(_PAUSES[min(in_a_row, len(_PAUSES) - 1)])
+
+    def _trust(self) -> None:
+        self.down_since = None
+
+
+class Process:
+    """The realtime process of the running event loop."""
+
+    _of_loops: ClassVar[WeakKeyDictionary[asyncio.AbstractEventLoop, Process]] = WeakKeyDictionary()
+
+    id: str
+    listener: Listener
+    sockets: set[Socket]
+
+    def __init__(self) -> None:
+        self.id = random_bytes(6).hex()
+        self.host = socket.gethostname()
+        self.started_at = time()
+        self.sockets = set()
+        self.ended = 0  # sockets that were open
+        self.admission = Admission()
+        self.unanswered = Shares(
+            "The messages that wait", _MOST_UNANSWERED, _MOST_UNANSWERED_OF_ADDRESS
+        )
+        self.listener = Listener()
+        self.closed: Counter[int] = Counter()
+        self._parts: dict[type, Part] = {}
+        self._runs = [_Run("listener", self.listener.run)]
+        self._runs.append(_Run("reports", lambda: reports.report(self)))
+
+    @classmethod
+    def current(cls) -> Process:
+        """The process of the running event loop; it begins with the first call."""
+        loop = asyncio.get_running_loop()
+        found = cls._of_loops.get(loop)
+        if found is None:
+            found = cls._of_loops[loop] = cls()
+        return found
+
+    @classmethod
+    async def stop_current(cls) -> None:
+        """End the process of the running event loop, if there is one."""
+        found = cls._of_loops.get(asyncio.get_running_loop())
+        if found is not None:
+            await found.stop()
+
+    def part(self, kind: type[P]) -> P:
+        """The process's only one of this kind: made and started by whoever asks first."""
+        found = self._parts.get(kind)
+        if found is None:
+            found = self._parts[kind] = kind(self)
+            self._runs.append(_Run(found.name, found.run))
+        return cast(P, found)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether every part runs, and has done so for a moment."""
+        return all(one.is_up for one in self._runs)
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether a part has been down for so long that the process had better be started again."""
+        return any(one.is_hopeless for one in self._runs)
+
+    def count_closed(self, code: int) -> None:
+        """Remember for the status that we have closed a connection with this code."""
+        self.closed[code] += 1
+
+    def status(self) -> dict[str, Any]:
+        """What this process is doing, as JSON: counts of sockets by kind, each part's status."""
+        parts = {one.name: one.status() for one in self._parts.values()}
+        return {
+            "id": self.id,
+            "host": self.host,
+            "pid": os.getpid(),
+            "startedAt": self.started_at,
+            "ready": self.is_ready,
+            "connections": dict(Counter(one.kind for one in self.sockets)),
+            "refused": {str(status): count for status, count in self.admission.refused.items()},
+            "closed": {str(code): count for code, count in self.closed.items()},
+            "listening": self.listener.is_connected,
+            "failures": {one.name: one.failures for one in self._runs if one.failures},
+            "parts": parts,
+        }
+
+    async def stop(self) -> None:
+        """Close all sockets with 1001 and end every task."""
+        self.admission.is_closed = True
+        for one in tuple(self.sockets):
+            one.close_with(_GOING_AWAY)
+        running = {run.task for run in self._runs}
+        while running:
+            # Again, since libraries may take one for a failure of their own.
+            for task in running:
+                task.cancel()
+            _, running = await asyncio.wait(running, timeout=_CANCELLED_WITHIN)
+        await reports.withdraw(self.id)
+        Process._of_loops.pop(asyncio.get_running_loop(), None)

@@ -1,0 +1,77 @@
+"""Sending by ASGI alone, for servers that have no ``realtime.sockets.wire``: tests, and other
+servers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+_LITTLE = 65_536
+
+
+class Queued:
+    """A queue, and a task that lives while there is something in it."""
+
+    def __init__(self, send: Callable[[dict[str, Any]], Awaitable[None]]) -> None:
+        self._send = send
+        self._queue: deque[dict[str, Any]] = deque()
+        self._bytes = 0
+        self._task: asyncio.Task[None] | None = None
+        self._is_closed = False
+        self._drained = asyncio.Event()
+        self._drained.set()
+
+    def text(self, payload: bytes) -> int:
+        """Send a text; returns the bytes that wait."""
+        if self._is_closed:
+            return 0
+        self._bytes += len(payload)
+        if self._bytes > _LITTLE:
+            self._drained.clear()
+        self._put({"type": "websocket.send", "text": payload.decode()})
+        return self._bytes
+
+    def waiting(self) -> int:
+        """The bytes that wait for the client."""
+        return self._bytes
+
+    async def drained(self) -> None:
+        """Wait until little is queued, or the client is gone."""
+        await self._drained.wait()
+
+    def close(self, code: int, reason: str = "") -> None:
+        """Close after what is queued."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._put({"type": "websocket.close", "code": code, "reason": reason})
+
+    async def finished(self) -> None:
+        """The client is gone, or closed: nothing is sent after this."""
+        self._is_closed = True
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    def _put(self, message: dict[str, Any]) -> None:
+        self._queue.append(message)
+        if self._task is None:
+            self._task = asyncio.create_task(self._write())
+
+    async def _write(self) -> None:
+        try:
+            while self._queue:
+                message = self._queue.popleft()
+                await self._send(message)
+                self._bytes -= len(message.get("text", "").encode())
+                if self._bytes <= _LITTLE:
+                    self._drained.set()
+        except Exception:  # the client is gone: each server has its own word for it
+            self._is_closed = True
+            self._queue.clear()
+        finally:
+            self._task = None
+            self._drained.set()

@@ -1,0 +1,168 @@
+"""The threads in which sockets ask the database and run a deployment's code: the event loop never
+waits for either."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, Protocol, TypeVar
+
+from django.db import close_old_connections, connections
+
+from backend.kernel.fair_queue import Turns
+from backend.kernel.networks import client_network
+from backend.server.refusals import Overloaded, TooManyAtOnce
+
+_MOST_WAITING: Final = 10_000
+_MOST_WAITING_OF_ADDRESS: Final = 1_000
+_PATIENCE: Final = 5.0  # seconds
+
+T = TypeVar("T")
+
+
+class Threads:
+    """A few threads, each with its connection to the database, so that many clients who come at
+    once wait for each other instead of taking all connections. What is asked of one thread is done
+    in its turn. They begin with the first question, also after they were closed."""
+
+    def __init__(self, name: str, count: int = 4) -> None:
+        self._name = name
+        self.count = count
+        self._pool: ThreadPoolExecutor | None = None
+
+    async def do(self, work: Callable[[], T]) -> T:
+        """Do this in one of the threads. Raises what it raises."""
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.count, self._name)
+        return await asyncio.get_running_loop().run_in_executor(self._pool, _done, work)
+
+    async def close(self) -> None:
+        """End them and their connections, after what they are doing; not waiting long for that."""
+        pool, self._pool = self._pool, None
+        if pool is None:
+            return
+        everybody = threading.Barrier(self.count)
+
+        def closed() -> None:
+            connections.close_all()
+            # No thread does this twice, so each does it.
+            with suppress(threading.BrokenBarrierError):
+                everybody.wait(_PATIENCE)
+
+        ended = [asyncio.wrap_future(pool.submit(closed)) for _ in range(self.count)]
+        pool.shutdown(wait=False)
+        await asyncio.wait(ended, timeout=_PATIENCE)
+
+
+class Asker(Protocol):
+    """A connection of a client."""
+
+    address: str
+    is_open: bool
+
+
+@dataclass(eq=False, slots=True)
+class _Asked:
+    asker: Asker
+    work: Callable[[], Any]
+    answer: asyncio.Future[Any]
+
+
+class FairThreads(Threads):
+    """Threads for what clients ask. Belongs to the event loop.
+
+    Addresses have their turns, so who asks a thousand things delays others by one. An address gets
+    another thread only while more of them are free than it holds: it never has more than half, and
+    the last one is for an address that has none. What is asked while ``most`` wait, or
+    ``most_of_address`` of the same address, is refused.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        count: int = 4,
+        *,
+        most: int = _MOST_WAITING,
+        most_of_address: int = _MOST_WAITING_OF_ADDRESS,
+    ) -> None:
+        super().__init__(name, count)
+        self._most = most
+        self._most_of_address = most_of_address
+        self._turns: Turns[_Asked] = Turns()
+        self._held: Counter[str] = Counter()
+        self._free = count
+
+    @property
+    def waiting(self) -> int:
+        """How much waits for a thread."""
+        return len(self._turns)
+
+    async def do_for(self, asker: Asker, work: Callable[[], T]) -> T:
+        """Do this in one of the threads, in the turn of the asker's address.
+
+        Raises what it raises, ``TooManyAtOnce`` and ``Overloaded`` for what can't even wait, and
+        ``CancelledError`` if the asker is gone before its turn.
+        """
+        if not asker.is_open:
+            raise asyncio.CancelledError
+        network = client_network(asker.address)
+        if len(self._turns) >= self._most:
+            raise Overloaded
+        if self._turns.waiting_of(network) >= self._most_of_address:
+            raise TooManyAtOnce
+        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._turns.put(network, _Asked(asker, work, answer))
+        self._begin()
+        return await answer
+
+    def drop(self, asker: Asker) -> None:
+        """Nobody wants answers of this asker any more. What has begun goes on."""
+        network = client_network(asker.address)
+        for asked in self._turns.remove(lambda one: one.asker is asker, network):
+            asked.answer.cancel()
+
+    def _begin(self) -> None:
+        while self._free and (taken := self._turns.take(self._may)) is not None:
+            network, asked = taken
+            if asked.answer.done():
+                continue
+            self._free -= 1
+            self._held[network] += 1
+            task = asyncio.get_running_loop().create_task(self.do(asked.work))
+            task.add_done_callback(partial(self._ended, network, asked.answer))
+
+    def _may(self, network: str) -> bool:
+        return self._held[network] < self._free
+
+    def _ended(self, network: str, answer: asyncio.Future[Any], task: asyncio.Task[Any]) -> None:
+        self._free += 1
+        self._held[network] -= 1
+        if not self._held[network]:
+            del self._held[network]
+        error = None if task.cancelled() else task.exception()
+        if not answer.done():
+            if task.cancelled():
+                answer.cancel()
+            elif error is not None:
+                answer.set_exception(error)
+            else:
+                answer.set_result(task.result())
+        if not task.get_loop().is_closed():
+            self._begin()
+
+
+def _done(work: Callable[[], T]) -> T:
+    close_old_connections()
+    try:
+        return work()
+    except (SystemExit, KeyboardInterrupt) as error:
+        # An event loop would end with them, and every socket of the process.
+        raise RuntimeError(f"{type(error).__name__} in a thread") from error
+    finally:
+        close_old_connections()
