@@ -40,10 +40,8 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backend.settings.django")
 log = get_logger("celery")
 app = Celery("backend")
 app.config_from_object("django.conf:settings", namespace="CELERY")
+# Those of rooms inside our apps are imported by the apps' ``wiring``.
 app.autodiscover_tasks()
-app.autodiscover_tasks(
-    ["functions.webhooks", "functions.jobs", "objects.files", "objects.learned", "objects.users"]
-)
 
 HEADER = "request_id"
 _SIGN_EVERY = 5.0  # seconds

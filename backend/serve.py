@@ -34,7 +34,9 @@ def check_settings() -> None:
     from django.conf import settings
 
     from backend.kernel.connections.reachability import check_servers
+    from backend.logs.setup import configure_from
 
+    configure_from(settings.LOGGING)
     check_servers(settings)
 
 

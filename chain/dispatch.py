@@ -7,7 +7,7 @@ answer keeps one thread, and no queue grows.
 from __future__ import annotations
 
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from celery import Task
 from django.db import transaction
@@ -15,6 +15,7 @@ from django.db import transaction
 from backend.logs.setup import get_logger
 from backend.tasks import broker
 from backend.tasks.broker import BrokerAway
+from backend.tasks.registered import task
 from chain.core.transactions.states import LATE_DELAY
 from chain.models import Blockchain
 from objects.database import maintenance
@@ -67,8 +68,6 @@ def networks() -> list[int]:
 
 def dispatch() -> None:
     """Send the tasks that are due. Called each second; twice at once is harmless."""
-    from chain.tasks import backfill, check_due, follow
-
     if maintenance.is_chain_paused():
         return
     fetch(
@@ -78,11 +77,11 @@ def dispatch() -> None:
         prepare=True,
     )
     for network_id, interval in fetch(_DUE, (), prepare=True):
-        follow.apply_async((int(network_id),), expires=max(1.0, int(interval) / 1000))
+        task("chain.follow").apply_async((int(network_id),), expires=max(1.0, int(interval) / 1000))
     for (network_id,) in fetch(_WITH_CHECKS, (), prepare=True):
-        check_due.apply_async((int(network_id),), expires=1.0)
+        task("chain.check_due").apply_async((int(network_id),), expires=1.0)
     for (network_id,) in fetch(_WITH_BACKFILLS, (), prepare=True):
-        backfill.apply_async((int(network_id),), expires=1.0)
+        task("chain.backfill").apply_async((int(network_id),), expires=1.0)
 
 
 def bring_checks_forward() -> None:
@@ -98,8 +97,6 @@ def start_backfills(network_id: int) -> None:
 
 
 def _start_backfills(network_id: int) -> None:
-    from chain.tasks import backfill, follow
-
     rows = fetch(
         "SELECT c.number FROM chain_blockchain b JOIN chain_cursor c USING (network_id)"
         " WHERE b.network_id = %s AND b.active",
@@ -109,15 +106,15 @@ def _start_backfills(network_id: int) -> None:
     if not rows:
         return
     # A network's first poll decides what its history is.
-    task = follow if rows[0][0] is None else backfill
+    due = task("chain.follow" if rows[0][0] is None else "chain.backfill")
     try:
-        broker.send(task, network_id, expires=_SECONDS)
+        broker.send(due, network_id, expires=_SECONDS)
     except BrokerAway as error:
         log.warning("no broker; a backfill starts later", exc_info=error)
 
 
-def for_each_network(task: Task, expires: float = 60.0) -> None:
+def for_each_network(each: Task[Any, Any], expires: float = 60.0) -> None:
     """Send a task for each network; one that hasn't begun after ``expires`` seconds is dropped."""
     if not maintenance.is_chain_paused():
         for network_id in networks():
-            task.apply_async((network_id,), expires=expires)
+            each.apply_async((network_id,), expires=expires)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from django.core.checks import CheckMessage, Tags, Warning, register
+from django.core.checks import CheckMessage, Warning
 
 from functions.runtime.registry import registry
 from objects.users.accounts.master_fields import is_master_only
 
 
-@register(Tags.security, deploy=True)
 def user_keys(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """Warn about rights that hang on fields which users write themselves."""
     return [

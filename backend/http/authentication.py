@@ -13,6 +13,7 @@ from hmac import compare_digest
 from time import time
 from typing import Any, NamedTuple
 
+from backend.http.ports import ports
 from backend.kernel.errors import (
     InvalidApplicationId,
     InvalidClientKey,
@@ -22,7 +23,6 @@ from backend.kernel.errors import (
 from backend.kernel.networks import is_in_networks
 from backend.kernel.principal import APPLICATION, CLIENT, MASTER, READ_ONLY_MASTER, Principal
 from backend.settings.conf import service_settings
-from objects.users.sessions import tokens
 
 # What SDKs call credentials in the body.
 _BODY_KEYS = {
@@ -156,7 +156,7 @@ def authenticate(
     if principal.is_master:
         return principal
     if credentials.session_token is not None and with_session:
-        session = tokens.authenticate(credentials.session_token)
+        session = ports.authenticate_session(credentials.session_token)
         return Principal(
             principal.authority,
             user_id=session.user_id,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from backend.http.ports import ports
 from backend.http.renderers import Answer, encode_json
 from backend.kernel.errors import (
     InternalError,
@@ -26,9 +27,8 @@ from backend.kernel.errors import (
     TransactionConflict,
     UnderMaintenance,
 )
+from backend.kernel.replays import IdentifiedRequest, StoredResponse
 from backend.settings.conf import service_settings
-from objects.replays import store
-from objects.replays.store import Answered, Identified
 
 if TYPE_CHECKING:
     from backend.http.views import Call
@@ -83,14 +83,14 @@ def answer(
     identified = _identify(given, call, path, content)
     if keeping is Keeping.IN_TRANSACTION:
         # A transaction may have to be repeated, so each time there is a body to be used up.
-        answered, is_former = store.in_transaction(
+        answered, is_former = ports.replays.in_transaction(
             identified,
             lambda: _answered(
                 carry_out(replace(call, body=dict(call.body), in_transaction=True)),
             ),
         )
     else:
-        answered, is_former = store.afterwards(
+        answered, is_former = ports.replays.afterwards(
             identified, lambda: _answered_or_failed(lambda: carry_out(call))
         )
     headers = {**answered.headers, REPLAYED: "true"} if is_former else answered.headers
@@ -109,25 +109,25 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-def _identify(given: str, call: Call, path: str, content: str) -> Identified:
+def _identify(given: str, call: Call, path: str, content: str) -> IdentifiedRequest:
     if not _WELL_FORMED(given):
         raise InvalidValue("X-Svc-Request-Id: expected 1 to 128 printable ASCII characters")
     caller = call.principal
     who = (caller.authority.value, caller.user_id or "", caller.installation_id or "")
     asked = [call.method, path.rstrip("/"), call.params, call.body, content]
-    return store.identify(who, given, msgspec.json.encode(asked, order="deterministic"))
+    return ports.replays.identify(who, given, msgspec.json.encode(asked, order="deterministic"))
 
 
-def _answered(given: Answer) -> Answered:
+def _answered(given: Answer) -> StoredResponse:
     body = given.body if type(given.body) is bytes else encode_json(given.body)
-    return Answered(given.status, given.headers, body)
+    return StoredResponse(given.status, given.headers, body)
 
 
-def _answered_or_failed(carry_out: Callable[[], Answer]) -> Answered:
+def _answered_or_failed(carry_out: Callable[[], Answer]) -> StoredResponse:
     try:
         return _answered(carry_out())
     except _PASSING:
         raise
     except ServiceError as error:
         headers = dict(getattr(error, "headers", {}))
-        return Answered(error.status, headers, encode_json(error.body()))
+        return StoredResponse(error.status, headers, encode_json(error.body()))

@@ -20,7 +20,7 @@ from backend.kernel.errors import (
     InvalidKeyName,
     ServiceError,
 )
-from objects.core.names import shown
+from backend.kernel.text import shown
 
 # Control characters and halves of surrogate pairs.
 _UNREADABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")

@@ -30,13 +30,8 @@ from backend.kernel.errors import CommandUnavailable, InvalidJSON, ServiceError
 from backend.kernel.principal import Principal
 from backend.kernel.request_context import current
 from backend.settings.conf import service_settings
-from objects.core.names import check_class_name, parse_object_id
 
 METHODS = ("GET", "POST", "PUT", "DELETE")
-_PARSERS: Mapping[str, Callable[[str], str]] = {
-    "class_name": check_class_name,
-    "object_id": parse_object_id,
-}
 
 
 @dataclass(slots=True)
@@ -126,13 +121,11 @@ class ServiceView(APIView):
         return handler(call, **self.parse_names(kwargs))
 
     def parse_names(self, names: Mapping[str, str]) -> dict[str, str]:
-        """The names in the path, as the checked types that handlers take.
+        """Return the parameters of the route as the checked types that handlers take.
 
-        Raises ``InvalidClassName`` and ``ObjectNotFound``.
+        Views whose routes have names of classes, objects or networks override this.
         """
-        return {
-            name: _PARSERS[name](text) if name in _PARSERS else text for name, text in names.items()
-        }
+        return dict(names)
 
     def keeping_of(self, call: Call, **kwargs: str) -> Keeping:
         """As ``keeping``, for a route where it depends on the call."""

@@ -31,12 +31,12 @@ from django.conf import settings
 from backend.kernel.errors import RateLimited, ServiceError, ServiceUnavailable, UsernameMissing
 from backend.kernel.networks import client_network
 from backend.kernel.principal import Principal
+from backend.kernel.spelling import check_account_name, name_key
 from backend.limits.bucket_names import NEARLY, Names, Who
 from backend.limits.counters import PAUSE, Bucket, Count, Counter
 from backend.limits.floods import Claim, Floods, Outcome
 from backend.settings.conf import service_settings
 from backend.settings.rate_limits import Book, Rule, read
-from objects.users.names import check_account_name, name_key
 
 __all__ = [
     "FREE",

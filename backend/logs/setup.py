@@ -164,6 +164,12 @@ def name_process(process: str) -> None:
     _process = process
 
 
+def configure_from(logging_settings: Mapping[str, Any]) -> None:
+    """Set logging up as the setting ``LOGGING`` says. Django calls it (``LOGGING_CONFIG``)."""
+    configure(logging_settings["level"], logging_settings["style"], logging_settings["process"])
+    store.configure(logging_settings["redis_url"], logging_settings["keep"])
+
+
 def configure(level: str, style: str, process: str) -> None:
     """Set up structlog and the standard library's logging for this process."""
     global _process, _style, _requests
@@ -207,6 +213,9 @@ def standard_library(level: str, style: str) -> dict[str, Any]:
         },
         "root": {"handlers": ["line"], "level": level},
         "loggers": {
+            # Without the handlers of Django's default configuration.
+            "django": {"handlers": [], "level": "NOTSET"},
+            "django.server": {"handlers": [], "level": "NOTSET", "propagate": True},
             # Each request has one line of ours; Django's own would say it twice.
             "django.request": {"level": "CRITICAL"},
             # What strangers write into Host would be a traceback each time.

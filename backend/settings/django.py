@@ -16,7 +16,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from backend.instance.folder import DataFolder
-from backend.logs import setup, store
 from backend.settings import (
     addresses,
     admin,
@@ -458,9 +457,14 @@ LOG_LEVEL = environment.choice(
 LOG_FORMAT = environment.choice(
     "LOG_FORMAT", os.environ.get("DEFAULT_LOG_FORMAT") or "json", ("json", "console")
 )
-LOGGING_CONFIG = None
+LOGGING_CONFIG = "backend.logs.setup.configure_from"
 LOG_KEEP = environment.whole("LOG_KEEP", 20_000, most=1_000_000)
-setup.configure(LOG_LEVEL, LOG_FORMAT, PROCESS)
-store.configure(REDIS_URL, LOG_KEEP)
+LOGGING = {
+    "level": LOG_LEVEL,
+    "style": LOG_FORMAT,
+    "process": PROCESS,
+    "redis_url": REDIS_URL,
+    "keep": LOG_KEEP,
+}
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backend.settings.django")

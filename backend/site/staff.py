@@ -8,14 +8,14 @@ may hold any other choice of permissions; superusers besides decide who is staff
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any, Final
 
 from django.apps import apps
 from django.contrib.auth.models import Group, Permission
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Model, Q
 from django.http import HttpRequest
 
 from backend.kernel.principal import MASTER, READ_ONLY_MASTER, Principal
@@ -56,20 +56,16 @@ def require(request: HttpRequest, *permissions: str) -> None:
         raise PermissionDenied
 
 
-def make_groups() -> None:
+def make_groups(offered_models: Iterable[type[Model]]) -> None:
     """Give the three groups exactly their permissions; make those that aren't there.
+
+    ``offered_models`` are the models that are offered as classes (``definitions.registry``).
 
     May be run at any time and by several processes at once. Members stay members.
     """
-    from objects.definitions.registry import (  # there are no models yet where this is read
-        offered_models,
-    )
-
     # Models of other applications that are classes: what is in them are objects like others.
     offered = {
-        model._meta.label_lower
-        for model in offered_models()
-        if model._meta.app_label not in OUR_APPS
+        model._meta.label_lower for model in offered_models if model._meta.app_label not in OUR_APPS
     }
     labels = [config.label for config in apps.get_app_configs() if config.label in OUR_APPS]
     ours = Q(content_type__app_label__in=labels) | _of_models(offered)

@@ -17,13 +17,12 @@ import msgspec
 from django.db import transaction
 
 from chain.core.abi import proxies
-from chain.core.abi.contract import Event, events_of
+from chain.core.abi.contract import LONGEST_NAME, Event, events_of
 from chain.core.abi.logs import Vocabulary
 from chain.core.blocks.events import EventRow
 from chain.core.names import ZERO_ADDRESS, checksummed
 from chain.core.node import Log, LogFilter, Node
-from chain.records.contracts import LONGEST_NAME
-from chain.records.rules import contracts_changed
+from chain.indexing.contract_versions import contracts_changed
 from objects.database import maintenance
 from objects.database.statements import fetch
 

@@ -10,6 +10,7 @@ from django.db import transaction
 from backend.logs.setup import get_logger
 from backend.tasks import broker
 from backend.tasks.broker import BrokerAway
+from backend.tasks.registered import task
 from chain.core.names import hash_of, network_of
 from chain.core.transactions.sightings import Sighting
 from chain.monitor.claims import move
@@ -87,9 +88,7 @@ def _check_after_commit(network_id: int) -> None:
 
 def _check_soon(network_id: int) -> None:
     """Have a worker check now. Without a broker, or if the task is lost, the sweep does."""
-    from chain.tasks import check_due
-
     try:
-        broker.send(check_due, network_id, expires=_SECONDS)
+        broker.send(task("chain.check_due"), network_id, expires=_SECONDS)
     except BrokerAway as error:
         log.warning("no broker; a transaction is checked later", exc_info=error)

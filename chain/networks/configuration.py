@@ -14,6 +14,7 @@ from backend.kernel.errors import DuplicateValue, ObjectNotFound, OperationForbi
 from backend.kernel.principal import MASTER
 from backend.logs.setup import get_logger
 from chain.core.transactions.states import PENDING
+from chain.indexing.contract_versions import NEXT_VERSION
 from chain.models import (
     Backfill,
     Block,
@@ -29,7 +30,6 @@ from chain.models import (
     Transaction,
 )
 from chain.models.indexing import RESET_CURSOR
-from chain.records.rules import NEXT_VERSION
 from objects import service
 from objects.core.names import ObjectId, check_class_name
 from objects.database import maintenance

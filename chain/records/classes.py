@@ -5,7 +5,6 @@ Everybody with a client key may read them; only the master key and the service w
 
 from __future__ import annotations
 
-from chain.indexing.storage import finality
 from chain.models import (
     SHOWN_EVENTS,
     Blockchain,
@@ -13,6 +12,7 @@ from chain.models import (
     Identity,
     SmartContract,
     Transaction,
+    finality,
 )
 from chain.records.contracts import ContractRules, EventRules
 from chain.records.rules import BlockchainRules, IdentityRules

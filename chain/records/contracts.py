@@ -5,19 +5,15 @@ from __future__ import annotations
 from typing import Any, Final
 
 from backend.kernel.errors import DuplicateValue, IncorrectType, ServiceError, ValidationFailed
-from chain.core.abi.contract import check_abi
+from chain.core.abi.contract import LONGEST_NAME, check_abi
 from chain.core.names import address_of, network_of
+from chain.indexing.contract_versions import contracts_changed, every_network_changed
 from chain.records.rules import (
-    contracts_changed,
-    every_network_changed,
     require,
     take,
     whole_number,
 )
 from objects.rules import Change, Rules
-
-LONGEST_NAME: Final = 200
-"""Characters of a contract's name, which is in an index with its events."""
 
 _FIXED = ("address", "networkId")
 _DELETED = {"__op": "Delete"}

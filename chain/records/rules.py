@@ -25,9 +25,6 @@ from objects.database.statements import fetch
 from objects.definitions.models import VERSION_SEQUENCE
 from objects.rules import Change, Rules, Wire
 
-# From one sequence, so that no version comes twice, not even after a write that was undone.
-NEXT_VERSION = f"nextval('{VERSION_SEQUENCE}')"
-
 _DELETED: Final = {"__op": "Delete"}
 
 
@@ -134,26 +131,6 @@ def forget_proofs(network_id: int) -> None:
         (network_id,),
         prepare=True,
     )
-
-
-def contracts_changed(*versions: Wire) -> None:
-    """Have the networks of these contracts read with another set of contracts from now on, and
-    their history be read as soon as that is committed."""
-    networks = {network_of(one["networkId"]) for one in versions if one.get("networkId")}
-    with transaction.atomic():
-        for network_id in sorted(networks):
-            fetch(
-                f"INSERT INTO chain_cursor (network_id, contracts) VALUES (%s, {NEXT_VERSION})"
-                f" ON CONFLICT (network_id) DO UPDATE SET contracts = {NEXT_VERSION}",
-                (network_id,),
-                prepare=True,
-            )
-            start_backfills(network_id)
-
-
-def every_network_changed() -> None:
-    """The same for all networks."""
-    fetch(f"UPDATE chain_cursor SET contracts = {NEXT_VERSION}", (), prepare=True)
 
 
 class IdentityRules(Rules):

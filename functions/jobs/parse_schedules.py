@@ -27,11 +27,12 @@ from backend.kernel.errors import (
     ScriptFailed,
 )
 from backend.kernel.principal import Principal
+from backend.kernel.text import shown
 from functions.jobs import schedules
 from functions.jobs.start import check_may_start, checked
 from functions.runtime.registry import registry
 from functions.runtime.timetables import Cron, Every, Once, Timing, parse
-from objects.core.names import is_storable_text, new_object_id, shown
+from objects.core.names import is_storable_text, new_object_id
 from objects.core.values import normalise_date, wire_time
 from objects.database import maintenance
 

@@ -9,6 +9,7 @@ from django.db import transaction
 from backend.kernel.errors import ObjectNotFound, OperationForbidden, ScriptFailed
 from backend.kernel.networks import client_network
 from backend.kernel.principal import MASTER, Principal
+from backend.kernel.spelling import has_control_characters
 from backend.logs.setup import get_logger
 from chain.wallets import custody
 from functions import FunctionRequest
@@ -21,7 +22,6 @@ from objects.core.values import Json
 from objects.database import maintenance
 from objects.users import sign_in
 from objects.users.accounts import directory
-from objects.users.names import has_control_characters
 from objects.users.passkeys import PROVIDER, ceremonies, challenges, keys
 from objects.users.passkeys.ceremonies import Credential, Unverified
 from objects.users.passkeys.challenges import Challenge

@@ -16,6 +16,7 @@ from django.db import connection
 from backend.kernel.errors import OperationForbidden, ScriptFailed, UsernameMissing, UsernameTaken
 from backend.kernel.networks import client_network
 from backend.kernel.principal import MASTER, Principal
+from backend.kernel.spelling import name_key
 from backend.logs.setup import get_logger
 from chain.wallets import custody
 from chain.wallets.adapters import CustodyFailed, Owner
@@ -30,7 +31,7 @@ from objects.database.transactions import all_or_nothing
 from objects.storage.records import wire_object
 from objects.users.accounts import directory
 from objects.users.adapters import ProviderIdentity
-from objects.users.names import check_new_username, check_username, name_key
+from objects.users.names import check_new_username, check_username
 from objects.users.passkeys import PROVIDER, ceremonies, challenges, keys
 from objects.users.passkeys.ceremonies import Credential, NewPasskey, Unverified
 from objects.users.passkeys.challenges import Challenge

@@ -16,10 +16,11 @@ from typing import Any, TypeVar
 
 from backend.kernel.errors import ScriptFailed
 from backend.kernel.principal import Principal
+from backend.kernel.text import shown
 from functions.runtime.parameters import Parameters, of_signature
 from functions.runtime.requirements import RateLimit, Requirements, requirements
 from functions.runtime.timetables import check_schedule
-from objects.core.names import Subject, check_class_name, shown
+from objects.core.names import Subject, check_class_name
 from objects.triggers import Event, check_event
 
 _Body = TypeVar("_Body", bound=Callable[..., Any])

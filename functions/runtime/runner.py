@@ -57,9 +57,6 @@ def call_python(name: str, params: Mapping[str, Any], principal: Principal) -> A
     return _called(function, dict(params), principal, "", is_outside=False)
 
 
-registry.registry.caller = call_python
-
-
 def _called(
     function: Function, params: dict[str, Any], principal: Principal, key: str, *, is_outside: bool
 ) -> Any:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
-from functions.runtime.registry import Trigger, registry, trigger
+from functions.runtime.registry import Trigger, trigger
 from functions.triggers.calls import fire
 from functions.triggers.tasks import start_trigger
 from objects import triggers
@@ -141,11 +141,8 @@ def _after(
 # -- Being called ----------------------------------------------------------------------------------
 
 
-def _heard(one: Trigger) -> Callable[[], None]:
-    """Have a trigger called where its event happens."""
+def connect(one: Trigger) -> Callable[[], None]:
+    """Have a trigger called where its event happens. Returns what disconnects it again."""
     handler = partial(start_trigger if one.background else fire, one)
     triggers.register(one.event, one.class_name, handler)
     return partial(triggers.unregister, one.event, one.class_name, handler)
-
-
-registry.on_trigger = _heard

@@ -12,10 +12,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
-from functions.runtime.registry import registry
 from functions.webhooks import calls, outbox
 from functions.webhooks.names import EVENTS, event_of
-from objects import triggers
 from objects.core.names import Subject, is_class_name
 from objects.database.statements import fetch
 from objects.definitions.registry import find
@@ -64,7 +62,3 @@ def _handler(class_name: Subject, hook_id: int, trigger_name: str) -> Handler:
     if event_of(class_name, trigger_name) in _WAITED_FOR:
         return partial(calls.trigger, hook_id, trigger_name)
     return partial(outbox.keep, hook_id, trigger_name)
-
-
-triggers.add_source(handlers)
-registry.elsewhere = calls.function

@@ -24,6 +24,7 @@ from backend.logs.setup import get_logger
 from backend.settings.conf import service_settings
 from backend.tasks import broker
 from backend.tasks.broker import BrokerAway
+from backend.tasks.registered import task
 from functions.webhooks import client, payload, signatures
 from functions.webhooks.models import Delivery
 from functions.webhooks.responses import BadAnswer, Refusal, check_received
@@ -58,10 +59,8 @@ def keep(hook_id: int, trigger_name: str, occasion: Occasion) -> None:
 
 def start(delivery_id: int) -> None:
     """Have a worker send it. Without a broker the sweep will find it."""
-    from functions.webhooks.tasks import deliver
-
     try:
-        broker.send(deliver, delivery_id, expires=300)
+        broker.send(task("functions.deliver"), delivery_id, expires=300)
     except BrokerAway as error:
         log.warning("no broker; a webhook is sent later", exc_info=error)
 

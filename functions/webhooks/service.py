@@ -14,6 +14,7 @@ from django.db import IntegrityError, transaction
 
 from backend.kernel.errors import InvalidHook, MasterKeyRequired, OperationForbidden
 from backend.kernel.principal import Principal
+from backend.kernel.text import shown
 from functions.runtime.registry import registry
 from functions.webhooks.models import Hook
 from functions.webhooks.names import (
@@ -23,7 +24,7 @@ from functions.webhooks.names import (
     checked_trigger,
     checked_url,
 )
-from objects.core.names import Subject, shown
+from objects.core.names import Subject
 from objects.database import maintenance
 from objects.definitions import registry as class_registry
 

@@ -21,6 +21,7 @@ from backend.kernel.errors import (
     SessionMissing,
 )
 from backend.kernel.principal import Principal
+from backend.kernel.text import shown
 from backend.settings.conf import service_settings
 from objects import triggers
 from objects.core.access.acl import (
@@ -33,7 +34,7 @@ from objects.core.access.acl import (
 )
 from objects.core.access.class_permissions import USER_FIELD_PREFIX, Action
 from objects.core.access.reasons import Reason, Rule
-from objects.core.names import ClassName, FieldName, ObjectId, check_class_name, shown
+from objects.core.names import ClassName, FieldName, ObjectId, check_class_name
 from objects.core.query.tree import (
     AnyOf,
     Equals,

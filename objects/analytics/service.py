@@ -21,7 +21,8 @@ from backend.kernel.errors import (
     OperationForbidden,
 )
 from backend.kernel.principal import Principal
-from objects.core.names import is_storable_text, shown
+from backend.kernel.text import shown
+from objects.core.names import is_storable_text
 from objects.core.values import Json, normalise_date, wire_time
 from objects.database import maintenance
 from objects.database.statements import fetch

@@ -23,8 +23,9 @@ from backend.kernel.errors import (
     OperationForbidden,
 )
 from backend.kernel.principal import Principal
+from backend.kernel.text import shown
 from objects import triggers
-from objects.core.names import PROHIBITED_KEYS, check_field_name, shown
+from objects.core.names import PROHIBITED_KEYS, check_field_name
 from objects.core.values import Json, normalise
 from objects.database import maintenance
 from objects.database.statements import fetch

@@ -24,6 +24,7 @@ from backend.kernel.errors import (
     ObjectNotFound,
 )
 from backend.kernel.randomness import random_bytes
+from backend.kernel.text import shown
 from backend.kernel.text_cache import short_cache
 
 Subject = NewType("Subject", str)
@@ -224,11 +225,3 @@ def new_object_ids(count: int) -> list[ObjectId]:
         ObjectId(letters[start : start + OBJECT_ID_LENGTH])
         for start in range(0, count * OBJECT_ID_LENGTH, OBJECT_ID_LENGTH)
     ]
-
-
-def shown(text: object) -> str:
-    """A client's text as an error message may repeat it: short and printable."""
-    printable = "".join(
-        c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text)[:80]
-    )
-    return printable if len(str(text)) <= 80 else printable + "…"

@@ -34,13 +34,8 @@ from decimal import Decimal
 from typing import Any, Final, Literal, TypeAlias
 
 from backend.kernel.errors import IncorrectType, InvalidJSON, InvalidKeyName, InvalidNestedKey
-from objects.core.names import (
-    PROHIBITED_KEYS,
-    is_class_name,
-    is_object_id,
-    is_storable_text,
-    shown,
-)
+from backend.kernel.text import shown
+from objects.core.names import PROHIBITED_KEYS, is_class_name, is_object_id, is_storable_text
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 

@@ -18,6 +18,7 @@ from typing import Literal, TypeAlias
 
 from backend.kernel.errors import ObjectNotFound, ServiceError
 from backend.kernel.principal import Principal
+from backend.kernel.text import shown
 from objects import triggers
 from objects.access.policy import (
     Scope,
@@ -31,14 +32,7 @@ from objects.access.policy import (
 )
 from objects.core.access.class_permissions import READ_ACTIONS, Action
 from objects.core.access.reasons import Reason
-from objects.core.names import (
-    ObjectId,
-    Subject,
-    check_class_name,
-    is_class_name,
-    is_object_id,
-    shown,
-)
+from objects.core.names import ObjectId, Subject, check_class_name, is_class_name, is_object_id
 from objects.core.query.predicate import matches
 from objects.core.query.tree import Everything, Query, all_of
 from objects.core.values import Json

@@ -17,7 +17,6 @@ import hashlib
 import hmac
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -27,6 +26,7 @@ from django.db import transaction
 
 from backend.kernel.encryption import cipher, secret_keys
 from backend.kernel.errors import DuplicateRequest, ServiceError, Timeout
+from backend.kernel.replays import IdentifiedRequest, StoredResponse
 from backend.settings.conf import service_settings
 from objects.database.statements import fetch
 from objects.database.transactions import all_or_nothing
@@ -39,25 +39,6 @@ _PURPOSE: Final = "objects.replays.answer"
 _AT_ONCE: Final = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Identified:
-    """A request with an id: what finds its answer, and what tells it from other requests.
-
-    ``fingerprints`` are one for each secret key, the present one first.
-    """
-
-    key: str
-    fingerprints: tuple[str, ...]
-
-
-class Answered(msgspec.Struct, frozen=True):
-    """An answer as it was sent."""
-
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-
 class StillRunning(DuplicateRequest):
     """The first request isn't answered yet."""
 
@@ -66,36 +47,42 @@ class StillRunning(DuplicateRequest):
         self.headers = {"Retry-After": "1"}
 
 
-def identify(caller: Sequence[str], request_id: str, request: bytes) -> Identified:
+def identify(caller: Sequence[str], request_id: str, request: bytes) -> IdentifiedRequest:
     """The request ``request`` (all that it asks) that this caller sends under this id.
 
     What it asks may hold a password, so the fingerprint can't be guessed at without a secret key.
     """
     whole = msgspec.json.encode([*caller, request_id])
-    return Identified(
+    return IdentifiedRequest(
         hashlib.sha256(whole).hexdigest(),
         tuple(hmac.digest(key.encode(), request, "sha256").hex() for key in secret_keys()),
     )
 
 
-def in_transaction(request: Identified, carry_out: Callable[[], Answered]) -> tuple[Answered, bool]:
+def in_transaction(
+    request: IdentifiedRequest, carry_out: Callable[[], StoredResponse]
+) -> tuple[StoredResponse, bool]:
     """The answer, and whether it is a former one. What ``carry_out`` raises undoes all of it, and
     nothing is kept."""
 
-    def once() -> tuple[Answered, bool]:
+    def once() -> tuple[StoredResponse, bool]:
         _lock("pg_advisory_xact_lock", request)
         return _once(request, carry_out)
 
     return all_or_nothing(once)
 
 
-def afterwards(request: Identified, carry_out: Callable[[], Answered]) -> tuple[Answered, bool]:
+def afterwards(
+    request: IdentifiedRequest, carry_out: Callable[[], StoredResponse]
+) -> tuple[StoredResponse, bool]:
     """The answer, and whether it is a former one. Nothing is kept of what ``carry_out`` raises."""
     with _locked(request):
         return _once(request, carry_out)
 
 
-def _once(request: Identified, carry_out: Callable[[], Answered]) -> tuple[Answered, bool]:
+def _once(
+    request: IdentifiedRequest, carry_out: Callable[[], StoredResponse]
+) -> tuple[StoredResponse, bool]:
     former = _find(request)
     if former is not None:
         return former, True
@@ -104,7 +91,7 @@ def _once(request: Identified, carry_out: Callable[[], Answered]) -> tuple[Answe
     return answered, False
 
 
-def _lock(function: str, request: Identified) -> None:
+def _lock(function: str, request: IdentifiedRequest) -> None:
     try:
         fetch(f"SELECT {function}(hashtextextended(%s, 0))", (request.key,), prepare=True)
     except Timeout:
@@ -112,7 +99,7 @@ def _lock(function: str, request: Identified) -> None:
 
 
 @contextmanager
-def _locked(request: Identified) -> Iterator[None]:
+def _locked(request: IdentifiedRequest) -> Iterator[None]:
     _lock("pg_advisory_lock", request)
     try:
         yield
@@ -125,7 +112,7 @@ def _locked(request: Identified) -> Iterator[None]:
                 transaction.get_connection().close()
 
 
-def _find(request: Identified) -> Answered | None:
+def _find(request: IdentifiedRequest) -> StoredResponse | None:
     rows = fetch(
         "SELECT fingerprint, answer FROM objects_kept_answer"
         " WHERE key = %s AND expires_at > statement_timestamp()",
@@ -144,16 +131,16 @@ def _find(request: Identified) -> Answered | None:
     return _opened(answer)
 
 
-def _opened(answer: str) -> Answered:
+def _opened(answer: str) -> StoredResponse:
     try:
-        return msgspec.json.decode(cipher(_PURPOSE).decrypt(answer), type=Answered)
+        return msgspec.json.decode(cipher(_PURPOSE).decrypt(answer), type=StoredResponse)
     except InvalidToken:
         raise DuplicateRequest(
             "The request was carried out, but its answer can't be read any more."
         ) from None
 
 
-def _keep(request: Identified, answered: Answered) -> None:
+def _keep(request: IdentifiedRequest, answered: StoredResponse) -> None:
     sealed = None
     if service_settings.IDEMPOTENCY == "replay" and len(answered.body) <= MOST_BYTES:
         sealed = cipher(_PURPOSE).encrypt(msgspec.json.encode(answered)).decode()

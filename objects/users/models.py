@@ -15,7 +15,8 @@ from objects.definitions.models import ModelBackedObject
 class User(ModelBackedObject):
     """``_User``. ``auth_data`` says who the user is at each provider: ``{"google": {"id": …}}``.
 
-    The keys are the names without their differences of case and of writing (``names.name_key``).
+    The keys are the names without their differences of case and of writing
+    (``kernel.spelling.name_key``).
     """
 
     username = text_column()

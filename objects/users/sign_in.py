@@ -24,6 +24,7 @@ from backend.kernel.errors import (
     UsernameMissing,
 )
 from backend.kernel.principal import MASTER, Principal
+from backend.kernel.spelling import check_account_name
 from objects import service, triggers
 from objects.core.names import SESSION, ObjectId, is_object_id
 from objects.core.values import Json
@@ -35,7 +36,7 @@ from objects.users.accounts import passwords
 from objects.users.accounts.owner_view import account_of
 from objects.users.accounts.second_factor import MFA
 from objects.users.adapters import identities
-from objects.users.names import account_keys, check_account_name
+from objects.users.names import account_keys
 from objects.users.rules.users import verified
 from objects.users.sessions import gate, tokens
 

@@ -7,13 +7,14 @@ import msgspec
 from backend.http.parsers import decoded_parameters
 from backend.http.permissions import Requires
 from backend.http.renderers import Answer
-from backend.http.views import Call, ServiceView
+from backend.http.views import Call
 from objects import service
 from objects.core.names import ClassName
 from objects.core.pipeline.stages import parse_aggregation
+from objects.views.base import ClassView
 
 
-class AggregateView(ServiceView):
+class AggregateView(ClassView):
     """Run a pipeline, or list the distinct values of a field."""
 
     requires = Requires.MASTER_KEY

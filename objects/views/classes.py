@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from backend.http.renderers import Answer
-from backend.http.views import Call, ServiceView
+from backend.http.views import Call
 from backend.settings.conf import service_settings
 from objects import service
 from objects.core.names import ClassName, ObjectId
@@ -13,9 +13,10 @@ from objects.core.query.options import FindLimits, parse_find_options, parse_get
 from objects.service import Created, Found
 from objects.storage.includes import Wire
 from objects.storage.records import Record
+from objects.views.base import ClassView
 
 
-class ObjectsView(ServiceView):
+class ObjectsView(ClassView):
     """The objects of a class: find some, create one."""
 
     def get(self, call: Call, class_name: ClassName) -> Answer:
@@ -27,7 +28,7 @@ class ObjectsView(ServiceView):
         return created_answer(created, f"/classes/{class_name}")
 
 
-class ObjectView(ServiceView):
+class ObjectView(ClassView):
     """One object: read, change, remove it."""
 
     def get(self, call: Call, class_name: ClassName, object_id: ObjectId) -> Answer:

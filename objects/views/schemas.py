@@ -9,6 +9,7 @@ from backend.http.views import Call, ServiceView
 from objects.core.names import ClassName
 from objects.core.schema.changes import class_name_of
 from objects.service import classes
+from objects.views.base import ClassView
 
 
 class SchemasView(ServiceView):
@@ -26,7 +27,7 @@ class SchemasView(ServiceView):
         return Answer(classes.create(call.principal, class_name, call.body))
 
 
-class SchemaView(ServiceView):
+class SchemaView(ClassView):
     """One class: show, create, change, remove it."""
 
     requires = Requires.MASTER_KEY
@@ -48,7 +49,7 @@ class SchemaView(ServiceView):
         return Answer({})
 
 
-class PurgeView(ServiceView):
+class PurgeView(ClassView):
     """All objects of a class: remove them."""
 
     requires = Requires.MASTER_KEY

@@ -17,6 +17,7 @@ from django.test import Client
 
 from backend.kernel.principal import MASTER, READ_ONLY_MASTER
 from backend.site.staff import ADMINISTRATORS, EDITORS, VIEWERS, make_groups, principal_for
+from objects.definitions.registry import offered_models
 from tests.admin.staff import logged_in, staff_user
 
 pytestmark = pytest.mark.django_db
@@ -83,7 +84,7 @@ def test_what_somebody_gave_a_group_besides_is_taken_back():
     staff_user(VIEWERS)
     viewers, editors = (Group.objects.get(name=name) for name in (VIEWERS, EDITORS))
     viewers.permissions.set(editors.permissions.all())
-    make_groups()
+    make_groups(offered_models())
     assert not viewers.permissions.filter(codename="change_storedobject").exists()
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from objects.analytics.models import Event
-from objects.users.tasks import remove_expired
+from objects.tasks import remove_expired
 from tests.people import make_role, sign_up
 
 

@@ -15,7 +15,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from objects.replays.models import KeptAnswer
-from objects.users.tasks import remove_expired
+from objects.tasks import remove_expired
 from tests.people import PASSWORD, log_in, sign_up
 from tests.rest import CLIENT, MASTER, READ_ONLY, Api
 from tests.threads import at_once, wait_until_somebody_waits_for_us

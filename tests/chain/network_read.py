@@ -12,6 +12,7 @@ from typing import Any
 from django.utils import timezone
 
 from chain.indexing import head
+from chain.indexing.contract_versions import contracts_changed
 from chain.indexing.head import indexer
 from chain.models import (
     Block,
@@ -22,7 +23,6 @@ from chain.models import (
     Provider,
     SmartContract,
 )
-from chain.records.rules import contracts_changed
 from chain.rpc import pool
 from objects.core.names import new_object_id
 from tests.evm.artefacts import Contract

@@ -15,9 +15,9 @@ from chain import rpc
 from chain.core.blocks.events import EventRow
 from chain.core.node import Log
 from chain.indexing import contracts
+from chain.indexing.contract_versions import contracts_changed
 from chain.indexing.storage.events import store_events
 from chain.models import ContractEvent, Cursor, SmartContract
-from chain.records.rules import contracts_changed
 from chain.rpc.web3_library import web3
 from tests.chain.network_read import Network, listen, network
 from tests.evm.artefacts import Contract, artefact, cut, put_diamond

@@ -13,8 +13,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from chain import dispatch
+from chain.indexing.contract_versions import contracts_changed
 from chain.models import Backfill, Blockchain, Cursor, Transaction
-from chain.records.rules import contracts_changed
 from objects.definitions.models import Maintenance
 from tests.chain.gateway.networks import network
 from tests.rest import MASTER, Api

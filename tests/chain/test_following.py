@@ -200,8 +200,8 @@ def test_a_contract_that_is_registered_while_blocks_are_read_misses_none(node: N
 
 
 def test_what_is_not_listened_to_any_more_is_not_read(world: Network) -> None:
+    from chain.indexing.contract_versions import contracts_changed
     from chain.models import SmartContract
-    from chain.records.rules import contracts_changed
 
     SmartContract.objects.update(listening=False)
     contracts_changed({"networkId": world.network_id})

@@ -77,7 +77,7 @@ def test_what_has_been_there_for_a_while_is_removed_and_who_reads_in_time_misses
 def test_what_the_last_reader_has_left_is_removed_in_the_background(
     watch: Watch, master: Api
 ) -> None:
-    from objects.users.tasks import remove_expired
+    from objects.tasks import remove_expired
 
     watch("Game")
     master.make("Game", secret="gone soon")

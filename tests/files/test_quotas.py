@@ -20,7 +20,7 @@ from objects.database import maintenance
 from objects.files import quotas, records, service
 from objects.files.models import FileQuota, FileUsage, StoredFile
 from objects.files.orphans import remove_unused
-from objects.users.tasks import remove_expired
+from objects.tasks import remove_expired
 from tests.admin.staff import logged_in
 from tests.files.test_limits import MULTIPART, form
 from tests.files.uploads import file_path, kept, send, stored, upload

@@ -77,8 +77,8 @@ def test_signing_in_and_out_is_told(emptied: None) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_a_new_password_is_kept_from_a_user_and_nobody_is_told(emptied: None) -> None:
+    from objects.users.email.tasks import mail_link
     from objects.users.models import MailToken
-    from objects.users.tasks import mail_link
 
     ann = sign_up("ann", email="ann@example.com")
 

@@ -205,7 +205,7 @@ def test_a_mailed_link_is_refused_and_stays_good(page, purpose, fields, place, v
 def test_a_letter_that_was_on_its_way_is_sent_afterwards(place, verifying, postbox):
     from celery.exceptions import Retry
 
-    from objects.users.tasks import mail_link
+    from objects.users.email.tasks import mail_link
 
     maintenance.on()
     with pytest.raises(Retry):

@@ -15,10 +15,11 @@ import pytest
 from django.core.signals import setting_changed
 
 from backend.kernel.errors import InvalidEmailAddress, UsernameMissing
+from backend.kernel.spelling import name_key
 from objects import triggers
 from objects.users.accounts import directory
 from objects.users.models import User
-from objects.users.names import check_new_email, check_new_username, name_key
+from objects.users.names import check_new_email, check_new_username
 from tests.admin.staff import logged_in
 from tests.commands.conftest import run
 from tests.people import PASSWORD, log_in, sign_up

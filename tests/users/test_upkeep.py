@@ -10,8 +10,8 @@ from tests.people import log_in, sign_up
 
 
 def test_expired_sessions_go_and_others_stay(client):
+    from objects.tasks import remove_expired
     from objects.users.models import Session
-    from objects.users.tasks import remove_expired
 
     ann = sign_up("ann")
     log_in("ann")

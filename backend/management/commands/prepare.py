@@ -7,28 +7,17 @@ output how to log in to the admin.
 from __future__ import annotations
 
 import json
-import secrets
 from argparse import ArgumentParser
-from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth import get_user_model
-from django.contrib.auth.password_validation import validate_password
-from django.core.exceptions import ValidationError
-from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 from django.db import connection
 
-from backend.instance.folder import private_file
 from backend.kernel.connections.reachability import check_servers
-from backend.settings import environment
+from backend.operations.preparation import FILE, LOCK, first_staff_user, migrate
 from backend.site.staff import make_groups
-from objects.changes import capture
-
-LOCK = 7_316_504_801  # any number that nothing else locks
-_NAME = "admin"
-_FILE = "admin.json"
+from objects.definitions.registry import offered_models
 
 
 class Command(BaseCommand):
@@ -43,8 +32,8 @@ class Command(BaseCommand):
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_lock(%s)", [LOCK])
             try:
-                self._migrate(options["verbosity"])
-                make_groups()
+                migrate(options["verbosity"])
+                make_groups(offered_models())
                 login = first_staff_user(settings.DATA_DIR)
             finally:
                 cursor.execute("SELECT pg_advisory_unlock(%s)", [LOCK])
@@ -52,73 +41,7 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(login))
         elif login["is_new"]:
             # Not the password: what is printed here ends in logs.
-            place = "ADMIN_PASSWORD" if login["password"] is None else settings.DATA_DIR / _FILE
+            place = "ADMIN_PASSWORD" if login["password"] is None else settings.DATA_DIR / FILE
             self.stdout.write(
                 f"The first staff user is {login['username']}: {place} has the password."
             )
-
-    def _migrate(self, verbosity: int) -> None:
-        from django.db.migrations.executor import MigrationExecutor
-
-        executor = MigrationExecutor(connection)
-        if executor.migration_plan(executor.loader.graph.leaf_nodes()):
-            call_command("migrate", verbosity=max(verbosity - 1, 0), interactive=False)
-        # A deployment may offer a model as a class whose table has been there before.
-        capture.install()
-
-
-def first_staff_user(folder: Path) -> dict[str, Any]:
-    """The name and password of the staff user that was made here, as far as they still hold, and
-    whether it was made now. The setting ``ADMIN_PASSWORD`` isn't repeated."""
-    users = get_user_model()._default_manager
-    file = folder / _FILE
-    try:
-        kept = json.loads(file.read_text())
-    except (OSError, ValueError):
-        kept = None
-    if not users.filter(is_staff=True, is_active=True).exists():
-        given = environment.text("ADMIN_PASSWORD")
-        if given:
-            users.create_superuser(_NAME, password=_strong(given))
-            return {"username": _NAME, "password": None, "is_new": True}
-        if kept is None:
-            kept = {"username": _NAME, "password": secrets.token_urlsafe(12)}
-            folder.mkdir(parents=True, exist_ok=True)
-            with private_file(file) as out:
-                json.dump(kept, out)
-        users.create_superuser(kept["username"], password=kept["password"])
-        return kept | {"is_new": True}
-    if kept is None:
-        return {"username": None, "password": None, "is_new": False}
-    is_valid = _is_valid(kept)
-    return kept | {"is_new": False} | ({} if is_valid else {"password": None})
-
-
-def remove_invalid_password(folder: Path) -> Path | None:
-    """Remove the file with the first staff user's password if that password isn't valid any more.
-
-    Returns the file that was removed, if any.
-    """
-    file = folder / _FILE
-    try:
-        login = json.loads(file.read_text())
-    except (OSError, ValueError):
-        return None
-    if _is_valid(login):
-        return None
-    file.unlink(missing_ok=True)
-    return file
-
-
-def _is_valid(login: dict[str, str]) -> bool:
-    users = get_user_model()._default_manager
-    user = users.filter(username=login["username"], is_staff=True).first()
-    return user is not None and user.check_password(login["password"])
-
-
-def _strong(password: str) -> str:
-    try:
-        validate_password(password)
-    except ValidationError as error:
-        raise CommandError(f"ADMIN_PASSWORD: {' '.join(error.messages)}") from None
-    return password

@@ -22,12 +22,12 @@ from django.conf import settings
 from django.core.management import call_command
 from django.db import connections
 
-from backend.management.commands.prepare import LOCK, remove_invalid_password
 from backend.operations.backup import archive as archives
 from backend.operations.backup import files, postgres, tables
 from backend.operations.backup.archive import Archive, Manifest
 from backend.operations.backup.problems import BackupError
 from backend.operations.keys.instance import FALLBACKS, NAMES, check_writable, keep, present_keys
+from backend.operations.preparation import LOCK, remove_invalid_password
 
 _LISTED = 5
 

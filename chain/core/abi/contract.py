@@ -17,6 +17,8 @@ from eth_utils import keccak
 from chain.core.abi.types import BadAbi, Part, parts_of
 from chain.core.abi.words import MOST_IN_PLACE, is_readable
 
+LONGEST_NAME: Final = 200
+"""Characters of a contract's name, which is in an index with its events."""
 MOST_ENTRIES: Final = 10_000
 MOST_TOPICS: Final = 4
 

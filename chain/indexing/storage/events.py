@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from django.db import connection
 
 from chain.core.blocks.events import EventRow
-from chain.indexing.storage.finality import OF_EVENT
+from chain.models.finality import OF_EVENT
 from objects.core.names import new_object_ids
 from objects.database.statements import fetch
 

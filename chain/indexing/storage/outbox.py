@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple
 
 from chain.indexing.storage.events import PLACE
-from chain.indexing.storage.finality import FINAL, LATEST, OF_EVENT, SAFE, height_of
+from chain.models.finality import FINAL, LATEST, OF_EVENT, SAFE, height_of
 from objects.database.statements import Row, fetch
 
 Level = Literal["safe", "final"]

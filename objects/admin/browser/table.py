@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpRespons
 from django.template.response import TemplateResponse
 
 from backend.kernel.errors import InvalidKeyName, OperationForbidden, ServiceError, Timeout
+from backend.kernel.text import shown
 from objects import service
 from objects.admin.browser import filters, pagination
 from objects.admin.browser.cells import MISSING, Cell, cell
@@ -23,7 +24,6 @@ from objects.core.names import (
     FieldName,
     FieldPath,
     is_field_name,
-    shown,
 )
 from objects.core.query.parser import parse_where
 from objects.core.query.tree import (

@@ -15,11 +15,12 @@ from backend.kernel.errors import (
     InvalidSchemaOperation,
     ServiceError,
 )
+from backend.kernel.text import shown
 from objects.admin.browser.fields import pretty
 from objects.admin.classes.list import estimate
 from objects.admin.frame import Place, class_page
 from objects.admin.values import read_json
-from objects.core.names import FieldName, is_field_name, shown
+from objects.core.names import FieldName, is_field_name
 from objects.core.schema.definition import DEFAULT_FIELDS, SYSTEM_FIELDS, FieldType
 from objects.core.values import FieldKind, Json
 from objects.definitions import registry

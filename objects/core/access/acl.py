@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from backend.kernel.errors import InvalidACL
+from backend.kernel.text import shown
 from objects.core.access.class_permissions import (
     CURRENT_USER,
     EVERYBODY,
@@ -25,7 +26,7 @@ from objects.core.access.class_permissions import (
     Action,
     ClassPermissions,
 )
-from objects.core.names import FieldName, is_entity, shown
+from objects.core.names import FieldName, is_entity
 from objects.core.values import Json
 
 

@@ -13,7 +13,8 @@ from types import MappingProxyType
 from typing import Final, Literal, TypeAlias, get_args
 
 from backend.kernel.errors import InvalidJSON
-from objects.core.names import ClassName, FieldName, is_entity, shown
+from backend.kernel.text import shown
+from objects.core.names import ClassName, FieldName, is_entity
 from objects.core.values import Json
 
 EVERYBODY: Final = "*"

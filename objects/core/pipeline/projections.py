@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias, cast
 
 from backend.kernel.errors import InvalidQuery
-from objects.core.names import shown
+from backend.kernel.text import shown
 from objects.core.pipeline.expression_values import evaluate
 from objects.core.pipeline.expressions import MAX_STEPS, Expression, parse_expression, parse_path
 from objects.core.pipeline.limits import check_fields

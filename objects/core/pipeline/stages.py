@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from backend.kernel.errors import InvalidJSON, InvalidQuery
-from objects.core.names import ClassName, check_class_name, shown
+from backend.kernel.text import shown
+from objects.core.names import ClassName, check_class_name
 from objects.core.pipeline.expressions import (
     NATIVE_NAMES,
     Expression,

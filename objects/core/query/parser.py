@@ -14,8 +14,9 @@ from datetime import UTC, datetime
 from typing import Any, Final, TypeGuard
 
 from backend.kernel.errors import InvalidJSON, InvalidKeyName, InvalidQuery, ServiceError
+from backend.kernel.text import shown
 from objects.core import names
-from objects.core.names import FieldName, shown
+from objects.core.names import FieldName
 from objects.core.query import geo, text
 from objects.core.query.limits import MAX_CONSTRAINTS, QuerySize
 from objects.core.query.paths import is_index

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from backend.kernel.errors import InvalidJSON
-from objects.core.names import shown
+from backend.kernel.text import shown
 from objects.core.values import Json, date, normalise_date
 
 # A year and a month have a fixed length, as Parse Server counts them.

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from backend.kernel.errors import InvalidJSON, InvalidQuery
-from objects.core.names import shown
+from backend.kernel.text import shown
 from objects.core.query.tree import Path, Text
 from objects.core.values import normalise
 

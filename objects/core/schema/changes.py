@@ -19,13 +19,14 @@ from backend.kernel.errors import (
     InvalidQuery,
     InvalidSchemaOperation,
 )
+from backend.kernel.text import shown
 from objects.core.access.class_permissions import (
     ClassPermissions,
     Openness,
     default_permissions,
     parse_permissions,
 )
-from objects.core.names import ClassName, FieldName, check_class_name, is_field_name, shown
+from objects.core.names import ClassName, FieldName, check_class_name, is_field_name
 from objects.core.schema.definition import (
     DEFAULT_FIELDS,
     SYSTEM_FIELDS,

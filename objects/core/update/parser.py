@@ -14,6 +14,7 @@ from backend.kernel.errors import (
     InvalidKeyName,
     ObjectTooLarge,
 )
+from backend.kernel.text import shown
 from objects.core.access.acl import PUBLIC_ACL, Acl, parse_acl
 from objects.core.names import (
     PROHIBITED_KEYS,
@@ -26,7 +27,6 @@ from objects.core.names import (
     check_field_name,
     check_key_path,
     parse_object_id,
-    shown,
 )
 from objects.core.update.operations import (
     Add,

@@ -15,9 +15,9 @@ from functools import cache
 from django.contrib.auth.hashers import check_password, make_password
 
 from backend.kernel.errors import ObjectNotFound, PasswordMissing, ValidationFailed
+from backend.kernel.spelling import name_key
 from backend.settings.conf import service_settings
 from objects.database.statements import fetch
-from objects.users.names import name_key
 
 _MOST_CHARACTERS = 1024
 

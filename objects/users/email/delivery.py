@@ -20,8 +20,8 @@ from backend.logs.setup import get_logger
 from backend.settings.conf import service_settings
 from backend.tasks import broker
 from backend.tasks.broker import BrokerAway
+from backend.tasks.registered import task
 from objects.database import maintenance
-from objects.users import tasks
 from objects.users.email import recipients, tokens
 from objects.users.names import check_email
 
@@ -91,7 +91,7 @@ def _address(email: object) -> str:
 
 def _start(purpose: str, **whose: Any) -> None:
     try:
-        broker.send(tasks.mail_link, purpose, kwargs=whose)
+        broker.send(task("objects.mail_link"), purpose, kwargs=whose)
     except BrokerAway as error:
         raise ServiceUnavailable("No mail can be sent at the moment.") from error
 

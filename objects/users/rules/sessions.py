@@ -4,8 +4,9 @@ says whose a session is, how it began or how long it lasts (reference 1.2, 8.2 t
 from __future__ import annotations
 
 from backend.kernel.errors import InvalidKeyName, InvalidSessionToken
+from backend.kernel.text import shown
 from objects.access.policy import fields_hidden_somewhere
-from objects.core.names import SESSION, shown
+from objects.core.names import SESSION
 from objects.core.values import date, pointer, wire_time
 from objects.definitions import registry
 from objects.rules import Change, Rules

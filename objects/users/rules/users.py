@@ -18,6 +18,7 @@ from backend.kernel.errors import (
     ServiceError,
     UsernameTaken,
 )
+from backend.kernel.spelling import name_key
 from backend.settings.conf import service_settings
 from objects.core.values import Json
 from objects.database.statements import fetch
@@ -27,13 +28,7 @@ from objects.users.accounts import master_fields, passwords, second_factor
 from objects.users.accounts.second_factor import MFA
 from objects.users.adapters import identities
 from objects.users.email import delivery
-from objects.users.names import (
-    check_email,
-    check_new_email,
-    check_new_username,
-    check_username,
-    name_key,
-)
+from objects.users.names import check_email, check_new_email, check_new_username, check_username
 from objects.users.passkeys import keys
 from objects.users.sessions import gate, tokens
 

@@ -1,4 +1,4 @@
-"""Background work of accounts: letters, and clearing away what has expired.
+"""The task that sends emails with links.
 
 Tokens never pass the broker: the worker makes a token when it writes the letter. Who asks for one
 learns nothing either, because looking for the account happens here as well. A letter that can't be
@@ -15,14 +15,9 @@ from backend.kernel.errors import ServiceError, UnderMaintenance
 from backend.kernel.principal import MASTER
 from backend.logs.setup import get_logger
 from objects import service, triggers
-from objects.analytics.retention import remove_old_events
-from objects.changes import retention
 from objects.core.names import USER, ObjectId
-from objects.files import service as files
-from objects.replays.store import remove_expired_answers
 from objects.storage.records import wire_object
 from objects.triggers import Occasion
-from objects.users import expired
 from objects.users.email import messages, recipients, tokens
 
 log = get_logger("mail")
@@ -89,16 +84,3 @@ def _failure(address: str, purpose: str, token: str) -> str | None:
     except Exception as error:  # mail backends raise what they like
         return type(error).__name__
     return None
-
-
-@shared_task(name="objects.remove_expired", ignore_result=True)
-def remove_expired() -> None:
-    """Remove what nobody can use any more: sessions, mailed tokens, kept answers, old events,
-    captured changes without a reader, and what unfinished uploads left."""
-    retention.trim()
-    unfinished = files.remove_unfinished()
-    if unfinished:
-        log.info("unfinished files removed", files=unfinished)
-    removed = expired.remove_expired() + remove_expired_answers() + remove_old_events()
-    if removed:
-        log.info("expired rows removed", rows=removed)
