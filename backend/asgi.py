@@ -16,10 +16,10 @@ from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from django.urls import re_path  # noqa: E402
 
 from backend.http import file_host  # noqa: E402
+from realtime.process.admission import Refusal, refuse  # noqa: E402
 from realtime.process.garbage import search_seldom  # noqa: E402
+from realtime.process.process import Process  # noqa: E402
 from realtime.routing import websocket_urlpatterns  # noqa: E402
-from realtime.sockets.admission import Refusal, refuse  # noqa: E402
-from realtime.sockets.process import Process  # noqa: E402
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Receive = Callable[[], Awaitable[dict[str, Any]]]

@@ -71,7 +71,7 @@ class Realtime:
         self._loop.close()
 
     async def _stopped(self) -> None:
-        from realtime.sockets.process import Process
+        from realtime.process.process import Process
 
         for one in self._open:
             await one.disconnect(timeout=_PATIENCE)

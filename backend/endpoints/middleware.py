@@ -20,7 +20,7 @@ from django.db import close_old_connections, connections, reset_queries
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse
 
-from objects.files.urls import file_origin
+from objects.file_urls import file_origin
 
 
 def disconnect_connection_signals() -> None:

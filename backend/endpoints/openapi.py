@@ -12,10 +12,11 @@ from django.utils.http import parse_etags
 
 from backend.endpoints.middleware import static_sources
 from backend.http import rate_limits
+from backend.http.call import Call
 from backend.http.context import client_address
 from backend.http.exceptions import error_response
 from backend.http.renderers import Answer
-from backend.http.views import Call, MethodNotAllowed, ServiceView
+from backend.http.views import MethodNotAllowed, ServiceView
 from backend.kernel.errors import CommandUnavailable
 from backend.kernel.principal import APPLICATION
 from backend.openapi.document import document_for

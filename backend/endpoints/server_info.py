@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from backend import __version__
+from backend.http.call import Call
 from backend.http.permissions import Requires
 from backend.http.renderers import Answer
 from backend.http.routing import resolve
-from backend.http.views import Call, ServiceView
+from backend.http.views import ServiceView
 
 PARSE_VERSION = "9.10.0"
 """The version of Parse Server whose REST surface is followed. Dashboards choose by it."""

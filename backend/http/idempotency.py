@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from enum import Enum
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from backend.http.call import Call
 from backend.http.ports import ports
 from backend.http.renderers import Answer, encode_json
 from backend.kernel.errors import (
@@ -29,9 +30,6 @@ from backend.kernel.errors import (
 )
 from backend.kernel.replays import IdentifiedRequest, StoredResponse
 from backend.settings.conf import service_settings
-
-if TYPE_CHECKING:
-    from backend.http.views import Call
 
 REPLAYED = "Idempotent-Replayed"
 """The header that says of an answer that it is a former one."""

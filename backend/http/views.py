@@ -12,7 +12,6 @@ tree keeps DRF's tools (schema generation, routers, test client) usable.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import wraps
 from typing import Any, ClassVar
 
@@ -21,6 +20,7 @@ from rest_framework.views import APIView
 
 from backend.http import authentication, idempotency, parsers, rate_limits
 from backend.http.authentication import Credentials
+from backend.http.call import Call
 from backend.http.context import client_address
 from backend.http.exceptions import error_response
 from backend.http.idempotency import Keeping
@@ -32,25 +32,6 @@ from backend.kernel.request_context import current
 from backend.settings.conf import service_settings
 
 METHODS = ("GET", "POST", "PUT", "DELETE")
-
-
-@dataclass(slots=True)
-class Call:
-    """One request to a route, decoded: also an item of a batch is one.
-
-    ``params`` are the parameters of the query string as text, or of a body sent with
-    ``_method: "GET"`` as JSON values. ``address`` is the client's, ``key`` the name of its API key.
-    ``in_transaction`` says that there is one around all of it.
-    """
-
-    principal: Principal
-    method: str
-    params: Mapping[str, Any]
-    body: dict[str, Any]
-    request_id: str
-    address: str = ""
-    key: str = ""
-    in_transaction: bool = False
 
 
 class MethodNotAllowed(CommandUnavailable):

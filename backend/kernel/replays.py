@@ -1,4 +1,5 @@
-"""Requests that carry an id, and the responses that are stored for them, apart from HTTP's types."""
+"""Requests that carry an id, and the responses that are stored for them, apart from HTTP's
+types."""
 
 from __future__ import annotations
 

@@ -11,10 +11,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from backend.kernel.result_memory import ResultMemory
+from backend.kernel.memory_pool import ResultMemory
 
 # What proves who somebody is goes no further than the edge.
 _SECRET_ENDINGS = ("-key", "-session-token")

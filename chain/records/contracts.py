@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from backend.kernel.errors import DuplicateValue, IncorrectType, ServiceError, ValidationFailed
 from chain.core.abi.contract import LONGEST_NAME, check_abi

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from django.core.exceptions import ValidationError
-from django.db import models, transaction
+from django.db import models
 
 from backend.kernel.errors import (
     DuplicateValue,
@@ -17,13 +17,11 @@ from backend.kernel.errors import (
 )
 from chain.core import names
 from chain.core.names import address_of, network_of
-from chain.dispatch import start_backfills
 from chain.models import VERIFY_ALL, Blockchain
 from chain.models.indexing import RESET_PROOFS
 from chain.rpc.addresses import endpoint_of
 from objects.database.statements import fetch
-from objects.definitions.models import VERSION_SEQUENCE
-from objects.rules import Change, Rules, Wire
+from objects.rules import Change, Rules
 
 _DELETED: Final = {"__op": "Delete"}
 

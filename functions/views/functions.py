@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from backend.http.call import Call
 from backend.http.idempotency import Keeping
 from backend.http.parsers import decoded_parameters
 from backend.http.permissions import Requires
 from backend.http.renderers import Answer
-from backend.http.views import Call, ServiceView
+from backend.http.views import ServiceView
 from functions.runtime import runner
 from functions.runtime.registry import find_function
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from backend.http.call import Call
 from backend.http.permissions import Requires
 from backend.http.renderers import Answer
-from backend.http.views import Call, ServiceView
+from backend.http.views import ServiceView
 from functions.webhooks import service
 from functions.webhooks.names import checked_subject
 from objects.core.names import Subject

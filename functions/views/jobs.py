@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from backend.http.call import Call
 from backend.http.parsers import decoded_parameters
 from backend.http.permissions import Requires
 from backend.http.renderers import Answer
-from backend.http.views import Call, ServiceView
+from backend.http.views import ServiceView
 from backend.kernel.errors import InvalidValue
 from backend.settings.conf import service_settings
 from functions.jobs import parse_schedules

@@ -41,7 +41,7 @@ from backend.kernel.errors import (
     Timeout,
     TransactionConflict,
 )
-from backend.kernel.result_memory import ResultMemory
+from backend.kernel.memory_pool import ResultMemory
 from backend.kernel.text_cache import short_cache
 from backend.logs.setup import get_logger
 from objects.core.names import is_storable_text

@@ -29,12 +29,12 @@ from backend.settings.conf import service_settings
 from objects.core.access.acl import parse_acl
 from objects.core.values import Json, normalise
 from objects.database import maintenance
+from objects.file_urls import Link, SignedUrl, file_url, has_expired, is_genuine, signed_url
 from objects.files import quotas, records, storage, triggers
 from objects.files.names import check_name, is_stored_name, new_stored_name
 from objects.files.records import FileRecord
 from objects.files.types import settled_type
 from objects.files.uploads import Upload
-from objects.files.urls import Link, SignedUrl, file_url, has_expired, is_genuine, signed_url
 from objects.users.models import User
 
 MAX_NOTES: Final = 16 * 1024

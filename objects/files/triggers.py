@@ -14,8 +14,8 @@ from backend.kernel.principal import CLIENT, Principal
 from objects import triggers
 from objects.core.query.tree import Everything, FindOptions
 from objects.core.values import normalise, pointer
+from objects.file_urls import file_url
 from objects.files.records import FileRecord
-from objects.files.urls import file_url
 from objects.triggers import FILE, Event, Occasion, Wire
 
 _ONE = FindOptions(where=Everything(), limit=1)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from backend.kernel import result_memory
 from backend.kernel.errors import MasterKeyRequired, ObjectNotFound
+from backend.kernel.memory_pool import ResultMemory
 from backend.kernel.principal import Principal
-from backend.kernel.result_memory import ResultMemory
 from objects import triggers
 from objects.access.policy import (
     Scope,

@@ -14,7 +14,7 @@ from backend.kernel.errors import (
     ServiceError,
     ValidationFailed,
 )
-from backend.kernel.result_memory import LARGEST_OBJECT, MEBIBYTE
+from backend.kernel.memory_pool import LARGEST_OBJECT, MEBIBYTE
 from objects.definitions.indexes import index_name
 from objects.rules import rules_of
 from objects.sql.tables import ClassTable

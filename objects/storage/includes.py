@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from backend.kernel.errors import ServiceError, ServiceUnavailable, Timeout
+from backend.kernel.memory_pool import ResultMemory
 from backend.kernel.principal import Principal
-from backend.kernel.result_memory import ResultMemory
 from objects import triggers
 from objects.access.policy import Scope, hidden_fields, hides_by_object, readable
 from objects.core.names import ClassName, Subject, check_class_name

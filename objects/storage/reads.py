@@ -15,7 +15,7 @@ from typing import Any, Final
 from psycopg.errors import ProgramLimitExceeded
 
 from backend.kernel.errors import ObjectTooLarge, ServiceError
-from backend.kernel.result_memory import ResultMemory
+from backend.kernel.memory_pool import ResultMemory
 from objects.access.policy import Scope
 from objects.core.indexes.shapes import served_equality
 from objects.core.names import ClassName, FieldName, ObjectId

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
+from backend.http.call import Call
 from backend.http.parsers import decoded_parameters
 from backend.http.permissions import Requires
 from backend.http.renderers import Answer
-from backend.http.views import Call
 from objects import service
 from objects.core.names import ClassName
 from objects.core.pipeline.stages import parse_aggregation

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from django.db import transaction
 
+from backend.http.call import Call
 from backend.http.exceptions import as_service_error
 from backend.http.idempotency import Keeping
 from backend.http.parsers import query_parameters
@@ -24,7 +25,7 @@ from backend.http.paths import check_path, decode_path
 from backend.http.rate_limits import enter_items, enter_together
 from backend.http.renderers import Answer
 from backend.http.routing import resolve
-from backend.http.views import METHODS, Call, ServiceView
+from backend.http.views import METHODS, ServiceView
 from backend.kernel.errors import (
     InvalidJSON,
     OperationForbidden,

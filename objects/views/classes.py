@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from backend.http.call import Call
 from backend.http.renderers import Answer
-from backend.http.views import Call
 from backend.settings.conf import service_settings
 from objects import service
 from objects.core.names import ClassName, ObjectId

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from backend.http.call import Call
 from backend.http.renderers import Answer
-from backend.http.views import Call, ServiceView
+from backend.http.views import ServiceView
 from objects.app_config import service
 
 

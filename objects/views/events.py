@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from backend.http.call import Call
 from backend.http.permissions import Requires
 from backend.http.renderers import Answer
-from backend.http.views import Call, ServiceView
+from backend.http.views import ServiceView
 from objects.analytics import service
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from backend.http.call import Call
 from backend.http.idempotency import Keeping
 from backend.http.permissions import Requires
 from backend.http.renderers import Answer
-from backend.http.views import Call, ServiceView
+from backend.http.views import ServiceView
 from objects.core.names import ClassName
 from objects.core.schema.changes import class_name_of
 from objects.service import classes

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
+from backend.http.call import Call
 from backend.http.idempotency import Keeping
 from backend.http.permissions import Requires
 from backend.http.renderers import Answer
-from backend.http.views import Call, ServiceView
+from backend.http.views import ServiceView
 from backend.kernel.errors import AccountAlreadyLinked, InvalidSessionToken
 from backend.kernel.principal import Principal
 from objects import service

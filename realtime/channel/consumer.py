@@ -14,9 +14,9 @@ from realtime.core.cursors import Cursor, Marks, encode
 from realtime.core.event_channel import tail_of
 from realtime.core.event_queries import BEGINNING, NOW, BadQuery, Wish, parse
 from realtime.core.events import control
-from realtime.sockets.admission import QUERY_KEYS, Refusal
+from realtime.process.admission import QUERY_KEYS, Refusal
+from realtime.process.process import Process
 from realtime.sockets.connections import FAULT, TRY_AGAIN, Socket
-from realtime.sockets.process import Process
 
 BEGIN_WITHIN: Final = 10.0
 """Seconds until somebody is sent away whom nobody can be told anything."""

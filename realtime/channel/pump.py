@@ -25,7 +25,7 @@ from realtime.core.events import REMOVED, Event
 from realtime.sockets.threads import Threads
 
 if TYPE_CHECKING:
-    from realtime.sockets.process import Process
+    from realtime.process.process import Process
 
 POLL: Final = 1.0  # seconds
 _MESSAGES_BETWEEN: Final = 100_000  # until others have their turn in the event loop

@@ -20,8 +20,8 @@ from realtime.livequery import answers, events
 from realtime.livequery.engine import LiveQueries
 from realtime.livequery.identities import Identity
 from realtime.livequery.subscriptions import Client
+from realtime.process.process import Process
 from realtime.sockets.connections import POLICY, TRY_AGAIN, Socket
-from realtime.sockets.process import Process
 
 log = get_logger("livequery")
 

@@ -30,9 +30,9 @@ from realtime.livequery.identities import SESSIONS, Followed, Identities, Identi
 from realtime.livequery.notifications import Seen, Telling, match, tellings
 from realtime.livequery.renewal import Renewed, renewed
 from realtime.livequery.subscriptions import Client, Group, Subscription, is_too_large
+from realtime.process.process import Process
+from realtime.process.shares import Shares
 from realtime.sockets.connections import TRY_AGAIN
-from realtime.sockets.process import Process
-from realtime.sockets.shares import Shares
 from realtime.sockets.threads import Asker, FairThreads, Threads
 
 _SLICE: Final = 0.01

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from time import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 import redis
@@ -14,9 +15,6 @@ from django.conf import settings
 from backend.kernel.connections.redis import asking_once
 from backend.kernel.process import heartbeats
 from backend.logs.setup import get_logger
-
-if TYPE_CHECKING:
-    from realtime.sockets.process import Process
 
 _INDEX: Final = "realtime:processes"
 _EVERY: Final = 5.0  # seconds
@@ -30,15 +28,17 @@ def _key(process_id: str) -> str:
     return f"realtime:{process_id}"
 
 
-async def report(process: Process) -> None:
-    """Leave the status of a process every few seconds, until cancelled. A Redis that is away is
-    no reason to stop anything."""
+async def report(process_id: str, status_of: Callable[[], dict[str, Any]]) -> None:
+    """Store the status of a process in Redis every few seconds, until cancelled.
+
+    Failures of Redis are logged and ignored.
+    """
     silent = False
     with _client() as client:
         while True:
-            status = process.status() | {"at": time()}
+            status = status_of() | {"at": time()}
             try:
-                await asyncio.to_thread(_leave, client, process.id, status)
+                await asyncio.to_thread(_leave, client, process_id, status)
                 silent = False
             except (redis.RedisError, OSError) as error:
                 if not silent:

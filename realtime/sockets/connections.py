@@ -23,7 +23,7 @@ from channels.consumer import AsyncConsumer
 from backend.kernel.errors import ServiceError
 from backend.logs.setup import get_logger
 from backend.settings.conf import service_settings
-from realtime.sockets import admission, process
+from realtime.process import admission, process
 from realtime.sockets.queued import Queued
 from realtime.sockets.wire import EXTENSION, Wire
 

@@ -10,7 +10,7 @@ from django.test import Client
 from backend.kernel.principal import MASTER
 from backend.site.staff import ADMINISTRATORS, EDITORS
 from objects import service
-from objects.admin.classes.list import with_statistics
+from objects.admin.class_sizes import with_statistics
 from objects.definitions import registry
 from objects.definitions.models import ObjectClass
 from tests.admin.games import make, make_class

@@ -16,7 +16,7 @@ from django.utils import timezone
 from backend.site.staff import VIEWERS
 from chain import rpc
 from chain.models import Blockchain, Cursor, Provider
-from chain.networks import doctor, status
+from chain import doctor, status
 from chain.networks.lag import UNKNOWN, lags
 from chain.networks.metrics import ChainCollector
 from chain.rpc import pool

@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 
 from backend.site.staff import ADMINISTRATORS
 from chain.models import Cursor, Provider
-from chain.networks import doctor
+from chain import doctor
 from chain.rpc.endpoints import given_for, socket_urls
 from objects.database import maintenance
 from tests.admin.staff import logged_in

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from backend.settings.conf import service_settings
-from objects.files.urls import file_url
+from objects.file_urls import file_url
 from tests.files.uploads import stored
 
 pytestmark = pytest.mark.django_db

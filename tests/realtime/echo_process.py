@@ -12,8 +12,8 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "backend.settings.django"
 django.setup()
 
 from realtime import routing  # noqa: E402
+from realtime.process.process import Process  # noqa: E402
 from realtime.sockets.connections import Socket  # noqa: E402
-from realtime.sockets.process import Process  # noqa: E402
 
 
 class Echo(Socket):

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 from channels.testing import WebsocketCommunicator
 
+from realtime.process.process import Process
 from realtime.sockets.connections import Socket
-from realtime.sockets.process import Process
 
 PATIENCE = 30.0  # seconds, for a machine that is busy with other things
 T = TypeVar("T")

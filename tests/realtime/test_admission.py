@@ -7,7 +7,7 @@ import json
 import pytest
 from django.test import override_settings
 
-from realtime.sockets.process import Process
+from realtime.process.process import Process
 from tests.realtime.in_process import Client, Echo, run
 from tests.settings import SERVICE
 

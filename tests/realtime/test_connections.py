@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from django.test import override_settings
 
-from realtime.sockets.process import Process
+from realtime.process.process import Process
 from tests.realtime.in_process import Client, Echo, eventually, run
 from tests.settings import SERVICE
 

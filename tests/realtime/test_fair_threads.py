@@ -11,7 +11,7 @@ import pytest
 
 from backend.kernel.errors import RateLimited, ServiceUnavailable
 from backend.server.refusals import Overloaded, TooManyAtOnce
-from realtime.sockets.shares import Shares
+from realtime.process.shares import Shares
 from realtime.sockets.threads import FairThreads
 from tests.realtime.in_process import PATIENCE, eventually
 

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection, connections
 
 from realtime.process.notifications import Listener
-from realtime.sockets.process import Process
+from realtime.process.process import Process
 from tests.realtime.in_process import eventually, run
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -9,7 +9,7 @@ import pytest
 from django.test import override_settings
 
 from realtime.process import reports
-from realtime.sockets.process import Process
+from realtime.process.process import Process
 from tests.realtime.in_process import Client, eventually, run
 
 

@@ -571,7 +571,7 @@ def test_a_socket_s_path_is_its_name_to_the_last_character():
 
 
 def test_a_header_with_underscores_is_not_the_header_with_hyphens():
-    from realtime.sockets.admission import address_of, headers_of
+    from realtime.process.admission import address_of, headers_of
 
     scope = {
         "client": None,

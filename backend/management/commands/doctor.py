@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from argparse import ArgumentParser
 from dataclasses import asdict
+from importlib import import_module
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -26,6 +27,7 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="say it as JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        import_module("backend.operations.doctor")
         autodiscover_modules("doctor")
         outcomes = []
         for outcome in run_all():

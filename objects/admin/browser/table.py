@@ -15,7 +15,7 @@ from objects import service
 from objects.admin.browser import filters, pagination
 from objects.admin.browser.cells import MISSING, Cell, cell
 from objects.admin.browser.impersonation import label_field
-from objects.admin.classes.list import estimate
+from objects.admin.class_sizes import estimate
 from objects.admin.frame import Place, class_page, permission
 from objects.core.names import (
     CREATED_AT,

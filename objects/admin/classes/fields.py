@@ -17,7 +17,7 @@ from backend.kernel.errors import (
 )
 from backend.kernel.text import shown
 from objects.admin.browser.fields import pretty
-from objects.admin.classes.list import estimate
+from objects.admin.class_sizes import estimate
 from objects.admin.frame import Place, class_page
 from objects.admin.values import read_json
 from objects.core.names import FieldName, is_field_name

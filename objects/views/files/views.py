@@ -9,22 +9,23 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 from backend.http import authentication, file_host, idempotency, parsers, rate_limits
 from backend.http.authentication import Credentials
+from backend.http.call import Call
 from backend.http.context import client_address
 from backend.http.exceptions import error_response
 from backend.http.idempotency import Keeping
 from backend.http.permissions import Requires, check_route
 from backend.http.renderers import Answer, render
-from backend.http.views import Call, MethodNotAllowed, ServiceView, read_call
+from backend.http.views import MethodNotAllowed, ServiceView, read_call
 from backend.kernel.errors import FileSaveFailed, InvalidFileName, OperationForbidden
 from backend.kernel.principal import APPLICATION, Authority, Principal
 from backend.settings.conf import service_settings
 from objects.core.values import Json, wire_time
+from objects.file_urls import EXPIRES, SIGNATURE, Link, file_url
 from objects.files import service
 from objects.files.delivery import check_destination
 from objects.files.names import check_name, is_stored_name
 from objects.files.records import FileRecord
 from objects.files.uploads import Upload
-from objects.files.urls import EXPIRES, SIGNATURE, Link, file_url
 from objects.views.files.responses import file_answer
 from objects.views.files.uploads import json_upload, receive_form, receive_raw
 

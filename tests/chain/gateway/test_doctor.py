@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from backend.kernel.doctor import Finding
 from chain.models import Cursor
-from chain.networks import doctor
+from chain import doctor
 from tests.chain.gateway.networks import network, provider
 from tests.evm import faults
 from tests.evm.node import Node

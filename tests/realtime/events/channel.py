@@ -13,7 +13,7 @@ from channels.testing import WebsocketCommunicator
 from realtime.channel.feeds import Feed
 from realtime.channel.pump import Pump
 from realtime.core.event_queries import LATEST, Finality
-from realtime.sockets.process import Process
+from realtime.process.process import Process
 from tests.realtime.events.oracle import token_of
 
 PATIENCE = 60  # seconds, for a machine that is busy with other things

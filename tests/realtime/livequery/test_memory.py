@@ -10,7 +10,7 @@ import pytest
 
 from backend.kernel.errors import RateLimited, ServiceUnavailable
 from realtime.core.effort import memory_of
-from realtime.sockets.shares import Shares
+from realtime.process.shares import Shares
 from tests.realtime.livequery.desk import CLIENT_KEYS, MASTER_KEYS, Caller, Desk
 from tests.rest import Api
 

@@ -10,7 +10,7 @@ import pytest
 
 from realtime.core.cursors import BadCursor, Cursor, decode, encode
 from realtime.core.event_queries import BadQuery, parse
-from realtime.sockets.admission import QUERY_KEYS, Admission, Refusal, address_of, headers_of
+from realtime.process.admission import QUERY_KEYS, Admission, Refusal, address_of, headers_of
 from tests.security.fuzz.fuzzing import (
     EXAMPLES,
     accepts,

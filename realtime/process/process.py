@@ -12,18 +12,15 @@ import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from time import monotonic, time
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Final, Protocol, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from backend.kernel.randomness import random_bytes
 from backend.logs.setup import get_logger
 from realtime.process import reports
+from realtime.process.admission import Admission
 from realtime.process.notifications import Listener
-from realtime.sockets.admission import Admission
-from realtime.sockets.shares import Shares
-
-if TYPE_CHECKING:
-    from realtime.sockets.connections import Socket
+from realtime.process.shares import Shares
 
 _GOING_AWAY: Final = 1001
 # Seconds: between attempts of a part that fails; after a failure until it is trusted again; down
@@ -53,6 +50,14 @@ class Part(Protocol):
 
     def status(self) -> dict[str, Any]:
         """Figures for the admin and for metrics: plain JSON, cheap, no secrets."""
+
+
+class OpenSocket(Protocol):
+    """A socket that the process closes when it stops."""
+
+    kind: ClassVar[str]
+
+    def close_with(self, code: int, reason: str = "") -> None: ...
 
 
 P = TypeVar("P", bound=Part)
@@ -112,7 +117,7 @@ class Process:
 
     id: str
     listener: Listener
-    sockets: set[Socket]
+    sockets: set[OpenSocket]
 
     def __init__(self) -> None:
         self.id = random_bytes(6).hex()
@@ -128,7 +133,7 @@ class Process:
         self.closed: Counter[int] = Counter()
         self._parts: dict[type, Part] = {}
         self._runs = [_Run("listener", self.listener.run)]
-        self._runs.append(_Run("reports", lambda: reports.report(self)))
+        self._runs.append(_Run("reports", lambda: reports.report(self.id, self.status)))
 
     @classmethod
     def current(cls) -> Process:
