@@ -450,7 +450,7 @@ CALLERS: dict[str, set[Way]] = {
     "objects.users.rules.users._change_password": {session_gate.NEW_PASSWORD},
     "objects.users.rules.sessions.creating": {session_gate.SESSION, session_gate.MASTER_SESSION},
 }
-ASKING = ("session_gate.enter", "session_gate.enter_new", "session_gate.admit_to_create")
+ASKING = ("gate.enter", "gate.enter_new", "gate.admit_to_create")
 
 
 def sources() -> Iterator[tuple[str, str]]:
@@ -494,7 +494,7 @@ def test_every_way_of_the_gate_is_taken_by_a_test():
 @pytest.mark.parametrize(
     ("text", "modules"),
     [
-        ("session_creation", {"objects.users.sessions.gate"}),
+        ("objects.users.sessions import creation", {"objects.users.sessions.gate"}),
         ("SessionPermit(", {"objects.users.sessions.gate"}),
         ("INTO objects_session", {"objects.users.sessions.creation"}),
         ("SET token_hash", {"objects.users.sessions.creation"}),

@@ -1,1 +1,0 @@
-"""The HTTP edge, in the words of Django REST framework."""
