@@ -10,11 +10,11 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
+from chain import doctor
 from chain.indexing import head
 from chain.indexing.head import commits, cursor
 from chain.indexing.history import backfill
 from chain.models import Block, Blockchain, ContractEvent, Cursor, OutboxEntry, Reorganisation
-from chain import doctor
 from tests.chain.gateway.networks import provider
 from tests.chain.network_read import Network, let_a_minute_pass, listen, network
 from tests.evm.node import Node, running_node

@@ -14,9 +14,9 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from backend.site.staff import VIEWERS
-from chain import rpc
+from chain import doctor, rpc
 from chain.models import Blockchain, Cursor, Provider
-from chain import doctor, status
+from chain.networks import status
 from chain.networks.lag import UNKNOWN, lags
 from chain.networks.metrics import ChainCollector
 from chain.rpc import pool

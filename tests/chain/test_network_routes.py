@@ -11,8 +11,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from backend.site.staff import ADMINISTRATORS
-from chain.models import Cursor, Provider
 from chain import doctor
+from chain.models import Cursor, Provider
 from chain.rpc.endpoints import given_for, socket_urls
 from objects.database import maintenance
 from tests.admin.staff import logged_in

@@ -1,4 +1,4 @@
-"""The import contracts of pyproject.toml leave nothing out: each module is on a floor, in a room."""
+"""Import contracts leave nothing out: each module is on a floor and in a room."""
 
 import tomllib
 from pathlib import Path

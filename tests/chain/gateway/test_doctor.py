@@ -10,8 +10,8 @@ import pytest
 from django.utils import timezone
 
 from backend.kernel.doctor import Finding
-from chain.models import Cursor
 from chain import doctor
+from chain.models import Cursor
 from tests.chain.gateway.networks import network, provider
 from tests.evm import faults
 from tests.evm.node import Node
