@@ -1,1 +1,1 @@
-"""Sockets: events and live queries."""
+"""Sockets: contract events (``/ws``) and live queries."""

@@ -1,0 +1,1 @@
+"""The command ``python -m backend.embedded`` that ``script/server`` runs."""

@@ -1,19 +1,19 @@
-"""Rate limits, for every transport: how often who may ask for what (``docs/rate-limits.md``).
+"""Rate limits, for every transport (``docs/rate-limits.md``).
 
-A transport asks twice, and only the second question costs anything:
+A transport asks two questions, and only the second one costs anything:
 
-- ``rules_for(path, method)`` says which rules of the setting ``RATE_LIMITS`` a request meets:
-  mostly none.
-- ``decide(requests)`` counts them, in one step for all callers of all processes, and says of each
-  whether it passes. It never waits long and never raises: without Redis everything passes, except
-  what a rule refuses then.
+- ``rules_for(path, method)`` returns the rules of the setting ``RATE_LIMITS`` that apply to a
+  request. Most requests have none.
+- ``decide(requests)`` counts them, in one step for all callers of all processes, and returns for
+  each whether it passes. It never waits long and never raises: without Redis everything passes,
+  except what a rule refuses in that case.
 
 Rules that are ``approximate`` are counted first, mostly in the process's memory (``floods``); the
 others are counted in Redis. A request that the former refuse costs no call.
 
-Paths are below the mount path, in the form by which the route was chosen; a function is
+Paths are below the mount path, in the form by which the route was chosen. A function is
 ``/functions/NAME`` and a job ``/jobs/NAME`` wherever the call comes from. Callers with a master
-key are only counted by rules that say so.
+key are counted only by rules that name it.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What the chain app knows without asking anybody: plain Python, no Django, no network."""
+"""What the chain app knows without a node or a database: plain Python, no Django, no I/O."""

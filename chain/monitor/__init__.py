@@ -1,16 +1,16 @@
-"""Transactions are followed to their end (specification, section 3).
+"""Monitor transactions until they are final (``docs/chain-transactions.md``).
 
-What becomes of one is decided by ``chain.core.transactions.states``; here it is asked for and
-stored.
+``chain.core.transactions.states`` decides what becomes of one; this room calls it and stores the
+result.
 
-- ``start`` begins to follow a hash; ``claim`` has a record be of the network that has its hash.
-- ``check_due`` makes the checks whose time has come.
-- ``receipts_for`` and ``record`` are called by whoever reads the network's blocks: a block with a
-  followed transaction ends it without waiting for its time. ``on_reorganisation`` is told which
-  blocks are gone.
-- ``finalize`` says how certain what was mined is, by ``certain_heights``.
+- ``start`` begins to monitor a hash; ``claim`` assigns a record to the network that has its hash.
+- ``check_due`` makes the checks that are due.
+- ``receipts_for`` and ``record`` are called by the indexer of the network's blocks: a block that
+  includes a monitored transaction ends the wait at once. ``on_reorganisation`` gets the blocks that
+  were reverted.
+- ``finalize`` stores how certain included transactions are, by ``certain_heights``.
 
-Each of them may run twice at once, and may die in the middle.
+Each of them may run twice at once, and may be killed at any point.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Networks and their providers as operators configure and watch them."""

@@ -1,9 +1,10 @@
-"""The way to nodes: the only package that talks to them, and the only one that knows web3.
+"""Access to nodes: the only room that calls them, and the only one that imports web3.
 
 ``attempt(network_id, step)`` runs ``step`` with a ``Node`` of one provider, and with another one if
-that fails. ``agreed`` compares what one provider has said with the others, and ``witnessed`` is
-how far two have said the same; ``ask_several`` asks more than one, ``witnesses`` insists on it.
-``health`` says how all of them are, and ``leave_out`` leaves one alone that is known to be wrong.
+that fails. ``agreed`` compares the result of one provider with the others, and ``witnessed`` is the
+height up to which two returned the same. ``ask_several`` calls more than one provider, and
+``witnesses`` requires it. ``health`` reports on all of them, and ``leave_out`` suspends one that is
+wrong.
 """
 
 from chain.core.node import Node

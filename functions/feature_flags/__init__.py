@@ -1,0 +1,1 @@
+"""Feature flags: which features there are for whom."""

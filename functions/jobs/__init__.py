@@ -1,8 +1,8 @@
-"""Jobs: work that a deployment has written, run by workers of their own, apart from requests.
+"""Jobs: long work that a deployment has written, run by workers of their own.
 
-``starting.start`` puts a run into the queue, as a row of ``_JobStatus``; the task carries nothing
-but the row's id. ``running.execute`` claims the row in a worker and carries the job out;
-``tending`` finds runs whose worker has died. ``schedules`` are what starts jobs by itself.
+``start.start`` queues a run as a row of ``_JobStatus``; the task carries only the row's id.
+``runs.execute`` claims the row in a worker and runs the job; ``stuck_runs`` ends runs whose worker
+has died. ``schedules`` start jobs automatically.
 
-A run is carried out at most once, unless its job says that it bears more (``restart``).
+A run is executed at most once, unless its job allows more (``restart``).
 """

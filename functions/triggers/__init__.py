@@ -1,0 +1,1 @@
+"""Triggers: the decorators, one call of a trigger, and triggers in the background."""

@@ -1,0 +1,1 @@
+"""REST routes of functions, jobs and webhooks: decode, call, encode."""

@@ -1,5 +1,5 @@
-"""Webhooks: functions and triggers whose code runs somewhere else and is asked over HTTP.
+"""Webhooks: functions and triggers whose code runs elsewhere and is called over HTTP.
 
-``service`` is the door to them (REST, admin), ``known`` tells the door to objects which there are,
-``calling`` asks while the caller waits, ``outbox`` tells afterwards.
+``service`` registers them (REST, admin), ``class_hooks`` tells the object service which a class
+has, ``calls`` calls one while the client waits, ``outbox`` delivers notifications afterwards.
 """

@@ -1,8 +1,8 @@
-"""The admin's pages of classes, objects and schemas: the data browser.
+"""The data browser of the admin: classes, objects, people, files, operations.
 
-Each page decodes a request, calls the door (``objects.service``, ``objects.service.classes``,
-``objects.files.service``) as the staff user's principal, and shows what it answers. ``frame`` is
-what all of them stand on.
+Each page decodes a request, calls a service (``objects.service``, ``objects.service.classes``,
+``objects.files.service``) as the staff user's principal, and renders the result. ``frame`` is what
+all of them share.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Events that apps report (``/events``), kept for a while and counted."""
+"""Events that apps report (``/events``), stored for a while and counted."""

@@ -1,9 +1,9 @@
-"""What has become of objects: every committed change, once, for whoever shows it to others.
+"""Committed changes of objects, each delivered once to every reader.
 
-PostgreSQL itself captures the changes (triggers, see ``capture``), so it doesn't matter who writes,
-or through what. Only classes that somebody wants are captured (``Reader.want``); a ``Reader`` reads
-what has been committed since it read last. Nothing of this is kept for longer than a minute or
-two: who has missed something is told that (``Batch.gap``), and reads the objects anew.
+PostgreSQL captures the changes by triggers (``capture``), so they are complete whoever writes and
+however. Only classes that a reader has asked for are captured (``Reader.want``); a ``Reader`` reads
+what was committed since its last read. Changes are stored for a minute or two: a reader that missed
+some learns that (``Batch.gap``), and reads the objects again.
 """
 
 from objects.changes.images import Change

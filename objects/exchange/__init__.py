@@ -1,5 +1,5 @@
-"""Files of objects: reading rows, making objects of them, storing those, and writing them back.
+"""Imports and exports: rows of a file become objects, and objects become rows.
 
-What ``manage.py import_objects`` and ``export_objects`` are made of. Memory stays constant,
-however large the file is.
+``manage.py import_objects`` and ``export_objects`` use it. Memory stays constant, however large the
+file is.
 """

@@ -1,0 +1,1 @@
+"""Why a caller may or may not do something, in sentences."""

@@ -1,1 +1,1 @@
-"""Answers that are given again to a request that is sent again (``docs/idempotency.md``)."""
+"""Stored responses of requests that carry an id and may be repeated (``docs/idempotency.md``)."""

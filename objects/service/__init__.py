@@ -1,11 +1,11 @@
-"""The door: everything that one can do to objects.
+"""The object service: the one door to objects.
 
-REST, batch, functions, LiveQuery, the admin and jobs come through here and nowhere else, so that
-each rule holds for all of them. The order inside is fixed: maintenance mode, access (class-level
-permissions, pointer permissions, protected fields, ACL), schema, store in one transaction. Callers
-get plain values and ``ServiceError``; they never see SQL, and needn't think of permissions.
+REST, batch, functions, LiveQuery, the admin and jobs call it and nothing below it, so each rule
+holds for all of them. The order inside is fixed: maintenance mode, access (class-level permissions,
+pointer permissions, protected fields, access lists), schema, and one transaction. Callers get plain
+values and ``ServiceError``; they never see SQL and need no permission checks of their own.
 
-Classes themselves (schemas, purge) are in ``objects.service.classes``.
+``classes`` is the same for classes themselves: schemas, permissions, indexes, purge.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""REST routes of objects, classes, users and batches: decode, call the service, encode."""

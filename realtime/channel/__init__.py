@@ -1,5 +1,5 @@
-"""The event channel: what contracts say, told to whoever has opened ``/ws``.
+"""The event channel ``/ws``: contract events as they are indexed, and those a client has missed.
 
-``pump`` reads the outbox of the chain app and tells it to everybody at once; ``catching_up`` tells
-a connection what it has missed, from ``pages`` of the outbox that connections share.
+``pump`` reads the outbox of the chain app and sends new events to all connections at once;
+``catch_up`` sends one connection what it has missed, from ``pages`` that connections share.
 """

@@ -1,1 +1,1 @@
-"""What the realtime parts mean by their words: plain Python, without I/O."""
+"""Messages, cursors and the index of subscriptions: plain Python, without I/O."""

@@ -1,0 +1,1 @@
+"""One realtime process: admission of connections, its listener, its reports, its server."""

@@ -1,0 +1,1 @@
+"""What both kinds of sockets share: the connection, its queue, its threads."""

@@ -1,0 +1,1 @@
+"""What one process has: heartbeats, children, exit hooks, garbage collection."""

@@ -1,6 +1,6 @@
 """The whole instance as one file, and back: database, files, keys.
 
-``making.make`` writes an archive, ``archive.check`` reads all of one, ``restoring.restore``
-makes an instance of it. ``archive`` knows what the file looks like, ``postgres`` how a database
-comes out of PostgreSQL and goes in again in one transaction, ``files`` the same of file storage.
+``creation`` writes an archive, ``archive.check`` reads all of one, ``restore`` makes an instance of
+it. ``archive`` knows the format of the file, ``postgres`` dumps a database and loads it again in
+one transaction, ``files`` does the same with the file storage.
 """

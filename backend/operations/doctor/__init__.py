@@ -1,4 +1,4 @@
-"""What ``manage.py doctor`` looks at.
+"""The checks that the command ``doctor`` runs.
 
 An application adds checks of its own in a module ``doctor``::
 

@@ -1,0 +1,1 @@
+"""``script/server``: from a data folder to a running service, and back."""

@@ -1,0 +1,1 @@
+"""One connection of a client: its parser, its states, its deadlines, and the order of responses."""

@@ -1,0 +1,1 @@
+"""Requests as they arrive: heads to a WSGI environment, bodies to memory or a file."""

@@ -1,0 +1,1 @@
+"""Responses as they leave: heads, compression, and long bodies piece by piece."""

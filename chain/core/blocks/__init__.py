@@ -1,0 +1,1 @@
+"""Blocks: hashes, receipts and bloom filters checked, forks found, finality computed."""

@@ -1,11 +1,10 @@
-"""The chain of a network is read as it grows: headers, the logs of registered contracts, and the
-transactions that are followed.
+"""Index the head of a network: headers, the logs of registered contracts, monitored transactions.
 
-Whatever says that there may be a new block only says "look". ``follow`` looks, and what it finds
-is stored as one chain: each block names the one before, each log names its block, and cursor,
-events and outbox change in one transaction. When the node has another block at our height, the
-blocks above the last shared one are taken out first, in a transaction of their own. It may run
-anywhere, any number of times at once, and may die anywhere.
+Anything that reports a new block only triggers ``follow``, which asks a node and stores what it
+returns as one chain: each block names its parent, each log names its block, and cursor, events and
+outbox change in one transaction. If the node has another block at a stored height, the blocks above
+the last common one are reverted first, in a transaction of their own. ``follow`` may run anywhere,
+any number of times at once, and may be killed at any point.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The parts of a backfill."""
+"""Backfills: the events of blocks behind the head, by ranges of final blocks."""

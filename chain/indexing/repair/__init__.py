@@ -1,0 +1,1 @@
+"""Stored events compared with the chain, and corrected where they differ."""

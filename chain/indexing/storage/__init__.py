@@ -1,0 +1,1 @@
+"""Events and the outbox in PostgreSQL: written exactly once, read in order, pruned."""

@@ -1,11 +1,11 @@
-"""Checking what a provider says against the headers of its blocks, before it is stored.
+"""Check what a provider returns against the headers of its blocks, before it is stored.
 
-``verified`` does that for blocks whose headers are at hand, ``verified_range`` for ranges that are
-read without headers. ``Scheme`` is how much is checked, by the network's setting ``verify``.
+``verified`` does that for blocks whose headers are known, ``verified_range`` for ranges that are
+read without headers. ``Scheme`` says how much is checked, by the network's setting ``verify``.
 
-A header's filter names every contract and topic that has logged in its block, so it tells which
-logs are invented, and, unless nearly all of its bits are set, which are missing. What a log says
-beyond that is in the receipts of its block, which the header commits to by their root. Whether a
+A header's bloom filter names every contract and topic that has logged in its block. So it shows
+which logs are invented and, unless nearly all of its bits are set, which are missing. Everything
+else in a log is checked against the receipts of its block, whose root is in the header. Whether a
 network's headers can be used for that is learned from blocks in which everything agrees
 (``capabilities``).
 """

@@ -1,7 +1,7 @@
-"""Who signs for the service on a network.
+"""Signers: who signs for the service on a network.
 
 A signer has an address, and signs. Its key is in the environment, in an encrypted keystore file,
-or with another service (web3signer); it is never in the database, a log, an error or an answer.
+or with another service (web3signer); it is never in the database, a log, an error or a response.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Each command parses its arguments and calls ``functions.jobs``."""

@@ -1,0 +1,1 @@
+"""Classes: their list, their fields, indexes and permissions."""

@@ -1,4 +1,4 @@
-"""The admin's pages of people: users, their sessions, roles, installations."""
+"""People: users, their sessions, roles and installations."""
 
 from __future__ import annotations
 

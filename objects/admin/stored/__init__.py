@@ -1,0 +1,1 @@
+"""Files, events and parameters of the app in the admin."""

@@ -1,0 +1,1 @@
+"""Access lists, class-level permissions, and the reasons of decisions."""

@@ -1,0 +1,1 @@
+"""Shapes of queries, and which index would serve them."""

@@ -1,0 +1,1 @@
+"""The aggregation pipeline: stages, expressions and projections, checked."""

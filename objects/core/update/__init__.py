@@ -1,0 +1,1 @@
+"""Update operators and plain values of a write, and what they make of an object."""

@@ -1,0 +1,1 @@
+"""Each command parses its arguments and calls the rooms of ``objects``."""

@@ -1,0 +1,1 @@
+"""The aggregation pipeline as one SQL statement."""

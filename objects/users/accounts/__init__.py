@@ -1,0 +1,1 @@
+"""Accounts: passwords, the second factor, lookups, and what owners see of themselves."""

@@ -1,14 +1,13 @@
-"""Sign-in adapters: whether an outside identity (``authData.PROVIDER``) is proven.
+"""Sign-in adapters: they prove an outside identity (``authData.PROVIDER``).
 
-``verify(provider, data)`` gives who the caller is at the provider, or raises ``UnsupportedService``
-for a provider that isn't set up, ``ObjectNotFound`` for a proof that doesn't hold,
-``ServiceUnavailable`` if the provider can't be asked. No user is looked at and nothing is written,
-but a proof that works once (the wallet's) is used up. It may wait for a provider over the
-network, so call it outside of a transaction, and once.
+``verify(provider, data)`` returns the caller's id at the provider. It raises ``UnsupportedService``
+for a provider that isn't configured, ``ObjectNotFound`` for an invalid proof, and
+``ServiceUnavailable`` if the provider can't be reached. No user is read and nothing is written, but
+a proof that works once (the wallet's) is used up. It may wait for the network, so call it outside
+of transactions, and once.
 
-``challenge(provider, data)`` gives what a client has to answer, for providers that have one.
-
-A deployment adds a provider by a subclass of ``Adapter`` and a line in ``AUTH_ADAPTERS``.
+``challenge(provider, data)`` returns what a client has to sign or answer, for providers that need
+it. A deployment adds a provider with a subclass of ``Adapter`` and a line in ``AUTH_ADAPTERS``.
 """
 
 from __future__ import annotations

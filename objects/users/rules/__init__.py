@@ -1,0 +1,1 @@
+"""The rules of ``_User``, ``_Session``, ``_Role`` and ``_Installation``."""

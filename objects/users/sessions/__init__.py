@@ -1,0 +1,1 @@
+"""Sessions: ``gate`` admits, ``creation`` creates, ``tokens`` authenticates."""

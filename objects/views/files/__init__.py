@@ -1,0 +1,1 @@
+"""REST routes of files: uploads in three forms, downloads with ranges."""

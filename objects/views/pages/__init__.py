@@ -1,0 +1,1 @@
+"""Pages behind emailed links: verify an address, choose a password."""
