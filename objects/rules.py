@@ -1,14 +1,15 @@
-"""What single classes ask of their objects beyond schema and permissions.
+"""The rules of single classes: what they require of their objects beyond schema and permissions.
 
-The door calls these around a write, inside of the write's transaction: whatever raises undoes all
-of it. Most classes have no rules; ``_User``, ``_Session``, ``_Role`` and ``_Installation`` have
-(``objects.users``).
+The object service calls the steps of a class's rules around a write. Most classes have no rules.
+``_User``, ``_Session``, ``_Role`` and ``_Installation`` have (``objects.users.rules``), and so have
+the classes of ``chain`` and ``functions``. A step may raise a ``ServiceError``; those inside the
+transaction undo all of the write then.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from backend.kernel.errors import ServiceError
 from backend.kernel.principal import Principal
@@ -16,84 +17,93 @@ from objects.core.names import ClassName, ObjectId
 from objects.core.values import Json
 
 Wire = dict[str, Json]
+AnyChange = TypeVar("AnyChange", bound="Change")
 
 
 @dataclass
 class Change:
     """One write to one object, as a class's rules see it.
 
-    ``fields`` is the body, plain values and operators; rules may change it before it is carried
-    out. ``shown`` is added to the answer, even if the caller may not read the object;
-    ``server_changes`` are what triggers have changed of ``fields``. ``kept`` is the rules' own,
-    from before to after.
+    Rules that prove something in one step and use it in a later one (a hashed password, an identity
+    at a provider) add typed fields in a subclass, their ``change_type``.
     """
 
     principal: Principal
     object_id: ObjectId
     fields: dict[str, Any]
+    """The body, plain values and operators. Rules may change it before it is parsed."""
     before: Wire | None = None
     """The object as it was, locked; None for a new one."""
     creating: bool = False
     instead: Wire | None = None
     """Another object of the class, if the rules choose one to be changed in place of this one."""
     shown: Wire = field(default_factory=dict)
+    """Added to the response, even if the caller may not read the object."""
     server_changes: Wire = field(default_factory=dict)
-    kept: dict[str, Any] = field(default_factory=dict)
+    """What triggers have changed of ``fields``."""
 
-    def anew(self) -> Change:
-        """A copy to attempt the write with: an attempt may have to be repeated."""
-        return replace(self, fields=dict(self.fields), shown=dict(self.shown), kept=dict(self.kept))
+    def for_attempt(self: AnyChange) -> AnyChange:
+        """Return a copy to attempt the write with, since an attempt may have to be repeated."""
+        return replace(self, fields=dict(self.fields), shown=dict(self.shown))
 
 
-class Rules:
-    """The rules of one class. Each method may raise a ``ServiceError``."""
+class Rules(Generic[AnyChange]):
+    """The rules of one class: a step for each moment of a write, in this order."""
 
-    def checking(self, change: Change) -> None:
+    change_type: type[Any] = Change
+    """The class of the changes that the steps take."""
+
+    def check_request(self, change: AnyChange) -> None:
         """Before everything else, triggers included: ``fields`` is what the caller has sent."""
 
-    def preparing(self, change: Change) -> None:
-        """Before the write's transaction: what takes long, or waits for others.
+    def prepare(self, change: AnyChange) -> None:
+        """Before the write's transaction, and once: what takes long, or calls others.
 
-        The caller may do this to objects of the class; ``before`` is not known yet.
+        The caller may do this to objects of the class; ``before`` is not known yet. If triggers may
+        change the write, it is in the transaction, after them.
         """
 
-    def beginning(self, change: Change) -> None:
+    def begin(self, change: AnyChange) -> None:
         """First in the transaction of a create or an update, before any object is locked."""
 
-    def creating(self, change: Change) -> None:
+    def before_create(self, change: AnyChange) -> None:
         """Before a new object is stored; the caller may create objects of the class."""
 
-    def created(self, change: Change) -> None:
-        """After it."""
+    def after_create(self, change: AnyChange) -> None:
+        """After a new object was stored."""
 
-    def updating(self, change: Change) -> None:
+    def before_update(self, change: AnyChange) -> None:
         """Before an object is changed; the caller may change it, and it is locked."""
 
-    def updated(self, change: Change) -> None:
-        """After it."""
+    def after_update(self, change: AnyChange) -> None:
+        """After an object was changed."""
 
-    def deleting(self, change: Change) -> None:
+    def before_delete(self, change: AnyChange) -> None:
         """Before an object is removed; the caller may remove it, and it is locked."""
 
-    def deleted(self, change: Change) -> None:
-        """After it."""
+    def after_delete(self, change: AnyChange) -> None:
+        """After an object was removed."""
 
-    def purged(self) -> None:
+    def after_purge(self) -> None:
         """After all objects of the class were removed at once."""
 
-    def refusal(self, constraint: str) -> ServiceError | None:
-        """The error that a violated constraint of the class's table means, if it has one."""
+    def error_for(self, constraint: str) -> ServiceError | None:
+        """Return the error that a violated constraint of the class's table means, or None."""
         return None
 
 
-_rules: dict[str, Rules] = {}
+class NoRules(Rules[Change]):
+    """The rules of a class that has none."""
 
 
-def set_rules(class_name: ClassName, rules: Rules) -> None:
-    """Give a class its rules. Call it in ``AppConfig.ready``."""
+_rules: dict[str, Rules[Any]] = {}
+
+
+def set_rules(class_name: ClassName, rules: Rules[Any]) -> None:
+    """Give a class its rules. Call it in an app's wiring."""
     _rules[class_name] = rules
 
 
-def rules_of(class_name: ClassName) -> Rules | None:
-    """The rules of a class, or None if it has none."""
+def rules_of(class_name: ClassName) -> Rules[Any] | None:
+    """Return the rules of a class, or None if it has none."""
     return _rules.get(class_name)

@@ -19,12 +19,12 @@ _FIXED = ("address", "networkId")
 _DELETED = {"__op": "Delete"}
 
 
-class ContractRules(Rules):
+class ContractRules(Rules[Change]):
     """Address, network and ABI are what they should be, and a contract stays at its place. The
     network's reader learns of changes: its cursor's ``contracts`` grows in the transaction of the
     write."""
 
-    def preparing(self, change: Change) -> None:
+    def prepare(self, change: Change) -> None:
         require(change, "name", "address", "networkId")
         take(change, "name", _name)
         take(change, "address", address_of)
@@ -42,33 +42,33 @@ class ContractRules(Rules):
             # Facets are called through their diamond, and it is the diamond that logs.
             change.fields["listening"] = change.fields.get("kind") != "facet"
 
-    def updating(self, change: Change) -> None:
+    def before_update(self, change: Change) -> None:
         for name in _FIXED:
             if name in change.fields and change.fields[name] != (change.before or {}).get(name):
                 raise ValidationFailed(f"{name} never changes; register another contract")
 
-    def created(self, change: Change) -> None:
+    def after_create(self, change: Change) -> None:
         contracts_changed(change.fields)
 
-    def updated(self, change: Change) -> None:
+    def after_update(self, change: Change) -> None:
         contracts_changed(change.before or {})
 
-    def deleted(self, change: Change) -> None:
+    def after_delete(self, change: Change) -> None:
         contracts_changed(change.before or {})
 
-    def purged(self) -> None:
+    def after_purge(self) -> None:
         every_network_changed()
 
-    def refusal(self, constraint: str) -> ServiceError | None:
+    def error_for(self, constraint: str) -> ServiceError | None:
         if constraint == "chain_contract_place":
             return DuplicateValue("A contract with this address is registered on this network.")
         return None
 
 
-class EventRules(Rules):
+class EventRules(Rules[Change]):
     """Events are what the chain says; what is in an index isn't longer than an index bears."""
 
-    def preparing(self, change: Change) -> None:
+    def prepare(self, change: Change) -> None:
         for name in ("contractName", "eventName", "address", "networkId", "blockHash"):
             take(change, name, _short)
 

@@ -87,11 +87,11 @@ _SETTINGS: Final = {
 }
 
 
-class BlockchainRules(Rules):
+class BlockchainRules(Rules[Change]):
     """A network has an id; ``networkId`` is one, and never changes. Its endpoints are asked if it
     has no others, so they have to be addresses. Its settings are what they may be in the admin."""
 
-    def preparing(self, change: Change) -> None:
+    def prepare(self, change: Change) -> None:
         for name, (default, read) in _SETTINGS.items():
             is_clients = name in change.fields and name not in change.server_changes
             if is_clients and not change.principal.may_write_as_master:
@@ -104,17 +104,17 @@ class BlockchainRules(Rules):
         take(change, "rpcEndpoint", _address("http", "https"))
         take(change, "wssEndpoint", _address("ws", "wss"))
 
-    def updating(self, change: Change) -> None:
+    def before_update(self, change: Change) -> None:
         stored = (change.before or {}).get("networkId")
         if change.fields.get("networkId", stored) != stored:
             raise ValidationFailed("networkId never changes; add another network")
 
-    def updated(self, change: Change) -> None:
+    def after_update(self, change: Change) -> None:
         before = change.before or {}
         if VERIFY_ALL == before.get("verify") != change.fields.get("verify", VERIFY_ALL):
             forget_proofs(network_of(before["networkId"]))
 
-    def refusal(self, constraint: str) -> ServiceError | None:
+    def error_for(self, constraint: str) -> ServiceError | None:
         if "network_id" in constraint:
             return DuplicateValue("A blockchain with this networkId exists already.")
         return None
@@ -131,14 +131,14 @@ def forget_proofs(network_id: int) -> None:
     )
 
 
-class IdentityRules(Rules):
+class IdentityRules(Rules[Change]):
     """A wallet address is an address, and nobody else's."""
 
-    def preparing(self, change: Change) -> None:
+    def prepare(self, change: Change) -> None:
         require(change, "walletAddress")
         take(change, "walletAddress", address_of)
 
-    def refusal(self, constraint: str) -> ServiceError | None:
+    def error_for(self, constraint: str) -> ServiceError | None:
         if "wallet_address" in constraint:
             return DuplicateValue("An identity with this walletAddress exists already.")
         return None

@@ -96,16 +96,16 @@ _PLACE: Final = {"blockNumber", "blockHash"}
 _BEGINNING: Final = {"status": PENDING, "attempts": 0}
 
 
-class TransactionRules(Rules):
+class TransactionRules(Rules[Change]):
     """See the module."""
 
-    def checking(self, change: Change) -> None:
+    def check_request(self, change: Change) -> None:
         # Triggers run before ``preparing`` and get the object as its schema has it: as text.
         if change.creating and isinstance(change.fields.get("networkId"), int | float):
             with suppress(ValueError):  # ``preparing`` refuses it
                 change.fields["networkId"] = str(network_of(change.fields["networkId"]))
 
-    def preparing(self, change: Change) -> None:
+    def prepare(self, change: Change) -> None:
         fields = change.fields
         if not change.creating:
             return
@@ -132,11 +132,11 @@ class TransactionRules(Rules):
         if fields.get("finality") in (INCLUDED, SAFE) and not fields.keys() >= _PLACE:
             raise ValidationFailed("blockNumber and blockHash are required with this finality")
 
-    def beginning(self, change: Change) -> None:
+    def begin(self, change: Change) -> None:
         if change.creating:
             monitor.lock(change.fields["hash"])
 
-    def creating(self, change: Change) -> None:
+    def before_create(self, change: Change) -> None:
         known = _known(change)
         if known is None:
             return
@@ -148,11 +148,11 @@ class TransactionRules(Rules):
         for name in (*_KEYS, *_KEPT):
             change.fields.pop(name, None)
 
-    def created(self, change: Change) -> None:
+    def after_create(self, change: Change) -> None:
         if change.fields["status"] == PENDING:
             monitor.started(change.object_id, int(change.fields["networkId"]))
 
-    def updating(self, change: Change) -> None:
+    def before_update(self, change: Change) -> None:
         assert change.before is not None
         for name in [*change.fields]:
             field = name.partition(".")[0]

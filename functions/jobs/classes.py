@@ -31,22 +31,22 @@ _COLUMNS = {
 }
 
 
-class _ServiceOnly(Rules):
+class _ServiceOnly(Rules[Change]):
     """Refuses all writes that come through the door."""
 
     def __init__(self, text: str) -> None:
         self._text = text
 
-    def creating(self, change: Change) -> None:
+    def before_create(self, change: Change) -> None:
         raise OperationForbidden(self._text)
 
-    def updating(self, change: Change) -> None:
+    def before_update(self, change: Change) -> None:
         raise OperationForbidden(self._text)
 
-    def deleting(self, change: Change) -> None:
+    def before_delete(self, change: Change) -> None:
         raise OperationForbidden(self._text)
 
-    def purged(self) -> None:
+    def after_purge(self) -> None:
         raise OperationForbidden(self._text)
 
 

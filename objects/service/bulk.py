@@ -28,9 +28,9 @@ from objects.core.update.operations import fit
 from objects.core.update.parser import parse_write
 from objects.core.values import Json
 from objects.definitions import registry
-from objects.service import single_writes, staged
+from objects.service import direct_writes, staged_writes
 from objects.service.class_growth import create_class, grow
-from objects.service.single_writes import NotTogether
+from objects.service.direct_writes import NotTogether
 from objects.sql.tables import ClassTable
 from objects.storage import writes
 from objects.storage.conflicts import duplicate
@@ -76,7 +76,7 @@ _Numbered: TypeAlias = Sequence[tuple[int, NewRow]]
 def serves(class_name: ClassName) -> bool:
     """Whether objects of the class can be stored in bulk: a generic class without rules and without
     triggers around saves. A class that isn't there is one."""
-    if staged.concerns_saving(class_name):
+    if staged_writes.concerns_saving(class_name):
         return False
     table = registry.find(class_name)
     return table is None or table.is_partition
@@ -112,7 +112,7 @@ def _prepared(schema: ClassSchema, new: NewObject) -> tuple[NewRow, ClassSchema]
         schema = replace(
             schema.with_fields(new_fields), client_fields=schema.client_fields - (adopted or set())
         )
-    _, fields, acl = single_writes.complete(MASTER, schema, fitted)
+    _, fields, acl = direct_writes.complete(MASTER, schema, fitted)
     return NewRow(object_id, acl, _encode(fields).decode(), fitted.relations), schema
 
 
@@ -129,7 +129,7 @@ def create(
     fields to the class and PostgreSQL refuses one; besides ``StaleClass`` and what is
     ``NOT_ABOUT_THE_OBJECT``.
     """
-    if staged.concerns_saving(class_name):
+    if staged_writes.concerns_saving(class_name):
         raise NotTogether
     table = registry.find(class_name)
     if table is None:

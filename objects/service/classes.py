@@ -276,7 +276,7 @@ def purge(principal: Principal, class_name: ClassName) -> None:
         fetch("DELETE FROM objects_relation WHERE class_id = %s", (table.class_id,), prepare=True)
         rules = rules_of(class_name)
         if rules is not None:
-            rules.purged()
+            rules.after_purge()
 
 
 def _keep_writers_out(table: ClassTable) -> None:

@@ -11,9 +11,9 @@ from backend.kernel.principal import Principal
 from objects.access.policy import Scope, writable
 from objects.core.names import ClassName, ObjectId
 from objects.core.values import Json
-from objects.service import single_writes
+from objects.service import direct_writes
 from objects.service.definitions import with_current_classes
-from objects.service.single_writes import Updated
+from objects.service.direct_writes import Updated
 from objects.service.writes import update
 from objects.storage import writes
 
@@ -32,7 +32,7 @@ def update_unchanged(
     """
 
     def is_unchanged() -> bool:
-        table = single_writes.table_for_writing(principal, class_name, object_id)
+        table = direct_writes.table_for_writing(principal, class_name, object_id)
         condition = writable(principal, table, "update", object_id)
         record = writes.lock(table, object_id, condition, Scope(principal))
         if record is None:

@@ -26,9 +26,9 @@ from objects.core.update.operations import Write
 from objects.core.update.parser import parse_write
 from objects.core.values import Json
 from objects.database import maintenance
-from objects.service import single_writes, staged
+from objects.service import direct_writes, staged_writes
 from objects.service.definitions import with_current_classes
-from objects.service.single_writes import Created, NotTogether, Updated
+from objects.service.direct_writes import Created, NotTogether, Updated
 
 
 @maintenance.comes_first
@@ -53,15 +53,21 @@ def create(
         new_id = check_object_id(fields.pop("objectId"))
     else:
         new_id = new_object_id() if object_id is None else check_object_id(object_id)
-    write = None if staged.concerns_saving(class_name) else parse_write(fields, creating=True)
+    write = None
+    if not staged_writes.concerns_saving(class_name):
+        write = parse_write(fields, creating=True)
+    staged: staged_writes.Create | None = None
 
-    def created() -> Created:
-        # Asked again: a class that has changed may have got triggers.
-        if write is None or staged.concerns_saving(class_name):
-            return staged.create(principal, class_name, dict(fields), new_id)
-        return single_writes.create(principal, class_name, write, new_id)
+    def attempt() -> Created:
+        nonlocal staged
+        # Checked in each attempt: a class that has changed may have triggers now.
+        if write is None or staged_writes.concerns_saving(class_name):
+            if staged is None:
+                staged = staged_writes.Create(principal, class_name, fields, new_id)
+            return staged.attempt()
+        return direct_writes.create(principal, class_name, write, new_id)
 
-    return with_current_classes(created)
+    return with_current_classes(attempt)
 
 
 def _chooses_id(body: Mapping[str, Json]) -> bool:
@@ -81,7 +87,7 @@ def create_many(
     check_class_name(class_name)
     outcomes: list[Created | ServiceError] = []
     together: list[_Parsed] = []
-    if staged.concerns_saving(class_name) or any(map(_chooses_id, bodies)):
+    if staged_writes.concerns_saving(class_name) or any(map(_chooses_id, bodies)):
         return [_outcome(partial(create, principal, class_name, body)) for body in bodies]
     for body in bodies:
         try:
@@ -111,10 +117,10 @@ def _create_together(
     principal: Principal, class_name: ClassName, together: list[_Parsed]
 ) -> list[Created | ServiceError]:
     def created() -> list[Created]:
-        if staged.concerns_saving(class_name):
+        if staged_writes.concerns_saving(class_name):
             raise NotTogether
         writes = [write for _, write in together]
-        return single_writes.create_together(principal, class_name, writes)
+        return direct_writes.create_together(principal, class_name, writes)
 
     if len(together) > 1:
         with suppress(ServiceError, NotTogether), transaction.atomic():
@@ -133,14 +139,20 @@ def update(
     """
     check_class_name(class_name)
     fields = dict(body)
-    write = None if staged.concerns_saving(class_name) else parse_write(fields, creating=False)
+    write = None
+    if not staged_writes.concerns_saving(class_name):
+        write = parse_write(fields, creating=False)
+    staged: staged_writes.Update | None = None
 
-    def updated() -> Updated:
-        if write is None or staged.concerns_saving(class_name):
-            return staged.update(principal, class_name, object_id, dict(fields))
-        return single_writes.update(principal, class_name, object_id, write)
+    def attempt() -> Updated:
+        nonlocal staged
+        if write is None or staged_writes.concerns_saving(class_name):
+            if staged is None:
+                staged = staged_writes.Update(principal, class_name, object_id, fields)
+            return staged.attempt()
+        return direct_writes.update(principal, class_name, object_id, write)
 
-    return with_current_classes(updated)
+    return with_current_classes(attempt)
 
 
 @maintenance.comes_first
@@ -148,10 +160,10 @@ def delete(principal: Principal, class_name: ClassName, object_id: ObjectId) -> 
     """Remove an object. Raises ``ObjectNotFound`` also when the caller may not write it."""
     check_class_name(class_name)
 
-    def deleted() -> None:
-        if staged.concerns_deleting(class_name):
-            staged.delete(principal, class_name, object_id)
+    def attempt() -> None:
+        if staged_writes.concerns_deleting(class_name):
+            staged_writes.delete(principal, class_name, object_id)
         else:
-            single_writes.delete(principal, class_name, object_id)
+            direct_writes.delete(principal, class_name, object_id)
 
-    with_current_classes(deleted)
+    with_current_classes(attempt)

@@ -33,7 +33,7 @@ def refusal(table: ClassTable, error: DatabaseError) -> ServiceError | None:
     """The error for a client; None if the refusal is not about what was to be written."""
     rules = rules_of(table.class_name)
     if rules is not None and isinstance(error, pg.IntegrityError):
-        refused = rules.refusal(error.diag.constraint_name or "")
+        refused = rules.error_for(error.diag.constraint_name or "")
         if refused is not None:
             return refused
     if isinstance(error, pg.UniqueViolation):

@@ -446,9 +446,12 @@ CALLERS: dict[str, set[Way]] = {
         session_gate.VERIFIED_PASSKEY,
     },
     "objects.users.sign_in.log_in_as": {session_gate.MASTER_KEY},
-    "objects.users.rules.users.created": {session_gate.SIGN_UP, session_gate.PROVIDER_SIGN_UP},
+    "objects.users.rules.users.after_create": {session_gate.SIGN_UP, session_gate.PROVIDER_SIGN_UP},
     "objects.users.rules.users._change_password": {session_gate.NEW_PASSWORD},
-    "objects.users.rules.sessions.creating": {session_gate.SESSION, session_gate.MASTER_SESSION},
+    "objects.users.rules.sessions.before_create": {
+        session_gate.SESSION,
+        session_gate.MASTER_SESSION,
+    },
 }
 ASKING = ("gate.enter", "gate.enter_new", "gate.admit_to_create")
 

@@ -36,10 +36,10 @@ _APPLE_TOKEN_LENGTH = 64
 _NOT_MERGED = frozenset({"objectId", "createdAt", "updatedAt"})
 
 
-class InstallationRules(Rules):
+class InstallationRules(Rules[Change]):
     """See the module."""
 
-    def preparing(self, change: Change) -> None:
+    def prepare(self, change: Change) -> None:
         fields = change.fields
         for name in _TEXTS:
             if name in fields:
@@ -53,13 +53,13 @@ class InstallationRules(Rules):
                 " operation"
             )
 
-    def beginning(self, change: Change) -> None:
+    def begin(self, change: Change) -> None:
         # Registrations of one device wait for each other, in the same order everywhere.
         keys = [f"{_CLASS}.{name}={_text(change, name)}" for name in _IDS if _text(change, name)]
         for key in sorted(keys):
             fetch("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (key,), prepare=True)
 
-    def creating(self, change: Change) -> None:
+    def before_create(self, change: Change) -> None:
         known, others = _matches(change)
         if known is None:
             self._register(change, others)
@@ -81,7 +81,7 @@ class InstallationRules(Rules):
         else:
             _take_over(change, others)
 
-    def updating(self, change: Change) -> None:
+    def before_update(self, change: Change) -> None:
         assert change.before is not None
         before = change.before
         _check_ids(change.fields, before)

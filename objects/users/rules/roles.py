@@ -11,33 +11,33 @@ from objects.users import roles
 from objects.users.names import check_role_name
 
 
-class RoleRules(Rules):
+class RoleRules(Rules[Change]):
     """See the module. Every write makes the roles that callers hold be read anew."""
 
-    def creating(self, change: Change) -> None:
+    def before_create(self, change: Change) -> None:
         check_role_name(change.fields.get("name"))
         _check_list(change.fields.get("ACL"))
 
-    def updating(self, change: Change) -> None:
+    def before_update(self, change: Change) -> None:
         assert change.before is not None
         if "name" in change.fields and change.fields["name"] != change.before.get("name"):
             raise InvalidRoleName("A role's name can't be changed.")
         if "ACL" in change.fields:
             _check_list(change.fields["ACL"])
 
-    def created(self, change: Change) -> None:
+    def after_create(self, change: Change) -> None:
         roles.changed()
 
-    def updated(self, change: Change) -> None:
+    def after_update(self, change: Change) -> None:
         roles.changed()
 
-    def deleted(self, change: Change) -> None:
+    def after_delete(self, change: Change) -> None:
         roles.changed()
 
-    def purged(self) -> None:
+    def after_purge(self) -> None:
         roles.changed()
 
-    def refusal(self, constraint: str) -> ServiceError | None:
+    def error_for(self, constraint: str) -> ServiceError | None:
         if constraint == "objects_role_name_unique":
             return DuplicateValue("A role with this name exists already.")
         return None

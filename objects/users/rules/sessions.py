@@ -3,6 +3,8 @@ says whose a session is, how it began or how long it lasts (reference 1.2, 8.2 t
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from backend.kernel.errors import InvalidKeyName, InvalidSessionToken
 from backend.kernel.text import shown
 from objects.access.policy import fields_hidden_somewhere
@@ -11,14 +13,25 @@ from objects.core.values import date, pointer, wire_time
 from objects.definitions import registry
 from objects.rules import Change, Rules
 from objects.users.sessions import gate, tokens
+from objects.users.sessions.gate import SessionPermit
 
 _FIXED = ("user", "installationId", "sessionToken", "expiresAt", "createdWith", "ACL")
 
 
-class SessionRules(Rules):
-    """See the module."""
+@dataclass
+class SessionChange(Change):
+    """A write to a session."""
 
-    def preparing(self, change: Change) -> None:
+    permit: SessionPermit | None = None
+    """What the gate has admitted a new session with."""
+
+
+class SessionRules(Rules[SessionChange]):
+    """The rules of ``_Session``."""
+
+    change_type = SessionChange
+
+    def prepare(self, change: SessionChange) -> None:
         allowed: tuple[str, ...] = ()
         if change.principal.may_write_as_master:
             allowed = ("user", "installationId", "expiresAt", "ACL")
@@ -27,7 +40,7 @@ class SessionRules(Rules):
             if name.partition(".")[0] in _FIXED and name not in allowed:
                 raise InvalidKeyName(f"{shown(name)} can't be set on a session.")
 
-    def creating(self, change: Change) -> None:
+    def before_create(self, change: SessionChange) -> None:
         principal, fields = change.principal, change.fields
         if principal.user_id is not None:
             fields["user"] = pointer("_User", principal.user_id)
@@ -35,7 +48,7 @@ class SessionRules(Rules):
         if not isinstance(owner, dict) or owner.get("className") != "_User":
             raise InvalidSessionToken("Session token required.")
         user_id = str(owner.get("objectId"))
-        change.kept["permit"] = gate.admit_to_create(principal, user_id)
+        change.permit = gate.admit_to_create(principal, user_id)
         fields.setdefault("expiresAt", date(wire_time(tokens.expiry())))
         fields["createdWith"] = tokens.created_with("create", None)
         fields.setdefault("ACL", {user_id: {"read": True, "write": True}})
@@ -47,6 +60,7 @@ class SessionRules(Rules):
         told = [name for name in ("user", "expiresAt", "createdWith") if name not in hidden]
         change.shown.update({name: fields[name] for name in told})
 
-    def created(self, change: Change) -> None:
-        token = gate.token_for(change.object_id, change.kept["permit"])
+    def after_create(self, change: SessionChange) -> None:
+        assert change.permit is not None
+        token = gate.token_for(change.object_id, change.permit)
         change.shown["sessionToken"] = token

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from backend.kernel.errors import (
@@ -33,15 +34,33 @@ from objects.users.passkeys import keys
 from objects.users.sessions import gate, tokens
 
 
-class UserRules(Rules):
-    """See the module."""
+@dataclass
+class UserChange(Change):
+    """A write to a user, with what ``prepare`` has proven of it."""
 
-    def checking(self, change: Change) -> None:
+    password: str | None = field(default=None, repr=False)
+    """A new password, which later steps compare with the policy and the history."""
+    encoded: str | None = field(default=None, repr=False)
+    """The new password's hash."""
+    identities: dict[str, adapters.ProviderIdentity | None] = field(default_factory=dict)
+    """Proven identities by provider; None removes the identity from the user."""
+    sets_second_factor: bool = False
+    second_factor: Json = field(default=None, repr=False)
+    """What ``authData.mfa`` asks for."""
+    is_new_email: bool = False
+
+
+class UserRules(Rules[UserChange]):
+    """The rules of ``_User``."""
+
+    change_type = UserChange
+
+    def check_request(self, change: UserChange) -> None:
         # Before triggers: what server code sets for a client is the deployment's own decision.
         if not change.principal.may_write_as_master:
             master_fields.check(change.fields)
 
-    def preparing(self, change: Change) -> None:
+    def prepare(self, change: UserChange) -> None:
         fields = change.fields
         # Answers about the caller contain it, so SDKs may send it back. Stored, it would be public.
         for name in [name for name in fields if name.partition(".")[0] == "sessionToken"]:
@@ -49,22 +68,20 @@ class UserRules(Rules):
         _take_identities(change)
         _take_username(change)
         _take_email(change)
-        if "password" in fields or (change.creating and not change.kept["identities"]):
+        if "password" in fields or (change.creating and not change.identities):
             password = passwords.check_form(fields.pop("password", None))
             passwords.check_policy(password, fields.get("username"))
-            change.kept["password"] = password
-            change.kept["encoded"] = passwords.encode(password)
+            change.password = password
+            change.encoded = passwords.encode(password)
 
     # -- Signing up -------------------------------------------------------------------------------
 
-    def creating(self, change: Change) -> None:
+    def before_create(self, change: UserChange) -> None:
         fields = change.fields
         _check_new_names(fields, {})
-        if change.kept["identities"]:
+        if change.identities:
             fields["authData"] = {
-                name: one.to_wire()
-                for name, one in change.kept["identities"].items()
-                if one is not None
+                name: one.to_wire() for name, one in change.identities.items() if one is not None
             }
         if service_settings.VERIFY_EMAIL and fields.get("email") is not None:
             fields.setdefault("emailVerified", False)
@@ -76,32 +93,32 @@ class UserRules(Rules):
         acl[change.object_id] = {"read": True, "write": True}
         fields["ACL"] = acl if given is None or isinstance(given, dict) else given
 
-    def created(self, change: Change) -> None:
+    def after_create(self, change: UserChange) -> None:
         _keep_keys(change)
-        if "encoded" in change.kept:
-            passwords.store(change.object_id, change.kept["encoded"])
-        identities.add(change.object_id, change.kept["identities"])
+        if change.encoded is not None:
+            passwords.store(change.object_id, change.encoded)
+        identities.add(change.object_id, change.identities)
         _set_up_second_factor(change)
         delivery.email_given(change.object_id, change.fields.get("email"), new=True)
-        provider = next(iter(change.kept["identities"]), None)
+        provider = next(iter(change.identities), None)
         token = gate.enter_new(change.principal, change.object_id, provider)
         if token is not None:
             change.shown["sessionToken"] = token
 
     # -- Changing ---------------------------------------------------------------------------------
 
-    def updating(self, change: Change) -> None:
+    def before_update(self, change: UserChange) -> None:
         assert change.before is not None
         fields, before = change.fields, change.before
         _check_new_names(fields, before)
-        if "password" in change.kept:
+        if change.password is not None:
             username = fields.get("username", before.get("username"))
             if isinstance(username, str):
-                passwords.check_policy(change.kept["password"], username)
-            passwords.check_history(change.object_id, change.kept["password"])
-        if change.kept["identities"]:
+                passwords.check_policy(change.password, username)
+            passwords.check_history(change.object_id, change.password)
+        if change.identities:
             linked = dict(_mapping(before.get("authData")))
-            for name, one in change.kept["identities"].items():
+            for name, one in change.identities.items():
                 linked.pop(name, None)
                 if one is not None:
                     linked[name] = one.to_wire()
@@ -111,26 +128,26 @@ class UserRules(Rules):
             kept = {} if "__op" in given else given
             fields["ACL"] = kept | {change.object_id: {"read": True, "write": True}}
         if "email" in fields and fields["email"] != before.get("email"):
-            change.kept["new_email"] = True
+            change.is_new_email = True
             if before.get("emailVerified") or service_settings.VERIFY_EMAIL:
                 # The master key may know better.
                 fields.setdefault("emailVerified", False)
 
-    def updated(self, change: Change) -> None:
+    def after_update(self, change: UserChange) -> None:
         _keep_keys(change)
-        identities.replace(change.object_id, change.kept["identities"])
-        if change.kept["identities"].get(passkeys.PROVIDER, change) is None:
+        identities.replace(change.object_id, change.identities)
+        if change.identities.get(passkeys.PROVIDER, ...) is None:
             keys.remove_all(change.object_id)
         _set_up_second_factor(change)
-        if change.kept.get("new_email"):
+        if change.is_new_email:
             delivery.email_given(change.object_id, change.fields.get("email"), new=False)
-        if "encoded" in change.kept:
-            self._change_password(change)
+        if change.encoded is not None:
+            self._change_password(change, change.encoded)
         if "ACL" in change.fields and gate.is_closed(change.object_id):
             tokens.end_all_of(change.object_id)
 
-    def _change_password(self, change: Change) -> None:
-        passwords.store(change.object_id, change.kept["encoded"])
+    def _change_password(self, change: UserChange, encoded: str) -> None:
+        passwords.store(change.object_id, encoded)
         delivery.forget_tokens(change.object_id)
         if not service_settings.REVOKE_SESSIONS_ON_PASSWORD_CHANGE:
             return
@@ -141,13 +158,13 @@ class UserRules(Rules):
 
     # -- Removing ---------------------------------------------------------------------------------
 
-    def deleted(self, change: Change) -> None:
+    def after_delete(self, change: UserChange) -> None:
         tokens.end_all_of(change.object_id)
 
-    def purged(self) -> None:
+    def after_purge(self) -> None:
         fetch("DELETE FROM objects_session", (), prepare=True)
 
-    def refusal(self, constraint: str) -> ServiceError | None:
+    def error_for(self, constraint: str) -> ServiceError | None:
         if constraint == "objects_user_username_unique":
             return UsernameTaken("Account already exists for this username.")
         if constraint == "objects_user_email_unique":
@@ -163,17 +180,17 @@ def _is_removal(value: object) -> bool:
     return value in (None, "") or (isinstance(value, dict) and value.get("__op") == "Delete")
 
 
-def _take_username(change: Change) -> None:
+def _take_username(change: UserChange) -> None:
     fields = change.fields
     if "username" in fields:
         check_username(fields["username"])
-    elif change.creating and change.kept["identities"]:
+    elif change.creating and change.identities:
         fields["username"] = change.shown["username"] = secrets.token_urlsafe(18)
     elif change.creating:
         check_username(None)
 
 
-def _take_email(change: Change) -> None:
+def _take_email(change: UserChange) -> None:
     fields = change.fields
     if "email" not in fields:
         return
@@ -190,7 +207,7 @@ def _check_new_names(fields: Mapping[str, Any], before: Mapping[str, Json]) -> N
             check(fields[name])
 
 
-def _keep_keys(change: Change) -> None:
+def _keep_keys(change: UserChange) -> None:
     """Store the keys of a new name and address. A taken one violates the unique constraint."""
     before = change.before or {}
     for name, statement in _KEEP_KEY.items():
@@ -209,13 +226,13 @@ _KEEP_KEY = {
 # -- authData -------------------------------------------------------------------------------------
 
 
-def _take_identities(change: Change) -> None:
+def _take_identities(change: UserChange) -> None:
     """Take ``authData`` out of the body and let the providers prove it.
 
     ``null`` for a provider takes its identity off the user.
     """
     proven: dict[str, adapters.ProviderIdentity | None] = {}
-    change.kept["identities"] = proven
+    change.identities = proven
     if any(name.startswith("authData.") for name in change.fields):
         raise InvalidKeyName("authData is set as a whole: each provider has to prove its part.")
     given = change.fields.pop("authData", None)
@@ -225,13 +242,13 @@ def _take_identities(change: Change) -> None:
         raise InvalidJSON("authData: expected an object of providers")
     for provider, data in given.items():
         if provider == MFA:
-            change.kept["second_factor"] = data
+            change.sets_second_factor, change.second_factor = True, data
         elif data is None:
             proven[provider] = None
         else:
             proven[provider] = verified(provider, data)
     if change.creating:
-        change.kept["identities"] = {n: one for n, one in proven.items() if one is not None}
+        change.identities = {n: one for n, one in proven.items() if one is not None}
 
 
 def verified(provider: str, data: object) -> adapters.ProviderIdentity:
@@ -243,10 +260,10 @@ def verified(provider: str, data: object) -> adapters.ProviderIdentity:
     return adapters.verify(provider, data)
 
 
-def _set_up_second_factor(change: Change) -> None:
-    if "second_factor" not in change.kept:
+def _set_up_second_factor(change: UserChange) -> None:
+    if not change.sets_second_factor:
         return
-    data = change.kept["second_factor"]
+    data = change.second_factor
     if data is None:
         data = {}
     if not isinstance(data, dict):

@@ -34,10 +34,9 @@ from objects.core.update.parser import parse_write
 from objects.core.values import Json, copied, equal
 from objects.database import maintenance
 from objects.definitions import registry
-from objects.rules import Change, Rules, rules_of
-from objects.service import single_writes
-from objects.service.definitions import with_current_classes
-from objects.service.single_writes import Created, Updated
+from objects.rules import Change, NoRules, Rules, rules_of
+from objects.service import direct_writes
+from objects.service.direct_writes import Created, Updated
 from objects.sql.tables import ClassTable
 from objects.storage import reads, writes
 from objects.storage.conflicts import refusal
@@ -47,7 +46,7 @@ Wire = dict[str, Json]
 
 _SAVING: tuple[Event, ...] = ("before_save", "saved", "after_save")
 _DELETING: tuple[Event, ...] = ("before_delete", "deleted", "after_delete")
-_PLAIN = Rules()
+_PLAIN = NoRules()
 # What the service alone sets; a trigger's changes of it mean nothing.
 _ITS_OWN = frozenset({"objectId", "createdAt", "updatedAt", "__type", "className"})
 
@@ -62,26 +61,67 @@ def concerns_deleting(class_name: ClassName) -> bool:
     return rules_of(class_name) is not None or triggers.has(class_name, *_DELETING)
 
 
-def create(
-    principal: Principal, class_name: ClassName, fields: dict[str, Any], object_id: ObjectId
-) -> Created:
-    """Store a new object; another one may be changed instead, if the rules choose one."""
-    maintenance.check()
-    rules = rules_of(class_name) or _PLAIN
-    change = Change(principal, object_id, fields, creating=True)
-    with_current_classes(lambda: single_writes.check_may_create(principal, class_name))
-    rules.checking(change)
-    is_prepared = _prepare_early(rules, change, class_name)
+class _StagedWrite:
+    """A write in stages that may be attempted more than once.
 
-    def created() -> Created:
-        attempt = change.anew()
+    ``attempt`` is called again if a class has changed meanwhile (``definitions``). What takes long
+    or can be proven only once (hashing, providers) is done in the first attempt alone.
+    """
+
+    def __init__(self, principal: Principal, class_name: ClassName, change: Change) -> None:
+        self.principal = principal
+        self.class_name = class_name
+        self.change = change
+        self.rules = rules_of(class_name) or _PLAIN
+        self._is_checked = False
+        self._is_prepared = False
+
+    def _prepare(self) -> None:
+        """Do what comes before the transaction, once.
+
+        ``prepare`` follows in the transaction if triggers may change what it is about.
+        """
+        if self._is_checked:
+            return
+        change = self.change.for_attempt()  # rules that raise may have changed it halfway
+        self.rules.check_request(change)
+        is_prepared = not triggers.has(self.class_name, "before_save")
+        if is_prepared:
+            self.rules.prepare(change)
+        self.change, self._is_prepared, self._is_checked = change, is_prepared, True
+
+    def _prepare_late(self, attempt: Change) -> None:
+        if not self._is_prepared:
+            self.rules.prepare(attempt)
+
+
+class Create(_StagedWrite):
+    """Store a new object; another one may be changed instead, if the rules choose one."""
+
+    def __init__(
+        self,
+        principal: Principal,
+        class_name: ClassName,
+        fields: dict[str, Any],
+        object_id: ObjectId,
+    ) -> None:
+        rules = rules_of(class_name) or _PLAIN
+        change = rules.change_type(principal, object_id, fields, creating=True)
+        super().__init__(principal, class_name, change)
+
+    def attempt(self) -> Created:
+        """Carry the write out. Raises ``StaleClass`` if it has to be attempted again."""
+        maintenance.check()
+        direct_writes.check_may_create(self.principal, self.class_name)
+        self._prepare()
+        rules, class_name = self.rules, self.class_name
+        attempt = self.change.for_attempt()
         is_outermost = not transaction.get_connection().in_atomic_block
         with transaction.atomic():
             changes = _before_save(attempt, class_name)
-            if not is_prepared:
-                rules.preparing(attempt)
-            rules.beginning(attempt)
-            rules.creating(attempt)
+            self._prepare_late(attempt)
+            rules.begin(attempt)
+            rules.before_create(attempt)
             if attempt.instead is not None:
                 object_id = ObjectId(str(attempt.instead["objectId"]))
                 created_at = str(attempt.instead["createdAt"])
@@ -90,59 +130,54 @@ def create(
                 return Created(object_id, created_at, shown, is_new=False)
             write = _write(rules, attempt, changes, creating=True)
             is_last = is_outermost and rules is _PLAIN and not _has_saved(class_name)
-            new = single_writes.create(
-                principal, class_name, write, attempt.object_id, changes.names, is_last=is_last
+            new = direct_writes.create(
+                self.principal,
+                class_name,
+                write,
+                attempt.object_id,
+                changes.names,
+                is_last=is_last,
             )
             with _refusals(class_name):
-                rules.created(attempt)
+                rules.after_create(attempt)
             _saved(attempt, class_name, new.object_id, None)
         return Created(new.object_id, new.created_at, {**new.fields, **attempt.shown})
 
-    return with_current_classes(created)
 
-
-def update(
-    principal: Principal, class_name: ClassName, object_id: ObjectId, fields: dict[str, Any]
-) -> Updated:
+class Update(_StagedWrite):
     """Change an object; another one if the rules say so."""
-    maintenance.check()
-    rules = rules_of(class_name) or _PLAIN
-    change = Change(principal, object_id, fields)
 
-    def check_rights() -> None:
-        table = single_writes.table_for_writing(principal, class_name, object_id)
-        writable(principal, table, "update", object_id)
+    def __init__(
+        self,
+        principal: Principal,
+        class_name: ClassName,
+        object_id: ObjectId,
+        fields: dict[str, Any],
+    ) -> None:
+        rules = rules_of(class_name) or _PLAIN
+        super().__init__(principal, class_name, rules.change_type(principal, object_id, fields))
 
-    with_current_classes(check_rights)
-    rules.checking(change)
-    is_prepared = _prepare_early(rules, change, class_name)
-
-    def updated() -> Updated:
-        attempt = change.anew()
+    def attempt(self) -> Updated:
+        """Carry the write out. Raises ``StaleClass`` if it has to be attempted again."""
+        maintenance.check()
+        rules, class_name, object_id = self.rules, self.class_name, self.change.object_id
+        table = direct_writes.table_for_writing(self.principal, class_name, object_id)
+        writable(self.principal, table, "update", object_id)
+        self._prepare()
+        attempt = self.change.for_attempt()
         with transaction.atomic():
-            rules.beginning(attempt)
-            attempt.before = _locked(principal, class_name, object_id, "update")
+            rules.begin(attempt)
+            attempt.before = _locked(self.principal, class_name, object_id, "update")
             changes = _before_save(attempt, class_name)
-            if not is_prepared:
-                rules.preparing(attempt)
-            rules.updating(attempt)
+            self._prepare_late(attempt)
+            rules.before_update(attempt)
             changed = attempt.before if attempt.instead is None else attempt.instead
             changed_id = ObjectId(str(changed["objectId"]))
             return _carry_out(rules, attempt, class_name, changed_id, changes)
 
-    return with_current_classes(updated)
-
-
-def _prepare_early(rules: Rules, change: Change, class_name: ClassName) -> bool:
-    """Do what takes long before the transaction; not if triggers may change what it is about."""
-    if triggers.has(class_name, "before_save"):
-        return False
-    rules.preparing(change)
-    return True
-
 
 def _carry_out(
-    rules: Rules,
+    rules: Rules[Any],
     attempt: Change,
     class_name: ClassName,
     object_id: ObjectId,
@@ -150,14 +185,14 @@ def _carry_out(
 ) -> Updated:
     """Change this object as the rules want it by now."""
     write = _write(rules, attempt, changes, creating=False)
-    done = single_writes.update(attempt.principal, class_name, object_id, write, changes.names)
+    done = direct_writes.update(attempt.principal, class_name, object_id, write, changes.names)
     with _refusals(class_name):
-        rules.updated(attempt)
+        rules.after_update(attempt)
     _saved(attempt, class_name, object_id, attempt.instead or attempt.before)
     return Updated(done.updated_at, {**done.fields, **attempt.shown})
 
 
-def _write(rules: Rules, attempt: Change, changes: _Changes, *, creating: bool) -> Write:
+def _write(rules: Rules[Any], attempt: Change, changes: _Changes, *, creating: bool) -> Write:
     # Only without rules: they may change the value of a field after it was parsed.
     parsed = changes.parsed if rules is _PLAIN else None
     write = parse_write(attempt.fields, creating=creating, parsed=parsed)
@@ -165,26 +200,21 @@ def _write(rules: Rules, attempt: Change, changes: _Changes, *, creating: bool) 
 
 
 def delete(principal: Principal, class_name: ClassName, object_id: ObjectId) -> None:
-    """Remove an object."""
+    """Remove an object. Raises ``StaleClass`` if it has to be attempted again."""
     maintenance.check()
     rules = rules_of(class_name) or _PLAIN
-
-    def deleted() -> None:
-        change = Change(principal, object_id, {})
-        with transaction.atomic():
-            change.before = _locked(principal, class_name, object_id, "delete")
-            if triggers.has(class_name, "before_delete"):
-                occasion = _deletion("before_delete", change, class_name)
-                triggers.run(occasion)
-            rules.deleting(change)
-            if not writes.delete(_table(class_name), object_id, Everything(), Scope(principal)):
-                # A trigger was faster.
-                raise ObjectNotFound
-            rules.deleted(change)
-            triggers.run(_deletion("deleted", change, class_name))
-            triggers.run_after_commit(_deletion("after_delete", change, class_name))
-
-    with_current_classes(deleted)
+    change = rules.change_type(principal, object_id, {})
+    with transaction.atomic():
+        change.before = _locked(principal, class_name, object_id, "delete")
+        if triggers.has(class_name, "before_delete"):
+            triggers.run(_deletion("before_delete", change, class_name))
+        rules.before_delete(change)
+        if not writes.delete(_table(class_name), object_id, Everything(), Scope(principal)):
+            # A trigger was faster.
+            raise ObjectNotFound
+        rules.after_delete(change)
+        triggers.run(_deletion("deleted", change, class_name))
+        triggers.run_after_commit(_deletion("after_delete", change, class_name))
 
 
 def _deletion(event: Event, change: Change, class_name: ClassName) -> Occasion:
@@ -296,7 +326,7 @@ def _locked(
     principal: Principal, class_name: ClassName, object_id: ObjectId, action: Action
 ) -> dict[str, Json]:
     """The object, locked for the transaction; ``ObjectNotFound`` if the caller can't do this."""
-    table = single_writes.table_for_writing(principal, class_name, object_id)
+    table = direct_writes.table_for_writing(principal, class_name, object_id)
     condition = writable(principal, table, action, object_id)
     record = writes.lock(table, object_id, condition, Scope(principal))
     if record is None:

@@ -1,5 +1,6 @@
-"""Single writes as a class's definition and permissions have them: what ``writing`` and ``staged``
-stand on. Nothing here knows rules or triggers, or asks twice.
+"""Plain writes: what a class's schema and permissions make of a parsed write, and its statement.
+
+No rules and no triggers are called here, and nothing is attempted twice.
 """
 
 from __future__ import annotations
