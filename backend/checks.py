@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Tags, Warning, register
+from django.core.checks import CheckMessage, Warning
 
 from backend.limits import rules_for
 from backend.settings.conf import DEFAULTS, service_settings
@@ -14,7 +14,6 @@ from backend.settings.conf import DEFAULTS, service_settings
 _SHORT = 20  # characters
 
 
-@register(Tags.security, deploy=True)
 def deployment(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     found: list[CheckMessage] = []
     if set(DEFAULTS["MASTER_KEY_IPS"]) & set(service_settings.MASTER_KEY_IPS):
