@@ -1,4 +1,4 @@
-"""The project package as an application: its commands, its checks, and what it changes in Django."""
+"""The project package as an application: its checks, and what it changes in Django."""
 
 from importlib import import_module
 
