@@ -197,7 +197,7 @@ def _check_redis(states: dict[str, str], deadline: float) -> None:
     now = time()
     fresh = {"redis": "ok"}
     for name, silence in _SILENCE.items():
-        seen = heartbeats[name]
-        is_alive = seen is not None and now - seen <= silence
+        heartbeat = heartbeats[name]
+        is_alive = heartbeat is not None and now - heartbeat <= silence
         fresh[name] = "ok" if is_alive else "not heard from"
     states |= fresh

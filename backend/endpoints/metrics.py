@@ -66,9 +66,9 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 def _may_read(request: HttpRequest) -> bool:
     token = service_settings.METRICS_TOKEN
-    given = request.headers.get("Authorization", "").encode()
+    authorization = request.headers.get("Authorization", "").encode()
     # Always compared, so that the response time reveals nothing.
-    has_token = hmac.compare_digest(given, f"Bearer {token}".encode()) and bool(token)
+    has_token = hmac.compare_digest(authorization, f"Bearer {token}".encode()) and bool(token)
     address = client_address(request.META)
     return has_token or is_in_networks(address, tuple(service_settings.METRICS_NETWORKS))
 
@@ -80,13 +80,13 @@ class _Whole(Collector):
         up = GaugeMetricFamily("svc_up", "Whether a dependency answers.", labels=("dependency",))
         for name, read in (("database", _of_database), ("redis", _of_redis)):
             try:
-                found = read()
+                metrics = read()
             except (ServiceError, DatabaseError, psycopg.Error, redis.RedisError, OSError) as error:
                 log.warning("no metrics of a dependency", dependency=name, error=str(error))
                 up.add_metric([name], 0)
             else:
                 up.add_metric([name], 1)
-                yield from found
+                yield from metrics
         yield from of_restarts()
         yield up
 

@@ -98,7 +98,7 @@ class PagePolicy:
                 f"script-src {static} {words} 'unsafe-eval'",
                 f"style-src {static} 'unsafe-inline'",
                 f"font-src {static}",
-                # Files have the public address, whatever the admin is reached by.
+                # Files have the public address, also where the admin has another one.
                 f"img-src 'self' data: {_origin(file_origin())}",
                 *(f"{kind}-src 'none'" for kind in ("object", "frame", "worker", "manifest")),
                 "base-uri 'none'",
@@ -167,6 +167,6 @@ class StaffLogIn:
 
 def _close_unusable_connections() -> None:
     for connection in connections.all(initialized_only=True):
-        # Inside a transaction somebody else is responsible: a test, for example.
+        # Inside a transaction its owner is responsible: a test, for example.
         if not connection.in_atomic_block:
             connection.close_if_unusable_or_obsolete()

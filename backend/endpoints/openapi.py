@@ -45,11 +45,11 @@ class DocumentView(ServiceView):
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         response = super().dispatch(request, *args, **kwargs)
         etag = response.headers.get("ETag", "")
-        given = request.META.get("HTTP_IF_NONE_MATCH")
-        if not etag or given is None:
+        condition = request.META.get("HTTP_IF_NONE_MATCH")
+        if not etag or condition is None:
             return response
-        known = {one.removeprefix("W/") for one in parse_etags(given)}
-        if not known & {etag, "*"}:
+        tags = {tag.removeprefix("W/") for tag in parse_etags(condition)}
+        if not tags & {etag, "*"}:
             return response
         unchanged = HttpResponseNotModified()
         for name in ("ETag", "Cache-Control"):

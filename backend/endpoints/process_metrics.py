@@ -76,7 +76,8 @@ def _sent_at(task: Any) -> float | None:
 
 
 def of_silences(client: redis.Redis) -> Iterator[Metric]:
-    """When background processes were last heard from. Raises ``RedisError``."""
+    """Yield the seconds since the last heartbeat of each background process. Raises
+    ``RedisError``."""
     gauge = GaugeMetricFamily(
         "svc_process_silence_seconds",
         "Seconds since a background process gave a sign of life; none at all is missing here.",
@@ -96,8 +97,8 @@ def of_restarts() -> Iterator[Metric]:
         "How often script/server has started a process again.",
         labels=("process",),
     )
-    for one in restart_report.read(settings.DATA_FOLDER.reports):
-        counter.add_metric([one.name], one.restarts)
+    for restart in restart_report.read(settings.DATA_FOLDER.reports):
+        counter.add_metric([restart.name], restart.restarts)
     yield counter
 
 

@@ -2,7 +2,7 @@
 
 PostgreSQL refuses to run as root. When the service is started by root, the engines run as an
 unprivileged account: the owner of the data that is already there, else ``ENGINE_USER``, else
-``nobody``. Anybody else runs the engines as themselves.
+``nobody``. Other accounts run the engines as themselves.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ class Account:
 
     def can_read(self, path: Path) -> bool:
         """Whether the account may read the file or list and enter the folder."""
-        wanted = 0o5 if path.is_dir() else 0o4
-        return self.can_reach(path.parent) and self._may(path, wanted)
+        permission = 0o5 if path.is_dir() else 0o4
+        return self.can_reach(path.parent) and self._may(path, permission)
 
-    def _may(self, path: Path, wanted: int) -> bool:
+    def _may(self, path: Path, permission: int) -> bool:
         try:
-            found = path.stat()
+            status = path.stat()
         except OSError:
             return False
-        mode = stat.S_IMODE(found.st_mode)
-        if found.st_uid == self.uid:
+        mode = stat.S_IMODE(status.st_mode)
+        if status.st_uid == self.uid:
             mode >>= 6
-        elif found.st_gid == self.gid:
+        elif status.st_gid == self.gid:
             mode >>= 3
-        return mode & wanted == wanted
+        return mode & permission == permission
 
     def own(self, path: Path) -> None:
         """Give the file or folder to the account."""
@@ -64,9 +64,9 @@ def engine_account(data: Path, user: str = "") -> Account:
     if os.geteuid() != 0:
         return Account(os.geteuid(), os.getegid())
     if data.exists():
-        found = data.stat()
-        if found.st_uid != 0:
-            return Account(found.st_uid, found.st_gid)
+        status = data.stat()
+        if status.st_uid != 0:
+            return Account(status.st_uid, status.st_gid)
     try:
         entry = pwd.getpwnam(user or DEFAULT_USER)
     except KeyError:

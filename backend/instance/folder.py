@@ -120,8 +120,8 @@ class DataFolder:
         """Create the folder's parts; return the account that the engines run as."""
         try:
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
-            found = self.path.stat()
-            if os.geteuid() not in (0, found.st_uid):
+            status = self.path.stat()
+            if os.geteuid() not in (0, status.st_uid):
                 raise StartError(
                     f"The data folder {self.path} belongs to another account: start the service "
                     "as that account, or set DATA_DIR to a folder of your own."

@@ -38,11 +38,11 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.,:;+/=@%&*()~^!?|<>\[\]{} -]*")
 def ensure_keys(folder: DataFolder) -> bool:
     """Make the keys that neither the environment nor the folder has. Return whether any was made;
     they are unseen then."""
-    kept = read_keys(folder)
+    stored = read_keys(folder)
     missing = [
         name
         for name in _FIRST
-        if name not in kept and not os.environ.get(name) and not os.environ.get(f"{name}_FILE")
+        if name not in stored and not os.environ.get(name) and not os.environ.get(f"{name}_FILE")
     ]
     if missing:
         # First: a process that is killed here leaves at most a mark without keys.
@@ -68,15 +68,15 @@ def read_keys(folder: DataFolder) -> dict[str, str]:
 
 def values_in(path: Path) -> dict[str, str]:
     """The ``NAME=value`` lines of a file, nothing if there is no such file."""
-    found = (_LINE.fullmatch(line) for line in _lines(path))
-    return {match[1]: _bare(match[2]) for match in found if match}
+    matches = (_LINE.fullmatch(line) for line in _lines(path))
+    return {match[1]: _bare(match[2]) for match in matches if match}
 
 
 def write_keys(folder: DataFolder, values: Mapping[str, str | None]) -> None:
     """Put values into the file, or take those out that are None; the rest of it stays.
 
     Raises ``ValueError``, naming the key, for a value that the file can't hold. The file is
-    replaced at once, so that nobody reads half of one.
+    replaced atomically, so a reader never sees half of it.
     """
     for name, value in values.items():
         if value is not None and (not _PLAIN.fullmatch(value) or value != value.strip()):

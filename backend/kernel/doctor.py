@@ -1,4 +1,4 @@
-"""Checks, and running them: each by itself, none longer than it may."""
+"""Health checks: each runs in a thread of its own, within its time limit."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ class Finding:
     advice: str = ""
 
 
-def ok(said: str) -> Finding:
-    return Finding("ok", said)
+def ok(text: str) -> Finding:
+    return Finding("ok", text)
 
 
-def warn(said: str, advice: str) -> Finding:
+def warn(text: str, advice: str) -> Finding:
     """The service works, and something about it should be changed."""
-    return Finding("warn", said, advice)
+    return Finding("warn", text, advice)
 
 
-def fail(said: str, advice: str) -> Finding:
+def fail(text: str, advice: str) -> Finding:
     """Something doesn't work, or is dangerous as it is."""
-    return Finding("fail", said, advice)
+    return Finding("fail", text, advice)
 
 
 Run = Callable[[], Iterator[Finding]]
@@ -86,7 +86,7 @@ def run_all() -> Iterator[Outcome]:
     waiting = [*_checks.values()]
     while waiting:
         ready = [each for each in waiting if all(need in done for need in each.needs)]
-        # Needs that nobody has registered, or that need each other, mustn't hold anything up.
+        # Needs that aren't registered, or that need each other, mustn't block the others.
         for each in ready or waiting:
             lacking = [need for need in each.needs if need in bad]
             outcome = _skipped(each, lacking[0]) if lacking else _run(each)
@@ -103,7 +103,7 @@ def _skipped(each: Check, lacking: str) -> Outcome:
 
 def _run(each: Check) -> Outcome:
     outcome = Outcome(each.name)
-    found: list[Finding] = []
+    findings: list[Finding] = []
 
     def run() -> None:
         try:
@@ -111,10 +111,10 @@ def _run(each: Check) -> Outcome:
                 with connection.cursor() as cursor:
                     limit = f"{int(each.seconds * 1000)}"
                     cursor.execute("SELECT set_config('statement_timeout', %s, false)", [limit])
-            found.extend(each.run())
+            findings.extend(each.run())
         except Exception as error:
-            said = mask_text(str(error).strip().partition("\n")[0]) or "no reason given"
-            found.append(fail(f"{type(error).__name__}: {said}", "The check itself failed."))
+            reason = mask_text(str(error).strip().partition("\n")[0]) or "no reason given"
+            findings.append(fail(f"{type(error).__name__}: {reason}", "The check itself failed."))
         finally:
             connections.close_all()  # this thread's
 
@@ -122,7 +122,7 @@ def _run(each: Check) -> Outcome:
     thread = threading.Thread(target=run, name=f"doctor {each.name}", daemon=True)
     thread.start()
     thread.join(each.seconds)
-    outcome.findings = [*found]
+    outcome.findings = [*findings]
     if thread.is_alive():
         waited = f"{monotonic() - begun:.0f} seconds"
         outcome.findings.append(

@@ -1,4 +1,4 @@
-"""What may go wrong, and how a client is told.
+"""Errors, with their codes and HTTP statuses.
 
 Every answer that is not a success is ``{"code": int, "error": str}``. The code and the HTTP
 status are fixed by the class of the error; the numbers are those that the Parse SDKs know,

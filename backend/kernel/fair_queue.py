@@ -58,16 +58,16 @@ class Turns(Generic[T]):
     def remove(self, is_out: Callable[[T], bool], address: str | None = None) -> list[T]:
         """Remove the entries of which this is true, of one address or of all, and return them."""
         out: list[T] = []
-        for one in list(self._queues) if address is None else [address]:
-            waiting = self._queues.get(one)
+        for key in list(self._queues) if address is None else [address]:
+            waiting = self._queues.get(key)
             if waiting is None:
                 continue
             left: deque[T] = deque()
             for entry in waiting:
                 (out if is_out(entry) else left).append(entry)
             if not left:
-                del self._queues[one]
+                del self._queues[key]
             elif len(left) < len(waiting):
-                self._queues[one] = left
+                self._queues[key] = left
         self._waiting -= len(out)
         return out

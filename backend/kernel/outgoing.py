@@ -19,8 +19,10 @@ class Unreachable(Exception):
 
 
 def parts_of(url: str) -> SplitResult | None:
-    """The parts of an address that may be asked at; None if it isn't one: without a host, with a
-    name and password, a fragment, or what can't be printed."""
+    """Return the parts of a URL that requests may be sent to, or None.
+
+    Such a URL has a host, no name and password, no fragment, and only printable characters.
+    """
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
@@ -35,7 +37,7 @@ def parts_of(url: str) -> SplitResult | None:
 def turn() -> Iterator[None]:
     """One of the requests that the process may wait for at the same moment.
 
-    Half of the threads at most: somebody who hangs must not hold every thread of the process.
+    At most half of the threads: a receiver that hangs must not hold every thread of the process.
     Raises ``Unreachable`` if the others take too long.
     """
     turns = _turns()

@@ -32,7 +32,7 @@ os.register_at_fork(after_in_child=_begin_anew)
 
 
 def random_bytes(count: int) -> bytes:
-    """``count`` bytes, at most a page of 4096, that nobody can foresee and nobody got before."""
+    """Return ``count`` unpredictable bytes, at most a page of 4096. None is returned twice."""
     page = _page
     start = page.used
     end = start + count

@@ -36,9 +36,9 @@ def is_sensitive(name: str) -> bool:
     return _SENSITIVE_NAME.match(name) is not None
 
 
-def _hide(found: re.Match[str]) -> str:
-    name = found["name"]
-    return f"{name}{found['between']}{found['begin'] or ''}{MASK}" if name else MASK
+def _hide(match: re.Match[str]) -> str:
+    name = match["name"]
+    return f"{name}{match['between']}{match['begin'] or ''}{MASK}" if name else MASK
 
 
 def mask_text(text: str) -> str:

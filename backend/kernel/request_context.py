@@ -1,7 +1,7 @@
-"""The request that is being answered, for code far from the edge that has to know of it.
+"""The request under way, for code far from the HTTP edge that needs to know of it.
 
-Server functions and triggers are told where a call came from. What they run below passes through
-the door, whose signatures speak of objects only; so the rest travels beside them, per thread.
+Server functions and triggers learn where a call came from. In between is the object service, whose
+signatures have objects only, so the request travels beside them, one per thread.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from backend.kernel.memory_pool import ResultMemory
 
-# What proves who somebody is goes no further than the edge.
+# Credentials go no further than the edge.
 _SECRET_ENDINGS = ("-key", "-session-token")
 _SECRET_HEADERS = frozenset(("authorization", "proxy-authorization", "cookie"))
 
@@ -52,14 +52,14 @@ class Current:
     @cached_property
     def headers(self) -> Mapping[str, str]:
         """The request's headers by lower-case name, without keys, tokens and cookies."""
-        found = {
+        headers = {
             name[5:].replace("_", "-").lower(): str(value)
             for name, value in self.meta.items()
             if name.startswith("HTTP_")
         }
         return {
             name: value
-            for name, value in found.items()
+            for name, value in headers.items()
             if name not in _SECRET_HEADERS and not name.endswith(_SECRET_ENDINGS)
         }
 
@@ -69,23 +69,23 @@ _current: ContextVar[Current | None] = ContextVar("current", default=None)
 
 def current() -> Current:
     """The request under way; outside of one, a new and empty one that holds from now on."""
-    found = _current.get()
-    if found is None:
-        found = Current()
-        _current.set(found)
-    return found
+    context = _current.get()
+    if context is None:
+        context = Current()
+        _current.set(context)
+    return context
 
 
-def begin(one: Current) -> None:
+def begin(context: Current) -> None:
     """Let this be what is under way, until something else is; for a worker's tasks."""
-    _current.set(one)
+    _current.set(context)
 
 
 @contextmanager
-def as_current(one: Current) -> Iterator[Current]:
+def as_current(context: Current) -> Iterator[Current]:
     """Let this be the request under way."""
-    token = _current.set(one)
+    token = _current.set(context)
     try:
-        yield one
+        yield context
     finally:
         _current.reset(token)

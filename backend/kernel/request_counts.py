@@ -102,32 +102,32 @@ def add_up() -> None:
 
 
 def _add(to: Taken, more: Taken) -> None:
-    to.counts = [one + other for one, other in zip(to.counts, more.counts, strict=True)]
+    to.counts = [old + new for old, new in zip(to.counts, more.counts, strict=True)]
     to.seconds += more.seconds
 
 
 def totals(client: redis.Redis) -> Mapping[_Place, tuple[int, float]]:
     """Requests and seconds by method and status. Raises ``RedisError``."""
-    found: dict[_Place, list[float]] = defaultdict(lambda: [0, 0.0])
-    kept: dict[bytes, bytes] = client.hgetall(KEY)  # type: ignore[assignment]
-    for name, value in kept.items():
+    sums: dict[_Place, list[float]] = defaultdict(lambda: [0, 0.0])
+    stored: dict[bytes, bytes] = client.hgetall(KEY)  # type: ignore[assignment]
+    for name, value in stored.items():
         method, status, what = name.decode().split(" ")
-        found[method, int(status)][what == "seconds"] = float(value)
-    return {place: (int(number), seconds) for place, (number, seconds) in found.items()}
+        sums[method, int(status)][what == "seconds"] = float(value)
+    return {place: (int(number), seconds) for place, (number, seconds) in sums.items()}
 
 
 def durations(client: redis.Redis) -> Mapping[Kind, Taken]:
     """How long requests took. Raises ``RedisError``."""
-    found: dict[Kind, Taken] = defaultdict(Taken)
-    kept: dict[bytes, bytes] = client.hgetall(DURATIONS_KEY)  # type: ignore[assignment]
-    for name, value in kept.items():
+    durations_by_kind: dict[Kind, Taken] = defaultdict(Taken)
+    stored: dict[bytes, bytes] = client.hgetall(DURATIONS_KEY)  # type: ignore[assignment]
+    for name, value in stored.items():
         method, route, status, what = name.decode().split(" ")
-        taken = found[method, route, status]
+        taken = durations_by_kind[method, route, status]
         if what == _SECONDS:
             taken.seconds = float(value)
         elif int(what) < len(taken.counts):
             taken.counts[int(what)] = int(value)
-    return found
+    return durations_by_kind
 
 
 def _client() -> redis.Redis:

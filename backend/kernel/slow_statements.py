@@ -44,7 +44,7 @@ class AnswerClock:
     """Seconds in which PostgreSQL answered this process.
 
     Of the time between two statements that end, ``_LONGEST_GAP`` counts at most. So it runs slower
-    where there are few statements: an address that is alone has nobody to disturb.
+    where there are few statements: an address that is alone disturbs no other.
     """
 
     __slots__ = ("_clock", "_state")

@@ -1,4 +1,4 @@
-"""When two spellings of a name mean the same account, and which characters can't be told apart.
+"""When two spellings of a name mean the same account, and which characters are invisible.
 
 What is invisible follows PRECIS (RFC 8264, FreeformClass): control and format characters,
 default-ignorable code points and separators of lines. Joiners are accepted where they change what

@@ -105,7 +105,7 @@ def too_long() -> Timeout:
 
 _answer_clock = AnswerClock()
 note_answer = _answer_clock.note_answer
-"""Call it when PostgreSQL has answered, whatever the statement."""
+"""Call it when PostgreSQL has answered any statement."""
 
 
 @lru_cache(maxsize=4)
@@ -155,7 +155,8 @@ class _Watch:
         now = monotonic()
         for statement in statements:
             if now >= statement.deadline:
-                # Again at every tick, since PostgreSQL may be told before the statement arrives.
+                # Again at every tick, since the cancellation may reach PostgreSQL before the
+                # statement.
                 statement.cancel(too_long())
         excess = set(map(id, slow_statements().excess()))
         for statement in statements:
@@ -177,7 +178,7 @@ os.register_at_fork(after_in_child=_forget)
 
 
 def begin(session: Session) -> None:
-    """Register a statement that is about to run on a connection; call ``end`` whatever happens.
+    """Register a statement that is about to run on a connection; always call ``end`` afterwards.
 
     Raises ``Timeout`` if the request has used up its time, and ``TooManySlowRequests``.
     """

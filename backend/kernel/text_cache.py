@@ -17,7 +17,7 @@ _T_co = TypeVar("_T_co", covariant=True)
 class Remembering(Protocol[_T_co]):
     """A function whose results are remembered."""
 
-    def __call__(self, text: str, *rest: Hashable) -> _T_co: ...
+    def __call__(self, text: str, *arguments: Hashable) -> _T_co: ...
 
     def cache_clear(self) -> None: ...
 
@@ -30,11 +30,11 @@ def short_cache(*, maxsize: int, longest: int) -> Callable[[Callable[..., _T]], 
         cached = lru_cache(maxsize)(function)
 
         @wraps(function)
-        def remembering(text: str, *rest: Hashable) -> _T:
-            return (cached if len(text) <= longest else function)(text, *rest)
+        def remembering(text: str, *arguments: Hashable) -> _T:
+            return (cached if len(text) <= longest else function)(text, *arguments)
 
-        found: Any = remembering
-        found.cache_clear = cached.cache_clear
-        return found
+        result: Any = remembering
+        result.cache_clear = cached.cache_clear
+        return result
 
     return decorate

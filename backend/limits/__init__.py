@@ -52,11 +52,11 @@ __all__ = [
 
 
 class Request(NamedTuple):
-    """What is asked, and by whom.
+    """A request as the rules count it.
 
     ``principal`` is None if the credentials were refused. Such a request is counted for its
-    address only: who has no key mustn't use up what belongs to others. ``key`` is the name of the
-    API key. ``given`` are the parameters, in which rules per account look for user names and
+    address only, so that a caller without a key can't use up the limits of others. ``key`` is the
+    name of the API key. ``parameters`` are those in which rules per account look for user names and
     e-mail addresses.
     """
 
@@ -65,7 +65,7 @@ class Request(NamedTuple):
     address: str
     principal: Principal | None
     key: str = ""
-    given: tuple[Mapping[str, Any], ...] = ()
+    parameters: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ def decide_here(request: Request) -> Verdict:
 
 
 def buckets_of(request: Request) -> list[Bucket]:
-    """The buckets in which a request is counted, for whoever wants to look at them."""
+    """Return the buckets in which a request is counted."""
     return [claim.bucket for claim in _claims(request, approximate=None)]
 
 
@@ -255,22 +255,22 @@ def _nearly_full(claims: _Claims, count: Count) -> Iterator[tuple[Bucket, Who]]:
             yield claim.bucket, claim.who
 
 
-def _scarcer(one: Verdict, other: Verdict) -> Verdict:
+def _scarcer(first: Verdict, second: Verdict) -> Verdict:
     """The refusal of the two, or what has less left."""
-    if one.refusal or other.refusal:
-        return one if one.refusal else other
-    if one.quota is None or other.quota is None:
-        return other if one.quota is None else one
-    return min(one, other, key=lambda verdict: verdict.quota.remaining)  # type: ignore[union-attr]
+    if first.refusal or second.refusal:
+        return first if first.refusal else second
+    if first.quota is None or second.quota is None:
+        return second if first.quota is None else first
+    return min(first, second, key=lambda verdict: verdict.quota.remaining)  # type: ignore[union-attr]
 
 
 def _verdict(claims: _Claims, count: Count) -> Verdict:
-    found = [
+    quotas = [
         (Quota(rule.count, level.remains, -(-level.more // 1000)), rule)
         for (rule, _, _), level in zip(claims, count.levels, strict=True)
     ]
     # Of several that are used up, the one that lasts longest: Retry-After must hold.
-    quota, rule = min(found, key=lambda one: (one[0].remaining, -one[0].reset))
+    quota, rule = min(quotas, key=lambda pair: (pair[0].remaining, -pair[0].reset))
     if count.passes:
         return Verdict(quota)
     return Verdict(quota, TooManyRequests(quota, rule.message))
@@ -305,7 +305,7 @@ def _bucket(rule: Rule, who: Who) -> Bucket:
     return Bucket(f"limits:{rule.name}:{digest.hexdigest()}", rule.count, rule.window)
 
 
-# Scopes in which callers from different addresses are counted together, whoever they are.
+# Scopes in which callers from different addresses are counted together.
 _SHARED = frozenset(("account", "function", "global"))
 
 
@@ -313,7 +313,7 @@ def _who(scope: str, request: Request) -> Iterable[tuple[str, str]]:
     """Whom a request stands for: mostly one, of accounts as many as it names."""
     principal = request.principal
     if scope == "account":
-        return {("account", name) for name in _accounts(request.given)}
+        return {("account", name) for name in _accounts(request.parameters)}
     if scope == "function":
         return [("function", request.path.rstrip("/"))]
     if scope == "global":
@@ -340,20 +340,20 @@ def _unreadable(request: Request) -> Verdict | None:
     """
     if any("account" in rule.per for rule in request.rules):
         try:
-            for name in _names_given(request.given):
+            for name in _names_given(request.parameters):
                 check_account_name(name)
         except UsernameMissing as error:
             return Verdict(refusal=error)
     return None
 
 
-def _accounts(given: tuple[Mapping[str, Any], ...]) -> set[str]:
-    return {_folded(name) for name in _names_given(given)}
+def _accounts(parameters: tuple[Mapping[str, Any], ...]) -> set[str]:
+    return {_folded(name) for name in _names_given(parameters)}
 
 
-def _names_given(given: tuple[Mapping[str, Any], ...]) -> Iterator[str]:
+def _names_given(parameters: tuple[Mapping[str, Any], ...]) -> Iterator[str]:
     """The names of accounts among the parameters, as they are written."""
-    for part in given:
+    for part in parameters:
         for field in ("username", "email"):
             value = part.get(field)
             if isinstance(value, str) and value:

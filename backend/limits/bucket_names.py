@@ -3,7 +3,7 @@
 Keys of buckets are hashes. When one is nearly full, what it is counted by is kept beside it for as
 long as its window: addresses, users, sessions, functions. Never the names of accounts: that is what
 people type into a log-in form. It costs a command for each such bucket, process and window, and
-nothing else; without Redis nobody waits or is told.
+nothing else. Without Redis no request waits, and nothing is stored.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ class Names:
 
 def read(client: redis.Redis, keys: Iterable[str]) -> Mapping[str, str]:
     """Whose these buckets are, as far as that is known. Raises ``RedisError``."""
-    asked = list(keys)
-    if not asked:
+    requested = list(keys)
+    if not requested:
         return {}
-    found: Any = client.mget([f"{_PREFIX}{key}" for key in asked])
+    names: Any = client.mget([f"{_PREFIX}{key}" for key in requested])
     return {
         key: name.decode(errors="replace")
-        for key, name in zip(asked, found, strict=True)
+        for key, name in zip(requested, names, strict=True)
         if name is not None
     }
 

@@ -3,8 +3,8 @@
 A window slides. It is cut into sixtieths, and Redis keeps how many requests came in each of them;
 what came in one counts until all of it is older than the window. So in no period as long as the
 window do more requests pass than the limit, a refused request costs nothing, and a bucket is never
-more than 61 small numbers, whatever the limit is. The clock is that of Redis, the same for every
-process and machine; tests give a time instead.
+more than 61 small numbers, for any limit. The clock is that of Redis, the same for every
+process and machine; tests pass a time instead.
 
 Without Redis nothing is counted: ``count`` answers None, at once while Redis is known to be away.
 """
@@ -23,7 +23,7 @@ from backend.logs.setup import get_logger
 PATIENCE = 0.25
 """Seconds that a request waits for Redis."""
 PAUSE = 2.0
-"""Seconds in which nobody asks again after Redis didn't answer."""
+"""Seconds without a new request after Redis didn't answer."""
 _WARN_EVERY = 60.0
 
 log = get_logger("limits")
@@ -212,7 +212,7 @@ class Counter:
         ]
 
     def lease(
-        self, bucket: Bucket, spent: int, wanted: int, *, now: float | None = None
+        self, bucket: Bucket, spent: int, number: int, *, now: float | None = None
     ) -> tuple[int, Level] | None:
         """Count ``spent`` requests that have passed already, and reserve up to ``wanted`` more.
 
@@ -223,7 +223,7 @@ class Counter:
         when = "" if now is None else int(now * 1000)
         try:
             granted, remains, more = self._lease(
-                keys=[bucket.key], args=[when, bucket.limit, bucket.window, spent, wanted]
+                keys=[bucket.key], args=[when, bucket.limit, bucket.window, spent, number]
             )
         except (redis.RedisError, OSError) as error:
             self._note_absence(error)

@@ -192,21 +192,21 @@ class Floods:
                 return True
             if now < tally.ask_at:
                 return False
-            wanted = max(number - tally.left, rule.count // BLOCK)
+            block_size = max(number - tally.left, rule.count // BLOCK)
             spent, tally.unreported = tally.unreported, 0
             # Those of calls under way count as granted: threads share the room without Redis.
             own_room = max(0, rule.count - tally.granted)
-            tally.granted += wanted
+            tally.granted += block_size
             ends = tally.ends
         # Outside of the lock, because the call may take as long as Redis does.
         answer, bucket = None, None
         if self._counter is not None:
             bucket = self._bucket_of(rule, claim.who)
             when = now if self._has_own_clock else None
-            answer = self._counter.lease(bucket, spent, wanted, now=when)
+            answer = self._counter.lease(bucket, spent, block_size, now=when)
         with self._lock:
             if answer is None:
-                granted, remains = min(wanted, own_room), max(0, own_room - wanted)
+                granted, remains = min(block_size, own_room), max(0, own_room - block_size)
                 more = tally.ends - now
                 tally.unreported += spent + granted
             else:
@@ -214,7 +214,7 @@ class Floods:
                 remains, more = level.remains, level.more / 1000
             tally.left += granted
             # In a new window, nothing of this call has been counted.
-            tally.granted += granted if tally.ends != ends else granted - wanted
+            tally.granted += granted if tally.ends != ends else granted - block_size
             tally.remains = remains
             tally.is_low = 2 * (remains + tally.left) < rule.count
             tally.full_until = now + more

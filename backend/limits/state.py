@@ -47,7 +47,7 @@ class Fullness:
 
 @dataclass(frozen=True)
 class Overview:
-    """The fullest buckets first; ``complete`` unless there are more than are looked at."""
+    """The fullest buckets first; ``complete`` unless some were not read."""
 
     buckets: list[Fullness]
     complete: bool
@@ -68,10 +68,12 @@ def fullest(limit: int = 100) -> Overview:
                 complete = False
                 break
             keys.append(key.decode())
-        found = _fullness(client, keys)
-        found.sort(key=lambda one: (-one.share, -one.used, one.key))
-        names = bucket_names.read(client, (one.key for one in found[:limit]))
-    return Overview([replace(one, whose=names.get(one.key, "")) for one in found[:limit]], complete)
+        buckets = _fullness(client, keys)
+        buckets.sort(key=lambda bucket: (-bucket.share, -bucket.used, bucket.key))
+        names = bucket_names.read(client, (bucket.key for bucket in buckets[:limit]))
+    return Overview(
+        [replace(bucket, whose=names.get(bucket.key, "")) for bucket in buckets[:limit]], complete
+    )
 
 
 def of_caller(*, address: str = "", user_id: str = "", account: str = "") -> list[Fullness]:
@@ -81,12 +83,12 @@ def of_caller(*, address: str = "", user_id: str = "", account: str = "") -> lis
     Raises ``ServiceUnavailable`` without Redis.
     """
     principal = Principal(Authority.CLIENT, user_id=user_id or None)
-    given = ({"username": account},) if account else ()
+    parameters = ({"username": account},) if account else ()
     keys: list[str] = []
     for rule in rules_in_force():
         if not _can_tell(rule, address, user_id, account):
             continue
-        request = Request((rule,), "", address, principal, "", given)
+        request = Request((rule,), "", address, principal, "", parameters)
         keys += (bucket.key for bucket in buckets_of(request))
     with _redis() as client:
         return _fullness(client, keys, also_empty=True)
@@ -107,7 +109,7 @@ def _can_tell(rule: Rule, address: str, user_id: str, account: str) -> bool:
 
 
 def reset(key: str) -> bool:
-    """Begin counting anew; whether there was such a bucket. Raises ``ServiceUnavailable``."""
+    """Empty a bucket. Return whether there was one. Raises ``ServiceUnavailable``."""
     if not _KEY(key):
         return False
     with _redis() as client:
@@ -120,7 +122,7 @@ def _fullness(
     rules = {rule.name: rule for rule in rules_in_force()}
     seconds, microseconds = client.time()
     now = seconds * 1000 + microseconds // 1000
-    found = []
+    buckets = []
     for key, slots in _read(client, keys):
         named = _KEY(key)
         rule = rules.get(named[1]) if named else None
@@ -128,8 +130,8 @@ def _fullness(
             continue  # of a rule that is in force no more
         used, more = _level(rule, slots, now)
         if used or also_empty:
-            found.append(Fullness(key, rule, used, more / 1000))
-    return found
+            buckets.append(Fullness(key, rule, used, more / 1000))
+    return buckets
 
 
 def _read(client: redis.Redis, keys: Iterable[str]) -> Iterator[tuple[str, dict[bytes, bytes]]]:

@@ -74,10 +74,10 @@ def _blocks(lines: deque[bytes]) -> Iterator[bytes]:
 
 def _write(block: bytes) -> None:
     """A log that can't be written never stops the work."""
-    rest = memoryview(block)
+    remaining = memoryview(block)
     with contextlib.suppress(OSError):
-        while rest:
-            rest = rest[os.write(_STANDARD_ERROR, rest) :]
+        while remaining:
+            remaining = remaining[os.write(_STANDARD_ERROR, remaining) :]
 
 
 _lines = _Lines()

@@ -53,7 +53,7 @@ class Wanted:
     text: str = ""
 
     def finds(self, fields: dict[str, Any]) -> bool:
-        """Whether this record is asked for."""
+        """Whether a record matches."""
         return (
             (not self.request_id or fields.get("request_id") == self.request_id)
             and (not self.level or _rank(fields.get("level")) >= _rank(self.level))
@@ -77,33 +77,33 @@ def is_place(text: str) -> bool:
 
 
 def search(
-    wanted: Wanted, *, before: str | None = None, limit: int = 100, most_read: int = MOST_READ
+    criteria: Wanted, *, before: str | None = None, limit: int = 100, most_read: int = MOST_READ
 ) -> Page:
     """The newest records that are asked for, older than the place ``before``.
 
     A page may be short or empty and yet have an older one. Raises ``LogUnavailable``.
     """
-    found: list[Entry] = []
+    entries: list[Entry] = []
     last: str | None = None
     for number, (place, raw) in enumerate(_newest_first(before), start=1):
         last = place
         # Cheaper than decoding: an id is written in no other way than as it is.
-        if not wanted.request_id or wanted.request_id.encode() in raw:
+        if not criteria.request_id or criteria.request_id.encode() in raw:
             fields = _decoded(raw)
-            if fields is not None and wanted.finds(fields):
-                found.append(Entry(place, fields))
-        if len(found) == limit or number == most_read:
-            return Page(found, last)
-    return Page(found, None)
+            if fields is not None and criteria.finds(fields):
+                entries.append(Entry(place, fields))
+        if len(entries) == limit or number == most_read:
+            return Page(entries, last)
+    return Page(entries, None)
 
 
 def entry(place: str) -> Entry | None:
     """The record at this place, or None if it is there no more. Raises ``LogUnavailable``."""
     if not is_place(place):
         return None
-    for found, raw in _read("XRANGE", place, place, 1):
+    for position, raw in _read("XRANGE", place, place, 1):
         fields = _decoded(raw)
-        return None if fields is None else Entry(found, fields)
+        return None if fields is None else Entry(position, fields)
     return None
 
 

@@ -106,14 +106,14 @@ def _fitting(record: bytes) -> bytes:
     fields: dict[str, Any] = msgspec.json.decode(record)
     cut = {name: _cut(value) for name, value in fields.items()}
     sizes = {name: len(msgspec.json.encode(value)) + len(name) for name, value in cut.items()}
-    kept: dict[str, Any] = {}
+    fitting: dict[str, Any] = {}
     room = _LONGEST
     # Short ones first: what a record is found by is short.
     for name in sorted(sizes, key=sizes.__getitem__):
         room -= sizes[name]
         if room >= 0:
-            kept[name] = cut[name]
-    return msgspec.json.encode({**kept, "shortened": True})
+            fitting[name] = cut[name]
+    return msgspec.json.encode({**fitting, "shortened": True})
 
 
 def _cut(value: Any) -> Any:

@@ -42,25 +42,25 @@ def first_staff_user(folder: Path) -> dict[str, Any]:
     users = get_user_model()._default_manager
     file = folder / FILE
     try:
-        kept = json.loads(file.read_text())
+        login = json.loads(file.read_text())
     except (OSError, ValueError):
-        kept = None
+        login = None
     if not users.filter(is_staff=True, is_active=True).exists():
-        given = environment.text("ADMIN_PASSWORD")
-        if given:
-            users.create_superuser(_NAME, password=_strong(given))
+        password = environment.text("ADMIN_PASSWORD")
+        if password:
+            users.create_superuser(_NAME, password=_strong(password))
             return {"username": _NAME, "password": None, "is_new": True}
-        if kept is None:
-            kept = {"username": _NAME, "password": secrets.token_urlsafe(12)}
+        if login is None:
+            login = {"username": _NAME, "password": secrets.token_urlsafe(12)}
             folder.mkdir(parents=True, exist_ok=True)
             with private_file(file) as out:
-                json.dump(kept, out)
-        users.create_superuser(kept["username"], password=kept["password"])
-        return kept | {"is_new": True}
-    if kept is None:
+                json.dump(login, out)
+        users.create_superuser(login["username"], password=login["password"])
+        return login | {"is_new": True}
+    if login is None:
         return {"username": None, "password": None, "is_new": False}
-    is_valid = _is_valid(kept)
-    return kept | {"is_new": False} | ({} if is_valid else {"password": None})
+    is_valid = _is_valid(login)
+    return login | {"is_new": False} | ({} if is_valid else {"password": None})
 
 
 def remove_invalid_password(folder: Path) -> Path | None:

@@ -66,16 +66,16 @@ class _Broker:
             with self._pool().acquire(block=True, timeout=PATIENCE) as producer:
                 # Another thread may have learnt meanwhile that Redis doesn't answer.
                 self._check()
-                given = {
+                send_options = {
                     "producer": producer,
                     # At once, for a connection that Redis has closed since.
                     "retry_policy": {"max_retries": 1, "interval_start": 0, "interval_max": 0},
                     **options,
                 }
                 if isinstance(task, str):
-                    current_app.send_task(task, tuple(args), **given)
+                    current_app.send_task(task, tuple(args), **send_options)
                 else:
-                    task.apply_async(tuple(args), **given)
+                    task.apply_async(tuple(args), **send_options)
         except LimitExceeded as error:
             raise BrokerAway(f"All {_CONNECTIONS} connections to Redis are in use.") from error
         except (OperationalError, redis.RedisError, OSError) as error:

@@ -14,7 +14,8 @@ _NAMES = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "hos
 def connect(
     patience: int, session: Mapping[str, object] | None = None, **parameters: Any
 ) -> psycopg.Connection:
-    """A new connection that commits by itself. It waits at most ``patience`` seconds for the server
+    """Return a new connection in autocommit mode. It waits at most ``patience`` seconds for the
+    server
     and for each statement. ``session`` are settings of the session, ``parameters`` those of libpq.
     Raises ``psycopg.OperationalError``."""
     entry = settings.DATABASES["default"]
@@ -24,5 +25,5 @@ def connect(
     options = " ".join(
         [entry["OPTIONS"].get("options", ""), *(f"-c {name}={own[name]}" for name in own)]
     )
-    given = {**entry["OPTIONS"], **address, "connect_timeout": patience, **parameters}
-    return psycopg.connect(**{**given, "options": options.strip()}, autocommit=True)
+    parameters_of_libpq = {**entry["OPTIONS"], **address, "connect_timeout": patience, **parameters}
+    return psycopg.connect(**{**parameters_of_libpq, "options": options.strip()}, autocommit=True)

@@ -146,8 +146,8 @@ def _redis_place(url: str) -> str:
 
 def _is_well_formed(url: str) -> bool:
     """Whether no unescaped character of a password can have ended the part with the host early."""
-    authority, _, rest = url.partition("://")[2].partition("/")
-    return authority.count("@") <= 1 and "@" not in rest and not set(authority) & set("?#")
+    authority, _, path = url.partition("://")[2].partition("/")
+    return authority.count("@") <= 1 and "@" not in path and not set(authority) & set("?#")
 
 
 _INVALID = "it isn't a valid address of such a server"

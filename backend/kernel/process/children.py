@@ -92,13 +92,13 @@ def start(
     death_signal: int = signal.SIGTERM,
     folder: Path | None = None,
     environment: Mapping[str, str] | None = None,
-    given: IO[bytes] | None = None,
+    stdin: IO[bytes] | None = None,
 ) -> subprocess.Popen[bytes]:
     """Start an engine as ``account``; its output goes to ``log``, its input is ``given``. Call it
     ``undisturbed``."""
     return subprocess.Popen(
         [str(part) for part in command],
-        stdin=given or subprocess.DEVNULL,
+        stdin=stdin or subprocess.DEVNULL,
         stdout=log,
         stderr=log,
         cwd=folder or "/",
@@ -173,15 +173,15 @@ def end_descendants(
 ) -> None:
     """End every descendant except those in ``spare``: politely, then by force."""
     spared = set(spare)
-    found = [
+    processes = [
         process
         for process in psutil.Process().children(recursive=True)
         if not spared & _line(process)
     ]
-    for process in found:
+    for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.send_signal(how)
-    _, stubborn = psutil.wait_procs(found, timeout=patience)
+    _, stubborn = psutil.wait_procs(processes, timeout=patience)
     for process in stubborn:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()

@@ -49,8 +49,8 @@ class Command(BaseCommand):
         except OSError as error:
             raise CommandError(f"{error.filename}: {error.strerror}") from error
         for name in names:
-            if name in done.kept:
-                shown = f" {done.kept[name]}" if options["show"] else ""
+            if name in done.stored:
+                shown = f" {done.stored[name]}" if options["show"] else ""
                 self.stdout.write(f"{name} is new:{shown}" if shown else f"{name} is new.")
         if done.to_set:
             self.stdout.write(
@@ -62,7 +62,7 @@ class Command(BaseCommand):
             "The service takes the new keys when it is started again, or by script/manage reload; "
             "until then the old ones count."
         )
-        if FORMER in done.kept or FORMER in done.to_set:
+        if FORMER in done.stored or FORMER in done.to_set:
             self.stderr.write(f"After that the old ones count too, for {options['grace']}.")
         if SECRET in names:
             self.stderr.write(

@@ -210,10 +210,10 @@ class Archive:
             raise BackupError(f"{self.path} is no archive of an instance, or an incomplete one.")
         text = self.read(MANIFEST)
         try:
-            found = msgspec.json.decode(text, type=_Format).format
-            if found > FORMAT:
+            version = msgspec.json.decode(text, type=_Format).format
+            if version > FORMAT:
                 raise BackupError(
-                    f"{self.path} has format {found}, this release reads {FORMAT}: update first."
+                    f"{self.path} has format {version}, this release reads {FORMAT}: update first."
                 )
             return msgspec.json.decode(text, type=Manifest)
         except msgspec.DecodeError as error:

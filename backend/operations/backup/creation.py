@@ -1,8 +1,8 @@
 """Making an archive of the whole instance while it works.
 
 Database and list of files are of one moment: they are read in one snapshot. The bytes of the files
-come afterwards. They never change under a name and names never come twice, so whatever the
-database refers to is the same when it is copied later; the other way round a file that was
+come afterwards. They never change under a name and names never come twice, so everything
+that the database refers to is the same when it is copied later; the other way round a file that was
 uploaded between the two would be missing. A file that is deleted meanwhile is written down as
 missing, and would have been gone a moment later anyway.
 """
@@ -78,7 +78,7 @@ def _path(target: Path, begun: datetime) -> Path:
 def _write(file: IO[bytes], begun: datetime, with_keys: bool) -> tuple[Manifest, int]:
     writer = Writer(file)
     parts: dict[str, Part] = {}
-    with tempfile.TemporaryFile() as known, tempfile.TemporaryFile() as lines:
+    with tempfile.TemporaryFile() as file_rows, tempfile.TemporaryFile() as lines:
         with postgres.connect() as own:
             schema = tables.schema_of(own)
             server = own.info.server_version // 10_000
@@ -100,9 +100,9 @@ def _write(file: IO[bytes], begun: datetime, with_keys: bool) -> tuple[Manifest,
                 ).format(sql.Identifier(schema, "objects_file"))
                 with own.cursor().copy(copy) as listed:
                     for line in listed:
-                        known.write(bytes(line))
+                        file_rows.write(bytes(line))
         # Copying files may take long, and holds nothing in the database.
-        copied = put_in(writer, _known(known), lines)
+        copied = put_in(writer, _known(file_rows), lines)
         parts[archive.FILES] = writer.add(archive.FILES, _pieces(lines))
     if with_keys:
         parts[archive.KEYS] = writer.add(archive.KEYS, [msgspec.json.encode(present_keys())])

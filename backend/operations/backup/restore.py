@@ -73,8 +73,8 @@ def restore(path: Path, *, overwrite: bool = False, with_keys: bool = True) -> R
             with suppress(psycopg.Error):  # autovacuum does it too, later
                 own.execute("ANALYZE")
         files_left = files.take_away(former - _names(archive)) if former else 0
-        kept = _keys(archive)
-    return _settle(manifest, kept, with_keys, files_left)
+        archived_keys = _keys(archive)
+    return _settle(manifest, archived_keys, with_keys, files_left)
 
 
 def _check(own: psycopg.Connection, schema: str, manifest: Manifest, overwrite: bool) -> None:
@@ -112,8 +112,8 @@ def _check(own: psycopg.Connection, schema: str, manifest: Manifest, overwrite: 
 
 
 def _some(names: list[str]) -> str:
-    rest = len(names) - _LISTED
-    return ", ".join(names[:_LISTED]) + (f" and {rest} more" if rest > 0 else "")
+    unnamed = len(names) - _LISTED
+    return ", ".join(names[:_LISTED]) + (f" and {unnamed} more" if unnamed > 0 else "")
 
 
 @contextmanager
@@ -162,22 +162,30 @@ def _names(archive: Archive) -> set[str]:
 def _keys(archive: Archive) -> dict[str, str]:
     if not archive.has(archives.KEYS):
         return {}
-    found = msgspec.json.decode(archive.read(archives.KEYS), type=dict[str, str])
-    return {name: value for name, value in found.items() if name in NAMES and value}
+    stored = msgspec.json.decode(archive.read(archives.KEYS), type=dict[str, str])
+    return {name: value for name, value in stored.items() if name in NAMES and value}
 
 
-def _settle(manifest: Manifest, kept: dict[str, str], with_keys: bool, files_left: int) -> Restored:
+def _settle(
+    manifest: Manifest, archived_keys: dict[str, str], with_keys: bool, files_left: int
+) -> Restored:
     """Keys, migrations, secrets: what is left once the database and the files are the archive's."""
     from objects.definitions import registry
     from objects.reencryption import reencrypt_all, unreadable
 
     registry.forget_all()
-    given: list[str] = []
-    if kept and with_keys:
+    environment_keys: list[str] = []
+    if archived_keys and with_keys:
         # Keys that the archive hasn't are this instance's own no more.
-        wanted = {name: kept.get(name) for name in NAMES if name in kept or name in present_keys()}
+        keys = {
+            name: archived_keys.get(name)
+            for name in NAMES
+            if name in archived_keys or name in present_keys()
+        }
         try:
-            given = [name for name in keep(wanted) if present_keys().get(name) != kept.get(name)]
+            environment_keys = [
+                name for name in keep(keys) if present_keys().get(name) != archived_keys.get(name)
+            ]
         except OSError as error:
             raise BackupError(
                 f"Database and files are restored, but the keys can't be kept: {error.strerror}."
@@ -191,15 +199,15 @@ def _settle(manifest: Manifest, kept: dict[str, str], with_keys: bool, files_lef
         ) from error
     lost = 0
     secret = present_keys()["SECRET_KEY"]
-    if not kept:
+    if not archived_keys:
         lost = unreadable()
-    elif not with_keys or "SECRET_KEY" in given:
-        former = [kept.get("SECRET_KEY", ""), *kept.get(FALLBACKS, "").split(",")]
+    elif not with_keys or "SECRET_KEY" in environment_keys:
+        former = [archived_keys.get("SECRET_KEY", ""), *archived_keys.get(FALLBACKS, "").split(",")]
         lost = reencrypt_all([key for key in former if key and key != secret]).unreadable
     return Restored(
         manifest,
-        bool(kept) and with_keys,
-        tuple(given),
+        bool(archived_keys) and with_keys,
+        tuple(environment_keys),
         lost,
         files_left,
         remove_invalid_password(settings.DATA_DIR),

@@ -50,7 +50,7 @@ def schema_of(own: Connection) -> str:
 
 
 def table_names(own: Connection, schema: str) -> list[str]:
-    """All tables of the schema but those of extensions and those whose rows nobody keeps;
+    """All tables of the schema but those of extensions and those whose rows aren't backed up;
     partitioned ones by their partitions."""
     rows = own.execute(
         "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
@@ -65,13 +65,13 @@ def table_names(own: Connection, schema: str) -> list[str]:
 
 def counts(own: Connection, schema: str) -> dict[str, int]:
     """The number of rows of each table, counted."""
-    found = {}
+    counts_by_table = {}
     for name in table_names(own, schema):
         query = sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(schema, name))
         row = own.execute(query).fetchone()
         assert row
-        found[name] = int(row[0])
-    return found
+        counts_by_table[name] = int(row[0])
+    return counts_by_table
 
 
 def extensions(own: Connection) -> list[str]:
@@ -96,23 +96,23 @@ def known_migrations() -> set[str]:
 
 
 def strangers(own: Connection, schema: str) -> list[str]:
-    """Tables that no application of this service has: somebody else's."""
-    known = {model._meta.db_table for model in apps.get_models(include_auto_created=True)}
-    known |= {"django_migrations", GENERIC_TABLE}
-    known |= set(connection.introspection.django_table_names())
+    """Return the tables that belong to no application of this service."""
+    tables = {model._meta.db_table for model in apps.get_models(include_auto_created=True)}
+    tables |= {"django_migrations", GENERIC_TABLE}
+    tables |= set(connection.introspection.django_table_names())
     return [
         name
         for name in table_names(own, schema)
-        if name not in known and not name.removeprefix(f"{GENERIC_TABLE}_").isdecimal()
+        if name not in tables and not name.removeprefix(f"{GENERIC_TABLE}_").isdecimal()
     ]
 
 
 def used(own: Connection, schema: str) -> dict[str, int]:
-    """What the instance has that somebody has put there, by table; empty for a fresh one.
+    """Return the number of rows that users have added, by table; empty for a fresh instance.
 
     A fresh one has its classes of models, its schedules, and what ``_FRESH`` says.
     """
-    found: dict[str, int] = {}
+    counts_by_table: dict[str, int] = {}
     for name in table_names(own, schema):
         if name in _BOOKKEEPING or name.startswith(_SCHEDULES):
             continue
@@ -123,8 +123,8 @@ def used(own: Connection, schema: str) -> dict[str, int]:
         row = own.execute(query).fetchone()
         rows = int(row[0]) if row else 0
         if rows > _FRESH.get(name, 0) or name.startswith(f"{GENERIC_TABLE}_"):
-            found[name] = rows
-    return found
+            counts_by_table[name] = rows
+    return counts_by_table
 
 
 def file_names(own: Connection, schema: str) -> list[str]:

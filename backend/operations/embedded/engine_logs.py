@@ -86,10 +86,10 @@ class EngineLog:
             file.seek(self._place)
             new = file.read(_AT_ONCE)
         self._place += len(new)
-        *whole, self._rest = (self._rest + new).split(b"\n")
+        *lines, self._rest = (self._rest + new).split(b"\n")
         if len(self._rest) > _AT_ONCE:
-            whole, self._rest = [*whole, self._rest], b""
-        for line in whole:
+            lines, self._rest = [*lines, self._rest], b""
+        for line in lines:
             if line.strip():
                 entry = self._read(line[: 4 * _LINE].decode(errors="replace")[:_LINE].rstrip())
                 plain.write(
@@ -99,12 +99,12 @@ class EngineLog:
     def _empty(self) -> None:
         """Keep what the file holds beside it, if the disk has room, and empty the file: the engine
         goes on appending to it."""
-        kept = self._path.with_name(f"{self._path.name}.1")
+        copy = self._path.with_name(f"{self._path.name}.1")
         try:
-            shutil.copyfile(self._path, kept)
+            shutil.copyfile(self._path, copy)
         except OSError:
             with suppress(OSError):
-                kept.unlink()
+                copy.unlink()
         os.truncate(self._path, 0)
         self._place, self._rest = 0, b""
 

@@ -26,13 +26,13 @@ def available_memory(cgroups: Path = _CGROUPS) -> int:
 
 def _limit_files(cgroups: Path) -> list[str]:
     """The files that may hold a limit, of this process's own group and of those above."""
-    found = [*_LIMITS]
+    files = [*_LIMITS]
     with contextlib.suppress(OSError):
         for line in Path("/proc/self/cgroup").read_text().splitlines():
             number, _, path = line.split(":", 2)
             if number == "0":  # the second version: one group for everything
                 parts = [part for part in path.split("/") if part not in ("", "..")]
-                found += [
+                files += [
                     "/".join([*parts[:length], "memory.max"]) for length in range(1, len(parts) + 1)
                 ]
-    return found
+    return files

@@ -174,13 +174,13 @@ class PostgreSQL:
 
     def _run(self, command: Sequence[str | Path], fresh: Path, text: str = "") -> None:
         """Run a command for the new cluster, with the text on its standard input."""
-        with self.log.open("ab") as log, tempfile.TemporaryFile() as given:
-            given.write(text.encode())
-            given.seek(0)
+        with self.log.open("ab") as log, tempfile.TemporaryFile() as commands:
+            commands.write(text.encode())
+            commands.seek(0)
             begin = log.tell()
             with children.undisturbed():
                 process = children.start(
-                    command, account=self._account, log=log, folder=fresh, given=given
+                    command, account=self._account, log=log, folder=fresh, stdin=commands
                 )
             if process.wait() != 0:
                 shutil.rmtree(fresh, ignore_errors=True)

@@ -186,7 +186,7 @@ class _Runner:
             begin = log.seek(0, os.SEEK_END)
             with children.undisturbed():
                 process = children.start(
-                    command, account=self._account, log=log, folder=self._work, given=nothing
+                    command, account=self._account, log=log, folder=self._work, stdin=nothing
                 )
             try:
                 status = process.wait()

@@ -25,11 +25,11 @@ NAMES: tuple[str, ...] = (*MAKERS, FALLBACKS, FORMER)
 def present_keys() -> dict[str, str]:
     """The keys that this process has been started with, by name; those that aren't set are left
     out."""
-    found = {name: str(getattr(service_settings, name)) for name in MAKERS if name in DEFAULTS}
-    found["SECRET_KEY"] = settings.SECRET_KEY
-    found[FALLBACKS] = ",".join(settings.SECRET_KEY_FALLBACKS)
-    found[FORMER] = former_keys.written(service_settings.FORMER_KEYS)
-    return {name: value for name, value in found.items() if value}
+    keys = {name: str(getattr(service_settings, name)) for name in MAKERS if name in DEFAULTS}
+    keys["SECRET_KEY"] = settings.SECRET_KEY
+    keys[FALLBACKS] = ",".join(settings.SECRET_KEY_FALLBACKS)
+    keys[FORMER] = former_keys.written(service_settings.FORMER_KEYS)
+    return {name: value for name, value in keys.items() if value}
 
 
 def is_given(name: str) -> bool:
@@ -38,8 +38,8 @@ def is_given(name: str) -> bool:
     if os.environ.get(f"{name}_FILE") or name in _given_at_start() or name in _in_env_file():
         return True
     # The settings put what they read from files into the environment.
-    kept = read_keys(settings.DATA_FOLDER).get(name)
-    return os.environ.get(name, kept) != kept
+    stored = read_keys(settings.DATA_FOLDER).get(name)
+    return os.environ.get(name, stored) != stored
 
 
 def _given_at_start() -> set[str]:

@@ -2,7 +2,7 @@
 
 A new key counts from the next start of the service on. Until then, and for as long as ``grace``
 says afterwards, the old one does. What was signed or encrypted under the old ``SECRET_KEY`` is read
-through ``SECRET_KEY_FALLBACKS`` until ``finish`` has encrypted it anew.
+through ``SECRET_KEY_FALLBACKS`` until ``finish`` has encrypted it again.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Rotated:
     """New values by setting: those that the instance keeps now, and those that have to be put
     where the environment gets them from."""
 
-    kept: Mapping[str, str]
+    stored: Mapping[str, str]
     to_set: Mapping[str, str]
 
 
@@ -65,7 +65,7 @@ def rotate(names: Sequence[str], grace: timedelta | None = None) -> Rotated:
     if grace and graceful:
         groups.append(graceful | {FORMER: _former(now, graceful, grace)})
     groups += [{name: value} for name, value in changes.items()]
-    kept: dict[str, str] = {}
+    stored: dict[str, str] = {}
     to_set: dict[str, str] = {}
     writable: dict[str, str] = {}
     for group in groups:
@@ -76,8 +76,8 @@ def rotate(names: Sequence[str], grace: timedelta | None = None) -> Rotated:
             writable |= group
     left = keep(writable)
     for name, value in writable.items():
-        (to_set if name in left else kept)[name] = value
-    return Rotated(kept, to_set)
+        (to_set if name in left else stored)[name] = value
+    return Rotated(stored, to_set)
 
 
 def _former(now: Mapping[str, str], names: Mapping[str, str], grace: timedelta) -> str:

@@ -312,12 +312,12 @@ class _Loader:
         self.process.wait()
 
 
-def child_environment(given: Mapping[str, str], sockets: Path) -> dict[str, str]:
+def child_environment(environment: Mapping[str, str], sockets: Path) -> dict[str, str]:
     """The environment of the application and of the proxy, from the one that was given. Settings in
     ``.env`` aren't in it: the application reads them each time that it starts."""
     return {
         **_MEMORY,
-        **given,
+        **environment,
         "PYTHONUNBUFFERED": "1",
         "DJANGO_SETTINGS_MODULE": "backend.settings.django",
         "SOCKETS_FOLDER": str(sockets),

@@ -126,7 +126,7 @@ def _reason(output: bytes) -> str:
 def _addresses(configuration: Any) -> list[tuple[str, int]]:
     """Hosts and ports where Caddy listens with this configuration, by its rules of automatic
     https: names that aren't excluded from it are served by https, and redirected to it."""
-    found: dict[tuple[str, int], None] = {}
+    addresses: dict[tuple[str, int], None] = {}
     for server in configuration["apps"]["http"]["servers"].values():
         names = {
             name
@@ -138,7 +138,7 @@ def _addresses(configuration: Any) -> list[tuple[str, int]]:
         for address in server["listen"]:
             host, _, port = address.rpartition(":")
             host = host.strip("[]") or "0.0.0.0"
-            found[host, int(port)] = None
+            addresses[host, int(port)] = None
             if is_secure:
-                found[host, _PLAIN_PORT] = None
-    return [*found]
+                addresses[host, _PLAIN_PORT] = None
+    return [*addresses]

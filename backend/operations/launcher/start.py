@@ -187,16 +187,16 @@ class _Service:
 def _start(stack: contextlib.ExitStack, signals: _Signals) -> _Service:
     """Start everything and greet the person at the terminal. ``stack`` ends it, in order."""
     # The application reads .env itself, each time it is started.
-    given = dict(os.environ)
+    variables_at_start = dict(os.environ)
     environment.read_file(environment.env_file(ROOT / ".env"))
     folder = DataFolder(ROOT / (environment.text("DATA_DIR") or ".data"))
-    given["DATA_DIR"] = os.environ["DATA_DIR"] = str(folder.path)
+    variables_at_start["DATA_DIR"] = os.environ["DATA_DIR"] = str(folder.path)
     account = folder.prepare(environment.text("ENGINE_USER"))
     lock = stack.enter_context(folder.hold())
     ensure_keys(folder)
     restart_report.clear(folder.reports)
     reloads.make_folder(folder)
-    variables = child_environment(given, folder.app_sockets)
+    variables = child_environment(variables_at_start, folder.app_sockets)
     application = Application(variables, lock, listen)
     stack.callback(application.stop)
     # Every setting is read and judged here, before anything else is started.
@@ -274,14 +274,14 @@ def _wait_until_ready(web: HTTPConnection, programs: list[Program]) -> None:
 
 def _wait(trouble: Callable[[], str | None], programs: list[Program], pause: float) -> None:
     patience = time.monotonic() + _READY
-    while said := trouble():
+    while problem := trouble():
         for program in programs:
             if not program.is_alive:
                 raise StartError(
                     f"{program.name} ended while starting ({program.end}); the reason is above."
                 )
         if time.monotonic() > patience:
-            raise StartError(f"The service wasn't ready after {_READY:.0f} seconds: {said}.")
+            raise StartError(f"The service wasn't ready after {_READY:.0f} seconds: {problem}.")
         time.sleep(pause)
 
 

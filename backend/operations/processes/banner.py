@@ -29,7 +29,7 @@ def greeting(settings: Any, login: Mapping[str, Any], folder: DataFolder, new_ke
     later starts it names their files, since logs keep what is printed."""
     service = settings.SERVICE
     base = f"{settings.PUBLIC_URL}{service['MOUNT_PATH']}"
-    application, master, rest = (
+    application, master, rest_api = (
         f"-H {_header(header, name, service[name] if new_keys else None)}"
         for header, name in (
             ("X-Svc-Application-Id", "APP_ID"),
@@ -76,7 +76,7 @@ Create an object:
 Read it back:
   curl -G {base}/classes/Note \\
     {application} \\
-    {rest} \\
+    {rest_api} \\
     --data-urlencode 'where={{"stars": {{"$gte": 3}}}}'
 
 Ctrl-C stops everything.

@@ -115,14 +115,14 @@ def _prepare(link: Link) -> Any:
         _prepare_in_fork(writing)
     os.close(writing)
     with os.fdopen(reading, "rb") as output:
-        said = output.read()
+        login_json = output.read()
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
     if code < 0:
         sys.exit(f"Preparing the database was ended by {signal.Signals(-code).name}.")
     if code:
         sys.exit(code)
-    return json.loads(said)
+    return json.loads(login_json)
 
 
 def _prepare_in_fork(output: int) -> None:
