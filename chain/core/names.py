@@ -42,11 +42,11 @@ def address_of(value: Any) -> str:
     """A client's address, checksummed. In mixed case its checksum has to be right (EIP-55)."""
     if not isinstance(value, str) or not _ADDRESS.fullmatch(value):
         raise ValueError("expected an address (0x and 40 hexadecimal digits)")
-    found = checksummed(value.lower())
+    address = checksummed(value.lower())
     digits = value[2:]
-    if digits not in (digits.lower(), digits.upper()) and value != found:
+    if digits not in (digits.lower(), digits.upper()) and value != address:
         raise ValueError("expected an address with the right checksum (EIP-55), or in lower case")
-    return found
+    return address
 
 
 def hash_of(value: Any) -> str:
@@ -61,12 +61,12 @@ def network_of(value: Any) -> int:
     if isinstance(value, str) and _DIGITS.fullmatch(value):
         value = int(value)
     try:
-        found = whole_number(value)
+        number = whole_number(value)
     except ValueError:
-        found = 0
-    if not found:
+        number = 0
+    if not number:
         raise ValueError("expected the id of a network (a whole number, or its digits as text)")
-    return found
+    return number
 
 
 def provider_name(value: Any) -> str:

@@ -34,8 +34,8 @@ Address = Annotated[str, msgspec.Meta(pattern=r"^0x[0-9a-fA-F]{40}\Z")]
 
 def _on_the_wire(name: str) -> str:
     """The node's name of an attribute: ``from`` is a word of Python's."""
-    first, *rest = name.split("_")
-    return "from" if name == "from_address" else first + "".join(map(str.capitalize, rest))
+    first, *others_words = name.split("_")
+    return "from" if name == "from_address" else first + "".join(map(str.capitalize, others_words))
 
 
 class Header(msgspec.Struct, frozen=True, gc=False, rename=_on_the_wire):
@@ -220,20 +220,20 @@ class Node(Protocol):
         """The hashes of a block's transactions, requested if the header came without them.
         ``Moved`` for an orphaned block."""
 
-    def logs(self, wanted: LogFilter, first: int, last: int) -> list[Log]:
+    def logs(self, log_filter: LogFilter, first: int, last: int) -> list[Log]:
         """The logs of these blocks, both ends included, in their order. ``RangeTooLarge``."""
 
-    def logs_of(self, wanted: LogFilter, block_hashes: Sequence[str]) -> list[list[Log]]:
+    def logs_of(self, log_filter: LogFilter, block_hashes: Sequence[str]) -> list[list[Log]]:
         """The logs of single blocks, by hash, in one request; ``Moved`` for an orphaned block."""
 
     def headers_and_logs(
-        self, heights: Sequence[int], wanted: LogFilter, first: int | None = None
+        self, heights: Sequence[int], log_filter: LogFilter, first: int | None = None
     ) -> tuple[list[Header | None], list[Log]]:
         """Blocks, and the logs from the first to the last of them (from ``first``, if it's given),
         in one request where the provider allows it. ``RangeTooLarge``."""
 
     def logs_and_receipts(
-        self, wanted: LogFilter, block_hash: str, hashes: Sequence[str]
+        self, log_filter: LogFilter, block_hash: str, hashes: Sequence[str]
     ) -> tuple[list[Log], list[Receipt | None]]:
         """The logs of a block, by its hash, and the receipts of these transactions, in one
         request; ``Moved`` for an orphaned block."""

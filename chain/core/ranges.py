@@ -65,12 +65,12 @@ class Ranges:
 
     def _grow(self, blocks: int, load: float) -> None:
         aim = (FEW + MANY) / 2 / MANY
-        wanted = int(blocks * min(float(_FASTEST), aim / load if load else float(_FASTEST)))
+        size = int(blocks * min(float(_FASTEST), aim / load if load else float(_FASTEST)))
         top = min(self._limit, self.ceiling)
-        if wanted * self._densest > MOST:
-            wanted = int(MOST / self._densest)
-        if wanted <= top:
-            self._width = max(self._width, wanted)
+        if size * self._densest > MOST:
+            size = int(MOST / self._densest)
+        if size <= top:
+            self._width = max(self._width, size)
             return
         if blocks < top:
             self._width = top
@@ -78,8 +78,10 @@ class Ranges:
         self._at_limit += 1
         if self._at_limit >= PROBE_AFTER and blocks < self.ceiling:
             # Halfway to what is known to be refused, or twice as much where nothing is.
-            known = self.ceiling < WIDEST
-            self._limit = (blocks + self.ceiling + 1) // 2 if known else min(blocks * 2, WIDEST)
+            is_limited = self.ceiling < WIDEST
+            self._limit = (
+                (blocks + self.ceiling + 1) // 2 if is_limited else min(blocks * 2, WIDEST)
+            )
             self._width = self._limit
             self._at_limit = 0
 

@@ -90,7 +90,7 @@ class Limits:
 
 
 def read_logs(
-    node: Node, limits: Limits, wanted: LogFilter, first: int, last: int
+    node: Node, limits: Limits, log_filter: LogFilter, first: int, last: int
 ) -> tuple[list[Log], int]:
     """The logs from ``first`` on, and the last block that they are of: ``last``, or one before it
     where the provider gives no more at once.
@@ -104,13 +104,13 @@ def read_logs(
         blocks = end - first + 1
         try:
             with limits.asking(node.provider, blocks) as answered:
-                logs = _within(node.logs(wanted, first, end), first, end)
+                logs = _within(node.logs(log_filter, first, end), first, end)
                 weight = weight_of(logs)
                 answered(weight)
         except RangeTooLarge as refusal:
             if limits.too_large(node.provider, blocks, refusal):
                 continue
-            return _by_contract(node, wanted, first, refusal), first
+            return _by_contract(node, log_filter, first, refusal), first
         return (logs, end) if weight <= MOST else first_blocks(logs, end, MOST)
 
 
@@ -132,14 +132,16 @@ def first_blocks(logs: list[Log], end: int, most: int) -> tuple[list[Log], int]:
     return logs, end
 
 
-def _by_contract(node: Node, wanted: LogFilter, block: int, refusal: RangeTooLarge) -> list[Log]:
+def _by_contract(
+    node: Node, log_filter: LogFilter, block: int, refusal: RangeTooLarge
+) -> list[Log]:
     """The logs of one block, of fewer and fewer contracts."""
-    addresses = wanted.addresses
+    addresses = log_filter.addresses
     if len(addresses) < 2:
         raise refusal
     found: list[Log] = []
     for part in (addresses[: len(addresses) // 2], addresses[len(addresses) // 2 :]):
-        fewer = LogFilter(part, wanted.topics)
+        fewer = LogFilter(part, log_filter.topics)
         try:
             found += node.logs(fewer, block, block)
         except RangeTooLarge as again:

@@ -45,7 +45,7 @@ class Evidence(Protocol):
         """Whether this can't be a header of the network."""
 
     def are_proved(
-        self, node: Node, header: Header, logs: Sequence[Log], wanted: LogFilter, /
+        self, node: Node, header: Header, logs: Sequence[Log], log_filter: LogFilter, /
     ) -> bool:
         """Whether this header, and the receipts of its block that the node has, prove these to be
         all the wanted logs of the block."""
@@ -59,7 +59,7 @@ class _Answer:
     node: Node
     member: Member | None
     headers: Sequence[Header]
-    wanted: LogFilter
+    log_filter: LogFilter
     logs: Sequence[Log]
 
     def logs_at(self, height: int) -> list[Log]:
@@ -69,7 +69,7 @@ class _Answer:
 @dataclass(frozen=True, slots=True)
 class _View:
     """What another provider has of the same blocks: all the same up to ``height``; from the block
-    ``differs`` on something else, ``said``; or neither, if it isn't that far yet. If it is the same
+    ``differs`` on something else, ``contents``; or neither, if it isn't that far yet. If it is the same
     block but has other logs, these are ``logs``. ``missing`` is a block below its head that it
     doesn't have."""
 
@@ -77,7 +77,7 @@ class _View:
     tip: int
     height: int
     differs: int | None = None
-    said: object = None
+    contents: object = None
     logs: Sequence[Log] | None = None
     missing: int | None = None
 
@@ -92,7 +92,7 @@ def witnessed(network_id: int) -> int | None:
 def agreed(
     node: Node,
     headers: Sequence[Header],
-    wanted: LogFilter | None = None,
+    log_filter: LogFilter | None = None,
     logs: Sequence[Log] = (),
     *,
     evidence: Evidence | None = None,
@@ -102,7 +102,7 @@ def agreed(
     blocks if none of them yet; the last one's if there is nobody else to ask.
 
     ``headers`` are blocks without a gap as ``node`` has answered them, ``logs`` what it has
-    answered for ``wanted`` in them; ``evidence`` decides between two responses. Call it inside the
+    answered for ``log_filter`` in them; ``evidence`` decides between two responses. Call it inside the
     step that ``attempt`` runs. Raises ``Undecided`` if another provider has another first block, or
     other logs in it, and neither is proved: nothing is known then, and the caller tries again
     later. Raises ``TryAgain`` if ``node`` is disproved, or the majority differs from it:
@@ -110,11 +110,11 @@ def agreed(
     """
     pool = pool_of(node.network_id)
     members = pool.known()
-    pinned = next((one for one in members if one.name == node.provider), None)
+    pinned = next((member for member in members if member.name == node.provider), None)
     last = headers[-1].height
     if pinned is not None and (pinned.health.fresh_head or 0) < last:
         pinned.health.saw_head(last)
-    answer = _Answer(node, pinned, headers, wanted or LogFilter(), logs)
+    answer = _Answer(node, pinned, headers, log_filter or LogFilter(), logs)
     views: list[_View] = []
     for other in _others(members, node.provider):
         if len(views) == _ASKED:
@@ -162,8 +162,10 @@ def _height(answer: msgspec.Raw | NodeFailure) -> int | None:
 
 
 def _others(members: Sequence[Member], provider: str) -> list[Member]:
-    usable = [one for one in members if one.name != provider and not one.health.is_paused]
-    return sorted(usable, key=lambda one: -one.given.weight)
+    usable = [
+        member for member in members if member.name != provider and not member.health.is_paused
+    ]
+    return sorted(usable, key=lambda member: -member.given.weight)
 
 
 def _believed(view: _View, answer: _Answer, evidence: Evidence | None, seconds: float) -> _View:
@@ -176,12 +178,12 @@ def _believed(view: _View, answer: _Answer, evidence: Evidence | None, seconds: 
         return view  # only the hashes of transactions differ, which no receipt has
     header = next(each for each in answer.headers if each.height == view.differs)
     text = f"has other logs in block {header.height} than its receipts prove"
-    if _is_proved(partial(evidence.are_proved, answer.node, header, ours, answer.wanted)):
+    if _is_proved(partial(evidence.are_proved, answer.node, header, ours, answer.log_filter)):
         _leave_out(view.member, text)
-        return replace(view, height=view.differs, differs=None, said=None, logs=None)
+        return replace(view, height=view.differs, differs=None, contents=None, logs=None)
     logs = view.logs
     if answer.member is not None and _is_proved(
-        lambda: evidence.are_proved(view.member.node(seconds), header, logs, answer.wanted)
+        lambda: evidence.are_proved(view.member.node(seconds), header, logs, answer.log_filter)
     ):
         _leave_out(answer.member, text)
         raise TryAgain(text)
@@ -206,7 +208,7 @@ def _decided(pinned: Member | None, headers: Sequence[Header], views: Sequence[_
         for view in wrong:
             _leave_out(view.member, _DIFFERS.format(lowest))
         return _decided(pinned, headers, [view for view in views if view not in wrong])
-    if len(wrong) > 1 and len({view.said for view in wrong}) == 1 and pinned is not None:
+    if len(wrong) > 1 and len({view.contents for view in wrong}) == 1 and pinned is not None:
         _leave_out(pinned, _DIFFERS.format(lowest))
         raise TryAgain("differs from the other providers")
     return _undecided(pinned, headers, views, lowest)
@@ -313,28 +315,28 @@ def _view(
     common = headers[0].height - 1
     missing: int | None = None
     differs: int | None = None
-    said: object = None
-    for ours, found in zip(chosen, theirs, strict=True):
+    heads: object = None
+    for ours, their_header in zip(chosen, theirs, strict=True):
         if ours.height > tip.height:
             break
-        if found is None:
+        if their_header is None:
             missing = ours.height
             break
-        if found.hash != ours.hash:
-            if evidence is not None and evidence.is_refuted(pool.network_id, found):
+        if their_header.hash != ours.hash:
+            if evidence is not None and evidence.is_refuted(pool.network_id, their_header):
                 text = f"block {ours.height} has another hash than it states"
                 _leave_out(other, text)
                 raise TryAgain(text)
-            differs, said = ours.height, found.hash
+            differs, heads = ours.height, their_header.hash
             break
         common = ours.height
-    if answer.wanted.addresses:
+    if answer.log_filter.addresses:
         odd = _first_odd(node, answer, common)
         if odd is not None:
             height, logs = odd
-            said = (height, frozenset(map(consistency.facts, logs)))
-            return _View(other, tip.height, height - 1, height, said, logs)
-    return _View(other, tip.height, common, differs, said, missing=missing)
+            heads = (height, frozenset(map(consistency.facts, logs)))
+            return _View(other, tip.height, height - 1, height, heads, logs)
+    return _View(other, tip.height, common, differs, heads, missing=missing)
 
 
 def _first_odd(node: HttpNode, answer: _Answer, last: int) -> tuple[int, list[Log]] | None:
@@ -343,14 +345,14 @@ def _first_odd(node: HttpNode, answer: _Answer, last: int) -> tuple[int, list[Lo
     suspects = [header for header in answer.headers if header.height <= last]
     if len(suspects) > COMPARED:
         with suppress(RangeTooLarge, Refused):  # then each block is requested
-            theirs = node.logs(answer.wanted, suspects[0].height, last)
-            ours = [one for one in answer.logs if one.height <= last]
+            theirs = node.logs(answer.log_filter, suspects[0].height, last)
+            ours = [log for log in answer.logs if log.height <= last]
             odd = {*map(consistency.facts, ours)} ^ {*map(consistency.facts, theirs)}
             heights = {fact[0] for fact in odd}
             suspects = [header for header in suspects if header.height in heights]
     for at in range(0, len(suspects), COMPARED):
         part = suspects[at : at + COMPARED]
-        answers = node.logs_of(answer.wanted, [header.hash for header in part])
+        answers = node.logs_of(answer.log_filter, [header.hash for header in part])
         for header, logs in zip(part, answers, strict=True):
             if {*map(consistency.facts, answer.logs_at(header.height))} != {
                 *map(consistency.facts, logs)

@@ -37,12 +37,12 @@ class Call:
 
     def fields(self) -> dict[str, str]:
         """As nodes take it. ``data`` under its older name, which all of them know."""
-        found = {"to": self.to, "data": self.data}
+        fields = {"to": self.to, "data": self.data}
         if self.sender is not None:
-            found["from"] = self.sender
+            fields["from"] = self.sender
         if self.value:
-            found["value"] = hex(self.value)
-        return found
+            fields["value"] = hex(self.value)
+        return fields
 
 
 def call(node: Node, what: Call) -> bytes:
@@ -56,18 +56,18 @@ def call(node: Node, what: Call) -> bytes:
 def calls(node: Node, many: Sequence[Call]) -> list[bytes | Reverted]:
     """The answers of several; a call that is refused has a ``Reverted`` in its place."""
     answers = node.batch([("eth_call", (each.fields(), "latest")) for each in many])
-    found: list[bytes | Reverted] = []
+    results: list[bytes | Reverted] = []
     for answer in answers:
         if isinstance(answer, Refused):
             refusal = _revert_or(answer)
             if not isinstance(refusal, Reverted):
                 raise refusal
-            found.append(refusal)
+            results.append(refusal)
         elif isinstance(answer, Exception):
             raise answer
         else:
-            found.append(_bytes(answer))
-    return found
+            results.append(_bytes(answer))
+    return results
 
 
 def estimate(node: Node, what: Call) -> int:
@@ -192,15 +192,15 @@ def broadcast(node: Node, raw: str) -> tuple[Broadcast, str]:
 def broadcast_all(node: Node, raws: Sequence[str]) -> list[tuple[Broadcast, str]]:
     """As ``broadcast``, for several in one request. Raises what isn't an answer to all of them."""
     answers = node.batch([("eth_sendRawTransaction", (raw,)) for raw in raws])
-    found = []
+    outcomes = []
     for answer in answers:
         if isinstance(answer, Refused):
-            found.append((meaning_of(answer.message), answer.message[:200]))
+            outcomes.append((meaning_of(answer.message), answer.message[:200]))
         elif isinstance(answer, Exception):
             raise answer
         else:
-            found.append((Broadcast.TAKEN, ""))
-    return found
+            outcomes.append((Broadcast.TAKEN, ""))
+    return outcomes
 
 
 def _given(answer: Any) -> Any:
@@ -236,14 +236,14 @@ def _bytes(answer: Any) -> bytes:
 
 
 def _nonce(answer: Any) -> int:
-    found = _number(answer)
-    if not 0 <= found < _LARGEST_NONCE:
+    nonce = _number(answer)
+    if not 0 <= nonce < _LARGEST_NONCE:
         raise TryAgain("a nonce that no account has")
-    return found
+    return nonce
 
 
 def _number(answer: Any) -> int:
-    found = fees.quantity(answer)
-    if found is None:
+    number = fees.quantity(answer)
+    if number is None:
         raise TryAgain("an answer that isn't a number")
-    return found
+    return number

@@ -44,7 +44,7 @@ def seal(url: str) -> str:
 def given_for(network_id: int) -> list[Given]:
     """The endpoints of a network, in the order in which operators see them."""
     rows = Provider.objects.filter(network_id=network_id, active=True)
-    found = [
+    endpoints = [
         Given(
             row.name,
             "provider",
@@ -59,8 +59,8 @@ def given_for(network_id: int) -> list[Given]:
         for row in rows
     ]
     for number, (url, weight) in enumerate(service_settings.RPC_URLS.get(network_id, ()), 1):
-        found.append(Given(f"setting {number}", "setting", weight, url))
-    return found or _public(network_id)
+        endpoints.append(Given(f"setting {number}", "setting", weight, url))
+    return endpoints or _public(network_id)
 
 
 def socket_urls() -> dict[int, str]:
@@ -69,8 +69,8 @@ def socket_urls() -> dict[int, str]:
     public = dict(networks.values_list("network_id", "wss_endpoint"))
     rows = Provider.objects.filter(active=True, socket_url__isnull=False).order_by("weight", "-id")
     own = {row.network_id: opened(row.socket_url or "") for row in rows}
-    found = {network_id: own.get(network_id) or url for network_id, url in public.items()}
-    return {network_id: url for network_id, url in found.items() if url}
+    urls = {network_id: own.get(network_id) or url for network_id, url in public.items()}
+    return {network_id: url for network_id, url in urls.items() if url}
 
 
 def opened(sealed: str) -> str | None:

@@ -45,10 +45,10 @@ class WrongNetwork(TryAgain):
 class Member:
     """One provider of a network in this process."""
 
-    def __init__(self, network_id: int, given: Given) -> None:
+    def __init__(self, network_id: int, configured: Given) -> None:
         self.network_id = network_id
-        self.given = given
-        self.name = given.name
+        self.given = configured
+        self.name = configured.name
         self.health = Health()
         self.reported_at = 0.0
         self.reported_state: tuple[str, bool] = ("", False)
@@ -56,12 +56,15 @@ class Member:
         self.comparisons = Comparisons()
         self.tags = Comparisons()  # how often its safe and final block were requested in vain
         budget = None
-        if given.requests_per_second:
-            budget = Budget(f"{given.source}:{given.row or given.name}", given.requests_per_second)
+        if configured.requests_per_second:
+            budget = Budget(
+                f"{configured.source}:{configured.row or configured.name}",
+                configured.requests_per_second,
+            )
         self.endpoint = Endpoint(
-            given.url or "",
+            configured.url or "",
             timeout=service_settings.RPC_TIMEOUT,
-            batch_size=given.batch_size,
+            batch_size=configured.batch_size,
             health=self.health,
             budget=budget,
         )
@@ -115,20 +118,20 @@ class Member:
         if self.health.cause == "failure":
             seconds = min(seconds, _PROBE_PATIENCE)
         try:
-            said = self.endpoint.call(("eth_chainId", ()), Number, seconds=seconds)
-            found = int(said, 16)
+            response = self.endpoint.call(("eth_chainId", ()), Number, seconds=seconds)
+            chain_id = int(response, 16)
         except TryAgain:
             raise
         except NodeFailure:
             raise TryAgain("no chain id") from None
-        if found != self.network_id:
-            text = f"answers for network {found}, not for {self.network_id}"
+        if chain_id != self.network_id:
+            text = f"answers for network {chain_id}, not for {self.network_id}"
             self.health.leave_out(text, "wrong", _WRONG_PAUSE)
             log.error(
                 "a provider is of another network",
                 network=self.network_id,
                 provider=self.name,
-                found=found,
+                found=chain_id,
             )
             raise WrongNetwork(text)
 
@@ -147,21 +150,23 @@ class Pool:
 
     def members(self) -> list[Member]:
         """Those that are set up now, with what other processes have noted of them."""
-        given = [one for one in given_for(self.network_id) if one.url is not None]
-        if not given:
+        configured = [
+            endpoint for endpoint in given_for(self.network_id) if endpoint.url is not None
+        ]
+        if not configured:
             _pools.pop(self.network_id, None)  # any number may be asked for
         with self._lock:
             before = self._members
             self._members = {}
-            for one in given:
-                key = (one.source, one.name)
+            for endpoint in configured:
+                key = (endpoint.source, endpoint.name)
                 member = before.get(key)
-                if member is None or member.given != one:
-                    member = Member(self.network_id, one)
+                if member is None or member.given != endpoint:
+                    member = Member(self.network_id, endpoint)
                 self._members[key] = member
-                if one.checked_at is not None:
-                    paused = one.paused_until.timestamp() if one.paused_until else 0.0
-                    member.health.learn(paused, one.checked_at.timestamp())
+                if endpoint.checked_at is not None:
+                    paused = endpoint.paused_until.timestamp() if endpoint.paused_until else 0.0
+                    member.health.learn(paused, endpoint.checked_at.timestamp())
             return [*self._members.values()]
 
     def known(self) -> list[Member]:
@@ -174,35 +179,37 @@ class Pool:
 
         If all have failed, one caller in a few seconds is given one of them to look.
         """
-        usable = [one for one in members if one not in besides and not one.health.is_paused]
+        usable = [
+            member for member in members if member not in besides and not member.health.is_paused
+        ]
         if not usable:
-            lagging = [one for one in members if one.health.cause == "lag"]
-            for one in lagging:
-                if one not in besides:
-                    return one
+            lagging = [member for member in members if member.health.cause == "lag"]
+            for member in lagging:
+                if member not in besides:
+                    return member
             if besides:
                 return None
-            return next((one for one in members if one.health.probe()), None)
+            return next((member for member in members if member.health.probe()), None)
         with self._lock:
             if self._kept in usable and monotonic() < self._kept_until:
                 return self._kept
-            usable = [one for one in usable if one.given.weight] or usable
-            found = random.choices(usable, [_pull(one) for one in usable])[0]
+            usable = [member for member in usable if member.given.weight] or usable
+            choice = random.choices(usable, [_pull(member) for member in usable])[0]
             if not besides:
-                self._kept, self._kept_until = found, monotonic() + KEPT
-            return found
+                self._kept, self._kept_until = choice, monotonic() + KEPT
+            return choice
 
     def choose_another(self) -> None:
         """Request from another member for a while, if one can be asked: the answers of the present
         one don't fit together. It keeps its say in comparisons."""
         with self._lock:
-            others = [
-                one
-                for one in self._members.values()
-                if one is not self._kept and not one.health.is_paused
+            candidates = [
+                member
+                for member in self._members.values()
+                if member is not self._kept and not member.health.is_paused
             ]
-            if others:
-                [self._kept] = random.choices(others, [_pull(one) for one in others])
+            if candidates:
+                [self._kept] = random.choices(candidates, [_pull(member) for member in candidates])
                 self._kept_until = monotonic() + KEPT
 
     def note_head(self, member: Member, members: Sequence[Member], height: int) -> None:
@@ -245,14 +252,14 @@ class Pool:
 def reference_head(members: Sequence[Member]) -> int | None:
     """The highest head of the last minute; of three or more the second highest, so that one alone
     can't say that all others lag."""
-    heads = sorted(head for one in members if (head := one.health.fresh_head) is not None)
+    heads = sorted(head for member in members if (head := member.health.fresh_head) is not None)
     if not heads:
         return None
     return heads[-2] if len(heads) > 2 else heads[-1]
 
 
 def _has_others(member: Member, members: Sequence[Member]) -> bool:
-    return any(one is not member and not one.health.is_paused for one in members)
+    return any(other is not member and not other.health.is_paused for other in members)
 
 
 def _pull(member: Member) -> float:
@@ -266,16 +273,16 @@ _lock = threading.Lock()
 
 def pool_of(network_id: int) -> Pool:
     with _lock:
-        found = _pools.get(network_id)
-        if found is None:
-            found = _pools[network_id] = Pool(network_id)
-        return found
+        pool = _pools.get(network_id)
+        if pool is None:
+            pool = _pools[network_id] = Pool(network_id)
+        return pool
 
 
 def known_members(network_id: int) -> list[Member]:
     """The providers of a network that this process has asked, or may have."""
-    found = _pools.get(network_id)
-    return found.known() if found else []
+    pool = _pools.get(network_id)
+    return pool.known() if pool else []
 
 
 def forget() -> None:

@@ -29,28 +29,28 @@ def look(network_id: int, *, seconds: float = 3.0) -> list[Look]:
     return look_at(given_for(network_id), seconds=seconds)
 
 
-def look_at(given: list[Given], *, seconds: float = 3.0) -> list[Look]:
+def look_at(endpoints: list[Given], *, seconds: float = 3.0) -> list[Look]:
     """As ``look``, for endpoints that are given, all at once."""
-    if not given:
+    if not endpoints:
         return []
-    with ThreadPoolExecutor(min(_AT_ONCE, len(given))) as threads:
-        return [*threads.map(lambda one: _look(one, seconds), given)]
+    with ThreadPoolExecutor(min(_AT_ONCE, len(endpoints))) as threads:
+        return [*threads.map(lambda endpoint: _look(endpoint, seconds), endpoints)]
 
 
-def _look(given: Given, seconds: float) -> Look:
-    if given.url is None:
-        return Look(given.name, given.source, trouble="its address can't be read")
+def _look(configured: Given, seconds: float) -> Look:
+    if configured.url is None:
+        return Look(configured.name, configured.source, trouble="its address can't be read")
     try:
-        endpoint = Endpoint(given.url, timeout=seconds)
+        endpoint = Endpoint(configured.url, timeout=seconds)
     except ValueError:
-        return Look(given.name, given.source, trouble="its address isn't one")
+        return Look(configured.name, configured.source, trouble="its address isn't one")
     try:
         chain_id = endpoint.call(("eth_chainId", ()), str)
         head = endpoint.call(("eth_blockNumber", ()), str)
-        return Look(given.name, given.source, int(chain_id, 16), int(head, 16))
+        return Look(configured.name, configured.source, int(chain_id, 16), int(head, 16))
     except NodeFailure as failure:
-        return Look(given.name, given.source, trouble=str(failure))
+        return Look(configured.name, configured.source, trouble=str(failure))
     except ValueError:
-        return Look(given.name, given.source, trouble="an answer that isn't a number")
+        return Look(configured.name, configured.source, trouble="an answer that isn't a number")
     finally:
         endpoint.close()

@@ -61,46 +61,57 @@ def report(member: Member) -> None:
 def health(network_id: int) -> list[ProviderHealth]:
     """How the network's providers are: as this process knows it or another has noted it, whichever
     is newer."""
-    given = given_for(network_id)
+    configured = given_for(network_id)
     noted = {row.pk: _of_row(row) for row in Provider.objects.filter(network_id=network_id)}
-    kept = _kept(network_id) if any(one.row is None for one in given) else {}
-    mine = {(one.given.source, one.name): one.health for one in known_members(network_id)}
-    found = [
-        _shown(one, noted.get(one.row or 0) or kept.get(one.name), mine.get((one.source, one.name)))
-        for one in given
+    stored = _kept(network_id) if any(endpoint.row is None for endpoint in configured) else {}
+    mine = {
+        (endpoint.given.source, endpoint.name): endpoint.health
+        for endpoint in known_members(network_id)
+    }
+    reports = [
+        _shown(
+            endpoint,
+            noted.get(endpoint.row or 0) or stored.get(endpoint.name),
+            mine.get((endpoint.source, endpoint.name)),
+        )
+        for endpoint in configured
     ]
-    current = [one.head for one in found if one.head is not None and _is_current(one)]
+    current = [
+        endpoint.head for endpoint in reports if endpoint.head is not None and _is_current(endpoint)
+    ]
     best = max(current, default=None)
     return [
-        replace(one, lag=best - one.head)
-        if best is not None and one.head is not None and _is_current(one)
-        else one
-        for one in found
+        replace(endpoint, lag=best - endpoint.head)
+        if best is not None and endpoint.head is not None and _is_current(endpoint)
+        else endpoint
+        for endpoint in reports
     ]
 
 
-def _is_current(one: ProviderHealth) -> bool:
+def _is_current(report: ProviderHealth) -> bool:
     """Whether the provider's head is one that it has now: it answered in the last minute, and since
     then it hasn't failed."""
-    is_recent = one.checked_at is not None and time() - one.checked_at.timestamp() <= HEAD_FRESH
-    return is_recent and one.failures == 0
+    is_recent = (
+        report.checked_at is not None and time() - report.checked_at.timestamp() <= HEAD_FRESH
+    )
+    return is_recent and report.failures == 0
 
 
-def _shown(given: Given, noted: _Note | None, mine: Health | None) -> ProviderHealth:
-    known = noted or _Note()
-    if mine is not None and mine.changed_at > known.checked_at:
-        known = _of_memory(mine)
-    paused = known.paused_until if known.paused_until > time() else 0.0
+def _shown(endpoint: Given, noted: _Note | None, mine: Health | None) -> ProviderHealth:
+    note = noted or _Note()
+    if mine is not None and mine.changed_at > note.checked_at:
+        note = _of_memory(mine)
+    paused = note.paused_until if note.paused_until > time() else 0.0
     return ProviderHealth(
-        given.name,
-        given.source,
-        given.weight,
-        head=known.head,
-        latency=known.latency,
-        failures=known.failures,
+        endpoint.name,
+        endpoint.source,
+        endpoint.weight,
+        head=note.head,
+        latency=note.latency,
+        failures=note.failures,
         paused_until=moment(paused),
-        trouble=known.trouble if given.url is not None else _UNREADABLE,
-        checked_at=moment(known.checked_at),
+        trouble=note.trouble if endpoint.url is not None else _UNREADABLE,
+        checked_at=moment(note.checked_at),
     )
 
 
@@ -115,14 +126,14 @@ class _Note(msgspec.Struct, frozen=True):
     trouble: str | None = None
 
 
-def _of_memory(known: Health) -> _Note:
+def _of_memory(health: Health) -> _Note:
     return _Note(
-        known.changed_at,
-        known.head,
-        known.latency,
-        known.failures,
-        known.paused_until if known.is_paused else 0.0,
-        known.trouble,
+        health.changed_at,
+        health.head,
+        health.latency,
+        health.failures,
+        health.paused_until if health.is_paused else 0.0,
+        health.trouble,
     )
 
 
@@ -158,8 +169,8 @@ def _keep(member: Member) -> None:
 
 def _kept(network_id: int) -> dict[str, _Note]:
     try:
-        found: Any = client(settings.REDIS_URL).hgetall(_key(network_id))
-        return {name.decode(): _note.decode(one) for name, one in found.items()}
+        notes: Any = client(settings.REDIS_URL).hgetall(_key(network_id))
+        return {name.decode(): _note.decode(note) for name, note in notes.items()}
     except (redis.RedisError, OSError, msgspec.DecodeError):
         return {}
 

@@ -81,28 +81,28 @@ def ask_several(
     pool = pool_of(network_id)
     members = pool.members()
     tried: set[Member] = set()
-    found: list[_T] = []
-    while len(found) < most and monotonic() < deadline:
+    results: list[_T] = []
+    while len(results) < most and monotonic() < deadline:
         member = pool.choose(members, tried)
         if member is None:
             break
         tried.add(member)
         try:
-            found.append(_run(pool, members, member, step, deadline))
+            results.append(_run(pool, members, member, step, deadline))
         except TryAgain:
             continue
         finally:
             report(member)
-    return found
+    return results
 
 
 def witnesses(network_id: int, step: Callable[[Node], _T], *, seconds: float = 10.0) -> list[_T]:
     """The outcomes of ``step`` with two providers, or with the only one that the network has. For
     what can't be taken back: raises ``Unavailable`` if one of several is all that answers."""
-    found = ask_several(network_id, step, seconds=seconds)
-    if len(found) < min(2, max(1, len(pool_of(network_id).known()))):
-        raise Unavailable("only one of the network's providers answers" if found else "no answer")
-    return found
+    results = ask_several(network_id, step, seconds=seconds)
+    if len(results) < min(2, max(1, len(pool_of(network_id).known()))):
+        raise Unavailable("only one of the network's providers answers" if results else "no answer")
+    return results
 
 
 def _run(
@@ -121,8 +121,8 @@ def _wait(members: list[Member], last: NodeFailure | None, rounds: int) -> float
     wait = 0.0
     if isinstance(last, OverBudget):
         wait = last.wait
-    if all(one.health.is_paused for one in members):
-        wait = max(wait, min((one.health.pause_left() for one in members), default=_NEVER))
+    if all(member.health.is_paused for member in members):
+        wait = max(wait, min((member.health.pause_left() for member in members), default=_NEVER))
     return wait + _BACKOFF * 2**rounds * random.random() if wait <= _LONGEST_SLEEP else _NEVER
 
 
@@ -131,5 +131,5 @@ def _reason(members: list[Member], last: NodeFailure | None) -> str:
         return "the network has no endpoint"
     if last is not None:
         return str(last)
-    troubles = [one.health.trouble for one in members if one.health.trouble]
+    troubles = [member.health.trouble for member in members if member.health.trouble]
     return troubles[0] if troubles else "all providers are left alone for a while"

@@ -117,11 +117,11 @@ class Subscriptions:
         running: dict[tuple[int, str], asyncio.Task[None]] = {}
         try:
             while True:
-                wanted = await self._wanted(running)
-                for key in running.keys() - wanted:
+                targets = await self._wanted(running)
+                for key in running.keys() - targets:
                     running.pop(key).cancel()
                     self._listener.closed(key[0])
-                for key in wanted - running.keys():
+                for key in targets - running.keys():
                     running[key] = asyncio.create_task(self._listen(*key))
                 await asyncio.sleep(self._look_every)
         finally:
@@ -170,14 +170,14 @@ class Subscriptions:
             async with asyncio.timeout(self._quiet):
                 text = await socket.recv()
             try:
-                said = _message.decode(text)
+                message = _message.decode(text)
             except (msgspec.DecodeError, UnicodeDecodeError):
                 continue
-            if said.error is not None:
+            if message.error is not None:
                 raise Refusal
-            if said.method == "eth_subscription":
-                self._listener.announced(network_id, _height(said.params))
-            elif said.id == 1 and not is_accepted:
+            if message.method == "eth_subscription":
+                self._listener.announced(network_id, _height(message.params))
+            elif message.id == 1 and not is_accepted:
                 is_accepted = True
                 self._listener.opened(network_id)
 

@@ -26,9 +26,9 @@ def eth_account() -> ModuleType:
 
 
 def _imported(name: str) -> ModuleType:
-    found = sys.modules.get(name)
-    if found is not None and not getattr(found.__spec__, "_initializing", False):
-        return found
+    module = sys.modules.get(name)
+    if module is not None and not getattr(module.__spec__, "_initializing", False):
+        return module
     with _importing:
         limit = sys.getrecursionlimit()
         try:

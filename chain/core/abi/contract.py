@@ -39,7 +39,7 @@ class Event:
 
     @cached_property
     def signature(self) -> str:
-        return f"{self.name}({','.join(one.type.spelling for one in self.inputs)})"
+        return f"{self.name}({','.join(part.type.spelling for part in self.inputs)})"
 
     @cached_property
     def topic(self) -> str:
@@ -65,14 +65,14 @@ def check_abi(abi: Any) -> None:
 
 def events_of(abi: Any) -> list[Event]:
     """The events of a stored ABI, in its order."""
-    found = []
+    events = []
     for entry in abi if isinstance(abi, list | tuple) else ():
         if isinstance(entry, Mapping) and entry.get("type") == "event":
             try:
-                found.append(_event(entry, ""))
+                events.append(_event(entry, ""))
             except BadAbi:
                 continue
-    return found
+    return events
 
 
 def _check_entry(entry: Any, place: str) -> None:
@@ -96,16 +96,17 @@ def _check_entry(entry: Any, place: str) -> None:
 def _event(entry: Mapping[str, Any], place: str) -> Event:
     name = _name(entry, place)
     is_anonymous = _flag(entry, "anonymous", place)
-    given = entry.get("inputs", ())
-    inputs = parts_of(given, f"{place}.inputs")
+    declared = entry.get("inputs", ())
+    inputs = parts_of(declared, f"{place}.inputs")
     indexed = tuple(
-        _flag(one, "indexed", f"{place}.inputs[{number}]") for number, one in enumerate(given)
+        _flag(entry_of_input, "indexed", f"{place}.inputs[{number}]")
+        for number, entry_of_input in enumerate(declared)
     )
     event = Event(name, inputs, indexed, is_anonymous)
     if event.topic_count > MOST_TOPICS:
         raise BadAbi(f"{place}.inputs: more indexed ones than a log has topics for")
-    for number, one in enumerate(inputs):
-        if not is_readable(one.type):
+    for number, entry_of_input in enumerate(inputs):
+        if not is_readable(entry_of_input.type):
             raise BadAbi(f"{place}.inputs[{number}].type: more than {MOST_IN_PLACE} words in place")
     return event
 
@@ -117,8 +118,8 @@ def _name(entry: Mapping[str, Any], place: str) -> str:
     return name
 
 
-def _flag(given: Mapping[str, Any], key: str, place: str) -> bool:
-    value = given.get(key, False)
+def _flag(entry: Mapping[str, Any], key: str, place: str) -> bool:
+    value = entry.get(key, False)
     if not isinstance(value, bool):
         raise BadAbi(f"{place}.{key}: expected true or false")
     return value

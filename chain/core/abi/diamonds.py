@@ -50,9 +50,9 @@ _ADDRESS = parts_of([{"type": "address"}], "facetAddress")
 def brought(functions: Sequence[Function]) -> dict[str, str]:
     """The signatures of a facet by their selectors, in the order of the ABI; without
     ``init(bytes)``."""
-    found = {each.selector: each.signature for each in functions}
-    found.pop(_SETTING_UP, None)
-    return found
+    signatures = {each.selector: each.signature for each in functions}
+    signatures.pop(_SETTING_UP, None)
+    return signatures
 
 
 def to_add(
@@ -63,8 +63,12 @@ def to_add(
     ``present`` are the facets by selector, as the loupe tells. The standard functions of diamonds
     don't collide: those that are there already stay as they are.
     """
-    add = [one for one in brings if one not in present]
-    collisions = {one: present[one] for one in brings if one in present and one not in _STANDARD}
+    add = [selector for selector in brings if selector not in present]
+    collisions = {
+        selector: present[selector]
+        for selector in brings
+        if selector in present and selector not in _STANDARD
+    }
     return add, collisions
 
 
@@ -81,7 +85,7 @@ def facet_in(answer: bytes) -> str | None:
 
 def cut(facet: str, selectors: Sequence[str]) -> str:
     """The call that adds these selectors of a facet, and sets nothing up."""
-    raw = [bytes.fromhex(one[2:]) for one in selectors]
+    raw = [bytes.fromhex(selector[2:]) for selector in selectors]
     values = [[(facet, _ADD, raw)], ZERO_ADDRESS, b""]
     return CUT_SELECTOR + encode(_CUT_INPUTS, values).hex()
 
@@ -91,4 +95,6 @@ def added_by(data: str) -> frozenset[str]:
     if not data.startswith(CUT_SELECTOR):
         return frozenset()
     cuts, _, _ = decode(_CUT_INPUTS, bytes.fromhex(data[len(CUT_SELECTOR) :]))
-    return frozenset(f"0x{one.hex()}" for _, action, all_ in cuts if action == _ADD for one in all_)
+    return frozenset(
+        f"0x{selector.hex()}" for _, action, all_ in cuts if action == _ADD for selector in all_
+    )

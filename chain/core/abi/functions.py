@@ -79,8 +79,8 @@ class Function:
         """What a call answered, in JSON: nothing, the value, or an object of several values."""
         if not self.outputs:
             return None
-        found = read(self.outputs, answer)
-        return next(iter(found.values())) if len(found) == 1 else found
+        values = read(self.outputs, answer)
+        return next(iter(values.values())) if len(values) == 1 else values
 
 
 def read(parts: Sequence[Part], data: bytes) -> dict[str, Any]:
@@ -93,8 +93,8 @@ def read(parts: Sequence[Part], data: bytes) -> dict[str, Any]:
         fields = fields_reader([*zip(keys_of(parts), types, strict=True)])(Source(data), 0)
     except ValueError as error:
         raise BadValue(f"the contract's answer isn't what its ABI says: {error}") from None
-    found: dict[str, Any] = msgspec.json.decode("{" + ",".join(fields) + "}")
-    return found
+    values: dict[str, Any] = msgspec.json.decode("{" + ",".join(fields) + "}")
+    return values
 
 
 def signature(name: str, inputs: Sequence[Part]) -> str:
@@ -108,7 +108,7 @@ def selector(signature_: str) -> str:
 
 def functions_of(abi: Any, place: str = "abi") -> list[Function]:
     """The functions of an ABI. ``BadAbi`` names the entry that is none."""
-    found = []
+    functions = []
     for here, entry in _entries(abi, "function", place):
         name = entry.get("name")
         if not isinstance(name, str) or not name:
@@ -118,7 +118,7 @@ def functions_of(abi: Any, place: str = "abi") -> list[Function]:
             # As ABIs had it before Solidity 0.6.
             reads, pays = entry.get("constant") is True, entry.get("payable") is True
             mutability = "view" if reads else "payable" if pays else "nonpayable"
-        found.append(
+        functions.append(
             Function(
                 name,
                 parts_of(entry.get("inputs", []), f"{here}.inputs"),
@@ -126,7 +126,7 @@ def functions_of(abi: Any, place: str = "abi") -> list[Function]:
                 mutability,
             )
         )
-    return found
+    return functions
 
 
 def _entries(abi: Any, kind: str, place: str) -> Iterable[tuple[str, Mapping[str, Any]]]:
@@ -140,12 +140,12 @@ def _entries(abi: Any, kind: str, place: str) -> Iterable[tuple[str, Mapping[str
 
 def named(functions: Sequence[Function], method: str) -> list[Function]:
     """Those of this name, or the one of this signature; each selector once."""
-    found = {
+    by_signature = {
         each.selector: each
         for each in functions
         if method == (each.signature if "(" in method else each.name)
     }
-    return list(found.values())
+    return list(by_signature.values())
 
 
 def chosen(candidates: Sequence[Function], method: str, args: Any) -> Function:
@@ -155,10 +155,10 @@ def chosen(candidates: Sequence[Function], method: str, args: Any) -> Function:
     fitting = [each for each in candidates if _takes(each, args)]
     if len(fitting) == 1 or len(candidates) == 1:
         return (fitting or candidates)[0]
-    known = ", ".join(each.signature for each in (fitting or candidates)[:_MOST_SHOWN])
+    signatures = ", ".join(each.signature for each in (fitting or candidates)[:_MOST_SHOWN])
     if not fitting:
-        raise NoSuchFunction(f"none of these takes such arguments: {known}")
-    raise NoSuchFunction(f"there are several, so name one by its signature: {known}")
+        raise NoSuchFunction(f"none of these takes such arguments: {signatures}")
+    raise NoSuchFunction(f"there are several, so name one by its signature: {signatures}")
 
 
 def _takes(function: Function, args: Any) -> bool:
@@ -175,9 +175,9 @@ def revert_reason(data: str | None, abis: Iterable[Any], message: str = "") -> s
     arguments of an error of one of these ABIs, what a panic means, else ``message`` of the node."""
     raw = _raw(data)
     if raw:
-        said = _said(raw, abis)
-        if said is not None:
-            return said[:_LONGEST_REASON]
+        reason = _said(raw, abis)
+        if reason is not None:
+            return reason[:_LONGEST_REASON]
     _, _, text = message.partition("execution reverted")
     text = text.strip(" :\"'")
     if text and not text.startswith("0x"):
@@ -193,12 +193,12 @@ def _raw(data: str | None) -> bytes:
 
 
 def _said(raw: bytes, abis: Iterable[Any]) -> str | None:
-    head, rest = f"0x{raw[:4].hex()}", raw[4:]
+    head, arguments = f"0x{raw[:4].hex()}", raw[4:]
     try:
         if head == _ERROR:
-            return str(decode(_TEXT, rest)[0]) or "no reason given"
+            return str(decode(_TEXT, arguments)[0]) or "no reason given"
         if head == _PANIC:
-            code = decode(_NUMBER, rest)[0]
+            code = decode(_NUMBER, arguments)[0]
             return f"Panic 0x{code:02x}: {_PANICS.get(code, 'unknown')}"
     except BadValue:
         return None
@@ -208,7 +208,7 @@ def _said(raw: bytes, abis: Iterable[Any]) -> str | None:
                 name = str(entry.get("name"))
                 inputs = parts_of(entry.get("inputs", []), here)
                 if selector(signature(name, inputs)) == head:
-                    return f"{name}({_shown(inputs, read(inputs, rest))})"
+                    return f"{name}({_shown(inputs, read(inputs, arguments))})"
         except ValueError:
             continue
     return None

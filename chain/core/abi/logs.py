@@ -52,12 +52,12 @@ class Vocabulary:
     def __init__(self, events: Iterable[Event]) -> None:
         self._named: dict[str, list[_Candidate]] = {}
         self._anonymous: dict[int, list[_Candidate]] = {}
-        seen = set()
+        signatures = set()
         for event in events:
             kind = (event.signature, event.indexed, event.is_anonymous)
-            if kind in seen:
+            if kind in signatures:
                 continue
-            seen.add(kind)
+            signatures.add(kind)
             if event.is_anonymous:
                 self._anonymous.setdefault(event.topic_count, []).append(_Candidate(event))
             else:
@@ -69,21 +69,21 @@ class Vocabulary:
         What can't be decoded has no name, and ``raw_args``. Never raises for what is in a log.
         """
         count = len(topics)
-        known = self._named.get(topics[0], ()) if count else ()
-        for one in known:
-            if one.topic_count == count:
+        events = self._named.get(topics[0], ()) if count else ()
+        for event in events:
+            if event.topic_count == count:
                 try:
-                    return one.name, one.read(topics, data)
+                    return event.name, event.read(topics, data)
                 except FAULTS:
                     continue
-        if known:
+        if events:
             return None, raw_args(topics, data, MISMATCH)
         candidates = self._anonymous.get(count, ())
         if len(candidates) > 1:
             return None, raw_args(topics, data, AMBIGUOUS)
-        for one in candidates:
+        for event in candidates:
             try:
-                return one.name, one.read(topics, data)
+                return event.name, event.read(topics, data)
             except FAULTS:
                 break
         return None, raw_args(topics, data, UNKNOWN)

@@ -97,10 +97,10 @@ def addresses_in(answers: Sequence[Any]) -> tuple[list[str], str | None]:
     """The addresses of the code that a contract runs, in lower case, and of its beacon. Answers
     that are errors, or none at all, tell nothing."""
     *words, code, facets, beacon = answers
-    found = [address for word in words if (address := address_in(word))]
+    addresses = [address for word in words if (address := address_in(word))]
     if isinstance(code, str) and (minimal := _MINIMAL.fullmatch(code)):
-        found.append(f"0x{minimal[1].lower()}")
-    return [*found, *_facets_in(facets)][:MOST_NAMED], address_in(beacon)
+        addresses.append(f"0x{minimal[1].lower()}")
+    return [*addresses, *_facets_in(facets)][:MOST_NAMED], address_in(beacon)
 
 
 def beacon_question(beacon: str) -> Call:
@@ -111,8 +111,8 @@ def beacon_question(beacon: str) -> Call:
 def address_in(word: Any) -> str | None:
     """The address that a word holds, in lower case; None for zero and for what is no address."""
     match = _WORD_WITH_ADDRESS.fullmatch(word) if isinstance(word, str) else None
-    found = f"0x{match[1].lower()}" if match else ZERO_ADDRESS
-    return None if found == ZERO_ADDRESS else found
+    address = f"0x{match[1].lower()}" if match else ZERO_ADDRESS
+    return None if address == ZERO_ADDRESS else address
 
 
 def _facets_in(answer: Any) -> list[str]:
@@ -122,20 +122,20 @@ def _facets_in(answer: Any) -> list[str]:
         [text] = _read_facets(Source(unhexlify(answer[2:])), 0)
     except FAULTS:
         return []
-    return [one["facet"].lower() for one in json.loads(f"{{{text}}}")["facets"]]
+    return [facet["facet"].lower() for facet in json.loads(f"{{{text}}}")["facets"]]
 
 
 def named_by(logs: Iterable[Log]) -> dict[str, list[str]]:
     """The contracts whose code these logs say to be another one, in lower case, each with the
     addresses that they name."""
-    found: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = {}
     for log in logs:
         if log.topics and log.topics[0] in TOPICS:
             name, text = _vocabulary.read(log.topics, log.data)
-            named = found.setdefault(log.address.lower(), [])
+            named = names.setdefault(log.address.lower(), [])
             args = json.loads(text)
             if name == "Upgraded":
                 named.append(args["implementation"].lower())
             elif name == "DiamondCut":
                 named += [cut["facet"].lower() for cut in args["_diamondCut"]]
-    return found
+    return names

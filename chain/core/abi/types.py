@@ -85,7 +85,7 @@ def parts_of(entries: Any, place: str, depth: int = 0) -> tuple[Part, ...]:
         raise BadAbi(f"{place}: expected a list of at most {_MOST_PARTS} parameters")
     if depth > _DEEPEST:
         raise BadAbi(f"{place}: tuples within tuples, more than {_DEEPEST} deep")
-    found = []
+    parts = []
     for number, entry in enumerate(entries):
         here = f"{place}[{number}]"
         if not isinstance(entry, Mapping) or not isinstance(entry.get("type"), str):
@@ -93,13 +93,13 @@ def parts_of(entries: Any, place: str, depth: int = 0) -> tuple[Part, ...]:
         name = entry.get("name") or ""
         if not isinstance(name, str):
             raise BadAbi(f"{here}.name: expected a text")
-        found.append(Part(name, _type(entry["type"], entry.get("components"), here, depth)))
-    return tuple(found)
+        parts.append(Part(name, _type(entry["type"], entry.get("components"), here, depth)))
+    return tuple(parts)
 
 
 def _type(text: str, components: Any, place: str, depth: int) -> Type:
-    base, bracket, rest = text.partition("[")
-    suffixes = bracket + rest
+    base, bracket, suffix = text.partition("[")
+    suffixes = bracket + suffix
     lengths = tuple(int(n) if n else None for n in _SUFFIX.findall(suffixes))
     is_whole = _SUFFIX.sub("", suffixes) == "" and len(lengths) <= _DEEPEST
     if not is_whole or any(n is not None and not 0 < n <= _LONGEST_ARRAY for n in lengths):
@@ -167,18 +167,18 @@ def all_from_json(parts: Sequence[Part], value: Any, place: str) -> list[Any]:
         lacking = [name for name in names if name not in value]
         if lacking:
             raise BadValue(f"{place}.{lacking[0]}: missing ({_of(parts, names, lacking[0])})")
-        given: Sequence[Any] = [value[name] for name in names]
+        values: Sequence[Any] = [value[name] for name in names]
         places = [f"{place}.{name}" for name in names]
     else:
         if not isinstance(value, list | tuple):
             raise BadValue(f"{place}: expected a list, or an object by names")
         if len(value) != len(parts):
             raise BadValue(f"{place}: expected {len(parts)} values, got {len(value)}")
-        given = value
+        values = value
         places = [f"{place}[{number}]" for number in range(len(parts))]
     return [
-        from_json(part.type, one, where)
-        for part, one, where in zip(parts, given, places, strict=True)
+        from_json(part.type, item, where)
+        for part, item, where in zip(parts, values, places, strict=True)
     ]
 
 
@@ -197,7 +197,9 @@ def _list_from_json(type_: Type, value: Any, place: str) -> list[Any]:
     if length is not None and len(value) != length:
         raise BadValue(f"{place}: expected {length} values, got {len(value)}")
     item = type_.item
-    return [from_json(item, one, f"{place}[{number}]") for number, one in enumerate(value)]
+    return [
+        from_json(item, item_value, f"{place}[{number}]") for number, item_value in enumerate(value)
+    ]
 
 
 def _integer(type_: Type, value: Any, place: str) -> int:

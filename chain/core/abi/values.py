@@ -30,11 +30,11 @@ class Source:
 
     def take(self, at: int, size: int) -> bytes:
         """So many bytes from here on, which nothing else may be read from any more."""
-        found = self.data[at : at + size]
+        data = self.data[at : at + size]
         self.left -= (size + WORD - 1) // WORD
-        if self.left < 0 or len(found) != size:
+        if self.left < 0 or len(data) != size:
             raise ValueError("the data are shorter than what they say that they hold")
-        return found
+        return data
 
     def number(self, at: int) -> int:
         return int.from_bytes(self.take(at, WORD), "big")
@@ -120,10 +120,10 @@ def _items_reader(type_: Type) -> Callable[[Source, int, int], list[str]]:
 
 def _behind(at: int, size: int, offset: bytes) -> int:
     """Where the offset of a value points, which stands behind those that begin here."""
-    found = int.from_bytes(offset, "big")
-    if found < size:
+    position = int.from_bytes(offset, "big")
+    if position < size:
         raise ValueError("an offset points to offsets")
-    return at + found
+    return at + position
 
 
 def _text(source: Source, at: int) -> str:

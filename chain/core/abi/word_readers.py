@@ -48,7 +48,7 @@ def log_reader(topics: Fields, data: Fields, *, is_anonymous: bool) -> LogReader
         program.unpack(f"unhexlify({name}[2:])", layout)
     in_data = layout_of_fields(data)
     program.line("found = unhexlify(data[2:])")
-    size = WORD * sum(isinstance(one, Word) for one in in_data)
+    size = WORD * sum(isinstance(entry, Word) for entry in in_data)
     if is_anonymous:
         program.line(f"if len(found) != {size}: raise ValueError")
     else:
@@ -99,12 +99,12 @@ class _Program:
     def unpack(self, source: str, layout: Layout) -> None:
         """Have the words of a layout taken from what stands in this variable."""
         names, code = [], ">"
-        for one in layout:
-            if isinstance(one, Word):
-                names.append(one.names.format(n=self._count))
-                code += one.code
-                if one.fault:
-                    self._faults.append(one.fault.format(n=self._count))
+        for entry in layout:
+            if isinstance(entry, Word):
+                names.append(entry.names.format(n=self._count))
+                code += entry.code
+                if entry.fault:
+                    self._faults.append(entry.fault.format(n=self._count))
                 self._count += 1
         if code != ">":
             unpack = self._constant(struct.Struct(code).unpack)
@@ -115,12 +115,12 @@ class _Program:
         if self._faults:
             self.line(f"if {' or '.join(self._faults)}: raise ValueError")
         values, text, count = [], "", 0
-        for one in layout:
-            if isinstance(one, str):
-                text += one
+        for entry in layout:
+            if isinstance(entry, str):
+                text += entry
                 continue
-            values += [self._constant(text + one.opening), one.value.format(n=count)]
-            text = one.opening[:1]
+            values += [self._constant(text + entry.opening), entry.value.format(n=count)]
+            text = entry.opening[:1]
             count += 1
         values.append(self._constant(text))
         self.line(f'return f"{"".join(f"{{{value}}}" for value in values)}"')

@@ -77,7 +77,7 @@ def layout_of(type_: Type) -> Layout:
         return ["[", *_between(",", [item] * (type_.lengths[-1] or 0)), "]"]
     if type_.parts:
         fields = zip(
-            keys_of(type_.parts), (layout_of(one.type) for one in type_.parts), strict=True
+            keys_of(type_.parts), (layout_of(part.type) for part in type_.parts), strict=True
         )
         return ["{", *layout_of_fields(fields), "}"]
     return [_word_of(type_)]
@@ -113,24 +113,24 @@ def _word_of(type_: Type) -> Word:
     if type_.base == "bool":
         return Word("31sB", _PADDED, "p{n} != Z31 or v{n} > 1", "BOOL[v{n}]")
     if type_.base in ("bytes", "function"):
-        rest = WORD - type_.size
-        fault = f"p{{n}} != Z{rest}" if rest else ""
-        return Word(f"{type_.size}s{rest}s", "v{n}, p{n}", fault, "v{n}.hex()", '"0x')
+        padding = WORD - type_.size
+        fault = f"p{{n}} != Z{padding}" if padding else ""
+        return Word(f"{type_.size}s{padding}s", "v{n}, p{n}", fault, "v{n}.hex()", '"0x')
     return _number(type_)
 
 
 def _number(type_: Type) -> Word:
     size = type_.size // 8
-    rest = WORD - size
+    padding = WORD - size
     native = _NATIVE.get(size)
     opening = "" if type_.size <= WIDEST_NUMBER else '"'
     if type_.base == "uint":
         code = native.upper() if native else f"{size}s"
         value = "v{n}" if native else "number(v{n})"
-        fault = f"p{{n}} != Z{rest}"
+        fault = f"p{{n}} != Z{padding}"
     else:
         code = native or f"{size}s"
         value = "v{n}" if native else "signed(v{n})"
         is_negative = "v{n} < 0" if native else "v{n}[0] > 127"
-        fault = f"p{{n}} != (F{rest} if {is_negative} else Z{rest})"
-    return Word(f"{rest}s{code}", _PADDED, fault if rest else "", value, opening)
+        fault = f"p{{n}} != (F{padding} if {is_negative} else Z{padding})"
+    return Word(f"{padding}s{code}", _PADDED, fault if padding else "", value, opening)

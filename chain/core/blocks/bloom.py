@@ -22,11 +22,11 @@ _LENGTHS: Final = (42, 66)
 class Watch:
     """The contracts (and topics) whose logs are wanted, as their bits in a bloom filter."""
 
-    def __init__(self, wanted: LogFilter) -> None:
+    def __init__(self, log_filter: LogFilter) -> None:
         self._addresses = {
-            address.lower(): bits_of(address.lower()) for address in wanted.addresses
+            address.lower(): bits_of(address.lower()) for address in log_filter.addresses
         }
-        self._topics = [bits_of(topic.lower()) for topic in wanted.topics]
+        self._topics = [bits_of(topic.lower()) for topic in log_filter.topics]
 
     def named(self, header: Header) -> list[str]:
         """The contracts (in lower case) that may have logged in the block. Those that have logged

@@ -28,7 +28,7 @@ def chained(number: int, hash_: str, headers: Sequence[Header | None]) -> list[H
 
     They are of blocks that the node has named: ``EmptyPromise`` if it doesn't have one.
     """
-    found = []
+    chain = []
     for header in headers:
         if header is None:
             raise EmptyPromise("a block that the provider has named isn't there")
@@ -36,8 +36,8 @@ def chained(number: int, hash_: str, headers: Sequence[Header | None]) -> list[H
         if height_of(header) != number or header.parent_hash != hash_:
             raise Moved("a block doesn't follow the one before it")
         hash_ = header.hash
-        found.append(header)
-    return found
+        chain.append(header)
+    return chain
 
 
 def odd_link(headers: Sequence[Header]) -> int | None:
@@ -78,17 +78,17 @@ def facts(log: Log) -> Facts:
     )
 
 
-def are_same(logs: Sequence[Log], others: Sequence[Log]) -> bool:
+def are_same(logs: Sequence[Log], other_logs: Sequence[Log]) -> bool:
     """Whether two answers have the same logs, in any order."""
-    if [*logs] == [*others]:
+    if [*logs] == [*other_logs]:
         return True
-    return {*map(facts, logs)} == {*map(facts, others)}
+    return {*map(facts, logs)} == {*map(facts, other_logs)}
 
 
 def contents(logs: Sequence[Log]) -> set[tuple[Any, ...]]:
     """What a header and the receipts of its block prove of its logs: all facts but the hashes of
     their transactions."""
-    return {(*one[:3], *one[4:]) for one in map(facts, logs)}
+    return {(*facts_of_log[:3], *facts_of_log[4:]) for facts_of_log in map(facts, logs)}
 
 
 def in_order(logs: Sequence[Log]) -> list[Log]:

@@ -43,8 +43,8 @@ class Difference(NamedTuple):
 
     def blocks(self) -> list[int]:
         """The heights that it is about, in order."""
-        found = {row.block_number for row in (*self.missing, *self.different)}
-        return sorted(found | {one.block_number for one in self.superfluous})
+        numbers = {row.block_number for row in (*self.missing, *self.different)}
+        return sorted(numbers | {row_of_event.block_number for row_of_event in self.superfluous})
 
     def __bool__(self) -> bool:
         return bool(self.missing or self.superfluous or self.different)
@@ -59,18 +59,18 @@ def compare(stored: Mapping[Identity, Content], read: Iterable[EventRow]) -> Dif
     the one that the contract had when its event was stored. A time that isn't known on one
     side isn't either."""
     missing, different, undated = [], [], []
-    seen = set()
+    identities = set()
     for row in read:
         identity = identity_of(row)
-        seen.add(identity)
-        found = stored.get(identity)
-        if found is None:
+        identities.add(identity)
+        stored_row = stored.get(identity)
+        if stored_row is None:
             missing.append(row)
-        elif not _same(found, row):
+        elif not _same(stored_row, row):
             different.append(row)
-        elif found.block_timestamp is None:
+        elif stored_row.block_timestamp is None:
             undated.append(row)
-    return Difference(missing, sorted(stored.keys() - seen), different, undated)
+    return Difference(missing, sorted(stored.keys() - identities), different, undated)
 
 
 def differ_in_transaction_alone(stored: Content, row: EventRow) -> bool:

@@ -32,25 +32,25 @@ def fork_point(
     Raises ``Moved`` when their answers can't be one chain's: it has changed in between.
     """
     first = max(floor, top - WINDOW + 1)
-    known = ours(first, top)
-    heights = sorted(known)
-    shared = _compare(known, theirs(heights))[0] if heights else None
+    our_hashes = ours(first, top)
+    heights = sorted(our_hashes)
+    shared = _compare(our_hashes, theirs(heights))[0] if heights else None
     if shared is not None or first == floor:
         return shared
-    known = ours(floor, first - 1)
-    return _narrowed(known, theirs, sorted(known))
+    our_hashes = ours(floor, first - 1)
+    return _narrowed(our_hashes, theirs, sorted(our_hashes))
 
 
 def _narrowed(
-    known: Hashes, theirs: Callable[[Sequence[int]], Hashes], heights: list[int]
+    our_hashes: Hashes, theirs: Callable[[Sequence[int]], Hashes], heights: list[int]
 ) -> int | None:
     shared = None
     while heights:
         probes = _spread(heights)
-        found, differing = _compare({at: known[at] for at in probes}, theirs(probes))
-        if found is None and shared is None:
+        common, differing = _compare({at: our_hashes[at] for at in probes}, theirs(probes))
+        if common is None and shared is None:
             return None  # not even the lowest one
-        shared = shared if found is None else found
+        shared = shared if common is None else common
         heights = [
             at
             for at in heights

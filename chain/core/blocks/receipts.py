@@ -23,15 +23,15 @@ _BLOOM_BYTES: Final = 256
 _SHORT: Final = 32  # bytes: nodes below are part of the node above them
 
 
-def logs_in(header: Header, receipts: Receipts, wanted: LogFilter) -> list[Log]:
+def logs_in(header: Header, receipts: Receipts, log_filter: LogFilter) -> list[Log]:
     """The wanted logs of a block as its receipts have them, in order. Index, transaction, block and
     time of each log are computed from its place in the receipts; what the node states is ignored.
     """
-    found: list[Log] = []
-    is_wanted = wanted.predicate()
+    logs: list[Log] = []
+    is_wanted = log_filter.predicate()
     index = count()
     for place, receipt in enumerate(receipts):
-        found += [
+        logs += [
             replace(
                 log,
                 block_hash=header.hash,
@@ -45,7 +45,7 @@ def logs_in(header: Header, receipts: Receipts, wanted: LogFilter) -> list[Log]:
             for log, at in zip(receipt.logs, index, strict=False)
             if is_wanted(log)
         ]
-    return found
+    return logs
 
 
 def have_root(header: Header, receipts: Receipts) -> bool:
@@ -57,7 +57,9 @@ def have_root(header: Header, receipts: Receipts) -> bool:
 def have_bloom(header: Header, receipts: Receipts) -> bool:
     """Whether these receipts' logs make up the header's filter exactly."""
     try:
-        return bloom_of(log for one in receipts for log in one.logs) == int(header.logs_bloom, 16)
+        return bloom_of(log for receipt in receipts for log in receipt.logs) == int(
+            header.logs_bloom, 16
+        )
     except ValueError:
         return False
 
@@ -65,7 +67,7 @@ def have_bloom(header: Header, receipts: Receipts) -> bool:
 def root_of(receipts: Receipts) -> str | None:
     """The root of the trie of these receipts; None if one of them is malformed."""
     try:
-        leaves = [(_nibbles(_key(at)), _encoded(one)) for at, one in enumerate(receipts)]
+        leaves = [(_nibbles(_key(at)), _encoded(receipt)) for at, receipt in enumerate(receipts)]
     except ValueError:
         return None
     return "0x" + keccak(rlp.encode(_node(sorted(leaves), 0))).hex()
@@ -73,8 +75,8 @@ def root_of(receipts: Receipts) -> str | None:
 
 def _encoded(receipt: LoggedReceipt) -> bytes:
     logs: list[rlp.Value] = [
-        [bytes_of(one.address), [bytes_of(topic) for topic in one.topics], bytes_of(one.data)]
-        for one in receipt.logs
+        [bytes_of(log.address), [bytes_of(topic) for topic in log.topics], bytes_of(log.data)]
+        for log in receipt.logs
     ]
     outcome = bytes_of(receipt.root) if receipt.status is None else _number(receipt.status)
     bloom = bloom_of(receipt.logs).to_bytes(_BLOOM_BYTES, "big")
@@ -139,5 +141,5 @@ def _reference(leaves: Sequence[_Leaf], depth: int) -> Any:
 def _path(nibbles: Sequence[int], *, is_leaf: bool) -> bytes:
     """Nibbles as bytes, with a flag for leaves and one for an odd number of them."""
     odd = len(nibbles) % 2
-    whole = [2 * is_leaf + odd, *([] if odd else [0]), *nibbles]
-    return bytes(16 * high + low for high, low in zip(whole[::2], whole[1::2], strict=True))
+    prefixed = [2 * is_leaf + odd, *([] if odd else [0]), *nibbles]
+    return bytes(16 * high + low for high, low in zip(prefixed[::2], prefixed[1::2], strict=True))

@@ -15,29 +15,29 @@ Spans = list[Span]
 
 def union(*parts: Iterable[Span]) -> Spans:
     """Every block that is in one of them. Spans may be in any order; empty ones are left out."""
-    found: Spans = []
+    spans: Spans = []
     for first, last in sorted(span for part in parts for span in part if span[0] <= span[1]):
-        if found and first <= found[-1][1] + 1:
-            found[-1] = (found[-1][0], max(found[-1][1], last))
+        if spans and first <= spans[-1][1] + 1:
+            spans[-1] = (spans[-1][0], max(spans[-1][1], last))
         else:
-            found.append((first, last))
-    return found
+            spans.append((first, last))
+    return spans
 
 
 def without(spans: Iterable[Span], taken: Iterable[Span]) -> Spans:
     """The blocks of ``spans`` that aren't in ``taken``."""
-    found: Spans = []
+    remaining: Spans = []
     away = union(taken)
     for first, last in union(spans):
         for start, end in away:
             if end < first or start > last:
                 continue
             if start > first:
-                found.append((first, start - 1))
+                remaining.append((first, start - 1))
             first = end + 1
         if first <= last:
-            found.append((first, last))
-    return found
+            remaining.append((first, last))
+    return remaining
 
 
 def up_to(spans: Iterable[Span], last: int) -> Spans:
@@ -64,10 +64,10 @@ def segments(covered: Mapping[str, Iterable[Span]], span: Span) -> list[tuple[Sp
     for spans in parts.values():
         edges.update(edge for start, end in spans for edge in (start, end + 1))
     cuts = sorted(edge for edge in edges if first <= edge <= last + 1)
-    found: list[tuple[Span, list[str]]] = []
+    segments: list[tuple[Span, list[str]]] = []
     for start, after in pairwise(cuts):
         piece = (start, after - 1)
         names = sorted(name for name, spans in parts.items() if holds(spans, piece))
         if names:
-            found.append((piece, names))
-    return found
+            segments.append((piece, names))
+    return segments

@@ -63,9 +63,9 @@ def times_of(logs: Iterable[Log], headers: Iterable[Header] = ()) -> dict[str, i
     return times
 
 
-def undated(logs: Sequence[Log], known: Collection[str]) -> dict[str, int]:
+def undated(logs: Sequence[Log], dated: Collection[str]) -> dict[str, int]:
     """The blocks of these logs that aren't among the ``known`` ones: heights by hash."""
-    return {log.block_hash: log.height for log in logs if log.block_hash not in known}
+    return {log.block_hash: log.height for log in logs if log.block_hash not in dated}
 
 
 def wire_times(times: Mapping[str, int]) -> dict[str, str]:

@@ -22,9 +22,9 @@ _BUMP: Final = 1125, 1000
 class TooExpensive(Exception):
     """The network asks for more than the cap."""
 
-    def __init__(self, asked: int, cap: int) -> None:
+    def __init__(self, requested: int, cap: int) -> None:
         super().__init__(
-            f"the network asks for {in_gwei(asked)} gwei, and the cap is {in_gwei(cap)} gwei"
+            f"the network asks for {in_gwei(requested)} gwei, and the cap is {in_gwei(cap)} gwei"
         )
 
 
@@ -88,12 +88,12 @@ def _bumped(amount: int) -> int:
 def usual_priority(history: Any) -> int:
     """The priority fee of the middle of recent blocks, from an answer of ``eth_feeHistory``."""
     rewards = history.get("reward") if isinstance(history, dict) else None
-    found = [
+    priorities = [
         amount
         for block in (rewards if isinstance(rewards, list) else [])
         if isinstance(block, list) and block and (amount := quantity(block[0]))
     ]
-    return median_low(found) if found else _USUAL_PRIORITY
+    return median_low(priorities) if priorities else _USUAL_PRIORITY
 
 
 def next_base_fee(history: Any, head: int) -> int:

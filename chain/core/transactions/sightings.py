@@ -46,16 +46,16 @@ def is_worth_asking(sighting: Sighting, attempts: int) -> bool:
     return (is_missing and not sighting.suspected) or attempts % _EVERY == _EARLY
 
 
-def after_asking(sighting: Sighting, found: SentTransaction | None, now: int) -> Sighting:
+def after_asking(sighting: Sighting, transaction: SentTransaction | None, now: int) -> Sighting:
     """What is known by now. Raises ``ValueError`` for what can't be a transaction."""
-    if found is None:
+    if transaction is None:
         since = now if sighting.missing_since is None else sighting.missing_since
         return replace(sighting, missing_since=since, missing_checks=sighting.missing_checks + 1)
-    nonce = int(found.nonce, 16)
+    nonce = int(transaction.nonce, 16)
     if not 0 <= nonce < _LARGEST_NONCE:
         raise ValueError("a transaction with a nonce out of range")
-    to = None if found.to is None else address_of(found.to.lower())
-    return Sighting(nonce, address_of(found.from_address.lower()), to)
+    to = None if transaction.to is None else address_of(transaction.to.lower())
+    return Sighting(nonce, address_of(transaction.from_address.lower()), to)
 
 
 def is_to_be_judged(sighting: Sighting, now: int) -> bool:

@@ -83,21 +83,23 @@ def blocks(node: Node, heights: Sequence[int]) -> dict[int, Header]:
     return found
 
 
-def next_blocks(node: Node, at: Position, latest: Header, last: int, wanted: LogFilter) -> Stretch:
+def next_blocks(
+    node: Node, at: Position, latest: Header, last: int, log_filter: LogFilter
+) -> Stretch:
     """Blocks from the cursor to ``last`` at most: those that link to it, and their logs. As far as
     other providers have the same, which may be no block at all."""
     first = at.height + 1
     if first == last == latest.height:
-        return _newest(node, at, latest, wanted)
+        return _newest(node, at, latest, log_filter)
     last = min(last, at.height + STEP)
-    if wanted.addresses:
-        headers, logs = _in_range(node, range(first, last + 1), wanted, first)
+    if log_filter.addresses:
+        headers, logs = _in_range(node, range(first, last + 1), log_filter, first)
     else:
         headers, logs = node.headers(range(first, last + 1)), []
     chained = consistency.chained(at.height, at.hash, headers)
     scheme = verification.Scheme.of(at.verify)
-    logs = verification.verified(node, chained, logs, wanted, scheme, by_hash=False)
-    height = rpc.agreed(node, chained, wanted, logs, evidence=verification.evidence)
+    logs = verification.verified(node, chained, logs, log_filter, scheme, by_hash=False)
+    height = rpc.agreed(node, chained, log_filter, logs, evidence=verification.evidence)
     if height < last:
         chained = [one for one in chained if one.height <= height]
         logs = [one for one in logs if one.height <= height]
@@ -105,13 +107,13 @@ def next_blocks(node: Node, at: Position, latest: Header, last: int, wanted: Log
     return Stretch(chained, logs, monitor.receipts_for(at.network_id, chained, node), times)
 
 
-def final_blocks(node: Node, at: Position, last: int, wanted: LogFilter) -> Stretch:
+def final_blocks(node: Node, at: Position, last: int, log_filter: LogFilter) -> Stretch:
     """Blocks after the cursor up to ``last`` at most, all of them final. Of their headers only the
     last one is returned; ``verified_range`` requests more to check the logs. Fewer blocks are
     returned if the provider answers for fewer."""
     first = at.height + 1
-    if wanted.addresses:
-        headers, logs = _in_range(node, (last,), wanted, first)
+    if log_filter.addresses:
+        headers, logs = _in_range(node, (last,), log_filter, first)
     else:
         headers, logs = node.headers([last]), []
     header = headers[-1]
@@ -122,7 +124,9 @@ def final_blocks(node: Node, at: Position, last: int, wanted: LogFilter) -> Stre
     scheme = verification.Scheme.of(at.verify)
     verification.check_hashes(node, [header], scheme)
     logs = consistency.within(logs, first, header)
-    logs, reached = verification.verified_range(node, first, header.height, logs, wanted, scheme)
+    logs, reached = verification.verified_range(
+        node, first, header.height, logs, log_filter, scheme
+    )
     if reached < header.height:
         [header] = verification.headers(node, [reached])
     times = read_block_times(node, logs, [header]).by_hash
@@ -133,9 +137,9 @@ def final_blocks(node: Node, at: Position, last: int, wanted: LogFilter) -> Stre
 class _Along:
     """A node that gets the logs of a block in the request for receipts, if there is one."""
 
-    def __init__(self, node: Node, wanted: LogFilter, block_hash: str) -> None:
+    def __init__(self, node: Node, log_filter: LogFilter, block_hash: str) -> None:
         self._node = node
-        self._wanted = wanted
+        self._wanted = log_filter
         self._hash = block_hash
         self._logs: list[Log] | None = None
 
@@ -154,27 +158,27 @@ class _Along:
         return self._logs or []
 
 
-def _newest(node: Node, at: Position, latest: Header, wanted: LogFilter) -> Stretch:
+def _newest(node: Node, at: Position, latest: Header, log_filter: LogFilter) -> Stretch:
     """The next block, which the node has given already: its logs by its hash."""
     headers = consistency.chained(at.height, at.hash, [latest])
-    along = _Along(node, wanted, latest.hash)
+    along = _Along(node, log_filter, latest.hash)
     try:
         seen = monitor.receipts_for(at.network_id, headers, cast(Node, along))
         logs = along.logs()
     except (RangeTooLarge, Refused):
         # Too many for one answer, or a node that knows ranges only.
         seen = monitor.receipts_for(at.network_id, headers, node)
-        logs, _ = read_logs(node, _limits_of(node), wanted, latest.height, latest.height)
+        logs, _ = read_logs(node, _limits_of(node), log_filter, latest.height, latest.height)
     scheme = verification.Scheme.of(at.verify)
-    logs = verification.verified(node, headers, logs, wanted, scheme, by_hash=True)
-    height = rpc.agreed(node, headers, wanted, logs, evidence=verification.evidence)
+    logs = verification.verified(node, headers, logs, log_filter, scheme, by_hash=True)
+    height = rpc.agreed(node, headers, log_filter, logs, evidence=verification.evidence)
     if height < latest.height:
         return Stretch([], [])
     return Stretch(headers, logs, seen, read_block_times(node, logs, headers).by_hash)
 
 
 def _in_range(
-    node: Node, heights: Sequence[int], wanted: LogFilter, first: int
+    node: Node, heights: Sequence[int], log_filter: LogFilter, first: int
 ) -> tuple[list[Header | None], list[Log]]:
     """Headers, and the logs from ``first`` to the last of them; of fewer blocks if the provider
     answers for fewer only. Then a single header is that of the last block."""
@@ -185,12 +189,12 @@ def _in_range(
         asked = [one for one in heights if one < last] + [last]
         try:
             with limits.asking(node.provider, blocks) as answered:
-                headers, logs = node.headers_and_logs(asked, wanted, first)
+                headers, logs = node.headers_and_logs(asked, log_filter, first)
                 answered(weight_of(logs))
         except RangeTooLarge as refusal:
             if limits.too_large(node.provider, blocks, refusal):
                 continue
-            return node.headers(asked), read_logs(node, limits, wanted, first, last)[0]
+            return node.headers(asked), read_logs(node, limits, log_filter, first, last)[0]
         return headers, logs
 
 

@@ -46,7 +46,7 @@ def verified(
     node: Node,
     headers: Sequence[Header],
     logs: Sequence[Log],
-    wanted: LogFilter,
+    log_filter: LogFilter,
     scheme: Scheme,
     *,
     by_hash: bool,
@@ -66,41 +66,43 @@ def verified(
     """
     check_hashes(node, headers, scheme)
     current = consistency.belonging(logs, headers)
-    if not wanted.addresses:
+    if not log_filter.addresses:
         return current  # no address means none here, and any in a request
     unnamed = _with_unnamed_logs(node.network_id, headers, current)
-    lacking = _drawn_lacking(headers, current, wanted)
+    lacking = _drawn_lacking(headers, current, log_filter)
     if (unnamed or lacking) and not by_hash:
         suspects = [header for header in headers if header.hash in unnamed | lacking]
-        answers = node.logs_of(wanted, [header.hash for header in suspects])
+        answers = node.logs_of(log_filter, [header.hash for header in suspects])
         current = consistency.belonging(_replaced(current, suspects, answers), headers)
         unnamed = _with_unnamed_logs(node.network_id, suspects, current)
-        lacking &= _lacking(suspects, current, wanted)
+        lacking &= _lacking(suspects, current, log_filter)
     if scheme.every_block:
         required = unnamed | lacking
-        to_check = required | _with_possible_logs(node.network_id, headers, current, wanted)
+        to_check = required | _with_possible_logs(node.network_id, headers, current, log_filter)
         if not capabilities.has(node.network_id, "proves_receipts"):
             to_check.add(headers[-1].hash)  # to learn soon whether receipts prove anything
     else:
         suspects = [header for header in headers if header.hash in lacking]
-        current, incomplete = _with_all_logs(node, suspects, current, wanted)
+        current, incomplete = _with_all_logs(node, suspects, current, log_filter)
         required = unnamed | incomplete
-        possible = _with_possible_logs(node.network_id, headers, current, wanted)
+        possible = _with_possible_logs(node.network_id, headers, current, log_filter)
         sample = (block_hash for block_hash in possible if _is_drawn(scheme.share))
         to_check = {*required, *proving, *sample}
-    checked = _compared(node, headers, to_check, current, wanted, scheme, required=required)
+    checked = _compared(node, headers, to_check, current, log_filter, scheme, required=required)
     if not consistency.are_same(checked, current):
         # The provider was wrong about one of these blocks: the sample doesn't suffice for the rest.
-        rest = _with_possible_logs(node.network_id, headers, checked, wanted) - to_check
-        checked = _compared(node, headers, rest, checked, wanted, scheme, required=())
+        doubtful = _with_possible_logs(node.network_id, headers, checked, log_filter) - to_check
+        checked = _compared(node, headers, doubtful, checked, log_filter, scheme, required=())
     return consistency.belonging(checked, headers)
 
 
-def is_doubtful(network_id: int, header: Header, logs: Sequence[Log], wanted: LogFilter) -> bool:
+def is_doubtful(
+    network_id: int, header: Header, logs: Sequence[Log], log_filter: LogFilter
+) -> bool:
     """Whether the header's filter contradicts these logs of its block. Of nearly full filters,
     which name contracts by coincidence, only a share drawn by chance does."""
     return bool(
-        _with_unnamed_logs(network_id, [header], logs) or _drawn_lacking([header], logs, wanted)
+        _with_unnamed_logs(network_id, [header], logs) or _drawn_lacking([header], logs, log_filter)
     )
 
 
@@ -121,46 +123,52 @@ def _with_unnamed_logs(network_id: int, headers: Sequence[Header], logs: Sequenc
     for log_ in logs:
         logs_of.setdefault(log_.block_hash, []).append(log_)
     return {
-        one.hash
-        for one in headers
-        if one.hash in logs_of
-        and not names_all(one, logs_of[one.hash])
-        and not _has_no_filter(network_id, one)
+        header.hash
+        for header in headers
+        if header.hash in logs_of
+        and not names_all(header, logs_of[header.hash])
+        and not _has_no_filter(network_id, header)
     }
 
 
-def _lacking(headers: Sequence[Header], logs: Sequence[Log], wanted: LogFilter) -> set[str]:
+def _lacking(headers: Sequence[Header], logs: Sequence[Log], log_filter: LogFilter) -> set[str]:
     """Blocks whose filters name a wanted contract that has no log."""
-    watch = _watch(wanted)
+    watch = _watch(log_filter)
     present: dict[str, set[str]] = {}
     for log_ in logs:
         present.setdefault(log_.block_hash, set()).add(log_.address.lower())
     return {
-        one.hash
-        for one in headers
-        if any(name not in present.get(one.hash, ()) for name in watch.named(one))
+        header.hash
+        for header in headers
+        if any(name not in present.get(header.hash, ()) for name in watch.named(header))
     }
 
 
-def _drawn_lacking(headers: Sequence[Header], logs: Sequence[Log], wanted: LogFilter) -> set[str]:
+def _drawn_lacking(
+    headers: Sequence[Header], logs: Sequence[Log], log_filter: LogFilter
+) -> set[str]:
     """As ``_lacking``, with a sample of the blocks whose nearly full filters name contracts by
     coincidence: about one block in twenty is among them without a reason."""
-    lacking = _lacking(headers, logs, wanted)
-    watch = _watch(wanted)
+    lacking = _lacking(headers, logs, log_filter)
+    watch = _watch(log_filter)
     return {
-        one.hash
-        for one in headers
-        if one.hash in lacking and _is_drawn(_DOUBTED / max(_DOUBTED, watch.chance(one)))
+        header.hash
+        for header in headers
+        if header.hash in lacking and _is_drawn(_DOUBTED / max(_DOUBTED, watch.chance(header)))
     }
 
 
 def _with_possible_logs(
-    network_id: int, headers: Sequence[Header], logs: Sequence[Log], wanted: LogFilter
+    network_id: int, headers: Sequence[Header], logs: Sequence[Log], log_filter: LogFilter
 ) -> set[str]:
     """Blocks with wanted logs, and those whose filters don't exclude any."""
-    watch = _watch(wanted)
-    named = {one.hash for one in headers if watch.named(one) or _has_no_filter(network_id, one)}
-    return named | {one.block_hash for one in logs}
+    watch = _watch(log_filter)
+    named = {
+        header.hash
+        for header in headers
+        if watch.named(header) or _has_no_filter(network_id, header)
+    }
+    return named | {header.block_hash for header in logs}
 
 
 def _has_no_filter(network_id: int, header: Header) -> bool:
@@ -180,14 +188,14 @@ def _is_drawn(share: float) -> bool:
 
 
 def _with_all_logs(
-    node: Node, headers: Sequence[Header], logs: list[Log], wanted: LogFilter
+    node: Node, headers: Sequence[Header], logs: list[Log], log_filter: LogFilter
 ) -> tuple[list[Log], set[str]]:
     """The logs, with those of these blocks taken from the answers for all contracts, and the blocks
     for which not even these make up the filter."""
-    whole = node.logs_of(LogFilter(), [one.hash for one in headers]) if headers else []
-    pairs = zip(headers, whole, strict=True)
+    all_logs = node.logs_of(LogFilter(), [each.hash for each in headers]) if headers else []
+    pairs = zip(headers, all_logs, strict=True)
     incomplete = {header.hash for header, block in pairs if not is_complete(header, block)}
-    return _replaced(logs, headers, [wanted.matching(block) for block in whole]), incomplete
+    return _replaced(logs, headers, [log_filter.matching(block) for block in all_logs]), incomplete
 
 
 def _compared(
@@ -195,7 +203,7 @@ def _compared(
     headers: Sequence[Header],
     hashes: Collection[str],
     logs: list[Log],
-    wanted: LogFilter,
+    log_filter: LogFilter,
     scheme: Scheme,
     *,
     required: Collection[str],
@@ -204,10 +212,10 @@ def _compared(
     chosen = [header for header in headers if header.hash in hashes]
     for at in range(0, len(chosen), _AT_ONCE):
         part = chosen[at : at + _AT_ONCE]
-        corrected = _corrected(node, part, logs, wanted, scheme, required=required)
+        corrected = _corrected(node, part, logs, log_filter, scheme, required=required)
         if corrected:
-            blocks = [one for one in part if one.hash in corrected]
-            logs = _replaced(logs, blocks, [corrected[one.hash] for one in blocks])
+            blocks = [each for each in part if each.hash in corrected]
+            logs = _replaced(logs, blocks, [corrected[each.hash] for each in blocks])
     return logs
 
 
@@ -215,7 +223,7 @@ def _corrected(
     node: Node,
     headers: Sequence[Header],
     logs: Sequence[Log],
-    wanted: LogFilter,
+    log_filter: LogFilter,
     scheme: Scheme,
     *,
     required: Collection[str],
@@ -226,13 +234,13 @@ def _corrected(
     corrected = {}
     answers = node.block_receipts(headers)
     for header in headers:
-        given = [one for one in logs if one.block_hash == header.hash]
+        logs_of_block = [log for log in logs if log.block_hash == header.hash]
         is_required = scheme.every_block or header.hash in required
         # ``next`` here, so that no receipts are held while those of the next block are read.
         truth = _of_receipts(
-            node, header, next(answers), given, wanted, scheme, is_required=is_required
+            node, header, next(answers), logs_of_block, log_filter, scheme, is_required=is_required
         )
-        if truth is not given:
+        if truth is not logs_of_block:
             corrected[header.hash] = truth
             # At once: the next block may end this step, which is repeated then.
             count = int(_is_new(node, header))
@@ -244,8 +252,8 @@ def _of_receipts(
     node: Node,
     header: Header,
     receipts: Receipts | None,
-    given: list[Log],
-    wanted: LogFilter,
+    logs: list[Log],
+    log_filter: LogFilter,
     scheme: Scheme,
     *,
     is_required: bool,
@@ -256,7 +264,7 @@ def _of_receipts(
     if receipts is None:
         if is_required:
             raise TryAgain(f"the provider doesn't have the receipts of block {header.height}")
-        return given
+        return logs
     fault = _other_transactions(node, header, receipts)
     is_proven = fault is None and have_root(header, receipts)
     if is_proven:
@@ -264,14 +272,14 @@ def _of_receipts(
             capabilities.note_root(node.network_id, header)
     elif fault is None:
         fault = _fault(node.network_id, header, receipts, scheme)
-    truth = given if fault else logs_in(header, receipts, wanted)
-    differs = not consistency.are_same(truth, given)
+    truth = logs if fault else logs_in(header, receipts, log_filter)
+    differs = not consistency.are_same(truth, logs)
     if differs and not is_proven:
         fault = "its logs and its receipts differ"
     if fault is not None:
         _doubt(node, header, fault, scheme)
-        return given
-    return truth if differs else given
+        return logs
+    return truth if differs else logs
 
 
 def _other_transactions(node: Node, header: Header, receipts: Receipts) -> str | None:
@@ -290,7 +298,7 @@ def _other_transactions(node: Node, header: Header, receipts: Receipts) -> str |
 def _fault(network_id: int, header: Header, receipts: Receipts, scheme: Scheme) -> str | None:
     """Why these can't be the receipts of the block, whose root they don't have."""
     if capabilities.has_unnamed_logs(network_id):
-        logs = (one for receipt in receipts for one in receipt.logs)
+        logs = (log for receipt in receipts for log in receipt.logs)
         return None if is_complete(header, logs) else "its receipts lack logs"
     if _needs_root(network_id, header, scheme):
         return "its receipts have another root"
@@ -344,11 +352,11 @@ def _replaced(
     logs: Sequence[Log], blocks: Sequence[Header], answers: Sequence[Sequence[Log]]
 ) -> list[Log]:
     """The logs, with those of these blocks replaced by the answers for each."""
-    again = {one.hash for one in blocks}
-    kept = [one for one in logs if one.block_hash not in again]
-    return kept + [one for answer in answers for one in answer]
+    again = {header.hash for header in blocks}
+    remaining = [header for header in logs if header.block_hash not in again]
+    return remaining + [header for answer in answers for header in answer]
 
 
 @lru_cache(maxsize=64)
-def _watch(wanted: LogFilter) -> Watch:
-    return Watch(wanted)
+def _watch(log_filter: LogFilter) -> Watch:
+    return Watch(log_filter)

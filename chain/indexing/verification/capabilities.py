@@ -60,16 +60,20 @@ def note_root(network_id: int, header: Header) -> None:
 
 def learn(network_id: int, headers: Sequence[Header]) -> None:
     """Learn from consecutive blocks, in the transaction that stores them."""
-    known = _read(network_id)
+    capabilities = _read(network_id)
     newest = headers[-1]
-    is_own = "proves_hashes" in known.proved and known.hashes_until is None
+    is_own = "proves_hashes" in capabilities.proved and capabilities.hashes_until is None
     has_hash = is_own or has_own_hash(newest)
     changes = []
-    if has_hash and "proves_hashes" not in known.proved:
+    if has_hash and "proves_hashes" not in capabilities.proved:
         changes.append("proves_hashes = true")
-    if has_hash and known.hashes_until is not None and newest.height > known.hashes_until:
+    if (
+        has_hash
+        and capabilities.hashes_until is not None
+        and newest.height > capabilities.hashes_until
+    ):
         changes.append("hashes_until = NULL")
-    if "proves_receipts" not in known.proved:
+    if "proves_receipts" not in capabilities.proved:
         with_root = _with_root.get(network_id)
         if any(header.hash == with_root for header in headers):
             changes.append("proves_receipts = true")
@@ -89,9 +93,9 @@ def forget() -> None:
 
 
 def _read(network_id: int) -> _Known:
-    known = _known.get(network_id)
-    if known is not None and monotonic() - known.read_at < _KEPT:
-        return known
+    capabilities = _known.get(network_id)
+    if capabilities is not None and monotonic() - capabilities.read_at < _KEPT:
+        return capabilities
     rows = fetch(
         "SELECT proves_hashes, proves_receipts, hashes_until FROM chain_cursor"
         " WHERE network_id = %s",
@@ -101,7 +105,7 @@ def _read(network_id: int) -> _Known:
     hashes, receipts, until = rows[0] if rows else ("f", "f", None)
     flags = {"proves_hashes": hashes, "proves_receipts": receipts}
     proved = frozenset(name for name, flag in flags.items() if flag == "t")
-    known = _Known(monotonic(), proved, None if until is None else int(until))
+    capabilities = _Known(monotonic(), proved, None if until is None else int(until))
     if rows:
-        _known[network_id] = known
-    return known
+        _known[network_id] = capabilities
+    return capabilities

@@ -60,10 +60,10 @@ def note_contradiction(
     If the scheme queues rechecks, the blocks since the audit before the last one are compared with
     their receipts: the provider may have returned other wrong data before.
     """
-    said = f"{node.provider}, block {height}: {text}"[:_LONGEST]
+    message = f"{node.provider}, block {height}: {text}"[:_LONGEST]
     fetch(
         _NOTE,
-        (count, said, node.network_id, Recheck.RECENT, scheme.queues_rechecks),
+        (count, message, node.network_id, Recheck.RECENT, scheme.queues_rechecks),
         prepare=True,
     )
     if not is_settled and len(given_for(node.network_id)) > 1:

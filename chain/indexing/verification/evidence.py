@@ -21,7 +21,7 @@ def is_refuted(network_id: int, header: Header) -> bool:
     )
 
 
-def are_proved(node: Node, header: Header, logs: Sequence[Log], wanted: LogFilter) -> bool:
+def are_proved(node: Node, header: Header, logs: Sequence[Log], log_filter: LogFilter) -> bool:
     """Whether these are all the wanted logs of the block, apart from the hashes of transactions:
     the header has its own hash, and the node has the receipts with its root. Raises
     ``NodeFailure``."""
@@ -31,5 +31,6 @@ def are_proved(node: Node, header: Header, logs: Sequence[Log], wanted: LogFilte
     return (
         receipts is not None
         and have_root(header, receipts)
-        and consistency.contents(logs_in(header, receipts, wanted)) == consistency.contents(logs)
+        and consistency.contents(logs_in(header, receipts, log_filter))
+        == consistency.contents(logs)
     )

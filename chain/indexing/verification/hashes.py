@@ -76,10 +76,10 @@ def forget() -> None:
 
 def _wait_or_accept(node: Node, height: int, scheme: Scheme) -> None:
     """Raise ``Contradiction`` until mismatches have lasted, then accept headers from here on."""
-    known = _mismatches.get(node.network_id)
-    lowest, since = known or (height, monotonic())
+    mismatch = _mismatches.get(node.network_id)
+    lowest, since = mismatch or (height, monotonic())
     _mismatches[node.network_id] = (min(lowest, height), since)
-    if known is None:
+    if mismatch is None:
         note_contradiction(node, height, _TEXT, scheme)
     if monotonic() - since < PATIENCE:
         raise Contradiction(f"block {height}: {_TEXT}")

@@ -37,7 +37,7 @@ def verified_range(
     first: int,
     last: int,
     logs: Sequence[Log],
-    wanted: LogFilter,
+    log_filter: LogFilter,
     scheme: Scheme,
     *,
     since: int | None = None,
@@ -52,11 +52,11 @@ def verified_range(
     is checked, the last one has to link to ``above``, a block of the chain at that height or above,
     if one is known. Raises as ``verified`` does, and ``EmptyPromise`` if a block isn't there.
     """
-    if not wanted.addresses:
+    if not log_filter.addresses:
         return list(logs), last
     if not (scheme.share >= 1 or _is_wrong(node.network_id, first)):
         try:
-            if _is_sound(node, first, last, logs, wanted, scheme):
+            if _is_sound(node, first, last, logs, log_filter, scheme):
                 return list(logs), last
         except Contradiction:
             pass  # has been noted
@@ -66,9 +66,9 @@ def verified_range(
     last = min(last, first + WIDTH - 1)
     chained = headers(node, range(first, max(last, above[0] if above else 0) + 1))
     check_links(node, chained, above, scheme)
-    chained = [one for one in chained if one.height <= last]
-    within = [one for one in logs if one.height <= last]
-    return verified(node, chained, within, wanted, scheme.thorough, by_hash=False), last
+    chained = [header for header in chained if header.height <= last]
+    within = [header for header in logs if header.height <= last]
+    return verified(node, chained, within, log_filter, scheme.thorough, by_hash=False), last
 
 
 def check_links(
@@ -96,7 +96,7 @@ def _is_wrong(network_id: int, height: int) -> bool:
 
 
 def _is_sound(
-    node: Node, first: int, last: int, logs: Sequence[Log], wanted: LogFilter, scheme: Scheme
+    node: Node, first: int, last: int, logs: Sequence[Log], log_filter: LogFilter, scheme: Scheme
 ) -> bool:
     """Whether some blocks, drawn by chance, have just these logs."""
     counts = Counter(log.block_number for log in logs)
@@ -113,7 +113,7 @@ def _is_sound(
             return False
     # One of them by its receipts in any case: no filter names data of logs.
     proving = {random.choice(claimed).block_hash} if claimed else set()
-    checked = verified(node, sampled, claimed, wanted, scheme, by_hash=False, proving=proving)
+    checked = verified(node, sampled, claimed, log_filter, scheme, by_hash=False, proving=proving)
     return consistency.are_same(checked, claimed)
 
 
@@ -136,11 +136,11 @@ def _drawn(first: int, last: int, counts: Mapping[int, int]) -> set[int]:
 def headers(node: Node, heights: Sequence[int]) -> list[Header]:
     """The blocks at these heights. Raises ``EmptyPromise`` if one isn't there, ``TryAgain`` if the
     node returns another one."""
-    found = []
+    headers_of_range = []
     for height, header in zip(heights, node.headers(heights), strict=True):
         if header is None:
             raise EmptyPromise("a block that the provider has named isn't there")
         if consistency.height_of(header) != height:
             raise TryAgain("another block than the one that was requested")
-        found.append(header)
-    return found
+        headers_of_range.append(header)
+    return headers_of_range

@@ -30,8 +30,8 @@ class Scheme(NamedTuple):
     @classmethod
     def of_network(cls, network_id: int) -> Scheme:
         """The scheme of a network by its id."""
-        found = Blockchain.objects.filter(network_id=network_id)
-        return cls.of(found.values_list("verify", flat=True).first() or "")
+        networks = Blockchain.objects.filter(network_id=network_id)
+        return cls.of(networks.values_list("verify", flat=True).first() or "")
 
     @property
     def thorough(self) -> Scheme:

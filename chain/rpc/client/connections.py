@@ -97,6 +97,6 @@ def was_reopened(response: BaseHTTPResponse) -> bool:
 
 def connections(**options: Any) -> PoolManager:
     """Pools of such connections; the options are those of ``urllib3.PoolManager``."""
-    found = PoolManager(**options)
-    found.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
-    return found
+    manager = PoolManager(**options)
+    manager.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
+    return manager

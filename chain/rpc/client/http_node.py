@@ -78,54 +78,54 @@ class HttpNode:
         return _at(block, self._call(*_header_call(block), Header | None))
 
     def headers(self, blocks: Sequence[int | str]) -> list[Header | None]:
-        found = self._all([_header_call(block) for block in blocks], Header | None)
-        return [*map(_at, blocks, found)]
+        headers = self._all([_header_call(block) for block in blocks], Header | None)
+        return [*map(_at, blocks, headers)]
 
     def transactions_in(self, header: Header) -> list[str]:
         if header.transactions is not None:
             return header.transactions
-        whole = self.header(header.hash)
-        if whole is None or whole.hash != header.hash:
+        full_header = self.header(header.hash)
+        if full_header is None or full_header.hash != header.hash:
             raise Moved("a block is not in the chain any more")
-        if whole.transactions is None:
+        if full_header.transactions is None:
             raise TryAgain("a block without a list of transactions")
-        return whole.transactions
+        return full_header.transactions
 
-    def logs(self, wanted: LogFilter, first: int, last: int) -> list[Log]:
-        found = self._call("eth_getLogs", (_filter(wanted, first, last),), list[Log])
-        return in_order(found)
+    def logs(self, log_filter: LogFilter, first: int, last: int) -> list[Log]:
+        logs = self._call("eth_getLogs", (_filter(log_filter, first, last),), list[Log])
+        return in_order(logs)
 
-    def logs_of(self, wanted: LogFilter, block_hashes: Sequence[str]) -> list[list[Log]]:
+    def logs_of(self, log_filter: LogFilter, block_hashes: Sequence[str]) -> list[list[Log]]:
         calls = [
-            ("eth_getLogs", ({"blockHash": block_hash, **_subjects(wanted)},))
+            ("eth_getLogs", ({"blockHash": block_hash, **_subjects(log_filter)},))
             for block_hash in block_hashes
         ]
-        return [_of_block(one) for one in self._each(calls, [list[Log]] * len(calls))]
+        return [_of_block(response) for response in self._each(calls, [list[Log]] * len(calls))]
 
     def logs_and_receipts(
-        self, wanted: LogFilter, block_hash: str, hashes: Sequence[str]
+        self, log_filter: LogFilter, block_hash: str, hashes: Sequence[str]
     ) -> tuple[list[Log], list[Receipt | None]]:
-        calls: list[Call] = [("eth_getLogs", ({"blockHash": block_hash, **_subjects(wanted)},))]
-        calls += [("eth_getTransactionReceipt", (one,)) for one in hashes]
+        calls: list[Call] = [("eth_getLogs", ({"blockHash": block_hash, **_subjects(log_filter)},))]
+        calls += [("eth_getTransactionReceipt", (transaction_hash,)) for transaction_hash in hashes]
         types: list[Any] = [Receipt | None] * len(hashes)
         logs, *receipts = self._each(calls, [list[Log], *types])
-        for one in receipts:
-            if isinstance(one, NodeFailure):
-                raise one
+        for transaction_hash in receipts:
+            if isinstance(transaction_hash, NodeFailure):
+                raise transaction_hash
         return _of_block(logs), receipts
 
     def headers_and_logs(
-        self, heights: Sequence[int], wanted: LogFilter, first: int | None = None
+        self, heights: Sequence[int], log_filter: LogFilter, first: int | None = None
     ) -> tuple[list[Header | None], list[Log]]:
         calls: list[Call] = [_header_call(height) for height in heights]
         begin = heights[0] if first is None else first
-        calls.append(("eth_getLogs", (_filter(wanted, begin, heights[-1]),)))
+        calls.append(("eth_getLogs", (_filter(log_filter, begin, heights[-1]),)))
         types: list[Any] = [Header | None] * len(heights)
         *headers, logs = self._all_of(calls, [*types, list[Log]])
         return [*map(_at, heights, headers)], in_order(logs)
 
     def block_receipts(self, headers: Sequence[Header]) -> Iterator[Receipts | None]:
-        calls = [("eth_getBlockReceipts", (one.number,)) for one in headers]
+        calls = [("eth_getBlockReceipts", (each.number,)) for each in headers]
         answers = self._each(calls, [list[msgspec.Raw] | None] * len(calls))
         for header in headers:
             yield self._receipts_of(header, next(answers))
@@ -140,27 +140,27 @@ class HttpNode:
         receipts = None if answer is None else read_receipts(answer)
         if receipts is None:
             return None
-        if any(one.block_hash.lower() != header.hash.lower() for one in receipts):
+        if any(receipt.block_hash.lower() != header.hash.lower() for receipt in receipts):
             raise Moved("a receipt of another block")
         return receipts
 
     def _receipts_one_by_one(self, hashes: Sequence[str]) -> list[msgspec.Raw]:
-        calls = [("eth_getTransactionReceipt", (one,)) for one in hashes]
+        calls = [("eth_getTransactionReceipt", (transaction_hash,)) for transaction_hash in hashes]
         receipts: list[msgspec.Raw] = []
         size = 0
-        for one in self._all(calls, msgspec.Raw):
-            receipts.append(one)
-            size += len(one)
+        for transaction_hash in self._all(calls, msgspec.Raw):
+            receipts.append(transaction_hash)
+            size += len(transaction_hash)
             if size > LARGEST_RECEIPTS:
                 raise TryAgain("larger receipts than a block can have")
         return receipts
 
     def receipts(self, hashes: Sequence[str]) -> list[Receipt | None]:
-        calls = [("eth_getTransactionReceipt", (one,)) for one in hashes]
+        calls = [("eth_getTransactionReceipt", (transaction_hash,)) for transaction_hash in hashes]
         return [*self._all(calls, Receipt | None)]
 
     def transactions(self, hashes: Sequence[str]) -> list[SentTransaction | None]:
-        calls = [("eth_getTransactionByHash", (one,)) for one in hashes]
+        calls = [("eth_getTransactionByHash", (transaction_hash,)) for transaction_hash in hashes]
         return [*self._all(calls, SentTransaction | None)]
 
     def _all(self, calls: Sequence[Call], type_: Any) -> Iterator[Any]:
@@ -169,21 +169,21 @@ class HttpNode:
     def _all_of(self, calls: Sequence[Call], types: Sequence[Any]) -> Iterator[Any]:
         """The results. Raises the ``NodeFailure`` that came instead of one of them."""
         left = _MOST_TRANSACTIONS
-        for one in self._each(calls, types):
-            if isinstance(one, NodeFailure):
-                raise one
-            if isinstance(one, Header) and one.transactions:
-                if len(one.transactions) > left:
-                    yield replace(one, transactions=None)
+        for response in self._each(calls, types):
+            if isinstance(response, NodeFailure):
+                raise response
+            if isinstance(response, Header) and response.transactions:
+                if len(response.transactions) > left:
+                    yield replace(response, transactions=None)
                     continue
-                left -= len(one.transactions)
-            yield one
+                left -= len(response.transactions)
+            yield response
 
     def _call(self, method: str, params: Sequence[Any], type_: Any) -> Any:
         with self._confirmed():
-            found = self._endpoint.call((method, params), type_, seconds=self._left())
-        self._note_heads([(method, params)], [found])
-        return found
+            result = self._endpoint.call((method, params), type_, seconds=self._left())
+        self._note_heads([(method, params)], [result])
+        return result
 
     def _each(self, calls: Sequence[Call], types: Sequence[Any]) -> Iterator[Any]:
         """The results of calls in their order, a ``NodeFailure`` in the place of an error. None is
@@ -219,11 +219,11 @@ class HttpNode:
             left = 0.0 if self._deadline is None else self._deadline - monotonic()
             self._confirm(max(left, _SHORTEST_CONFIRMATION), only_if_due=True)
 
-    def _note_heads(self, calls: Sequence[Call], found: Sequence[Any]) -> None:
+    def _note_heads(self, calls: Sequence[Call], results: Sequence[Any]) -> None:
         if self._on_head is None:
             return
-        for (method, params), one in zip(calls, found, strict=True):
-            height = _height(one) if _asks_for_head(method, params) else None
+        for (method, params), result in zip(calls, results, strict=True):
+            height = _height(result) if _asks_for_head(method, params) else None
             if height is not None:
                 self._on_head(height)
 
@@ -268,16 +268,16 @@ def _header_call(block: int | str) -> Call:
     return "eth_getBlockByHash", (block, False)
 
 
-def _filter(wanted: LogFilter, first: int, last: int) -> dict[str, Any]:
-    return {"fromBlock": hex(first), "toBlock": hex(last), **_subjects(wanted)}
+def _filter(log_filter: LogFilter, first: int, last: int) -> dict[str, Any]:
+    return {"fromBlock": hex(first), "toBlock": hex(last), **_subjects(log_filter)}
 
 
-def _subjects(wanted: LogFilter) -> dict[str, Any]:
+def _subjects(log_filter: LogFilter) -> dict[str, Any]:
     subjects: dict[str, Any] = {}
-    if wanted.addresses:
-        subjects["address"] = [*wanted.addresses]
-    if wanted.topics:
-        subjects["topics"] = [[*wanted.topics]]
+    if log_filter.addresses:
+        subjects["address"] = [*log_filter.addresses]
+    if log_filter.topics:
+        subjects["topics"] = [[*log_filter.topics]]
     return subjects
 
 

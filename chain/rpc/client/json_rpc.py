@@ -158,8 +158,8 @@ class Endpoint:
             body = self._post(_encode(requests), left, calls)
             if not body.lstrip().startswith(b"["):
                 # One answer for all of them: the batch itself is refused.
-                said = self._failure(_decode(_reply, body), "", len(calls))
-                raise said if isinstance(said, TryAgain) else BatchRefused
+                problem = self._failure(_decode(_reply, body), "", len(calls))
+                raise problem if isinstance(problem, TryAgain) else BatchRefused
             return self._parts(_decode(_replies, body), calls, types)
 
     def _parts(
@@ -169,22 +169,22 @@ class Endpoint:
         if len(by_id) < len(calls):
             for reply in replies:
                 # Some say only once what is wrong with all of it.
-                said = self._failure(reply, "", len(calls))
-                if isinstance(said, BatchRefused | SlowDown | Barred):
-                    raise said
+                problem = self._failure(reply, "", len(calls))
+                if isinstance(problem, BatchRefused | SlowDown | Barred):
+                    raise problem
             raise TryAgain("an answer is missing from a batch")
-        found: list[Any] = []
+        parts: list[Any] = []
         for number, type_ in enumerate(types):
-            one = by_id.get(str(number))
-            if one is None:
+            part = by_id.get(str(number))
+            if part is None:
                 raise TryAgain("an answer is missing from a batch")
             try:
-                found.append(self._result(one, type_, calls[number][0], len(calls)))
+                parts.append(self._result(part, type_, calls[number][0], len(calls)))
             except (TryAgain, BatchRefused):
                 raise
             except NodeFailure as failure:
-                found.append(failure)
-        return found
+                parts.append(failure)
+        return parts
 
     @contextmanager
     def _noted(self, calls: int, seconds: float | None) -> Iterator[float]:

@@ -36,18 +36,18 @@ def meaning_of(
     """The failure that an error of JSON-RPC stands for, in answer to this method; ``calls`` is how
     many were in the request."""
     text = message[:_LONGEST_TEXT]
-    said = f"{text} {_told(data)}"
+    full_text = f"{text} {_told(data)}"
     if method != LOGS and (code == 3 or _REVERT.search(text)):
         return Refused(code, text, _revert_data(data))
-    if calls > 1 and _BATCH.search(said):
-        return BatchRefused(_least(said))
-    if calls > 1 and (code == -32003 or not method) and _TOO_LARGE.search(said):
+    if calls > 1 and _BATCH.search(full_text):
+        return BatchRefused(_least(full_text))
+    if calls > 1 and (code == -32003 or not method) and _TOO_LARGE.search(full_text):
         return BatchRefused()
     if method == LOGS:
-        limit = _limit_of_logs(said)
+        limit = _limit_of_logs(full_text)
         if limit is not None:
             return limit
-    return _other(code, text, said, data, method)
+    return _other(code, text, full_text, data, method)
 
 
 def is_unknown_block(failure: Refused) -> bool:
@@ -55,30 +55,30 @@ def is_unknown_block(failure: Refused) -> bool:
     return _UNKNOWN_BLOCK.search(failure.message) is not None
 
 
-def _other(code: int, text: str, said: str, data: Any, method: str) -> NodeFailure:
-    if code == 429 or _RATE.search(said):
-        return SlowDown("the provider limits the rate", _pause(said))
-    if code in (401, 403) or _BARRED.search(said):
+def _other(code: int, text: str, message: str, data: Any, method: str) -> NodeFailure:
+    if code == 429 or _RATE.search(message):
+        return SlowDown("the provider limits the rate", _pause(message))
+    if code in (401, 403) or _BARRED.search(message):
         return Barred("the provider doesn't let the service in")
     if code == -32005:
         if method == LOGS:
             return RangeTooLarge("too many logs", is_structural=False)
         return SlowDown("the provider limits the rate")
     is_about_the_call = _UNKNOWN_BLOCK.search(text) or _OF_THE_CALL.search(text)
-    if not is_about_the_call and (code == -32603 or _BUSY.search(said)):
+    if not is_about_the_call and (code == -32603 or _BUSY.search(message)):
         return TryAgain(f"the provider is in trouble ({code})")
     return Refused(code, text, data)
 
 
-def _limit_of_logs(said: str) -> RangeTooLarge | Moved | None:
-    results = _RESULTS.search(said)
-    offered = _offered(said)
+def _limit_of_logs(message: str) -> RangeTooLarge | Moved | None:
+    results = _RESULTS.search(message)
+    offered = _offered(message)
     if results and offered:
         return RangeTooLarge("too many logs", offered, is_structural=False)
-    if _NOT_THERE.search(said):
+    if _NOT_THERE.search(message):
         return Moved("the provider doesn't have all of these blocks")
-    is_range = _RANGE.search(said)
-    blocks = _blocks(said) if is_range else None
+    is_range = _RANGE.search(message)
+    blocks = _blocks(message) if is_range else None
     if blocks:
         return RangeTooLarge("too many blocks", blocks, is_structural=True)
     if offered:
@@ -174,11 +174,11 @@ _UNKNOWN_BLOCK = _any(
 )
 
 
-def _blocks(said: str) -> int | None:
+def _blocks(message: str) -> int | None:
     for pattern in _NUMBERS:
-        found = [_number(match["n"]) for match in pattern.finditer(said)]
-        if found and found[-1]:
-            return found[-1]
+        numbers = [_number(match["n"]) for match in pattern.finditer(message)]
+        if numbers and numbers[-1]:
+            return numbers[-1]
     return None
 
 
@@ -187,28 +187,28 @@ def _number(text: str) -> int:
     return int(float(digits[:-1]) * 1000) if digits.endswith("k") else int(float(digits))
 
 
-def _offered(said: str) -> int | None:
-    found = _OFFER.search(said)
-    if found is None:
+def _offered(message: str) -> int | None:
+    offer = _OFFER.search(message)
+    if offer is None:
         return None
     first, last = (
         int(text, 16 if text.lower().startswith("0x") else 10)
-        for text in (found["first"], found["last"])
+        for text in (offer["first"], offer["last"])
     )
     blocks = last - first + 1
     return blocks if blocks > 0 else None
 
 
-def _pause(said: str) -> float | None:
-    found = _RETRY.search(said)
-    if found:
-        return float(found[1]) * {"ms": 0.001, "m": 60.0}.get((found[2] or "").lower(), 1.0)
-    return _QUOTA_PAUSE if _QUOTA.search(said) else None
+def _pause(message: str) -> float | None:
+    retry = _RETRY.search(message)
+    if retry:
+        return float(retry[1]) * {"ms": 0.001, "m": 60.0}.get((retry[2] or "").lower(), 1.0)
+    return _QUOTA_PAUSE if _QUOTA.search(message) else None
 
 
-def _least(said: str) -> int | None:
-    found = [int(number) for number in re.findall(r"(?<![\w.-])\d{1,5}(?![\w.])", said)]
-    return min((number for number in found if number > 0), default=None)
+def _least(message: str) -> int | None:
+    numbers = [int(number) for number in re.findall(r"(?<![\w.-])\d{1,5}(?![\w.])", message)]
+    return min((number for number in numbers if number > 0), default=None)
 
 
 def _told(data: Any) -> str:
@@ -225,6 +225,6 @@ def _revert_data(data: Any) -> Any:
     if isinstance(data, dict):
         data = data.get("data", data.get("result", data))
     if isinstance(data, str):
-        found = re.search(r"0x[0-9a-fA-F]*\Z", data)
-        return found[0] if found else data
+        match = re.search(r"0x[0-9a-fA-F]*\Z", data)
+        return match[0] if match else data
     return data

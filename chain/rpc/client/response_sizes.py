@@ -41,8 +41,8 @@ def largest(calls: Sequence[tuple[str, Sequence[Any]]]) -> int:
 def _largest(method: str, params: Sequence[Any]) -> int:
     if method != "eth_getLogs":
         return _LARGER.get(method, _SMALL)
-    asked = params[0]
-    is_one = "blockHash" in asked or asked.get("fromBlock") == asked.get("toBlock")
+    log_filter = params[0]
+    is_one = "blockHash" in log_filter or log_filter.get("fromBlock") == log_filter.get("toBlock")
     return _BLOCK if is_one else _RANGE
 
 

@@ -39,5 +39,5 @@ def secrets_of(url: str) -> list[str]:
     name and the password."""
     parts = urlsplit(url)
     name, _, _ = parts.netloc.rpartition("@")
-    found = [*name.split(":"), *parts.path.split("/"), *re.split(r"[&=]", parts.query)]
-    return [part for part in found if len(part) >= _SHORTEST_SECRET]
+    parts_of_url = [*name.split(":"), *parts.path.split("/"), *re.split(r"[&=]", parts.query)]
+    return [part for part in parts_of_url if len(part) >= _SHORTEST_SECRET]
