@@ -31,9 +31,9 @@ _LIKE_A_KEY: Final = 20  # characters of a part of an address
 def networks() -> Iterator[Finding]:
     """Whether each network's endpoints answer, for the right network, and without lag."""
     followed = [*Blockchain.objects.filter(active=True, network_id__isnull=False)[:_MOST]]
-    given = [(one, given_for(one.network_id or 0)) for one in followed]
-    answers = iter(look_at([each for _, some in given for each in some], seconds=_PATIENCE))
-    for network, some in given:
+    endpoints = [(one, given_for(one.network_id or 0)) for one in followed]
+    answers = iter(look_at([each for _, some in endpoints for each in some], seconds=_PATIENCE))
+    for network, some in endpoints:
         yield from _of_network(network, some, [next(answers) for _ in some])
 
 
@@ -132,44 +132,46 @@ def _lag(network: Blockchain, lag: Lag) -> Finding:
     return fail(f"{network}: lag unknown, no successful poll for {since}.", advice)
 
 
-def _of_network(network: Blockchain, given: list[Given], answers: list[Look]) -> Iterator[Finding]:
-    if not given:
+def _of_network(
+    network: Blockchain, endpoints: list[Given], answers: list[Look]
+) -> Iterator[Finding]:
+    if not endpoints:
         yield warn(
             f"{network}: no endpoint, so it isn't followed.",
             f"script/manage chain_provider add {network.network_id} NAME, or give the network an"
             " rpcEndpoint.",
         )
         return
-    right = [one for one in answers if one.chain_id == network.network_id]
-    best = max((one.head for one in right if one.head is not None), default=0)
-    troubles = [_trouble(network, one, best) for one in answers]
+    right = [look for look in answers if look.chain_id == network.network_id]
+    best = max((look.head for look in right if look.head is not None), default=0)
+    troubles = [_trouble(network, look, best) for look in answers]
     for text in filter(None, troubles):
         finding = warn if right else fail
         yield finding(
             f"{network}: {text}", "Look at the address, its key and the provider's state."
         )
-    if right and all(one.source == "public" for one in given):
+    if right and all(look.source == "public" for look in endpoints):
         yield warn(
             f"{network}: only its public endpoint is asked, which others use up as well.",
             f"script/manage chain_provider add {network.network_id} NAME",
         )
-    for one in given:
-        if one.url and urlsplit(one.url).scheme == "http" and _has_key(one.url):
+    for look in endpoints:
+        if look.url and urlsplit(look.url).scheme == "http" and _has_key(look.url):
             yield warn(
-                f"{network}: {one.name} is asked without TLS, so its key can be read on the way.",
+                f"{network}: {look.name} is asked without TLS, so its key can be read on the way.",
                 "Use its https address.",
             )
     if not any(troubles):
-        yield ok(f"{network}: {len(right)} of {len(given)} endpoints answer, head {best}")
+        yield ok(f"{network}: {len(right)} of {len(endpoints)} endpoints answer, head {best}")
 
 
-def _trouble(network: Blockchain, one: Look, best: int) -> str | None:
-    if one.trouble is not None:
-        return f"{one.name} doesn't answer ({one.trouble})."
-    if one.chain_id != network.network_id:
-        return f"{one.name} answers for network {one.chain_id}: it is never asked."
-    if one.head is not None and best - one.head > service_settings.RPC_MAX_LAG:
-        return f"{one.name} is {best - one.head} blocks behind the others."
+def _trouble(network: Blockchain, look: Look, best: int) -> str | None:
+    if look.trouble is not None:
+        return f"{look.name} doesn't answer ({look.trouble})."
+    if look.chain_id != network.network_id:
+        return f"{look.name} answers for network {look.chain_id}: it is never asked."
+    if look.head is not None and best - look.head > service_settings.RPC_MAX_LAG:
+        return f"{look.name} is {best - look.head} blocks behind the others."
     return None
 
 

@@ -19,8 +19,8 @@ class NetworkFilter(admin.SimpleListFilter):
     parameter_name = "network_id"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
-        found = Blockchain.objects.filter(network_id__isnull=False).order_by("network_id")
-        return [(str(one.network_id), str(one)) for one in found[:200]]
+        networks = Blockchain.objects.filter(network_id__isnull=False).order_by("network_id")
+        return [(str(network.network_id), str(network)) for network in networks[:200]]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
         value = self.value()

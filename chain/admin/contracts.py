@@ -96,35 +96,35 @@ class ContractForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        known = Blockchain.objects.filter(network_id__isnull=False).order_by("network_id")
+        networks = Blockchain.objects.filter(network_id__isnull=False).order_by("network_id")
         choice = self.fields["network"]
         assert isinstance(choice, forms.ChoiceField)
-        choice.choices = [(str(one.network_id), str(one)) for one in known]
+        choice.choices = [(str(network.network_id), str(network)) for network in networks]
 
     def clean_abi(self) -> list[Any]:
         try:
-            found = msgspec.json.decode(self.cleaned_data["abi"])
+            parsed = msgspec.json.decode(self.cleaned_data["abi"])
         except (msgspec.DecodeError, RecursionError):
             raise forms.ValidationError("This is no JSON.") from None
-        abi = found.get("abi") if isinstance(found, dict) else found
+        abi = parsed.get("abi") if isinstance(parsed, dict) else parsed
         if not isinstance(abi, list):
             raise forms.ValidationError("A list is needed, or an object with one as abi.")
         return abi
 
     def object(self) -> dict[str, Any]:
         """The contract as an object of its class."""
-        given = self.cleaned_data
+        values = self.cleaned_data
         fields = {
-            "name": given["name"],
-            "address": given["address"].strip(),
-            "networkId": int(given["network"]),
-            "abi": given["abi"],
-            "listening": given["listening"],
+            "name": values["name"],
+            "address": values["address"].strip(),
+            "networkId": int(values["network"]),
+            "abi": values["abi"],
+            "listening": values["listening"],
         }
-        if given["kind"]:
-            fields["kind"] = given["kind"]
-        if given["start_block"] is not None:
-            fields["startBlock"] = given["start_block"]
+        if values["kind"]:
+            fields["kind"] = values["kind"]
+        if values["start_block"] is not None:
+            fields["startBlock"] = values["start_block"]
         return fields
 
 

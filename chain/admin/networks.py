@@ -59,8 +59,8 @@ _HELP = {
 )
 def networks(request: HttpRequest) -> HttpResponseBase:
     """All networks with lag, pending transactions, providers, and what is wrong."""
-    found = [*Blockchain.objects.filter(network_id__isnull=False)[:_MOST]]
-    cursors = Cursor.objects.in_bulk([one.network_id for one in found])
+    blockchains = [*Blockchain.objects.filter(network_id__isnull=False)[:_MOST]]
+    cursors = Cursor.objects.in_bulk([blockchain.network_id for blockchain in blockchains])
     lag_by_network = lags()
     counted = Transaction.objects.filter(status__in=(PENDING, STALLED))
     waiting = {
@@ -71,18 +71,18 @@ def networks(request: HttpRequest) -> HttpResponseBase:
     reorganised = _counts(Reorganisation.objects.all())
     shown = [
         {
-            "network": one,
-            "cursor": cursors.get(one.network_id) or Cursor(),
-            "lag": lag_by_network.get(one.network_id or 0, UNKNOWN),
-            "advice": advice(one.network_id or 0),
-            "rechecks": Recheck.objects.filter(network_id=one.network_id).count(),
-            "pending": waiting.get((str(one.network_id), PENDING), 0),
-            "stalled": waiting.get((str(one.network_id), STALLED), 0),
-            "backfills": behind.get(one.network_id, 0),
-            "reorganisations": reorganised.get(one.network_id, 0),
-            "providers": rpc.health(one.network_id),
+            "network": blockchain,
+            "cursor": cursors.get(blockchain.network_id) or Cursor(),
+            "lag": lag_by_network.get(blockchain.network_id or 0, UNKNOWN),
+            "advice": advice(blockchain.network_id or 0),
+            "rechecks": Recheck.objects.filter(network_id=blockchain.network_id).count(),
+            "pending": waiting.get((str(blockchain.network_id), PENDING), 0),
+            "stalled": waiting.get((str(blockchain.network_id), STALLED), 0),
+            "backfills": behind.get(blockchain.network_id, 0),
+            "reorganisations": reorganised.get(blockchain.network_id, 0),
+            "providers": rpc.health(blockchain.network_id),
         }
-        for one in found
+        for blockchain in blockchains
     ]
     return render(
         request,

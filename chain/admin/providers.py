@@ -68,24 +68,24 @@ class ProviderForm(forms.ModelForm):
         return url
 
     def clean(self) -> dict[str, Any]:
-        found: dict[str, Any] = super().clean() or {}
+        values: dict[str, Any] = super().clean() or {}
         for key, read in FIELDS.items():
             field = {"url": "new_url", "socket_url": "new_socket_url"}.get(key, key)
-            if field not in found or (field != key and not found[field]):
+            if field not in values or (field != key and not values[field]):
                 continue
             if key == "name" and key not in self.changed_data:
                 continue  # from before the rule
             try:
-                read(found[field])
+                read(values[field])
             except ValueError as error:
                 self.add_error(field, str(error).capitalize() + ".")
-        network_id = found.get("network_id")
+        network_id = values.get("network_id")
         if network_id is not None and "network_id" in self.changed_data:
             try:
                 check_network(network_id)
             except ObjectNotFound as error:
                 self.add_error("network_id", error.message)
-        return found
+        return values
 
     def save(self, commit: bool = True) -> Any:
         if self.cleaned_data["new_url"]:

@@ -57,16 +57,16 @@ class ResumeForm(forms.Form):
         self._network_id = network_id
 
     def clean_confirmation(self) -> str:
-        given: str = self.cleaned_data["confirmation"].strip()
-        if given != str(self._network_id):
+        confirmation: str = self.cleaned_data["confirmation"].strip()
+        if confirmation != str(self._network_id):
             raise forms.ValidationError("This isn't the network's id.")
-        return given
+        return confirmation
 
     def clean(self) -> dict[str, Any]:
-        found: dict[str, Any] = super().clean() or {}
-        if (found.get("way") == _UNWIND) != (found.get("block") is not None):
+        values: dict[str, Any] = super().clean() or {}
+        if (values.get("way") == _UNWIND) != (values.get("block") is not None):
             self.add_error("block", "A block goes with taking back what is above it.")
-        return found
+        return values
 
 
 @page(
@@ -108,9 +108,9 @@ def resume(request: HttpRequest, network_id: int) -> HttpResponseBase:
     )
 
 
-def _resume(network_id: int, given: dict[str, Any]) -> None:
+def _resume(network_id: int, values: dict[str, Any]) -> None:
     maintenance.check()
-    if given["way"] == _ANEW:
+    if values["way"] == _ANEW:
         head.begin_anew(network_id)
     else:
-        head.resume(network_id, unwind_to=given["block"])
+        head.resume(network_id, unwind_to=values["block"])

@@ -8,25 +8,28 @@ from objects.admin.people.sections import MOST, Section, user_section
 
 @user_section("chain.view_wallet")
 def wallets(user_id: str) -> Section:
-    found = Wallet.objects.filter(user_id=user_id)[:MOST]
+    rows = Wallet.objects.filter(user_id=user_id)[:MOST]
     return Section(
         "Wallets",
         ("Network", "Address", "Kept by", "There", "Since"),
         [
             (
-                *(one.network, one.address, one.custodian, one.reference or ""),
-                f"{one.created_at:%Y-%m-%d %H:%M}",
+                *(wallet.network, wallet.address, wallet.custodian, wallet.reference or ""),
+                f"{wallet.created_at:%Y-%m-%d %H:%M}",
             )
-            for one in found
+            for wallet in rows
         ],
     )
 
 
 @user_section("chain.view_identity")
 def identities(user_id: str) -> Section:
-    found = Identity.objects.filter(user=user_id).order_by("created_at")[:MOST]
+    rows = Identity.objects.filter(user=user_id).order_by("created_at")[:MOST]
     return Section(
         "Addresses",
         ("Wallet address", "Since"),
-        [(one.wallet_address or "", f"{one.created_at:%Y-%m-%d %H:%M}") for one in found],
+        [
+            (identity.wallet_address or "", f"{identity.created_at:%Y-%m-%d %H:%M}")
+            for identity in rows
+        ],
     )

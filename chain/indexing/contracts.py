@@ -50,8 +50,8 @@ class Contract:
     @property
     def vocabulary(self) -> Vocabulary:
         if self._vocabulary is None:
-            known = (event for abi in (*self.abis, proxies.EVENTS) for event in abi)
-            self._vocabulary = Vocabulary(known)
+            events = (event for abi in (*self.abis, proxies.EVENTS) for event in abi)
+            self._vocabulary = Vocabulary(events)
         return self._vocabulary
 
     @property
@@ -75,8 +75,12 @@ class Catalogue:
 
     def only(self, addresses: Iterable[str]) -> Catalogue:
         """The same, of these contracts alone; those that aren't listened to are left out."""
-        wanted = {address.lower() for address in addresses}
-        contracts = {one: found for one, found in self.contracts.items() if one in wanted}
+        chosen = {address.lower() for address in addresses}
+        contracts = {
+            address_of_contract: contract
+            for address_of_contract, contract in self.contracts.items()
+            if address_of_contract in chosen
+        }
         return Catalogue(self.version, contracts)
 
     def read(self, logs: Sequence[Log], times: Mapping[str, str] = _NO_TIMES) -> list[EventRow]:
@@ -85,7 +89,7 @@ class Catalogue:
 
         Logs of one transaction have to come together, in the order of the block.
         """
-        found = []
+        events = []
         contracts = self.contracts
         transaction_hash = ""
         ordinals: dict[str, int] = {}
@@ -99,7 +103,7 @@ class Catalogue:
             ordinal = ordinals.get(contract.address, 0)
             ordinals[contract.address] = ordinal + 1
             name, args = contract.vocabulary.read(log.topics, log.data)
-            found.append(
+            events.append(
                 EventRow(
                     contract.name,
                     name,
@@ -114,7 +118,7 @@ class Catalogue:
                     times.get(log.block_hash),
                 )
             )
-        return found
+        return events
 
 
 _catalogues: dict[int, Catalogue] = {}
@@ -127,12 +131,12 @@ def catalogue(network_id: int) -> Catalogue:
         "SELECT contracts FROM chain_cursor WHERE network_id = %s", (network_id,), prepare=True
     )
     version = int(rows[0][0]) if rows else 0
-    known = _catalogues.get(network_id)
+    cached = _catalogues.get(network_id)
     # No write has been counted yet at 0.
-    if known is None or known.version != version or not version:
+    if cached is None or cached.version != version or not version:
         # In this order: what changes meanwhile gives the cursor another version.
-        known = _catalogues[network_id] = Catalogue(version, _listened_to(network_id))
-    return known
+        cached = _catalogues[network_id] = Catalogue(version, _listened_to(network_id))
+    return cached
 
 
 class _Row(NamedTuple):
@@ -162,7 +166,12 @@ def _listened_to(network_id: int) -> dict[str, Contract]:
     registered = {row.address.lower(): row for row in rows}
     needed = {
         *behind,
-        *(registered[one] for all_ in behind.values() for one in all_ if one in registered),
+        *(
+            registered[address]
+            for all_ in behind.values()
+            for address in all_
+            if address in registered
+        ),
     }
     abis = _events(network_id, needed)
     return {
@@ -174,7 +183,7 @@ def _listened_to(network_id: int) -> dict[str, Contract]:
             float(row.looked_at or 0),
             (
                 abis[row],
-                *(abis[registered[one]] for one in addresses if one in registered),
+                *(abis[registered[address]] for address in addresses if address in registered),
             ),
         )
         for row, addresses in behind.items()
@@ -187,9 +196,9 @@ def _addresses(text: str | None) -> tuple[str, ...]:
 
 def _events(network_id: int, rows: Iterable[_Row]) -> dict[_Row, tuple[Event, ...]]:
     """The events of these contracts' ABIs, of which only those are read that have changed."""
-    known = _abis.get(network_id, {})
+    cached = _abis.get(network_id, {})
     versions = {row: (row.object_id, row.row_version) for row in rows}
-    missing = [row.object_id for row, version in versions.items() if version not in known]
+    missing = [row.object_id for row, version in versions.items() if version not in cached]
     read: dict[_Version, tuple[Event, ...]] = {}
     if missing:
         for object_id, row_version, text in fetch(
@@ -199,14 +208,14 @@ def _events(network_id: int, rows: Iterable[_Row]) -> dict[_Row, tuple[Event, ..
             prepare=True,
         ):
             read[object_id, row_version] = tuple(events_of(msgspec.json.decode(text or "null")))
-    kept = {version: known[version] for version in versions.values() if version in known}
-    _abis[network_id] = kept | read
+    current = {version: cached[version] for version in versions.values() if version in cached}
+    _abis[network_id] = current | read
     # By the id alone, since a row may have been written in between: with what its contract runs,
     # which changes nothing here, or by somebody whose change is another version's.
     newest = {object_id: events for (object_id, _), events in read.items()}
     return {
-        row: kept[one] if one in kept else newest.get(row.object_id, ())
-        for row, one in versions.items()
+        row: current[each] if each in current else newest.get(row.object_id, ())
+        for row, each in versions.items()
     }
 
 
@@ -221,45 +230,47 @@ def refresh(network_id: int, node: Node, logs: Sequence[Log] = ()) -> bool:
     these logs are to be read again, by the catalogue that is made of it.
     """
     contracts = catalogue(network_id).contracts
-    named = {one: all_ for one, all_ in proxies.named_by(logs).items() if one in contracts}
-    due = [one for one, contract in contracts.items() if contract.is_due and one not in named]
+    named = {each: all_ for each, all_ in proxies.named_by(logs).items() if each in contracts}
+    due = [each for each, contract in contracts.items() if contract.is_due and each not in named]
     addresses = [*named, *due[:MOST_LOOKED_AT]]
     if not addresses:
         return False
-    found = _look_behind(node, addresses)
+    implementations = _look_behind(node, addresses)
     changes: dict[str, tuple[str, ...]] = {}
     for address in addresses:
         contract = contracts[address]
         # What it ran formerly has logged too.
-        all_ = [*found[address], *named.get(address, ()), *contract.behind]
-        behind = tuple(dict.fromkeys(one for one in all_ if one not in (address, ZERO_ADDRESS)))
+        all_ = [*implementations[address], *named.get(address, ()), *contract.behind]
+        behind = tuple(dict.fromkeys(each for each in all_ if each not in (address, ZERO_ADDRESS)))
         changes[address] = behind[: proxies.MOST_NAMED]
-    has_news = any(set(changes[one]) != set(contracts[one].behind) for one in addresses)
-    _note(network_id, {contracts[one].object_id: changes[one] for one in addresses}, has_news)
+    has_news = any(set(changes[each]) != set(contracts[each].behind) for each in addresses)
+    _note(network_id, {contracts[each].object_id: changes[each] for each in addresses}, has_news)
     for address in addresses:
         contracts[address].looked_at = time.time()
     return has_news
 
 
 def _look_behind(node: Node, addresses: Sequence[str]) -> dict[str, list[str]]:
-    answers = node.batch([call for one in addresses for call in proxies.questions(one)])
-    found: dict[str, list[str]] = {}
+    answers = node.batch([call for each in addresses for call in proxies.questions(each)])
+    implementations: dict[str, list[str]] = {}
     beacons: dict[str, str] = {}
     for number, address in enumerate(addresses):
         start = number * proxies.QUESTIONS
-        found[address], beacon = proxies.addresses_in(answers[start : start + proxies.QUESTIONS])
+        implementations[address], beacon = proxies.addresses_in(
+            answers[start : start + proxies.QUESTIONS]
+        )
         if beacon is not None:
             beacons[address] = beacon
     if beacons:
         calls = [proxies.beacon_question(beacon) for beacon in beacons.values()]
         for address, answer in zip(beacons, node.batch(calls), strict=True):
             implementation = proxies.address_in(answer)
-            found[address] += [implementation] if implementation else []
-    return found
+            implementations[address] += [implementation] if implementation else []
+    return implementations
 
 
 def _note(network_id: int, behind: Mapping[str, tuple[str, ...]], has_news: bool) -> None:
-    texts = [msgspec.json.encode(one).decode() for one in behind.values()]
+    texts = [msgspec.json.encode(addresses).decode() for addresses in behind.values()]
     with maintenance.recording(), transaction.atomic():
         maintenance.check()
         fetch(

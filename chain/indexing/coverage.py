@@ -38,10 +38,10 @@ def plan(network_id: int) -> None:
         if cursor is None or cursor.number is None:
             return
         wishes = _wishes(network_id)
-        known = {one.address: one for one in Coverage.objects.filter(network_id=network_id)}
+        coverages = {row.address: row for row in Coverage.objects.filter(network_id=network_id)}
         rows = _open_backfills(network_id)
-        for address in sorted(wishes.keys() | known.keys() | rows.keys()):
-            coverage = known.get(address) or Coverage(network_id=network_id, address=address)
+        for address in sorted(wishes.keys() | coverages.keys() | rows.keys()):
+            coverage = coverages.get(address) or Coverage(network_id=network_id, address=address)
             own = rows.get(address, [])
             if address in wishes:
                 _go_on(cursor, coverage, wishes[address], own)
@@ -76,8 +76,8 @@ def ask(network_id: int, addresses: Iterable[str], first: int, last: int) -> lis
 
 def note_read(network_id: int, address: str, span: Span) -> None:
     """Note that these blocks have been read for a contract."""
-    found = Coverage.objects.filter(network_id=network_id, address=address).first()
-    coverage = found or Coverage(network_id=network_id, address=address)
+    row = Coverage.objects.filter(network_id=network_id, address=address).first()
+    coverage = row or Coverage(network_id=network_id, address=address)
     coverage.spans = union(spans_of(coverage), [span])
     coverage.save()
 
@@ -94,26 +94,26 @@ def covered(network_id: int) -> dict[str, Spans]:
     rows = _open_backfills(network_id)
     wishes = _wishes(network_id)
     return {
-        one.address: _done(one, rows.get(one.address, []), cursor.number)
-        for one in Coverage.objects.filter(network_id=network_id)
-        if one.address in wishes
+        coverage.address: _done(coverage, rows.get(coverage.address, []), cursor.number)
+        for coverage in Coverage.objects.filter(network_id=network_id)
+        if coverage.address in wishes
     }
 
 
 def _wishes(network_id: int) -> dict[str, _Wish]:
-    found = SmartContract.objects.filter(network_id=network_id, listening=True)
+    contracts = SmartContract.objects.filter(network_id=network_id, listening=True)
     return {
         checksummed(address.lower()): _Wish(start)
-        for address, start in found.values_list("address", "start_block")
+        for address, start in contracts.values_list("address", "start_block")
         if address
     }
 
 
 def _open_backfills(network_id: int) -> dict[str, list[Backfill]]:
-    found: dict[str, list[Backfill]] = {}
+    backfills: dict[str, list[Backfill]] = {}
     for row in Backfill.objects.filter(network_id=network_id, done_at=None).order_by("pk"):
-        found.setdefault(row.address, []).append(row)
-    return found
+        backfills.setdefault(row.address, []).append(row)
+    return backfills
 
 
 def _go_on(cursor: Cursor, coverage: Coverage, wish: _Wish, rows: list[Backfill]) -> None:

@@ -122,13 +122,13 @@ def weight_of(logs: Sequence[Log]) -> int:
 def first_blocks(logs: list[Log], end: int, most: int) -> tuple[list[Log], int]:
     """The logs of the first blocks, and the last of these blocks: those with up to ``most`` logs of
     usual size, or the first block that has any. ``end`` is the last block of all ``logs``."""
-    weight, kept = 0, 0
+    weight, count = 0, 0
     for place, log in enumerate(logs):
         if place and log.block_number != logs[place - 1].block_number:
-            kept = place
+            count = place
         weight += max(1, len(log.data) // _USUAL)
-        if kept and weight > most:
-            return logs[:kept], logs[kept - 1].height
+        if count and weight > most:
+            return logs[:count], logs[count - 1].height
     return logs, end
 
 
@@ -139,14 +139,14 @@ def _by_contract(
     addresses = log_filter.addresses
     if len(addresses) < 2:
         raise refusal
-    found: list[Log] = []
+    logs: list[Log] = []
     for part in (addresses[: len(addresses) // 2], addresses[len(addresses) // 2 :]):
         fewer = LogFilter(part, log_filter.topics)
         try:
-            found += node.logs(fewer, block, block)
+            logs += node.logs(fewer, block, block)
         except RangeTooLarge as again:
-            found += _by_contract(node, fewer, block, again)
-    return _within(sorted(found, key=lambda log: log.index), block, block)
+            logs += _by_contract(node, fewer, block, again)
+    return _within(sorted(logs, key=lambda log: log.index), block, block)
 
 
 def _within(logs: list[Log], first: int, last: int) -> list[Log]:
@@ -162,10 +162,10 @@ def _within(logs: list[Log], first: int, last: int) -> list[Log]:
 
 def _ceiling(network_id: int, provider: str) -> int:
     entered = Provider.objects.filter(network_id=network_id, name=provider)
-    known = [entered.values_list("largest_range", flat=True).first() or WIDEST]
+    ceilings = [entered.values_list("largest_range", flat=True).first() or WIDEST]
     with suppress(RedisError, ValueError):  # otherwise it's learned again
-        known.append(int(cache.get(_key(network_id, provider)) or WIDEST))
-    return min(known)
+        ceilings.append(int(cache.get(_key(network_id, provider)) or WIDEST))
+    return min(ceilings)
 
 
 def _keep(network_id: int, provider: str, ceiling: int) -> None:

@@ -48,36 +48,38 @@ def run(
         raise CommandError(error.message) from error
 
 
-def report(command: BaseCommand, options: dict[str, Any], found: Findings) -> None:
+def report(command: BaseCommand, options: dict[str, Any], findings: Findings) -> None:
     """Write what was found. ``CommandError`` if some of it is unclear."""
     if options["json"]:
-        command.stdout.write(json.dumps({"networkId": options["network"], **found.as_json()}))
+        command.stdout.write(json.dumps({"networkId": options["network"], **findings.as_json()}))
     else:
-        command.stdout.write(describe(found))
-    if found.unclear:
+        command.stdout.write(describe(findings))
+    if findings.unclear:
         raise CommandError(
             "A provider contradicts itself about some blocks; nothing was changed in them."
         )
 
 
-def describe(found: Findings) -> str:
+def describe(findings: Findings) -> str:
     """Lines about what was found."""
     lines = [
-        f"{found.events:,} events in the blocks {found.first:,} to {found.last:,}:"
-        f" {found.counts['missing']:,} missing, {found.counts['superfluous']:,} superfluous,"
-        f" {found.counts['different']:,} different; {found.mended:,} mended"
+        f"{findings.events:,} events in the blocks {findings.first:,} to {findings.last:,}:"
+        f" {findings.counts['missing']:,} missing, {findings.counts['superfluous']:,} superfluous,"
+        f" {findings.counts['different']:,} different; {findings.mended:,} mended"
     ]
     for kind in ("missing", "superfluous", "different"):
-        places = getattr(found, kind)
-        lines += [f"  {kind}: block {one[0]:,}, log {one[1]}, {one[2]}" for one in places[:_SHOWN]]
-        if found.counts[kind] > _SHOWN:
-            lines.append(f"  {kind}: … {found.counts[kind] - _SHOWN:,} more")
-    if found.undated or found.dated:
+        places = getattr(findings, kind)
+        lines += [
+            f"  {kind}: block {place[0]:,}, log {place[1]}, {place[2]}" for place in places[:_SHOWN]
+        ]
+        if findings.counts[kind] > _SHOWN:
+            lines.append(f"  {kind}: … {findings.counts[kind] - _SHOWN:,} more")
+    if findings.undated or findings.dated:
         lines.append(
-            f"  {found.undated:,} without the time of their block;"
-            f" {found.dated:,} have been given it"
+            f"  {findings.undated:,} without the time of their block;"
+            f" {findings.dated:,} have been given it"
         )
-    lines += [f"  unclear: block {height:,}" for height in found.unclear[:_SHOWN]]
+    lines += [f"  unclear: block {height:,}" for height in findings.unclear[:_SHOWN]]
     return "\n".join(lines)
 
 

@@ -42,16 +42,16 @@ def contracts_named(options: dict[str, Any]) -> list[str] | None:
     """The addresses of the contracts that were named; None if none was."""
     if not options["contract"]:
         return None
-    found = {}
-    for given in options["contract"]:
-        found.update(dict.fromkeys(_addresses(options["network"], given)))
-    return [*found]
+    addresses = {}
+    for name in options["contract"]:
+        addresses.update(dict.fromkeys(_addresses(options["network"], name)))
+    return [*addresses]
 
 
 def listening(network_id: int) -> list[str]:
     """The addresses of all contracts that are listened to."""
-    found = SmartContract.objects.filter(network_id=network_id, listening=True)
-    addresses = found.order_by("created_at").values_list("address", flat=True)
+    contracts = SmartContract.objects.filter(network_id=network_id, listening=True)
+    addresses = contracts.order_by("created_at").values_list("address", flat=True)
     return [checksummed(address.lower()) for address in addresses if address]
 
 
@@ -66,19 +66,19 @@ def range_of(options: dict[str, Any], first: int, last: int) -> tuple[int, int]:
     return chosen
 
 
-def _addresses(network_id: int, given: str) -> Sequence[str]:
+def _addresses(network_id: int, name: str) -> Sequence[str]:
     rows = SmartContract.objects.filter(network_id=network_id)
-    if given.startswith("0x"):
+    if name.startswith("0x"):
         try:
-            rows = rows.filter(address=address_of(given))
+            rows = rows.filter(address=address_of(name))
         except ValueError as error:
-            raise CommandError(f"--contract {given}: {error}") from None
+            raise CommandError(f"--contract {name}: {error}") from None
     else:
-        rows = rows.filter(name=given)
-    found = [*rows.values_list("address", "listening")]
-    if not found:
-        raise CommandError(f"--contract {given}: not registered on network {network_id}")
-    heard = [str(address) for address, is_heard in found if is_heard]
-    if not heard:
-        raise CommandError(f"--contract {given}: not listened to; set listening to true first")
-    return heard
+        rows = rows.filter(name=name)
+    contracts = [*rows.values_list("address", "listening")]
+    if not contracts:
+        raise CommandError(f"--contract {name}: not registered on network {network_id}")
+    indexed = [str(address) for address, is_heard in contracts if is_heard]
+    if not indexed:
+        raise CommandError(f"--contract {name}: not listened to; set listening to true first")
+    return indexed

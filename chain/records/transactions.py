@@ -55,10 +55,10 @@ def _one_of(*allowed: str) -> _Reader:
 
 
 def _count(value: Any) -> int:
-    found = whole_number(value)
-    if found >= 2**31:
+    number = whole_number(value)
+    if number >= 2**31:
         raise ValueError("expected a smaller number")
-    return found
+    return number
 
 
 def _decimal(value: Any) -> str:
@@ -137,14 +137,14 @@ class TransactionRules(Rules[Change]):
             monitor.lock(change.fields["hash"])
 
     def before_create(self, change: Change) -> None:
-        known = _known(change)
-        if known is None:
+        known_chain = _known(change)
+        if known_chain is None:
             return
-        if known["networkId"] != change.fields["networkId"]:
+        if known_chain["networkId"] != change.fields["networkId"]:
             raise DuplicateValue(
-                f"A transaction with this hash is followed on network {known['networkId']}."
+                f"A transaction with this hash is followed on network {known_chain['networkId']}."
             )
-        change.instead = known
+        change.instead = known_chain
         for name in (*_KEYS, *_KEPT):
             change.fields.pop(name, None)
 

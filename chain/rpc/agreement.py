@@ -69,8 +69,8 @@ class _Answer:
 @dataclass(frozen=True, slots=True)
 class _View:
     """What another provider has of the same blocks: all the same up to ``height``; from the block
-    ``differs`` on something else, ``contents``; or neither, if it isn't that far yet. If it is the same
-    block but has other logs, these are ``logs``. ``missing`` is a block below its head that it
+    ``differs`` on something else, ``contents``; or neither, if it isn't that far yet. If it is the
+    same block but has other logs, these are ``logs``. ``missing`` is a block below its head that it
     doesn't have."""
 
     member: Member
@@ -102,7 +102,8 @@ def agreed(
     blocks if none of them yet; the last one's if there is nobody else to ask.
 
     ``headers`` are blocks without a gap as ``node`` has answered them, ``logs`` what it has
-    answered for ``log_filter`` in them; ``evidence`` decides between two responses. Call it inside the
+    answered for ``log_filter`` in them; ``evidence`` decides between two responses. Call it inside
+    the
     step that ``attempt`` runs. Raises ``Undecided`` if another provider has another first block, or
     other logs in it, and neither is proved: nothing is known then, and the caller tries again
     later. Raises ``TryAgain`` if ``node`` is disproved, or the majority differs from it:

@@ -94,19 +94,19 @@ def _of_facets(diamond: SmartContract, method: str) -> list[Function]:
         if facet.address
         for function in named(functions_in(facet), method)
     }
-    asked = [*offered][:_MOST_CANDIDATES]
-    questions = [Call(address, diamonds.question(selector)) for selector in asked]
-    answers = ask(network_id, lambda node: contracts.calls(node, questions)) if asked else []
-    found = []
-    for selector, answer in zip(asked, answers, strict=True):
+    candidates = [*offered][:_MOST_CANDIDATES]
+    questions = [Call(address, diamonds.question(selector)) for selector in candidates]
+    answers = ask(network_id, lambda node: contracts.calls(node, questions)) if candidates else []
+    functions_found = []
+    for selector, answer in zip(candidates, answers, strict=True):
         function, facet_address = offered[selector]
         try:
             has = isinstance(answer, bytes) and diamonds.facet_in(answer) == facet_address
         except BadValue:
             has = False
         if has:
-            found.append(function)
-    return found
+            functions_found.append(function)
+    return functions_found
 
 
 def _refused(contract: SmartContract, refusal: Reverted) -> ScriptFailed:

@@ -27,30 +27,30 @@ def contract_named(network_id: int, name: str) -> SmartContract:
     of_network = on_network(network_id)
     if name[:2].lower() == "0x":
         try:
-            found = of_network.filter(address=address_of(name)).first()
+            contract = of_network.filter(address=address_of(name)).first()
         except ValueError as error:
             raise ScriptFailed(f"Invalid parameter contract: {error}") from None
     else:
-        found = _of_name(network_id, name).first()
-    if found is None:
+        contract = _of_name(network_id, name).first()
+    if contract is None:
         raise ScriptFailed(f"No contract {name[:80]!r} is registered on network {network_id}")
-    return found
+    return contract
 
 
 def _of_name(network_id: int, name: str) -> QuerySet[SmartContract]:
     if "\x00" in name:  # which PostgreSQL has in no text
         return SmartContract.objects.none()
-    found = on_network(network_id).filter(name=name)
-    return found.order_by("-created_at", "-object_id")
+    contracts = on_network(network_id).filter(name=name)
+    return contracts.order_by("-created_at", "-object_id")
 
 
 def facet_named(network_id: int, name: str) -> SmartContract:
     """As ``contract_named`` by name alone; those of the kind ``facet`` come first."""
     of_name = _of_name(network_id, name)
-    found = of_name.filter(kind=FACET).first() or of_name.first()
-    if found is None:
+    facet = of_name.filter(kind=FACET).first() or of_name.first()
+    if facet is None:
         raise ScriptFailed(f"No facet {name[:80]!r} is registered on network {network_id}")
-    return found
+    return facet
 
 
 def functions_in(contract: SmartContract) -> list[Function]:
@@ -67,5 +67,5 @@ def abis_of(network_id: int, *first: SmartContract) -> Iterator[Any]:
     """ABIs that may know a contract's errors: of these contracts, then of all of the network. Read
     from the database when they are asked for."""
     yield from (contract.abi for contract in first)
-    others = on_network(network_id).exclude(pk__in=[contract.pk for contract in first])
-    yield from others.values_list("abi", flat=True)[:_MOST_ABIS]
+    other_contracts = on_network(network_id).exclude(pk__in=[contract.pk for contract in first])
+    yield from other_contracts.values_list("abi", flat=True)[:_MOST_ABIS]

@@ -32,7 +32,7 @@ def signers() -> Iterator[Finding]:
     """Whether each network's signer can sign and pay, and whether others can read its key."""
     for path in {*service_settings.SIGNER_KEYSTORE.values()}:
         yield from _readable(Path(path))
-    for url in {one.value for one in service_settings.SIGNER_URL.values()}:
+    for url in {setting.value for setting in service_settings.SIGNER_URL.values()}:
         parts = urlsplit(url)
         if parts.scheme == "http" and parts.hostname not in _LOOPBACK:
             yield warn(

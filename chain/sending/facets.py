@@ -57,22 +57,22 @@ def add_facet(network_id: int, diamond: str, facet_name: str) -> Added:
     def same() -> str | None:
         return earlier.with_the_same(data)
 
-    known = on_network(network_id).filter(address=diamond)
+    registered = on_network(network_id).filter(address=diamond)
     try:
         sent = send(
             network_id,
             diamond,
             data,
             purpose=PURPOSE,
-            abis=abis_of(network_id, facet, *known),
+            abis=abis_of(network_id, facet, *registered),
             instead=same,
         )
     except ScriptFailed:
         # Refused since the same cut came before it, at the same moment?
-        found = same()
-        if found is None:
+        existing = same()
+        if existing is None:
             raise
-        sent = found
+        sent = existing
     return Added(sent, selectors)
 
 
@@ -111,8 +111,8 @@ def _present(
     for what, address in (("diamondAddress", diamond), ("facet", facet.address)):
         if not contracts.has_code(node, address):
             raise ScriptFailed(f"{what}: there is no contract at {address}")
-    questions = [Call(diamond, diamonds.question(one)) for one in selectors]
-    found = {}
+    questions = [Call(diamond, diamonds.question(each)) for each in selectors]
+    facets = {}
     for selector, answer in zip(selectors, contracts.calls(node, questions), strict=True):
         try:
             address = diamonds.facet_in(_answered(answer))
@@ -121,8 +121,8 @@ def _present(
                 f"diamondAddress: the contract at {diamond} has no loupe (facetAddress)"
             ) from None
         if address is not None:
-            found[selector] = address
-    return found
+            facets[selector] = address
+    return facets
 
 
 def _answered(answer: bytes | Reverted) -> bytes:
@@ -132,6 +132,8 @@ def _answered(answer: bytes | Reverted) -> bytes:
 
 
 def _told(collisions: dict[str, str], brings: dict[str, str]) -> str:
-    found = [f"{one} {brings[one]} (of {facet})" for one, facet in collisions.items()]
-    more = len(found) - _MOST_SHOWN
-    return ", ".join(found[:_MOST_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    sentences = [
+        f"{selector} {brings[selector]} (of {facet})" for selector, facet in collisions.items()
+    ]
+    more = len(sentences) - _MOST_SHOWN
+    return ", ".join(sentences[:_MOST_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -70,13 +70,13 @@ class _View:
 
 
 def _look_after(account: nonces.Account) -> None:
-    found = slots.open_slots(account)
+    open_slots = slots.open_slots(account)
     view = rpc.attempt(
-        account.network_id, lambda node: _seen(node, account, found), seconds=_SECONDS
+        account.network_id, lambda node: _seen(node, account, open_slots), seconds=_SECONDS
     )
     waiting: list[Slot] = []
     used_finally: int | None = None
-    for slot in found:
+    for slot in open_slots:
         if slots.settle(slot, view.receipts, view.finalized):
             continue
         slots.gone_again(slot)
@@ -90,15 +90,18 @@ def _look_after(account: nonces.Account) -> None:
         _bring_in(account, waiting, view)
 
 
-def _seen(node: Node, account: nonces.Account, found: list[Slot]) -> _View:
+def _seen(node: Node, account: nonces.Account, open_slots: list[Slot]) -> _View:
     # In this order: what the nonce says must not be newer than the receipts.
     used = contracts.nonce_of(node, account.address)
-    hashes = [row.hash for slot in found for row in slot.rows]
-    receipts = {one.transaction_hash.lower(): one for one in node.receipts(hashes) if one}
+    hashes = [row.hash for slot in open_slots for row in slot.rows]
+    receipts = {
+        receipt.transaction_hash.lower(): receipt for receipt in node.receipts(hashes) if receipt
+    }
     finalized = _finalized(node, account.network_id)
-    _compare(node, found, receipts, finalized)
+    _compare(node, open_slots, receipts, finalized)
     unexplained = any(
-        slot.nonce < used and not any(row.hash in receipts for row in slot.rows) for slot in found
+        slot.nonce < used and not any(row.hash in receipts for row in slot.rows)
+        for slot in open_slots
     )
     used_finally = None
     if unexplained:
@@ -120,16 +123,18 @@ def _surely_used(account: nonces.Account, finalized: int) -> int:
 
 
 def _finalized(node: Node, network_id: int) -> int:
-    known = Blockchain.objects.filter(network_id=network_id)
-    depth = known.values_list("finality_depth", flat=True).first()
+    networks = Blockchain.objects.filter(network_id=network_id)
+    depth = networks.values_list("finality_depth", flat=True).first()
     return monitor.certain_heights(node, network_id, depth).finalized
 
 
-def _compare(node: Node, found: list[Slot], receipts: dict[str, Receipt], finalized: int) -> None:
+def _compare(
+    node: Node, open_slots: list[Slot], receipts: dict[str, Receipt], finalized: int
+) -> None:
     """Raise ``TryAgain`` if a receipt that says something new isn't of a block of the chain."""
     news = [
         receipt
-        for slot in found
+        for slot in open_slots
         for row in slot.rows
         if (receipt := receipts.get(row.hash)) and not slots.is_known(row, receipt, finalized)
     ]

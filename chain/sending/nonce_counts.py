@@ -19,7 +19,7 @@ _SECONDS: Final = 5.0
 log = get_logger("sending")
 
 
-def believed(account: nonces.Account, known: int | None, said: int) -> int:
+def believed(account: nonces.Account, stored: int | None, reported: int) -> int:
     """The account's next nonce, transactions that wait among it, of which a node has said that it
     is ``said``.
 
@@ -28,23 +28,23 @@ def believed(account: nonces.Account, known: int | None, said: int) -> int:
     again where there is no other) and the lowest holds. If it is so low that ``take`` would
     go back behind a gap, the highest does.
     """
-    is_jump = said > (known or 0)
-    if not is_jump and not nonces.left_out(account, known, said):
-        return said
+    is_jump = reported > (stored or 0)
+    if not is_jump and not nonces.left_out(account, stored, reported):
+        return reported
     try:
-        others = rpc.ask_several(
+        other_counts = rpc.ask_several(
             account.network_id,
             lambda node: contracts.nonce_of(node, account.address, "pending"),
             seconds=_SECONDS,
         )
     except NodeFailure:
-        return said
-    found = (min if is_jump else max)([said, *others])
-    if found != said:
+        return reported
+    count = (min if is_jump else max)([reported, *other_counts])
+    if count != reported:
         log.warning(
             "nodes count an account's transactions differently",
             network=account.network_id,
             account=account.address,
-            said=[said, *others],
+            said=[reported, *other_counts],
         )
-    return found
+    return count

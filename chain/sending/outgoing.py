@@ -67,9 +67,9 @@ def send(
     signer = usable_signer(network_id)
     call = Call(to, data, signer.address, value)
     account = nonces.Account(network_id, signer.address)
-    known = nonces.fresh_nonce(account)
-    quote = ask(network_id, lambda node: _quoted(node, network_id, call, abis, known))
-    on_chain = believed(account, known, quote.nonce)
+    first_nonce = nonces.fresh_nonce(account)
+    quote = ask(network_id, lambda node: _quoted(node, network_id, call, abis, first_nonce))
+    on_chain = believed(account, first_nonce, quote.nonce)
     with maintenance.writing():
         fresh = nonces.lock(account)
         same = instead()
@@ -96,8 +96,8 @@ def sign_and_store(
     except CannotSign as problem:
         raise ServiceUnavailable(f"The signer can't sign: {problem}.") from None
     row = nonces.store(account, unsigned, raw, purpose)
-    known = Sighting(unsigned.nonce, account.address, address_of(unsigned.to.lower()))
-    monitor.start(account.network_id, row.hash, known)
+    sighting = Sighting(unsigned.nonce, account.address, address_of(unsigned.to.lower()))
+    monitor.start(account.network_id, row.hash, sighting)
     return row
 
 
@@ -119,23 +119,23 @@ def caps_of(network_id: int) -> Caps:
 
 
 def _quoted(
-    node: Node, network_id: int, call: Call, abis: Iterable[Any], known: int | None
+    node: Node, network_id: int, call: Call, abis: Iterable[Any], nonce: int | None
 ) -> _Quote:
     try:
-        asked = contracts.quote(node, call)
+        quote = contracts.quote(node, call)
     except Reverted as refusal:
         reason = revert_reason(refusal.data, abis, refusal.message)
         raise ScriptFailed(f"The contract refuses: {reason}") from None
     try:
-        offer = asked.prices.offer(caps_of(network_id))
+        offer = quote.prices.offer(caps_of(network_id))
     except TooExpensive as problem:
         raise ScriptFailed(f"Nothing was sent: {problem}.") from None
-    if asked.nonce > max(asked.used, known or 0) + nonces.WIDEST:
+    if quote.nonce > max(quote.used, nonce or 0) + nonces.WIDEST:
         raise TryAgain("a nonce that the account can't have yet")
-    gas = gas_limit(asked.gas, asked.prices.gas_limit)
-    if asked.balance < cost(gas, offer, call.value):
+    gas = gas_limit(quote.gas, quote.prices.gas_limit)
+    if quote.balance < cost(gas, offer, call.value):
         raise ScriptFailed(f"Nothing was sent: the account {call.sender} hasn't enough to pay it.")
-    return _Quote(asked.nonce, gas, offer)
+    return _Quote(quote.nonce, gas, offer)
 
 
 def _first(row: Sending, *, is_heard: bool) -> None:

@@ -47,8 +47,8 @@ class Slot:
 
 def open_accounts(network_id: int) -> list[Account]:
     """The accounts of a network with transactions under way."""
-    found = Sending.objects.filter(network_id=network_id, state__in=OPEN)
-    addresses = found.order_by("account").values_list("account", flat=True).distinct()
+    sendings = Sending.objects.filter(network_id=network_id, state__in=OPEN)
+    addresses = sendings.order_by("account").values_list("account", flat=True).distinct()
     return [Account(network_id, address) for address in addresses]
 
 
@@ -81,14 +81,14 @@ def settle(slot: Slot, receipts: Mapping[str, Receipt], finalized: int) -> bool:
     winner = mined[0]
     height = receipts[winner.hash].height
     state = FINAL if height <= finalized else MINED
-    others = [row for row in slot.rows if row is not winner]
+    losers = [row for row in slot.rows if row is not winner]
     if is_known(winner, receipts[winner.hash], finalized) and not any(
-        row.state in OPEN for row in others
+        row.state in OPEN for row in losers
     ):
         return True
     if winner.state in (REFUSED, LOST):
         log.error("a transaction was mined after all", network=winner.network_id, hash=winner.hash)
-    Sending.objects.filter(id__in=[row.id for row in others], state__in=(*OPEN, LOST)).update(
+    Sending.objects.filter(id__in=[row.id for row in losers], state__in=(*OPEN, LOST)).update(
         state=REPLACED
     )
     Sending.objects.filter(id=winner.id).update(
@@ -98,13 +98,13 @@ def settle(slot: Slot, receipts: Mapping[str, Receipt], finalized: int) -> bool:
         passed_at=None,
         trouble=None,
     )
-    link(winner.hash, [row.hash for row in others])
+    link(winner.hash, [row.hash for row in losers])
     return True
 
 
-def link(winner: str, others: Iterable[str]) -> None:
+def link(winner: str, losers: Iterable[str]) -> None:
     """Have the records of the others say which transaction has their place."""
-    replaced = [*others]
+    replaced = [*losers]
     fetch(
         "UPDATE chain_transaction t SET replaced_by = v.by, updated_at = GREATEST(t.updated_at,"
         " date_trunc('milliseconds', statement_timestamp()))"

@@ -169,10 +169,10 @@ def _name(name: str) -> str:
 
 
 def _one(network_id: int, name: str) -> dict[str, Any]:
-    found = _described(network_id, _name(name))
-    if not found:
+    provider = _described(network_id, _name(name))
+    if not provider:
         raise ObjectNotFound(f"The network has no provider {name}.")
-    return found[0]
+    return provider[0]
 
 
 def _described(network_id: int, name: str | None = None) -> list[dict[str, Any]]:
@@ -180,7 +180,11 @@ def _described(network_id: int, name: str | None = None) -> list[dict[str, Any]]
     rows = Provider.objects.filter(network_id=network_id)
     if name is not None:
         rows = rows.filter(name=name)
-    health = {one.name: one for one in rpc.health(network_id) if one.source == "provider"}
+    health = {
+        provider.name: provider
+        for provider in rpc.health(network_id)
+        if provider.source == "provider"
+    }
     return [_wire(row, health.get(row.name)) for row in rows]
 
 
@@ -188,8 +192,8 @@ def _wire(row: Provider, health: ProviderHealth | None) -> dict[str, Any]:
     settings = {
         name: getattr(row, key) for name, key in _FIELDS.items() if name not in ("url", "socketUrl")
     }
-    known = {} if health is None else _known(health)
-    return {**settings, "hasSocketUrl": row.socket_url is not None, **known}
+    details = {} if health is None else _known(health)
+    return {**settings, "hasSocketUrl": row.socket_url is not None, **details}
 
 
 def _known(health: ProviderHealth) -> dict[str, Any]:

@@ -79,23 +79,23 @@ def step(network_id: int, *, until: float | None = None) -> Outcome:
     stays.
     """
     end = monotonic() + LONGEST if until is None else until
-    others: list[AnotherChain] = []
+    other_chains: list[AnotherChain] = []
 
     def looked(node: Node) -> Outcome:
         try:
             return indexer.look(network_id, node, end)
         except AnotherChain as other:
-            others.append(other)
+            other_chains.append(other)
             raise
 
     try:
         seconds = max(1.0, end - monotonic())
         outcome = rpc.attempt(network_id, looked, seconds=seconds, is_patient=True)
     except Unavailable:
-        if not others:
+        if not other_chains:
             raise
         if not halts.review(network_id):
-            raise others[0] from None
+            raise other_chains[0] from None
         return Outcome.MORE
     if outcome is Outcome.HALTED:
         return Outcome.MORE if halts.review_halted(network_id) else Outcome.DONE

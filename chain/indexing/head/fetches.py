@@ -54,10 +54,10 @@ class Stretch:
 
 def look(node: Node, number: int | None, *, with_tags: bool) -> Look:
     """One request. ``TryAgain`` unless it's about blocks."""
-    wanted: list[str] = ["latest"]
-    wanted += [] if number is None else [hex(number)]
-    wanted += ["finalized", "safe"] if with_tags else []
-    answers = node.batch([("eth_getBlockByNumber", (one, False)) for one in wanted])
+    tag_names: list[str] = ["latest"]
+    tag_names += [] if number is None else [hex(number)]
+    tag_names += ["finalized", "safe"] if with_tags else []
+    answers = node.batch([("eth_getBlockByNumber", (tag, False)) for tag in tag_names])
     latest = _header(answers[0])
     if latest is None:
         raise TryAgain("no newest block")
@@ -68,19 +68,19 @@ def look(node: Node, number: int | None, *, with_tags: bool) -> Look:
     if not with_tags:
         return Look(latest, ours)
     # Many nodes have no tags, and say so in many ways.
-    tags = [None if isinstance(one, NodeFailure) else header_in(one) for one in answers[-2:]]
-    finalized, safe = (None if one is None else consistency.height_of(one) for one in tags)
-    return Look(latest, ours, finalized, safe, tuple(one for one in tags if one is not None))
+    tags = [None if isinstance(tag, NodeFailure) else header_in(tag) for tag in answers[-2:]]
+    finalized, safe = (None if tag is None else consistency.height_of(tag) for tag in tags)
+    return Look(latest, ours, finalized, safe, tuple(tag for tag in tags if tag is not None))
 
 
 def blocks(node: Node, heights: Sequence[int]) -> dict[int, Header]:
     """The node's blocks at these heights; ``Moved`` if it doesn't have one of them."""
-    found = {}
+    headers = {}
     for at, header in zip(heights, node.headers(heights), strict=True):
         if header is None or consistency.height_of(header) != at:
             raise Moved("a block is not there any more")
-        found[at] = header
-    return found
+        headers[at] = header
+    return headers
 
 
 def next_blocks(
@@ -101,8 +101,8 @@ def next_blocks(
     logs = verification.verified(node, chained, logs, log_filter, scheme, by_hash=False)
     height = rpc.agreed(node, chained, log_filter, logs, evidence=verification.evidence)
     if height < last:
-        chained = [one for one in chained if one.height <= height]
-        logs = [one for one in logs if one.height <= height]
+        chained = [header for header in chained if header.height <= height]
+        logs = [header for header in logs if header.height <= height]
     times = read_block_times(node, logs, chained).by_hash
     return Stretch(chained, logs, monitor.receipts_for(at.network_id, chained, node), times)
 
@@ -149,8 +149,8 @@ class _Along:
     def receipts(self, hashes: Sequence[str]) -> list[Receipt | None]:
         if not self._wanted.addresses or not hashes or self._logs is not None:
             return self._node.receipts(hashes)
-        self._logs, found = self._node.logs_and_receipts(self._wanted, self._hash, hashes)
-        return found
+        self._logs, receipts = self._node.logs_and_receipts(self._wanted, self._hash, hashes)
+        return receipts
 
     def logs(self) -> list[Log]:
         if self._logs is None and self._wanted.addresses:
@@ -163,18 +163,18 @@ def _newest(node: Node, at: Position, latest: Header, log_filter: LogFilter) -> 
     headers = consistency.chained(at.height, at.hash, [latest])
     along = _Along(node, log_filter, latest.hash)
     try:
-        seen = monitor.receipts_for(at.network_id, headers, cast(Node, along))
+        monitored = monitor.receipts_for(at.network_id, headers, cast(Node, along))
         logs = along.logs()
     except (RangeTooLarge, Refused):
         # Too many for one answer, or a node that knows ranges only.
-        seen = monitor.receipts_for(at.network_id, headers, node)
+        monitored = monitor.receipts_for(at.network_id, headers, node)
         logs, _ = read_logs(node, _limits_of(node), log_filter, latest.height, latest.height)
     scheme = verification.Scheme.of(at.verify)
     logs = verification.verified(node, headers, logs, log_filter, scheme, by_hash=True)
     height = rpc.agreed(node, headers, log_filter, logs, evidence=verification.evidence)
     if height < latest.height:
         return Stretch([], [])
-    return Stretch(headers, logs, seen, read_block_times(node, logs, headers).by_hash)
+    return Stretch(headers, logs, monitored, read_block_times(node, logs, headers).by_hash)
 
 
 def _in_range(
@@ -186,15 +186,15 @@ def _in_range(
     while True:
         last = min(heights[-1], first + limits.of(node.provider).width - 1)
         blocks = last - first + 1
-        asked = [one for one in heights if one < last] + [last]
+        requested = [height for height in heights if height < last] + [last]
         try:
             with limits.asking(node.provider, blocks) as answered:
-                headers, logs = node.headers_and_logs(asked, log_filter, first)
+                headers, logs = node.headers_and_logs(requested, log_filter, first)
                 answered(weight_of(logs))
         except RangeTooLarge as refusal:
             if limits.too_large(node.provider, blocks, refusal):
                 continue
-            return node.headers(asked), read_logs(node, limits, log_filter, first, last)[0]
+            return node.headers(requested), read_logs(node, limits, log_filter, first, last)[0]
         return headers, logs
 
 

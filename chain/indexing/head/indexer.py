@@ -58,34 +58,34 @@ def look(network_id: int, node: Node, until: float) -> Outcome:
         commits.plan(at)
         return Outcome.MORE
     with_tags = _is_far_behind(at) or monotonic() - _tags_asked.get(network_id, -1e9) > TAGS_EVERY
-    seen = fetches.look(node, at.number, with_tags=with_tags)
+    view = fetches.look(node, at.number, with_tags=with_tags)
     # What is final follows from its height, and stays.
-    verification.check_hashes(node, [seen.latest], Scheme.of(at.verify))
-    has_tags = with_tags and _are_ours(at, node, seen)
+    verification.check_hashes(node, [view.latest], Scheme.of(at.verify))
+    has_tags = with_tags and _are_ours(at, node, view)
     if at.number is None and not has_tags:
         raise TryAgain("what is called safe or final is no block of the chain")
     if at.number is None:
-        return _begin(at, node, seen)
-    if seen.latest.height < at.number:
-        return _lower(at, node, seen.latest, until)
-    if seen.ours is None:
+        return _begin(at, node, view)
+    if view.latest.height < at.number:
+        return _lower(at, node, view.latest, until)
+    if view.ours is None:
         raise Moved("a block is not there any more")
-    if seen.ours.hash != at.hash:
-        return _fork(at, node, seen.ours, until, seen.latest)
+    if view.ours.hash != at.hash:
+        return _fork(at, node, view.ours, until, view.latest)
     now = at
     if has_tags:
-        now = _with_finality(at, node, seen)
+        now = _with_finality(at, node, view)
         _tags_asked[network_id] = monotonic()
-    return _read_on(now, node, seen.latest, until, written=at)
+    return _read_on(now, node, view.latest, until, written=at)
 
 
-def _are_ours(at: Position, node: Node, seen: Look) -> bool:
+def _are_ours(at: Position, node: Node, view: Look) -> bool:
     """Whether the blocks that the node calls safe and final can be blocks of the chain. A false one
     would make blocks final that aren't, and the first reorganisation halt the network."""
-    is_ours = seen.ours is not None and seen.ours.hash == at.hash
-    for header in seen.tagged:
+    is_ours = view.ours is not None and view.ours.hash == at.hash
+    for header in view.tagged:
         # Where all blocks are final at once, some may have been made meanwhile.
-        if header.height > seen.latest.height + STEP:
+        if header.height > view.latest.height + STEP:
             return False
         if not verification.is_plausible(node.network_id, header):
             return False
@@ -108,12 +108,12 @@ def forget() -> None:
     fetches.forget()
 
 
-def _begin(at: Position, node: Node, seen: Look) -> Outcome:
+def _begin(at: Position, node: Node, view: Look) -> Outcome:
     """Begin with the last final block: what lies below can be read as history."""
-    head = seen.latest.height
-    final = _heights(at, seen)
+    head = view.latest.height
+    final = _heights(at, view)
     number = max(0, min(final.finalized, head - at.confirmations))
-    header = seen.latest if number == head else node.header(number)
+    header = view.latest if number == head else node.header(number)
     if header is None:
         raise Moved("a block is not there any more")
     verification.check_hashes(node, [header], Scheme.of(at.verify))
@@ -141,35 +141,35 @@ def _fork(at: Position, node: Node, theirs: Header, until: float, latest: Header
     scheme = Scheme.of(at.verify)
     verification.check_hashes(node, [theirs], scheme)
     floor = cursor.floor(at)
-    known = {theirs.height: theirs}
+    their_headers = {theirs.height: theirs}
 
     def hashes(heights: Sequence[int]) -> dict[int, str]:
-        known.update(fetches.blocks(node, heights))
-        return {height: known[height].hash for height in heights}
+        their_headers.update(fetches.blocks(node, heights))
+        return {height: their_headers[height].hash for height in heights}
 
-    found = None
+    fork = None
     if theirs.height > floor:
         ours = partial(cursor.hashes, at.network_id)
-        found = forks.fork_point(ours, hashes, floor=floor, top=theirs.height - 1)
-    if found is None:
+        fork = forks.fork_point(ours, hashes, floor=floor, top=theirs.height - 1)
+    if fork is None:
         text = f"{node.provider} has another chain at block {floor}, which is final"
         raise AnotherChain(text)
-    first = known.get(found + 1) or fetches.blocks(node, [found + 1])[found + 1]
+    first = their_headers.get(fork + 1) or fetches.blocks(node, [fork + 1])[fork + 1]
     verification.check_hashes(node, [first], scheme)
-    if rpc.agreed(node, [first], evidence=verification.evidence) <= found:
+    if rpc.agreed(node, [first], evidence=verification.evidence) <= fork:
         raise Undecided("another provider has not got as far")
-    hash_ = cursor.hashes(at.network_id, found, found)[found]
+    hash_ = cursor.hashes(at.network_id, fork, fork)[fork]
     if first.parent_hash != hash_:
         raise Moved("a block doesn't follow the one before it")
-    at = commits.unwind(at, found, hash_)
+    at = commits.unwind(at, fork, hash_)
     return _read_on(at, node, latest, until, written=at)
 
 
-def _with_finality(at: Position, node: Node, seen: Look) -> Position:
+def _with_finality(at: Position, node: Node, view: Look) -> Position:
     """The position with what is final now: the node has our blocks, so they're final as well. Of
     several providers one alone makes nothing final: its blocks can be taken out, then, when the
     others are back and have other ones."""
-    final = _heights(at, seen)
+    final = _heights(at, view)
     limit = rpc.witnessed(at.network_id)
     if limit is not None and limit < final.finalized:
         # After a pause, say: whoever has this block has all that are below it.
@@ -179,39 +179,39 @@ def _with_finality(at: Position, node: Node, seen: Look) -> Position:
                 rpc.agreed(node, [header], evidence=verification.evidence)
         limit = rpc.witnessed(at.network_id)
     if limit is not None:
-        final = _witnessed_heights(at, node, seen, limit)
+        final = _witnessed_heights(at, node, view, limit)
     finalized = max(final.finalized, at.finalized or 0)
     # A block that was safe stays so while it is in the chain, whichever node is asked next.
     return replace(at, finalized=finalized, safe=max(final.safe, finalized, at.safe or 0))
 
 
-def _witnessed_heights(at: Position, node: Node, seen: Look, limit: int) -> Heights:
+def _witnessed_heights(at: Position, node: Node, view: Look, limit: int) -> Heights:
     """What is safe and final by what several providers say: of two the lower heights, of three
     those in the middle, and nothing above ``limit``, up to which two have the same blocks."""
-    head = min(seen.latest.height, limit)
-    if at.finality_depth is not None or seen.finalized is None:
-        return heights(at.network_id, head, seen.safe, seen.finalized, at.finality_depth)
+    head = min(view.latest.height, limit)
+    if at.finality_depth is not None or view.finalized is None:
+        return heights(at.network_id, head, view.safe, view.finalized, at.finality_depth)
     tags = rpc.tags_of_others(node)
-    safe = _middle([seen.safe, *(safe for safe, _ in tags)])
-    finalized = _middle([seen.finalized, *(final for _, final in tags)])
+    safe = _middle([view.safe, *(safe for safe, _ in tags)])
+    finalized = _middle([view.finalized, *(final for _, final in tags)])
     if finalized is None:
         if not tags:
             return Heights(0, 0)  # nobody else says so: what is final already stays it
         # Others have no tags. A block that is deep enough is final as well.
         by_depth = heights(at.network_id, head, None, None)
-        finalized = min(seen.finalized, by_depth.finalized)
+        finalized = min(view.finalized, by_depth.finalized)
     return heights(at.network_id, head, safe or finalized, finalized)
 
 
 def _middle(values: Sequence[int | None]) -> int | None:
     """Of two values the lower one, of three the one in the middle; None of fewer."""
-    known = sorted(value for value in values if value is not None)
-    return known[(len(known) - 1) // 2] if len(known) > 1 else None
+    numbers = sorted(value for value in values if value is not None)
+    return numbers[(len(numbers) - 1) // 2] if len(numbers) > 1 else None
 
 
-def _heights(at: Position, seen: Look) -> Heights:
-    head = seen.latest.height
-    return heights(at.network_id, head, seen.safe, seen.finalized, at.finality_depth)
+def _heights(at: Position, view: Look) -> Heights:
+    head = view.latest.height
+    return heights(at.network_id, head, view.safe, view.finalized, at.finality_depth)
 
 
 def _read_on(

@@ -77,8 +77,8 @@ def _work(group: Group, cursor: Cursor, end: float) -> bool:
     if chosen.version != cursor.contracts or not chosen.wanted.addresses:
         # Changed this very moment.
         return False
-    known = cursor.finalized if cursor.finalized is not None else cursor.began_at
-    final = min(number, known or 0)
+    certain_height = cursor.finalized if cursor.finalized is not None else cursor.began_at
+    final = min(number, certain_height or 0)
     try:
         if group.seeking:
             seek(group)
@@ -131,9 +131,9 @@ def _groups(network_id: int) -> list[tuple[list[Backfill], int | None]]:
     has least to do, so that a short one needn't wait for a long one.
     """
     due = Q(paused_until=None) | Q(paused_until__lte=Now())
-    found = Backfill.objects.filter(due, network_id=network_id, done_at=None)
+    backfills = Backfill.objects.filter(due, network_id=network_id, done_at=None)
     by_place: dict[tuple[int, bool, int], list[Backfill]] = {}
-    for row in found.order_by("next_block", "pk"):
+    for row in backfills.order_by("next_block", "pk"):
         # What has to be found first is found for one contract after the other.
         place = (row.next_block, row.seeking, row.pk if row.seeking else 0)
         by_place.setdefault(place, []).append(row)
@@ -145,8 +145,8 @@ def _groups(network_id: int) -> list[tuple[list[Backfill], int | None]]:
         stop = next((other for other in behind if other > start), None)
         groups.append((rows[:_LARGEST_GROUP], stop))
     if random.random() < 0.5:
-        groups.sort(key=lambda one: min(row.last_block - row.next_block for row in one[0]))
-    groups.sort(key=lambda one: not one[0][0].seeking)  # quick, and saves much
+        groups.sort(key=lambda group: min(row.last_block - row.next_block for row in group[0]))
+    groups.sort(key=lambda group: not group[0][0].seeking)  # quick, and saves much
     return groups
 
 

@@ -58,12 +58,12 @@ def _between(low: int, high: int) -> list[int]:
 def _codes(node: Node, address: str, heights: list[int]) -> list[bool | None]:
     """Whether there was code after these blocks; None where the node can't say."""
     calls = [("eth_getCode", (address, hex(height))) for height in heights]
-    found: list[bool | None] = []
+    have_code: list[bool | None] = []
     for code in node.batch(calls):
         if isinstance(code, TryAgain):
             raise code
         if isinstance(code, NodeFailure) or not isinstance(code, str):
-            found.append(None)
+            have_code.append(None)
         else:
-            found.append(len(code) > 2)
-    return found
+            have_code.append(len(code) > 2)
+    return have_code

@@ -109,13 +109,13 @@ def finish(group: Group, version: int) -> None:
 
 def canonical_blocks(network_id: int, first: int, last: int) -> list[Block]:
     """Heights and hashes of the headers that are stored, in order."""
-    found = fetch(
+    rows = fetch(
         "SELECT number, hash FROM chain_block WHERE network_id = %s AND canonical"
         " AND number BETWEEN %s AND %s ORDER BY number",
         (network_id, first, last),
         prepare=True,
     )
-    return [(int(number), hash_) for number, hash_ in found]
+    return [(int(number), hash_) for number, hash_ in rows]
 
 
 def canonical_blocks_at(network_id: int, heights: Collection[int]) -> list[Block]:
@@ -132,13 +132,13 @@ def canonical_blocks_at(network_id: int, heights: Collection[int]) -> list[Block
 def anchor_of(network_id: int, final: int) -> Block | None:
     """The highest block up to ``final`` whose header is stored: a provider without it has another
     chain."""
-    found = fetch(
+    rows = fetch(
         "SELECT number, hash FROM chain_block WHERE network_id = %s AND canonical"
         " AND number <= %s ORDER BY number DESC LIMIT 1",
         (network_id, final),
         prepare=True,
     )
-    return (int(found[0][0]), found[0][1]) if found else None
+    return (int(rows[0][0]), rows[0][1]) if rows else None
 
 
 def note_trouble(group: Group, failure: NodeFailure) -> None:
@@ -176,13 +176,13 @@ def _move(
     moved = fetch(_MOVE, (next_block, step, group.ids, events, group.first), prepare=True)
     if len(moved) != len(group.ids):
         raise Lost
-    done = [one for one in moved if next_block > min(int(one[3]), int(number))]
+    done = [row_moved for row_moved in moved if next_block > min(int(row_moved[3]), int(number))]
     for _, address, first, last in done:
         note_read(group.network_id, address, (int(first), int(last)))
     if done:
         fetch(
             "UPDATE chain_backfill SET done_at = statement_timestamp()"
             " WHERE id = ANY(%s::bigint[])",
-            ([one[0] for one in done],),
+            ([row_moved[0] for row_moved in done],),
             prepare=True,
         )

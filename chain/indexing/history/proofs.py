@@ -74,15 +74,15 @@ def prove_blocks(
 def block_above(network_id: int, height: int) -> Block | None:
     """The lowest block from this height on that is known to belong to the chain."""
     tables = (Cursor.objects, StoredBlock.objects.filter(canonical=True), ProvedBlock.objects)
-    known: list[Block] = []
+    blocks: list[Block] = []
     for rows in tables:
         above = rows.filter(network_id=network_id, number__gte=height).order_by("number")
-        known += [
+        blocks += [
             (number, hash_)
             for number, hash_ in above.values_list("number", "hash")[:1]
             if number is not None and hash_ is not None
         ]
-    return min(known, default=None)
+    return min(blocks, default=None)
 
 
 def _lowest_linked(network_id: int, top: Block) -> Block:

@@ -35,14 +35,15 @@ def read_recent(group: Group, chosen: Catalogue, number: int) -> bool:
     def step(node: Node) -> list[EventRow]:
         headers = node.headers(hashes)
         if any(
-            one is None or one.hash != hash_ for one, hash_ in zip(headers, hashes, strict=True)
+            header is None or header.hash != hash_
+            for header, hash_ in zip(headers, hashes, strict=True)
         ):
             raise Moved("a block is not in the chain any more")
-        known = [one for one in headers if one is not None]
+        complete = [header for header in headers if header is not None]
         logs = [log for some in node.logs_of(chosen.wanted, hashes) for log in some]
-        logs = verified(node, known, logs, chosen.wanted, scheme, by_hash=True)
+        logs = verified(node, complete, logs, chosen.wanted, scheme, by_hash=True)
         look_behind(node, chosen, logs)
-        return chosen.read(logs, read_block_times(node, logs, known).by_hash)
+        return chosen.read(logs, read_block_times(node, logs, complete).by_hash)
 
     rows = rpc.attempt(group.network_id, step)
     commit_recent(group, Part(last, make_ready(rows)), chosen.version, blocks)
@@ -55,5 +56,5 @@ def look_behind(node: Node, chosen: Catalogue, logs: Sequence[Log]) -> None:
     for _ in range(1 + len(chosen.contracts) // contracts.MOST_LOOKED_AT):
         if contracts.refresh(node.network_id, node, logs):
             raise Lost("contracts run other code than was known")
-        if not any(one.is_due for one in chosen.contracts.values()):
+        if not any(contract.is_due for contract in chosen.contracts.values()):
             return

@@ -108,16 +108,16 @@ def _recheck(network_id: int, part: Findings) -> None:
         recheck(network_id, Recheck.RECENT, min(part.unclear), max(part.unclear))
 
 
-def _by_receipts(one: Recheck, findings: Findings) -> None:
+def _by_receipts(recheck: Recheck, findings: Findings) -> None:
     """Compare some of these blocks by their receipts. What isn't clear is compared again by the
     next audits, for ``UNCLEAR_FOR`` seconds, since another provider may answer then."""
-    part = _compared(one.network_id, one.next_block, one.last_block, by_receipts=True)
+    part = _compared(recheck.network_id, recheck.next_block, recheck.last_block, by_receipts=True)
     findings.add(part)
     reached = part.reached + 1
-    if timezone.now() - one.made_at < timedelta(seconds=UNCLEAR_FOR):
+    if timezone.now() - recheck.made_at < timedelta(seconds=UNCLEAR_FOR):
         reached = min([reached, *part.unclear])
     with maintenance.recording():
-        rows = Recheck.objects.filter(pk=one.pk, next_block=one.next_block)
+        rows = Recheck.objects.filter(pk=recheck.pk, next_block=recheck.next_block)
         rows.update(next_block=reached)
-        rows = Recheck.objects.filter(pk=one.pk, last_block__lt=F("next_block"))
+        rows = Recheck.objects.filter(pk=recheck.pk, last_block__lt=F("next_block"))
         rows.delete()

@@ -80,7 +80,7 @@ def examine(
         return Findings(first, last, first - 1)
     last = min(last, cursor.number)
     findings = Findings(first, last, first - 1)
-    known = contracts.catalogue(network_id)
+    catalogue = contracts.catalogue(network_id)
     covered = {
         address: spans
         for address, spans in coverage.covered(network_id).items()
@@ -91,7 +91,7 @@ def examine(
     for piece, names in segments(covered, (first, last)):
         examiner = _Examiner(
             network_id,
-            known.only(names),
+            catalogue.only(names),
             names,
             final_height(cursor),
             findings,
@@ -115,10 +115,10 @@ def examine(
 
 def _probe(examiners: Sequence[_Examiner], count: int, mending: bool, tell_changes: bool) -> None:
     """Look closely at so many of the blocks with events that were compared, drawn by chance."""
-    heights = [(height, one) for one in examiners for height in sorted(one.with_events)]
+    heights = [(height, each) for each in examiners for height in sorted(each.with_events)]
     drawn = random.sample(heights, min(count, len(heights)))
     for examiner in examiners:
-        chosen = sorted(height for height, one in drawn if one is examiner)
+        chosen = sorted(height for height, each in drawn if each is examiner)
         for at in range(0, len(chosen), _AT_ONCE):
             some = chosen[at : at + _AT_ONCE]
             examiner.look_closely(some, mending, tell_changes, is_probe=True)
@@ -189,12 +189,16 @@ class _Examiner:
             blocks = range(position, reached + 1)
             stored = stored_events(self._network_id, blocks, self._addresses)
             self.with_events.update(row.block_number for row in rows)
-            self.with_events.update(one.block_number for one in stored)
-            found = difference(stored, rows)
-            dated = date(self._network_id, found.undated) if mending and found.undated else 0
+            self.with_events.update(event.block_number for event in stored)
+            differences = difference(stored, rows)
+            dated = (
+                date(self._network_id, differences.undated)
+                if mending and differences.undated
+                else 0
+            )
             self._findings.dated += dated
-            self._findings.undated += max(0, len(found.undated) - dated)
-            heights = found.blocks()
+            self._findings.undated += max(0, len(differences.undated) - dated)
+            heights = differences.blocks()
             for at in range(0, len(heights), _AT_ONCE):
                 self.look_closely(heights[at : at + _AT_ONCE], mending, tell_changes)
             yield reached
@@ -206,9 +210,9 @@ class _Examiner:
             end = min(last, first + self._width - 1) if self._by_receipts else last
             logs, reached = read_logs(node, self._limits, self._chosen.wanted, first, end)
             if self._by_receipts:
-                wanted = self._chosen.wanted
+                log_filter = self._chosen.wanted
                 logs, reached = verification.verified_range(
-                    node, first, reached, logs, wanted, self._unqueued
+                    node, first, reached, logs, log_filter, self._unqueued
                 )
             return self._chosen.read(logs, read_block_times(node, logs).by_hash), reached
 
@@ -221,16 +225,16 @@ class _Examiner:
             raise Moved("the chain is being read anew")
 
         def step(node: Node) -> list[EventRow]:
-            wanted = self._chosen.wanted
-            logs = [one for some in node.logs_of(wanted, hashes) for one in some]
+            log_filter = self._chosen.wanted
+            logs = [log for some in node.logs_of(log_filter, hashes) for log in some]
             headers = (
                 verification.headers(node, range(first, last + 1)) if self._by_receipts else []
             )
             if headers:
-                if [one.hash for one in headers] != hashes:
+                if [log.hash for log in headers] != hashes:
                     raise Moved("the chain is being read anew")
                 logs = verification.verified(
-                    node, headers, logs, wanted, self._unqueued, by_hash=True
+                    node, headers, logs, log_filter, self._unqueued, by_hash=True
                 )
             return self._chosen.read(logs, read_block_times(node, logs, headers).by_hash)
 
@@ -241,24 +245,24 @@ class _Examiner:
     ) -> None:
         """Read these blocks by their hashes and receipts, and mend what then still differs. Only a
         contradiction in a probe, which nothing gave a reason for, queues a recheck."""
-        seen: dict[Identity, Stored] = {}
+        all_stored: dict[Identity, Stored] = {}
         scheme = self._scheme if is_probe else self._unqueued
 
         def step(node: Node, *, tolerant: bool = False) -> tuple[Truth, list[int]]:
             headers = self._headers(node, heights)
             hashes = [header.hash for header in headers]
-            others = self._with_another_hash(headers)
-            if others and not tolerant:
-                raise TryAgain(f"block {others[0]} is another one than is stored")
+            renamed_blocks = self._with_another_hash(headers)
+            if renamed_blocks and not tolerant:
+                raise TryAgain(f"block {renamed_blocks[0]} is another one than is stored")
             each = node.logs_of(self._chosen.wanted, hashes)
             logs, unclear = self._verified(node, headers, each, scheme, tolerant=tolerant)
-            unclear += others
+            unclear += renamed_blocks
             rows = self._chosen.read(logs, read_block_times(node, logs, headers).by_hash)
-            seen.clear()
-            seen.update(stored_events(self._network_id, heights))
-            found = self._own(difference(seen, rows), seen)
-            gone, doubtful = self._superfluous(node, found, set(hashes), seen)
-            unproved = self._unproved(node, headers, logs, found, seen)
+            all_stored.clear()
+            all_stored.update(stored_events(self._network_id, heights))
+            differences = self._own(difference(all_stored, rows), all_stored)
+            gone, doubtful = self._superfluous(node, differences, set(hashes), all_stored)
+            unproved = self._unproved(node, headers, logs, differences, all_stored)
             unclear = sorted({*unclear, *doubtful, *unproved})
             clear = {header.height: header.hash for header in headers}
             for height in unclear:
@@ -271,13 +275,19 @@ class _Examiner:
         except Unavailable:
             # No provider has everything that was asked for: as far as one has.
             truth, unclear = rpc.attempt(self._network_id, partial(step, tolerant=True))
-        stored = {one: row for one, row in seen.items() if one.block_number in truth.hashes}
-        found = self._own(difference(stored, truth.rows), stored)
+        stored = {
+            identity: row
+            for identity, row in all_stored.items()
+            if identity.block_number in truth.hashes
+        }
+        differences = self._own(difference(stored, truth.rows), stored)
         self._findings.unclear += unclear
         self._findings.note(
-            found, truth.superfluous, lambda one: stored[one].content.transaction_hash
+            differences,
+            truth.superfluous,
+            lambda identity: stored[identity].content.transaction_hash,
         )
-        if mending and found:
+        if mending and differences:
             self._findings.mended += mend(
                 self._network_id,
                 truth,
@@ -297,11 +307,13 @@ class _Examiner:
             raise TryAgain("the provider has another chain")
         return headers
 
-    def _own(self, found: Difference, stored: Mapping[Identity, Stored]) -> Difference:
+    def _own(self, differences: Difference, stored: Mapping[Identity, Stored]) -> Difference:
         """Without what is stored of other contracts in the same blocks."""
-        return found._replace(
+        return differences._replace(
             superfluous=[
-                one for one in found.superfluous if stored[one].content.address in self._addresses
+                identity
+                for identity in differences.superfluous
+                if stored[identity].content.address in self._addresses
             ]
         )
 
@@ -312,9 +324,13 @@ class _Examiner:
             return []
         heights = [header.height for header in headers]
         stored = dict(canonical_blocks_at(self._network_id, heights))
-        for one in stored_events(self._network_id, heights):
-            stored.setdefault(one.block_number, one.block_hash)
-        return [one.height for one in headers if stored.get(one.height, one.hash) != one.hash]
+        for identity in stored_events(self._network_id, heights):
+            stored.setdefault(identity.block_number, identity.block_hash)
+        return [
+            identity.height
+            for identity in headers
+            if stored.get(identity.height, identity.hash) != identity.hash
+        ]
 
     def _verified(
         self,
@@ -327,38 +343,40 @@ class _Examiner:
     ) -> tuple[list[Log], list[int]]:
         """The logs of the blocks, and the heights of those that aren't clear: the provider
         contradicts itself. It has to have the receipts unless ``tolerant``."""
-        wanted = self._chosen.wanted
+        log_filter = self._chosen.wanted
         if not tolerant:
-            logs = [one for some in each for one in some]
-            return verification.verified(node, headers, logs, wanted, scheme, by_hash=True), []
-        found: list[Log] = []
+            logs = [log for some in each for log in some]
+            return verification.verified(node, headers, logs, log_filter, scheme, by_hash=True), []
+        verified_logs: list[Log] = []
         unclear = []
         for header, logs in zip(headers, each, strict=True):
             try:
-                found += verification.verified(node, [header], logs, wanted, scheme, by_hash=True)
+                verified_logs += verification.verified(
+                    node, [header], logs, log_filter, scheme, by_hash=True
+                )
             except Contradiction:
                 unclear.append(header.height)
             except TryAgain:
-                found += logs
-                if verification.is_doubtful(node.network_id, header, logs, wanted):
+                verified_logs += logs
+                if verification.is_doubtful(node.network_id, header, logs, log_filter):
                     unclear.append(header.height)
-        return found, unclear
+        return verified_logs, unclear
 
     def _unproved(
         self,
         node: Node,
         headers: Sequence[Header],
         logs: Sequence[Log],
-        found: Difference,
+        differences: Difference,
         stored: Mapping[Identity, Stored],
     ) -> list[int]:
         """The heights at which what differs isn't proved by the block's receipts, although its
         header has its own hash: one provider alone must not change what several have agreed on.
         No receipt proves the hash of its transaction, so two providers have to confirm these."""
-        heights = {*found.blocks()}
+        heights = {*differences.blocks()}
         hashes_alone = {
             row.block_number
-            for row in found.different
+            for row in differences.different
             if differ_in_transaction_alone(stored[identity_of(row)].content, row)
         }
         return [
@@ -393,26 +411,28 @@ class _Examiner:
     def _superfluous(
         self,
         node: Node,
-        found: Difference,
+        differences: Difference,
         hashes: Collection[str],
         stored: Mapping[Identity, Stored],
     ) -> tuple[set[Identity], list[int]]:
         """Which events are certainly not in the chain, and the blocks in which that isn't sure: a
         receipt that isn't there, or that holds the log."""
-        gone = {one for one in found.superfluous if one.block_hash not in hashes}
+        gone = {
+            identity for identity in differences.superfluous if identity.block_hash not in hashes
+        }
         doubtful: set[int] = set()
-        rest = [one for one in found.superfluous if one not in gone]
-        sent = sorted({stored[one].content.transaction_hash for one in rest})
-        calls = [("eth_getTransactionReceipt", (one,)) for one in sent]
+        remaining = [identity for identity in differences.superfluous if identity not in gone]
+        sent = sorted({stored[identity].content.transaction_hash for identity in remaining})
+        calls = [("eth_getTransactionReceipt", (identity,)) for identity in sent]
         receipts = dict(zip(sent, node.batch(calls), strict=True))
-        for one in rest:
-            answer = receipts[stored[one].content.transaction_hash]
+        for identity in remaining:
+            answer = receipts[stored[identity].content.transaction_hash]
             if isinstance(answer, TryAgain):
                 raise answer
-            if isinstance(answer, NodeFailure) or _may_have(answer, one):
-                doubtful.add(one.block_number)
+            if isinstance(answer, NodeFailure) or _may_have(answer, identity):
+                doubtful.add(identity.block_number)
             else:
-                gone.add(one)
+                gone.add(identity)
         return gone, sorted(doubtful)
 
 
@@ -428,13 +448,13 @@ class _Places(msgspec.Struct, frozen=True, gc=False):
 _places = msgspec.json.Decoder(_Places | None)
 
 
-def _may_have(receipt: msgspec.Raw, wanted: Identity) -> bool:
+def _may_have(receipt: msgspec.Raw, identity: Identity) -> bool:
     """Whether a receipt has a log at this place, or isn't there."""
     try:
-        found = _places.decode(receipt)
+        logs_of_receipt = _places.decode(receipt)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise TryAgain("a receipt that isn't one") from None
-    return found is None or any(
-        one.block_hash == wanted.block_hash and int(one.log_index, 16) == wanted.log_index
-        for one in found.logs
+    return logs_of_receipt is None or any(
+        log.block_hash == identity.block_hash and int(log.log_index, 16) == identity.log_index
+        for log in logs_of_receipt.logs
     )

@@ -71,14 +71,26 @@ class Findings:
             },
         }
 
-    def note(self, found: Difference, gone: Collection[Identity], sent: Callable[..., str]) -> None:
+    def note(
+        self, difference: Difference, gone: Collection[Identity], sent: Callable[..., str]
+    ) -> None:
         for kind, places in (
-            ("missing", [(*identity_of(row)[:2], row.transaction_hash) for row in found.missing]),
+            (
+                "missing",
+                [(*identity_of(row)[:2], row.transaction_hash) for row in difference.missing],
+            ),
             (
                 "different",
-                [(*identity_of(row)[:2], row.transaction_hash) for row in found.different],
+                [(*identity_of(row)[:2], row.transaction_hash) for row in difference.different],
             ),
-            ("superfluous", [(*one[:2], sent(one)) for one in found.superfluous if one in gone]),
+            (
+                "superfluous",
+                [
+                    (*identity[:2], sent(identity))
+                    for identity in difference.superfluous
+                    if identity in gone
+                ],
+            ),
         ):
             self.counts[kind] += len(places)
             listed: list[list[Any]] = getattr(self, kind)

@@ -95,13 +95,13 @@ def stored_events(
     if addresses is not None:
         sql += " AND address = ANY(%s::text[])"
         params.append([*addresses])
-    found = {}
-    for object_id, number, index, hash_, name, address, sent, place, ordinal, *rest in fetch(
+    events = {}
+    for object_id, number, index, hash_, name, address, sent, place, ordinal, *columns in fetch(
         sql, params, prepare=True
     ):
-        content = Content(name, address, sent, int(place), int(ordinal or 0), *rest)
-        found[Identity(int(number), int(index), hash_)] = Stored(object_id, content)
-    return found
+        content = Content(name, address, sent, int(place), int(ordinal or 0), *columns)
+        events[Identity(int(number), int(index), hash_)] = Stored(object_id, content)
+    return events
 
 
 def last_of_some(network_id: int, first: int, last: int, most: int) -> int:
@@ -117,7 +117,7 @@ def last_of_some(network_id: int, first: int, last: int, most: int) -> int:
 
 
 def difference(stored: Mapping[Identity, Stored], read: Iterable[EventRow]) -> Difference:
-    return compare({one: found.content for one, found in stored.items()}, read)
+    return compare({identity: event.content for identity, event in stored.items()}, read)
 
 
 def mend(network_id: int, truth: Truth, version: int, final: int, *, tell_changes: bool) -> int:
@@ -136,8 +136,10 @@ def mend(network_id: int, truth: Truth, version: int, final: int, *, tell_change
         if int(contracts) != version or halted is not None or not _holds(network_id, truth, final):
             raise Lost
         stored = stored_events(network_id, truth.hashes.keys())
-        found = difference(stored, truth.rows)
-        superfluous = [one for one in found.superfluous if one in truth.superfluous]
+        differences = difference(stored, truth.rows)
+        superfluous = [
+            identity for identity in differences.superfluous if identity in truth.superfluous
+        ]
         told_from = _told_from(network_id)
 
         def is_told(address: str, number: int) -> bool:
@@ -145,21 +147,21 @@ def mend(network_id: int, truth: Truth, version: int, final: int, *, tell_change
 
         def told_ids(identities: Iterable[Identity]) -> list[str]:
             return [
-                stored[one].object_id
-                for one in identities
-                if is_told(stored[one].content.address, one.block_number)
+                stored[identity].object_id
+                for identity in identities
+                if is_told(stored[identity].content.address, identity.block_number)
             ]
 
-        changed = told_ids(map(identity_of, found.different)) if tell_changes else []
+        changed = told_ids(map(identity_of, differences.different)) if tell_changes else []
         gone = told_ids(superfluous)
         seq = int(outbox)
         seq += _tell(_REMOVED, network_id, [*gone, *changed], seq)
-        fetch(_WITHDRAW, ([stored[one].object_id for one in superfluous],), prepare=True)
-        _correct({stored[identity_of(row)].object_id: row for row in found.different})
-        told = [row for row in found.missing if is_told(row.address, row.block_number)]
-        untold = [row for row in found.missing if not is_told(row.address, row.block_number)]
+        fetch(_WITHDRAW, ([stored[identity].object_id for identity in superfluous],), prepare=True)
+        _correct({stored[identity_of(row)].object_id: row for row in differences.different})
+        visible = [row for row in differences.missing if is_told(row.address, row.block_number)]
+        untold = [row for row in differences.missing if not is_told(row.address, row.block_number)]
         store_events(network_id, untold, after_seq=None)
-        seq += store_events(network_id, told, after_seq=seq)
+        seq += store_events(network_id, visible, after_seq=seq)
         seq += _tell(_ADDED, network_id, changed, seq)
         if seq > int(outbox):
             fetch(
@@ -168,7 +170,7 @@ def mend(network_id: int, truth: Truth, version: int, final: int, *, tell_change
                 (seq, network_id),
                 prepare=True,
             )
-        return len(found.missing) + len(superfluous) + len(found.different)
+        return len(differences.missing) + len(superfluous) + len(differences.different)
 
 
 def date(network_id: int, rows: Iterable[EventRow]) -> int:
@@ -186,14 +188,14 @@ def date(network_id: int, rows: Iterable[EventRow]) -> int:
 
 def _holds(network_id: int, truth: Truth, final: int) -> bool:
     recent = {height: hash_ for height, hash_ in truth.hashes.items() if height > final}
-    known = dict(canonical_blocks_at(network_id, recent))
-    return all(known.get(height) == hash_ for height, hash_ in recent.items())
+    canonical = dict(canonical_blocks_at(network_id, recent))
+    return all(canonical.get(height) == hash_ for height, hash_ in recent.items())
 
 
 def _told_from(network_id: int) -> dict[str, int]:
     """The height above which subscribers are told of a contract's events."""
-    found = Coverage.objects.filter(network_id=network_id, followed_from__isnull=False)
-    return {address: int(height or 0) for address, height in found.values_list(*_FOLLOWED)}
+    coverages = Coverage.objects.filter(network_id=network_id, followed_from__isnull=False)
+    return {address: int(height or 0) for address, height in coverages.values_list(*_FOLLOWED)}
 
 
 _FOLLOWED = ("address", "followed_from")

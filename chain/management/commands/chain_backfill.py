@@ -56,13 +56,13 @@ class Command(BaseCommand):
                 self._wait(options, ids)
         except ServiceError as error:
             raise CommandError(error.message) from error
-        found = status.backfills(options["network"], ids)
+        backfills = status.backfills(options["network"], ids)
         if options["json"]:
-            self.stdout.write(json.dumps({"backfills": found}))
+            self.stdout.write(json.dumps({"backfills": backfills}))
             return
-        for row in found:
+        for row in backfills:
             self.stdout.write(describe_backfill(row))
-        if not found:
+        if not backfills:
             self.stdout.write("Nothing is missing.")
 
     def _planned(self, options: dict[str, Any]) -> list[int]:

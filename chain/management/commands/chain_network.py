@@ -192,8 +192,8 @@ class Command(BaseCommand):
 
     def _fields(self, network_id: int, options: dict[str, Any]) -> dict[str, Any]:
         """The fields that were given. A public endpoint has to answer for the network."""
-        given = {field.name: options[field.name] for field in FIELDS}
-        fields = {name: value for name, value in given.items() if value is not None}
+        values = {field.name: options[field.name] for field in FIELDS}
+        fields = {name: value for name, value in values.items() if value is not None}
         url = fields.get("rpcEndpoint")
         if url and not options["unchecked"]:
             self._check(network_id, url)

@@ -116,8 +116,8 @@ class Command(BaseCommand):
 
     def _set(self, options: dict[str, Any]) -> None:
         network_id, name = options["network"], options["name"]
-        given = {key: options["new_name" if key == "name" else key] for key in providers.FIELDS}
-        fields = {key: value for key, value in given.items() if value is not None}
+        values = {key: options["new_name" if key == "name" else key] for key in providers.FIELDS}
+        fields = {key: value for key, value in values.items() if value is not None}
         for option in options["unset"]:
             if fields.get(_key(option)) is not None:
                 raise CommandError(f"--{option} and --unset {option} contradict.")
@@ -141,19 +141,22 @@ class Command(BaseCommand):
         self.stdout.write(f"Network {options['network']}: provider {options['name']} is removed.")
 
     def _list(self, options: dict[str, Any]) -> None:
-        wanted = options["network"]
-        known = {*Blockchain.objects.values_list("network_id", flat=True)}
-        known |= {*Provider.objects.values_list("network_id", flat=True)}
-        networks = [wanted] if wanted else sorted(one for one in known if one is not None)
-        found = {one: rpc.health(one) for one in networks}
+        chosen = options["network"]
+        network_ids = {*Blockchain.objects.values_list("network_id", flat=True)}
+        network_ids |= {*Provider.objects.values_list("network_id", flat=True)}
+        networks = [chosen] if chosen else sorted(each for each in network_ids if each is not None)
+        health_by_network = {each: rpc.health(each) for each in networks}
         if options["json"]:
-            rows = {key: [_described(one) for one in value] for key, value in found.items()}
+            rows = {
+                key: [_described(each) for each in value]
+                for key, value in health_by_network.items()
+            }
             self.stdout.write(json.dumps(rows))
             return
-        for network_id, members in found.items():
+        for network_id, members in health_by_network.items():
             self.stdout.write(f"{network_id}")
-            for one in members:
-                self.stdout.write(f"  {_text(one)}")
+            for each in members:
+                self.stdout.write(f"  {_text(each)}")
             if not members:
                 self.stdout.write("  no endpoint")
 
@@ -168,29 +171,29 @@ def _key(option: str) -> str:
     return option.replace("-", "_")
 
 
-def _described(one: ProviderHealth) -> dict[str, Any]:
+def _described(provider: ProviderHealth) -> dict[str, Any]:
     return {
-        "name": one.name,
-        "source": one.source,
-        "weight": one.weight,
-        "head": one.head,
-        "lag": one.lag,
-        "latency": one.latency,
-        "failures": one.failures,
-        "pausedUntil": one.paused_until and wire_time(one.paused_until),
-        "trouble": one.trouble,
-        "checkedAt": one.checked_at and wire_time(one.checked_at),
+        "name": provider.name,
+        "source": provider.source,
+        "weight": provider.weight,
+        "head": provider.head,
+        "lag": provider.lag,
+        "latency": provider.latency,
+        "failures": provider.failures,
+        "pausedUntil": provider.paused_until and wire_time(provider.paused_until),
+        "trouble": provider.trouble,
+        "checkedAt": provider.checked_at and wire_time(provider.checked_at),
     }
 
 
-def _text(one: ProviderHealth) -> str:
-    shown = [one.name, f"({one.source}, weight {one.weight})"]
-    if one.head is not None:
-        shown.append(f"head {one.head}" + (f", {one.lag} behind" if one.lag else ""))
-    if one.latency is not None:
-        shown.append(f"{one.latency:.0f} ms")
-    if one.paused_until is not None:
-        shown.append(f"left alone until {wire_time(one.paused_until)}")
-    if one.trouble:
-        shown.append(f"last trouble: {one.trouble}")
+def _text(provider: ProviderHealth) -> str:
+    shown = [provider.name, f"({provider.source}, weight {provider.weight})"]
+    if provider.head is not None:
+        shown.append(f"head {provider.head}" + (f", {provider.lag} behind" if provider.lag else ""))
+    if provider.latency is not None:
+        shown.append(f"{provider.latency:.0f} ms")
+    if provider.paused_until is not None:
+        shown.append(f"left alone until {wire_time(provider.paused_until)}")
+    if provider.trouble:
+        shown.append(f"last trouble: {provider.trouble}")
     return "  ".join(shown)

@@ -22,5 +22,5 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="as JSON, for scripts")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        found = run(self, options, mending=True, tell_changes=False)
-        report(self, options, found)
+        findings = run(self, options, mending=True, tell_changes=False)
+        report(self, options, findings)

@@ -22,44 +22,44 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="as JSON, for scripts")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        found = status.networks(options["network"])
-        if options["network"] is not None and not found:
+        networks = status.networks(options["network"])
+        if options["network"] is not None and not networks:
             raise CommandError(f"There is no network {options['network']}.")
         paused = maintenance.is_chain_paused()
         if options["json"]:
-            self.stdout.write(json.dumps({"chainPaused": paused, "networks": found}))
+            self.stdout.write(json.dumps({"chainPaused": paused, "networks": networks}))
             return
         if paused:
             self.stdout.write("Recording what happens on chain is paused (maintenance mode).\n")
-        if not found:
+        if not networks:
             self.stdout.write("No networks yet: add one with script/manage chain_network add.")
-        for one in found:
-            self.stdout.write("\n".join([*_described(one), ""]))
+        for network in networks:
+            self.stdout.write("\n".join([*_described(network), ""]))
 
 
-def _described(one: dict[str, Any]) -> list[str]:
-    off = "" if one["active"] else ", not active"
-    lines = [f"Network {one['networkId']} ({one['name'] or 'without a name'}{off})"]
-    if one["halted"]:
-        lines.append(f"  HALTED      {one['halted']}")
-        if one["haltCheckedAt"]:
-            lines.append(f"  providers last compared at {one['haltCheckedAt']}")
-    if one["trouble"]:
-        lines.append(f"  trouble     {one['trouble']}")
-    if one["advice"]:
-        lines.append(f"  advice      {one['advice']}")
-    lines.append(f"  last poll   {_last_poll(one)}")
-    if one["checkpoint"] is None:
+def _described(network: dict[str, Any]) -> list[str]:
+    off = "" if network["active"] else ", not active"
+    lines = [f"Network {network['networkId']} ({network['name'] or 'without a name'}{off})"]
+    if network["halted"]:
+        lines.append(f"  HALTED      {network['halted']}")
+        if network["haltCheckedAt"]:
+            lines.append(f"  providers last compared at {network['haltCheckedAt']}")
+    if network["trouble"]:
+        lines.append(f"  trouble     {network['trouble']}")
+    if network["advice"]:
+        lines.append(f"  advice      {network['advice']}")
+    lines.append(f"  last poll   {_last_poll(network)}")
+    if network["checkpoint"] is None:
         lines.append("  nothing has been read yet")
     else:
-        blocks = one["lag"]
+        blocks = network["lag"]
         behind = "lag unknown" if blocks is None else f"{_many(blocks, 'block')} behind"
         lines += [
-            f"  head        {_number(one['head'])}",
-            f"  checkpoint  {_number(one['checkpoint'])}, {behind}",
-            f"  final       {_number(one['finalized'])} (safe: {_number(one['safe'])})",
+            f"  head        {_number(network['head'])}",
+            f"  checkpoint  {_number(network['checkpoint'])}, {behind}",
+            f"  final       {_number(network['finalized'])} (safe: {_number(network['safe'])})",
         ]
-    contracts, sent = one["contracts"], one["transactions"]
+    contracts, sent = network["contracts"], network["transactions"]
     lines.append(
         f"  contracts   {contracts['listening']:,} of {contracts['registered']:,} listened to"
     )
@@ -67,8 +67,8 @@ def _described(one: dict[str, Any]) -> list[str]:
     lines.append(
         f"  transactions  {sent['pending']:,} pending{oldest}; {sent['stalled']:,} stalled"
     )
-    lines.append(f"  outbox      up to {one['outbox']['newest']:,}")
-    reorganised = one["lastReorganisation"]
+    lines.append(f"  outbox      up to {network['outbox']['newest']:,}")
+    reorganised = network["lastReorganisation"]
     if reorganised:
         above = reorganised["above"]
         what = (
@@ -77,23 +77,23 @@ def _described(one: dict[str, Any]) -> list[str]:
             else f"{_many(reorganised['depth'], 'block')} above {above:,}"
         )
         lines.append(f"  last reorganisation  {what} at {reorganised['seenAt']}")
-    lines.append(f"  audit       {_audit(one)}")
-    lines += [f"  verify      {line}" for line in _verification(one["verification"])]
-    lines += [f"  provider    {_provider(provider)}" for provider in one["providers"]]
-    if one["alone"]:
-        lines.append(f"  alone       {one['alone']} is believed, but nothing becomes final")
-    if not one["providers"]:
+    lines.append(f"  audit       {_audit(network)}")
+    lines += [f"  verify      {line}" for line in _verification(network["verification"])]
+    lines += [f"  provider    {_provider(provider)}" for provider in network["providers"]]
+    if network["alone"]:
+        lines.append(f"  alone       {network['alone']} is believed, but nothing becomes final")
+    if not network["providers"]:
         lines.append("  provider    none: give the network an rpcEndpoint, or add providers")
-    lines += [f"  backfill    {describe_backfill(row)}" for row in one["backfills"]]
+    lines += [f"  backfill    {describe_backfill(row)}" for row in network["backfills"]]
     return lines
 
 
-def _last_poll(one: dict[str, Any]) -> str:
+def _last_poll(network: dict[str, Any]) -> str:
     """When a provider last answered, and whether that is too long ago to know the head."""
-    if one["lagSeconds"] is None:
+    if network["lagSeconds"] is None:
         return "unknown: no successful poll yet"
-    stale = "" if one["lag"] is not None else "; head and lag are unknown since then"
-    return f"{one['lagSeconds']:,.0f} s ago{stale}"
+    stale = "" if network["lag"] is not None else "; head and lag are unknown since then"
+    return f"{network['lagSeconds']:,.0f} s ago{stale}"
 
 
 def describe_backfill(row: dict[str, Any]) -> str:
@@ -107,54 +107,56 @@ def describe_backfill(row: dict[str, Any]) -> str:
     )
 
 
-def _audit(one: dict[str, Any]) -> str:
-    audit = one["audit"]
+def _audit(network: dict[str, Any]) -> str:
+    audit = network["audit"]
     if audit is None:
         return "none yet"
     if "trouble" in audit:
         return f"{audit['at']}: {audit['trouble']}"
     kinds = ("missing", "superfluous", "different", "unclear")
-    found = ", ".join(f"{audit[kind]:,} {kind}" for kind in kinds if audit[kind])
-    what = f"{found}; {audit['mended']:,} mended" if found else "nothing differed"
-    return f"up to {_number(one['audited'])} at {audit['at']}: {what}"
+    counts = ", ".join(f"{audit[kind]:,} {kind}" for kind in kinds if audit[kind])
+    what = f"{counts}; {audit['mended']:,} mended" if counts else "nothing differed"
+    return f"up to {_number(network['audited'])} at {audit['at']}: {what}"
 
 
-def _verification(one: dict[str, Any]) -> list[str]:
+def _verification(network: dict[str, Any]) -> list[str]:
     proved = [
         name
         for name, is_proved in (
-            ("hashes of blocks", one["provesHashes"]),
-            ("receipts", one["provesReceipts"]),
+            ("hashes of blocks", network["provesHashes"]),
+            ("receipts", network["provesReceipts"]),
         )
         if is_proved
     ]
-    what = "every block" if one["verify"] == "all" else "a sample"
+    what = "every block" if network["verify"] == "all" else "a sample"
     lines = [f"{what}; headers prove {' and '.join(proved) or 'nothing that was seen yet'}"]
-    if one["contradictions"]:
+    if network["contradictions"]:
         lines.append(
-            f"{_many(one['contradictions'], 'contradiction')}, the last at"
-            f" {one['contradictedAt']}: {one['lastContradiction']}"
+            f"{_many(network['contradictions'], 'contradiction')}, the last at"
+            f" {network['contradictedAt']}: {network['lastContradiction']}"
         )
-    if one["mended"]:
-        lines.append(f"{_many(one['mended'], 'event')} corrected by audits")
-    lines += [f"comparing {row['next']:,} to {row['to']:,} again" for row in one["recheck"]]
+    if network["mended"]:
+        lines.append(f"{_many(network['mended'], 'event')} corrected by audits")
+    lines += [f"comparing {row['next']:,} to {row['to']:,} again" for row in network["recheck"]]
     return lines
 
 
-def _provider(one: dict[str, Any]) -> str:
-    parts = [f"head {_number(one['head'])}"]
-    if one["lag"]:
-        parts.append(f"{_many(one['lag'], 'block')} behind")
-    if one["latency"] is not None:
-        parts.append(f"{one['latency']:.0f} ms")
-    if one["failures"]:
-        parts.append(f"{_many(one['failures'], 'failure')} in a row")
-    if one["pausedUntil"]:
-        parts.append(f"left alone until {one['pausedUntil']}")
-    if one["trouble"]:
-        is_over = not one["failures"] and not one["pausedUntil"]
-        parts.append(f"last trouble: {one['trouble']}" if is_over else str(one["trouble"]))
-    return f"{one['name']}: {', '.join(parts)}"
+def _provider(provider: dict[str, Any]) -> str:
+    parts = [f"head {_number(provider['head'])}"]
+    if provider["lag"]:
+        parts.append(f"{_many(provider['lag'], 'block')} behind")
+    if provider["latency"] is not None:
+        parts.append(f"{provider['latency']:.0f} ms")
+    if provider["failures"]:
+        parts.append(f"{_many(provider['failures'], 'failure')} in a row")
+    if provider["pausedUntil"]:
+        parts.append(f"left alone until {provider['pausedUntil']}")
+    if provider["trouble"]:
+        is_over = not provider["failures"] and not provider["pausedUntil"]
+        parts.append(
+            f"last trouble: {provider['trouble']}" if is_over else str(provider["trouble"])
+        )
+    return f"{provider['name']}: {', '.join(parts)}"
 
 
 def _number(number: int | None) -> str:

@@ -28,7 +28,7 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="as JSON, for scripts")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        found = run(self, options, mending=options["mend"], tell_changes=True)
-        report(self, options, found)
-        if sum(found.counts.values()) > found.mended:
+        findings = run(self, options, mending=options["mend"], tell_changes=True)
+        report(self, options, findings)
+        if sum(findings.counts.values()) > findings.mended:
             raise CommandError("What is stored differs from the chain. --mend puts it right.")

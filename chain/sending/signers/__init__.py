@@ -41,20 +41,20 @@ def signer_for(network_id: int) -> Signer:
     keystore takes a second, once for each process.
     """
     for network in (network_id, None):
-        found = _signer(network)
-        if found is not None:
-            return found
+        signer = _signer(network)
+        if signer is not None:
+            return signer
     raise ScriptFailed(f"No signer is configured for network {network_id}.")
 
 
 def configured_networks() -> list[int | None]:
     """The networks that have a signer of their own; None among them if there is one for all."""
-    found = {
+    networks = {
         *service_settings.SIGNER_PRIVATE_KEY,
         *service_settings.SIGNER_KEYSTORE,
         *service_settings.SIGNER_URL,
     }
-    return sorted(found, key=lambda network: network or 0)
+    return sorted(networks, key=lambda network: network or 0)
 
 
 def _signer(network: int | None) -> Signer | None:

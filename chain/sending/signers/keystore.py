@@ -23,10 +23,10 @@ def read_keystore(path: Path, password: str) -> LocalSigner:
     except OSError as error:
         raise CannotSign(f"the keystore can't be read: {error.strerror}") from None
     with _reading:
-        found = _read.get((path, changed, password))
-        if found is None:
-            found = _read[path, changed, password] = _decrypted(path, password)
-        return found
+        cached = _read.get((path, changed, password))
+        if cached is None:
+            cached = _read[path, changed, password] = _decrypted(path, password)
+        return cached
 
 
 def _decrypted(path: Path, password: str) -> LocalSigner:

@@ -78,24 +78,24 @@ class RemoteSigner:
     def _known(self) -> dict[str, str]:
         """The service's keys by their addresses."""
         try:
-            found: Any = msgspec.json.decode(self._ask("GET", "/api/v1/eth1/publicKeys"))
+            public_keys: Any = msgspec.json.decode(self._ask("GET", "/api/v1/eth1/publicKeys"))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            found = None
-        if not isinstance(found, list):
+            public_keys = None
+        if not isinstance(public_keys, list):
             raise CannotSign("the signing service doesn't list its keys")
-        keys = [key for key in found if isinstance(key, str) and _PUBLIC_KEY.fullmatch(key)]
+        keys = [key for key in public_keys if isinstance(key, str) and _PUBLIC_KEY.fullmatch(key)]
         return {_address_of(key): key for key in keys}
 
-    def _chosen(self, known: dict[str, str]) -> tuple[str, str]:
+    def _chosen(self, keys: dict[str, str]) -> tuple[str, str]:
         if self._address is not None:
-            if self._address not in known:
+            if self._address not in keys:
                 raise CannotSign(f"the signing service has no key of {self._address}")
-            return self._address, known[self._address]
-        if len(known) != 1:
+            return self._address, keys[self._address]
+        if len(keys) != 1:
             raise CannotSign(
-                f"the signing service has {len(known)} keys: SIGNER_ADDRESS has to name one"
+                f"the signing service has {len(keys)} keys: SIGNER_ADDRESS has to name one"
             )
-        return next(iter(known.items()))
+        return next(iter(keys.items()))
 
     def _ask(self, method: str, path: str, body: bytes | None = None) -> bytes:
         headers = {"Accept": "application/json, text/plain"}
