@@ -186,23 +186,23 @@ def _registered(class_name: Subject) -> Mapping[Event, tuple[Handler, ...]]:
     if not class_name.startswith("@") and class_name not in _WITHOUT_TRIGGERS:
         names.append(EVERY_CLASS)
     refused, _ = _written_elsewhere.get(class_name, (frozenset(), ""))
-    found: dict[Event, tuple[Handler, ...]] = {}
+    handlers_by_event: dict[Event, tuple[Handler, ...]] = {}
     for name in names:
         for (event, registered), handlers in _handlers.items():
             # What no trigger of the class may be declared for calls those of all classes neither.
             if registered == name and handlers and event not in refused:
-                found[event] = (*found.get(event, ()), *handlers)
-    return found
+                handlers_by_event[event] = (*handlers_by_event.get(event, ()), *handlers)
+    return handlers_by_event
 
 
 def handlers(event: Event, class_name: Subject) -> tuple[Handler, ...]:
     """Who is called, in order: first those of the class, then those of every class."""
-    found = _registered(class_name).get(event, ())
+    registered = _registered(class_name).get(event, ())
     if event in _OF_LIVE_QUERIES or class_name == CONNECT:
-        return found  # what is elsewhere is asked about objects only
+        return registered  # what is elsewhere is asked about objects only
     for source in _sources:
-        found += source(class_name, _is_unguarded(class_name, event)).get(event, ())
-    return found
+        registered += source(class_name, _is_unguarded(class_name, event)).get(event, ())
+    return registered
 
 
 def has(class_name: Subject, *events: Event) -> bool:
@@ -212,8 +212,8 @@ def has(class_name: Subject, *events: Event) -> bool:
     if registered and not registered.keys().isdisjoint(events):
         return True
     for source in _sources:
-        found = source(class_name, _is_unguarded(class_name, events[0]))
-        if found and not found.keys().isdisjoint(events):
+        attached = source(class_name, _is_unguarded(class_name, events[0]))
+        if attached and not attached.keys().isdisjoint(events):
             return True
     return False
 
@@ -293,8 +293,8 @@ def after_find(
 def narrowing(principal: Principal, class_name: Subject) -> Query:
     """What the handlers before a find add for objects that are reached by other ways: sub-queries,
     includes. Giving objects instead counts as finding none."""
-    asked = FindOptions(where=Everything(), limit=1)
-    options, objects = before_find(principal, class_name, asked)
+    empty = FindOptions(where=Everything(), limit=1)
+    options, objects = before_find(principal, class_name, empty)
     if objects is not None:
         raise OperationForbidden(f"Objects of {class_name} can only be asked for by themselves.")
     return options.where

@@ -84,9 +84,9 @@ def of_silences(client: redis.Redis) -> Iterator[Metric]:
         labels=("process",),
     )
     for process in _PROCESSES:
-        seen = heartbeats.latest(client, process)
-        if seen is not None:
-            gauge.add_metric([process], max(0.0, time() - seen))
+        heartbeat = heartbeats.latest(client, process)
+        if heartbeat is not None:
+            gauge.add_metric([process], max(0.0, time() - heartbeat))
     yield gauge
 
 

@@ -125,16 +125,16 @@ def take_from_body(body: dict[str, Any], headers: Credentials) -> Credentials:
         return headers
     for name in _BODY_REMARKS:
         body.pop(name, None)
-    given: dict[str, str] = {}
+    values: dict[str, str] = {}
     for name, attribute in _BODY_KEYS.items():
         value = body.pop(name, None)
         if value is not None:
             if type(value) is not str:
                 raise InvalidJSON(f"{name}: expected a string")
-            given[attribute] = value
-    if headers.application_id is not None or not given:
+            values[attribute] = value
+    if headers.application_id is not None or not values:
         return headers
-    return Credentials(**given)
+    return Credentials(**values)
 
 
 def authenticate(
@@ -222,22 +222,22 @@ def is_application(app_id: str | None) -> bool:
     return is_same_key(app_id, service_settings.APP_ID)
 
 
-def is_key(given: str | None, name: str) -> bool:
+def is_key(candidate: str | None, name: str) -> bool:
     """Whether this is the key in the setting ``name``, or a former key that is still valid."""
-    is_right = is_same_key(given, getattr(service_settings, name))
+    is_right = is_same_key(candidate, getattr(service_settings, name))
     former = service_settings.FORMER_KEYS
     if former:
         now = time()
         for key, until in former.get(name, ()):
-            is_right |= is_same_key(given, key) and now < until
+            is_right |= is_same_key(candidate, key) and now < until
     return is_right
 
 
-def is_same_key(given: str | None, expected: str) -> bool:
+def is_same_key(key: str | None, expected: str) -> bool:
     """Whether a key is the expected one, in constant time. False if the setting is empty."""
-    if given is None or not expected:
+    if key is None or not expected:
         return False
-    return compare_digest(given.encode("utf-8", "replace"), expected.encode())
+    return compare_digest(key.encode("utf-8", "replace"), expected.encode())
 
 
 def _may_be_master(address: str) -> bool:

@@ -48,8 +48,8 @@ class RequestContext:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         begin = perf_counter()
-        given = request.META.get("HTTP_X_REQUEST_ID", "")
-        request_id = given if _WELL_FORMED(given) else new_request_id()
+        sent_id = request.META.get("HTTP_X_REQUEST_ID", "")
+        request_id = sent_id if _WELL_FORMED(sent_id) else new_request_id()
         request.id = request_id  # type: ignore[attr-defined]
         if _ever_bound.keys() != _BOUND_HERE:
             clear_contextvars()
@@ -93,11 +93,11 @@ def client_address(meta: Mapping[str, Any]) -> str:
     ends this. Entries longer than any address aren't parsed: addresses are remembered.
     """
     address = str(meta.get("REMOTE_ADDR") or "")
-    rest = str(meta.get("HTTP_X_FORWARDED_FOR") or "")
+    forwarded = str(meta.get("HTTP_X_FORWARDED_FOR") or "")
     for _ in range(_MOST_PROXIES):
-        if not rest or not is_proxy(address):
+        if not forwarded or not is_proxy(address):
             break
-        rest, _comma, entry = rest.rpartition(",")
+        forwarded, _comma, entry = forwarded.rpartition(",")
         parsed = parse_address(entry) if len(entry) <= _LONGEST_ADDRESS else None
         if parsed is None:
             break

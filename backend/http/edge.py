@@ -87,13 +87,13 @@ def _answer(request: HttpRequest) -> HttpResponse:
         return refused
     if request.method == "OPTIONS":
         return HttpResponse(status=200)
-    found = resolve(request.path_info[len(service_settings.MOUNT_PATH) :])
-    if found is None:
+    route = resolve(request.path_info[len(service_settings.MOUNT_PATH) :])
+    if route is None:
         return _unknown(request)
-    request.route = found.form  # type: ignore[attr-defined]
-    if file_host.is_for_files(request.META) and not _serves_files(found.view):
+    request.route = route.form  # type: ignore[attr-defined]
+    if file_host.is_for_files(request.META) and not _serves_files(route.view):
         return error_response(file_host.nothing_else(), request)
-    return found.view(request, **found.names)
+    return route.view(request, **route.names)
 
 
 def _refused(request: HttpRequest) -> HttpResponse | None:

@@ -62,7 +62,7 @@ def request_id(meta: Mapping[str, Any]) -> str | None:
 
 
 def answer(
-    given: str,
+    request_id: str,
     call: Call,
     path: str,
     keeping: Keeping,
@@ -78,7 +78,7 @@ def answer(
     """
     if keeping is Keeping.NOT or call.method not in _WRITES or not _is_asked_for(path):
         return carry_out(call)
-    identified = _identify(given, call, path, content)
+    identified = _identify(request_id, call, path, content)
     if keeping is Keeping.IN_TRANSACTION:
         # A transaction may have to be repeated, so each time there is a body to be used up.
         answered, is_former = ports.replays.in_transaction(
@@ -107,18 +107,20 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-def _identify(given: str, call: Call, path: str, content: str) -> IdentifiedRequest:
-    if not _WELL_FORMED(given):
+def _identify(request_id: str, call: Call, path: str, content: str) -> IdentifiedRequest:
+    if not _WELL_FORMED(request_id):
         raise InvalidValue("X-Svc-Request-Id: expected 1 to 128 printable ASCII characters")
     caller = call.principal
     who = (caller.authority.value, caller.user_id or "", caller.installation_id or "")
-    asked = [call.method, path.rstrip("/"), call.params, call.body, content]
-    return ports.replays.identify(who, given, msgspec.json.encode(asked, order="deterministic"))
+    contents = [call.method, path.rstrip("/"), call.params, call.body, content]
+    return ports.replays.identify(
+        who, request_id, msgspec.json.encode(contents, order="deterministic")
+    )
 
 
-def _answered(given: Answer) -> StoredResponse:
-    body = given.body if type(given.body) is bytes else encode_json(given.body)
-    return StoredResponse(given.status, given.headers, body)
+def _answered(answer: Answer) -> StoredResponse:
+    body = answer.body if type(answer.body) is bytes else encode_json(answer.body)
+    return StoredResponse(answer.status, answer.headers, body)
 
 
 def _answered_or_failed(carry_out: Callable[[], Answer]) -> StoredResponse:

@@ -117,8 +117,8 @@ def announced_length(meta: Mapping[str, Any]) -> int | None:
 
 def media_type(meta: Mapping[str, Any]) -> str:
     """Return the media type of a request's body, in lower case, without parameters."""
-    given: str = meta.get("CONTENT_TYPE") or ""
-    return given if given == "application/json" else given.partition(";")[0].strip().lower()
+    header: str = meta.get("CONTENT_TYPE") or ""
+    return header if header == "application/json" else header.partition(";")[0].strip().lower()
 
 
 def decode_object(raw: bytes | str) -> JsonObject:

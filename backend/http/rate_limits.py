@@ -31,26 +31,26 @@ def key_name(credentials: Credentials) -> str:
         return "master_key"
     if credentials.javascript_key is None and credentials.client_key is None:
         return "" if credentials.rest_key is None else "rest_key"
-    given = {
+    values = {
         name: key
         for name in ("rest_key", "javascript_key", "client_key")
         if (key := getattr(credentials, name)) is not None
     }
-    if len(given) > 1:
+    if len(values) > 1:
         # One of them is right. Which one is counted mustn't depend on what stands beside it.
-        given = {name: key for name, key in given.items() if _is_right(name, key)}
-    return next(iter(given), "")
+        values = {name: key for name, key in values.items() if _is_right(name, key)}
+    return next(iter(values), "")
 
 
-def _is_right(name: str, given: str) -> bool:
-    return is_key(given, name.upper().replace("REST_KEY", "REST_API_KEY"))
+def _is_right(name: str, key: str) -> bool:
+    return is_key(key, name.upper().replace("REST_KEY", "REST_API_KEY"))
 
 
 def admitted(
     request: HttpRequest,
     credentials: Credentials,
     method: str,
-    *given: Mapping[str, Any],
+    *parameters: Mapping[str, Any],
     with_session: bool = True,
     proven: Principal | None = None,
 ) -> tuple[Principal, str, str]:
@@ -67,10 +67,10 @@ def admitted(
     try:
         principal = authenticate(credentials, address, with_session=with_session, proven=proven)
     except ServiceError:
-        enter(request, method, address, None, "", *given)
+        enter(request, method, address, None, "", *parameters)
         raise
     key = key_name(credentials)
-    enter(request, method, address, principal, key, *given)
+    enter(request, method, address, principal, key, *parameters)
     now = current()
     now.budget = None if principal.is_master else Budget(network)
     now.results = result_memory.of_request(network)
@@ -83,7 +83,7 @@ def enter(
     address: str,
     principal: Principal | None,
     key: str,
-    *given: Mapping[str, Any],
+    *parameters: Mapping[str, Any],
     stands_for: str | None = None,
 ) -> None:
     """Count a request, or raise ``TooManyRequests``. ``method`` is what is done in the end,
@@ -94,7 +94,7 @@ def enter(
     if stands_for is not None:
         rules = tuple(dict.fromkeys((*rules, *rules_for(stands_for, method))))
     if rules:
-        _enter(request, Request(rules, path, address, principal, key, given))
+        _enter(request, Request(rules, path, address, principal, key, parameters))
 
 
 def enter_unreadable(request: HttpRequest) -> None:

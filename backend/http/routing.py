@@ -30,12 +30,12 @@ def _routes() -> dict[str, list[tuple[URLPattern, str]]]:
 
     Django's resolver would try one after the other, and build an object that nothing needs here.
     """
-    found: dict[str, list[tuple[URLPattern, str]]] = {}
+    routes: dict[str, list[tuple[URLPattern, str]]] = {}
     for route in import_module("backend.rest_urls").urlpatterns:
         text = str(route.pattern)
         form = "/" + _NAME.sub(r"{\1}", text)
-        found.setdefault(text.partition("/")[0], []).append((route, form))
-    return found
+        routes.setdefault(text.partition("/")[0], []).append((route, form))
+    return routes
 
 
 def resolve(path: str) -> Route | None:

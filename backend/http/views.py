@@ -75,12 +75,12 @@ class ServiceView(APIView):
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         try:
             call = read_call(request, with_session=self.with_session)
-            given = idempotency.request_id(request.META)
-            if given is None:
+            request_id = idempotency.request_id(request.META)
+            if request_id is None:
                 answer = self.answer(call, **kwargs)
             else:
                 answer = idempotency.answer(
-                    given,
+                    request_id,
                     call,
                     request.path_info[len(service_settings.MOUNT_PATH) :],
                     self.keeping_of(call, **kwargs),

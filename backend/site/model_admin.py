@@ -149,7 +149,7 @@ class Site(UnfoldAdminSite):
 
     def extra_context(self, context: dict[str, Any], request: HttpRequest) -> dict[str, Any]:
         shown = [ask(request) for ask in _banners] if self.has_permission(request) else []
-        return context | {"banners": [one for one in shown if one is not None]}
+        return context | {"banners": [banner for banner in shown if banner is not None]}
 
 
 class ModelAdmin(UnfoldModelAdmin):
@@ -199,12 +199,12 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
         if request.path.startswith(model_admin.also_at):
             entry[2]["active"] = True
         entries[model_admin.section].append(entry)
-    for one in _pages.values():
-        if one.section is None:
+    for page in _pages.values():
+        if page.section is None:
             continue
-        if one.permission is None or request.user.has_perm(one.permission):
-            link = reverse(f"admin:{one.name}")
-            entries[one.section].append(_entry(one.title, one.icon, link, one.position))
+        if page.permission is None or request.user.has_perm(page.permission):
+            link = reverse(f"admin:{page.name}")
+            entries[page.section].append(_entry(page.title, page.icon, link, page.position))
     groups: list[dict[str, Any]] = [
         {"title": name, "items": [entry for _, _, entry in sorted(items, key=_place)]}
         for name, items in entries.items()

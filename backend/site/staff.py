@@ -79,8 +79,8 @@ def make_groups(offered_models: Iterable[type[Model]]) -> None:
 
 def _of_models(names: Collection[str]) -> Q:
     """The permissions of these models, each as ``app.model``."""
-    found = Q(pk__in=())
+    permissions = Q(pk__in=())
     for name in sorted(names):
         label, model = name.split(".")
-        found |= Q(content_type__app_label=label, content_type__model=model)
-    return found
+        permissions |= Q(content_type__app_label=label, content_type__model=model)
+    return permissions

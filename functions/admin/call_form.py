@@ -84,7 +84,10 @@ class Input:
     @property
     def options(self) -> list[tuple[str, str]]:
         """The choices: what the control holds, and what people read."""
-        return [(_json(one), one if isinstance(one, str) else _json(one)) for one in self.choices]
+        return [
+            (_json(choice), choice if isinstance(choice, str) else _json(choice))
+            for choice in self.choices
+        ]
 
     @property
     def rows(self) -> int:
@@ -94,7 +97,7 @@ class Input:
 
 def inputs(parameters: Parameters) -> list[Input]:
     """The inputs of a form that nobody has filled in yet."""
-    return [_input(one) for one in parameters]
+    return [_input(parameter) for parameter in parameters]
 
 
 def read(parameters: Parameters, form: Mapping[str, str]) -> tuple[dict[str, Json], list[Input]]:
@@ -103,15 +106,15 @@ def read(parameters: Parameters, form: Mapping[str, str]) -> tuple[dict[str, Jso
     An input that is left empty isn't sent. What was entered wrongly is said at its input.
     """
     filled, params = inputs(parameters), {}
-    for one in filled:
-        one.text, one.is_empty_text = form.get(one.key, ""), f"{one.key}.empty" in form
+    for item in filled:
+        item.text, item.is_empty_text = form.get(item.key, ""), f"{item.key}.empty" in form
         try:
-            value = _value(one)
+            value = _value(item)
         except ServiceError as error:
-            one.error = error.message
+            item.error = error.message
             continue
         if value is not _NOTHING:
-            params[one.name] = value
+            params[item.name] = value
     return params, filled
 
 
@@ -125,7 +128,7 @@ def read_more(text: str) -> dict[str, Json]:
 
 def example(parameters: Parameters) -> dict[str, Json]:
     """What a call has to have at least, with values to be replaced."""
-    return {one.name: _example(one) for one in inputs(parameters) if one.is_required}
+    return {item.name: _example(item) for item in inputs(parameters) if item.is_required}
 
 
 def in_words(parameter: Parameter) -> str:
@@ -139,8 +142,8 @@ def in_words(parameter: Parameter) -> str:
 
 def parameter_choices(parameter: Parameter) -> list[Json]:
     """The values that a parameter may have, where its type lists them."""
-    found = _own_schema(parameter.schema).get("enum", [])
-    return list(found)
+    choices = _own_schema(parameter.schema).get("enum", [])
+    return list(choices)
 
 
 _NOTHING: Final[Any] = object()
@@ -148,8 +151,8 @@ _NOTHING: Final[Any] = object()
 
 def _own_schema(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     """The schema of the values that aren't null."""
-    others = [one for one in schema.get("anyOf", ()) if one != {"type": "null"}]
-    return others[0] if len(others) == 1 else schema
+    schemas = [option for option in schema.get("anyOf", ()) if option != {"type": "null"}]
+    return schemas[0] if len(schemas) == 1 else schema
 
 
 def _input(parameter: Parameter) -> Input:
@@ -183,14 +186,14 @@ def _is_switch(parameter: Parameter, is_nullable: bool) -> bool:
 
 def _kind(type_: Any) -> tuple[Kind, bool, inspect.Type]:
     """The kind of control, whether null is a value besides, and the type without that."""
-    found = _plain(inspect.type_info(type_))
+    info = _plain(inspect.type_info(type_))
     is_nullable = False
-    if isinstance(found, inspect.UnionType):
-        others = [one for one in found.types if not isinstance(one, inspect.NoneType)]
-        is_nullable = len(others) < len(found.types)
-        if len(others) == 1:
-            found = _plain(others[0])
-    return _KINDS.get(type(found), "json"), is_nullable, found
+    if isinstance(info, inspect.UnionType):
+        types = [member for member in info.types if not isinstance(member, inspect.NoneType)]
+        is_nullable = len(types) < len(info.types)
+        if len(types) == 1:
+            info = _plain(types[0])
+    return _KINDS.get(type(info), "json"), is_nullable, info
 
 
 def _plain(type_: inspect.Type) -> inspect.Type:
@@ -209,49 +212,49 @@ def _sample(type_: inspect.Type) -> str:
     return "" if isinstance(type_, inspect.AnyType | inspect.UnionType) else "{…}"
 
 
-def _value(one: Input) -> Any:
+def _value(item: Input) -> Any:
     """What was entered, as a client sends it; ``_NOTHING`` for what isn't sent."""
-    text = one.text.strip()
-    if one.kind == "checkbox":
+    text = item.text.strip()
+    if item.kind == "checkbox":
         return bool(text)
-    if one.kind == "text":
+    if item.kind == "text":
         # Browsers send every end of a line as two characters.
-        if one.text or one.is_empty_text:
-            return one.text.replace("\r\n", "\n")
-        return _absent(one)
+        if item.text or item.is_empty_text:
+            return item.text.replace("\r\n", "\n")
+        return _absent(item)
     if not text:
-        return _absent(one)
-    match one.kind:
+        return _absent(item)
+    match item.kind:
         case "number":
             return read_number(text)
         case "moment":
-            return date(normalise_date(text, one.name))
+            return date(normalise_date(text, item.name))
         case "day":
             return text
     return read_json(text)
 
 
-def _absent(one: Input) -> Any:
-    return None if one.is_required and one.is_nullable else _NOTHING
+def _absent(item: Input) -> Any:
+    return None if item.is_required and item.is_nullable else _NOTHING
 
 
-def _example(one: Input) -> Json:
-    match one.kind:
+def _example(item: Input) -> Json:
+    match item.kind:
         case "number":
             return 1
         case "checkbox":
             return True
         case "choice":
-            return one.choices[0]
+            return item.choices[0]
         case "moment":
             return {"__type": "Date", "iso": "2030-01-31T12:00:00.000Z"}
         case "day":
             return "2030-01-31"
         case "json":
             try:
-                return read_json(one.example)
+                return read_json(item.example)
             except InvalidJSON:
-                return [] if one.example.startswith("[") else {}
+                return [] if item.example.startswith("[") else {}
     return "…"
 
 

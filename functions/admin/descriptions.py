@@ -35,25 +35,25 @@ class Registered:
 
     def has(self, text: str) -> bool:
         """Whether the text is somewhere in it."""
-        said = (self.name, self.description, self.place, self.of, self.url)
-        return any(text.lower() in one.lower() for one in said)
+        texts = (self.name, self.description, self.place, self.of, self.url)
+        return any(text.lower() in each.lower() for each in texts)
 
 
 def functions() -> list[Registered]:
     """All functions by name, those of webhooks among them."""
-    found = [described(one) for one in registry.functions.values()]
-    found += [
+    rows = [described(function) for function in registry.functions.values()]
+    rows += [
         Registered(
-            one["functionName"],
+            function["functionName"],
             "",
             "webhook",
             who(Requirements()),
-            url=without_secrets(one["url"]),
-            is_shadowed="shadowed" in one,
+            url=without_secrets(function["url"]),
+            is_shadowed="shadowed" in function,
         )
-        for one in hooks.functions(READ_ONLY_MASTER)
+        for function in hooks.functions(READ_ONLY_MASTER)
     ]
-    return sorted(found, key=lambda one: (one.name.lower(), one.is_shadowed))
+    return sorted(rows, key=lambda function: (function.name.lower(), function.is_shadowed))
 
 
 def described(function: Function) -> Registered:
@@ -74,19 +74,19 @@ def described(function: Function) -> Registered:
 
 def triggers() -> list[Registered]:
     """All triggers by class and event, those of webhooks among them."""
-    found = [_trigger(one) for one in registry.triggers.values()]
-    found += [
+    rows = [_trigger(trigger) for trigger in registry.triggers.values()]
+    rows += [
         Registered(
-            one["triggerName"],
+            trigger["triggerName"],
             "",
             "webhook",
             "",
-            of=one["className"],
-            url=without_secrets(one["url"]),
+            of=trigger["className"],
+            url=without_secrets(trigger["url"]),
         )
-        for one in hooks.triggers(READ_ONLY_MASTER)
+        for trigger in hooks.triggers(READ_ONLY_MASTER)
     ]
-    return sorted(found, key=lambda one: (one.of.lower(), one.name))
+    return sorted(rows, key=lambda trigger: (trigger.of.lower(), trigger.name))
 
 
 def _trigger(trigger: Trigger) -> Registered:
@@ -108,7 +108,7 @@ def _trigger(trigger: Trigger) -> Registered:
 
 def jobs() -> list[Registered]:
     """All jobs by name."""
-    return [_job(one) for _, one in sorted(registry.jobs.items())]
+    return [_job(job) for _, job in sorted(registry.jobs.items())]
 
 
 def _job(job: Job) -> Registered:
@@ -124,22 +124,22 @@ def _job(job: Job) -> Registered:
     return Registered(job.name, job.description, job.place, "the master key", tuple(notes))
 
 
-def who(asked: Requirements) -> str:
+def who(requirements: Requirements) -> str:
     """Who may call."""
-    if asked.master:
+    if requirements.master:
         return "the master key"
-    if not asked.asks_for_user:
+    if not requirements.asks_for_user:
         return "everybody"
-    said = f"a user {', '.join(_of_user(asked))}".strip()
-    return f"{said}; {'also asked of' if asked.even_master else 'or'} the master key"
+    text = f"a user {', '.join(_of_user(requirements))}".strip()
+    return f"{text}; {'also requirements of' if requirements.even_master else 'or'} the master key"
 
 
-def _of_user(asked: Requirements) -> Iterator[str]:
-    if asked.any_role:
-        yield f"with one of the roles {_listed(asked.any_role)}"
-    if asked.all_roles:
-        yield f"with all of the roles {_listed(asked.all_roles)}"
-    for name, allowed in asked.user_keys.items():
+def _of_user(requirements: Requirements) -> Iterator[str]:
+    if requirements.any_role:
+        yield f"with one of the roles {_listed(requirements.any_role)}"
+    if requirements.all_roles:
+        yield f"with all of the roles {_listed(requirements.all_roles)}"
+    for name, allowed in requirements.user_keys.items():
         yield f"with {name}" if allowed is None else f"with {name} among {_listed(allowed)}"
 
 
@@ -152,8 +152,10 @@ def _rate(limit: RateLimit) -> str:
     return f"{limit.count} calls in {_seconds(limit.window)} per {limit.per}{master}"
 
 
-def _limit(one: Function | Trigger) -> float:
-    return service_settings.FUNCTION_TIME_LIMIT if one.time_limit is None else one.time_limit
+def _limit(handler: Function | Trigger) -> float:
+    return (
+        service_settings.FUNCTION_TIME_LIMIT if handler.time_limit is None else handler.time_limit
+    )
 
 
 def _seconds(seconds: float) -> str:

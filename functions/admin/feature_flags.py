@@ -24,9 +24,9 @@ class FeatureFlagAdmin(ModelAdmin):
     @admin.display(description="environment")
     def environment(self, flag: FeatureFlag) -> str:
         name = variable(flag.name)
-        said = settings.FEATURE_OVERRIDES.get(name)
-        if said is None:
+        override = settings.FEATURE_OVERRIDES.get(name)
+        if override is None:
             return "-"
-        on, rollout = said
+        on, rollout = override
         word = "off" if not on else "on" if rollout is None else f"{rollout}%"
         return f"{name}={word}"

@@ -59,8 +59,8 @@ _NOT_CALLED: Final = "Nothing was called: see what is marked below."
 def functions(request: HttpRequest) -> HttpResponseBase:
     """All that is registered, or what has a text in it."""
     text = request.GET.get("q", "").strip()[:_LONGEST]
-    found = {
-        name: [one for one in rows if one.has(text)]
+    sections = {
+        name: [row for row in rows if row.has(text)]
         for name, rows in (
             ("functions", descriptions.functions()),
             ("triggers", descriptions.triggers()),
@@ -76,7 +76,7 @@ def functions(request: HttpRequest) -> HttpResponseBase:
         may_see_classes=request.user.has_perm("objects.view_storedobject"),
         may_see_jobs=request.user.has_perm("functions.view_jobstatus"),
         may_call=request.user.has_perm(CALL),
-        **found,
+        **sections,
     )
 
 
@@ -94,7 +94,7 @@ class Form:
 
     @property
     def is_wrong(self) -> bool:
-        return bool(self.more_error or self.user_error or any(one.error for one in self.inputs))
+        return bool(self.more_error or self.user_error or any(item.error for item in self.inputs))
 
 
 @dataclass(frozen=True)
@@ -150,19 +150,21 @@ def function_page(request: HttpRequest, name: str) -> HttpResponseBase:
 
 
 def _new_form(function: Function) -> Form:
-    asked = function.requirements
-    caller: Caller = "master" if asked.master else "user" if asked.asks_for_user else "public"
+    requirements = function.requirements
+    caller: Caller = (
+        "master" if requirements.master else "user" if requirements.asks_for_user else "public"
+    )
     return Form(call_form.inputs(function.parameters), caller)
 
 
-def _filled(function: Function, given: Any) -> Form:
-    params, inputs = call_form.read(function.parameters, given)
-    caller = given.get("caller", "")
+def _filled(function: Function, data: Any) -> Form:
+    params, inputs = call_form.read(function.parameters, data)
+    caller = data.get("caller", "")
     form = Form(
         inputs,
         cast(Caller, caller) if caller in _CALLERS else "public",
-        user=given.get("user", "").strip()[:_LONGEST],
-        more=given.get(call_form.MORE, ""),
+        user=data.get("user", "").strip()[:_LONGEST],
+        more=data.get(call_form.MORE, ""),
     )
     try:
         form.params = {**params, **call_form.read_more(form.more)}

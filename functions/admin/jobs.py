@@ -59,11 +59,11 @@ admin.site.unregister(
 def jobs(request: HttpRequest) -> HttpResponseBase:
     """The registered jobs with their schedules and last runs; for those who may, a form to run
     each."""
-    complaint, asked, given = "", request.POST.get("job", ""), request.POST.get("params", "")
+    complaint, job_name, text = "", request.POST.get("job", ""), request.POST.get("params", "")
     if request.method == "POST":
         require(request, RUN)
         try:
-            status_id = _run(request, asked, given)
+            status_id = _run(request, job_name, text)
             return HttpResponseRedirect(
                 reverse("admin:functions_jobstatus_change", args=[status_id])
             )
@@ -77,8 +77,8 @@ def jobs(request: HttpRequest) -> HttpResponseBase:
         may_run=request.user.has_perm(RUN),
         may_see_schedules=request.user.has_perm("functions.view_jobschedule"),
         may_add_schedules=request.user.has_perm("functions.add_jobschedule"),
-        asked=asked,
-        given=given,
+        asked=job_name,
+        given=text,
         complaint=complaint,
     )
 
@@ -94,19 +94,23 @@ def _run(request: HttpRequest, name: str, text: str) -> str:
 def _params(text: str) -> dict[str, Any]:
     """Raises ``ServiceError`` for what is no JSON object."""
     try:
-        found = msgspec.json.decode(text.strip() or "{}")
+        parsed = msgspec.json.decode(text.strip() or "{}")
     except (msgspec.DecodeError, RecursionError):
         raise ServiceError("The parameters are no JSON.") from None
-    if not isinstance(found, dict):
+    if not isinstance(parsed, dict):
         raise ServiceError("The parameters are a JSON object, by their names.")
-    return found
+    return parsed
 
 
 def _described(name: str, rows: list[PeriodicTask]) -> dict[str, Any]:
     job = registry.jobs[name]
     parameters = [
-        {"name": one.name, "is_required": one.is_required, "description": one.description}
-        for one in job.parameters
+        {
+            "name": parameter.name,
+            "is_required": parameter.is_required,
+            "description": parameter.description,
+        }
+        for parameter in job.parameters
     ]
     return {
         "name": name,
@@ -207,9 +211,9 @@ class ScheduleForm(forms.ModelForm):
             if "schedule" in data:
                 self.add_error("schedule", str(error))
         try:
-            given = _params(data.get("params", ""))
+            params = _params(data.get("params", ""))
             if "job" in data:
-                checked(data["job"], given)
+                checked(data["job"], params)
         except ServiceError as error:
             self.add_error("params", error.message)
         if not self.errors:
@@ -245,8 +249,10 @@ class JobScheduleAdmin(ModelAdmin):
     actions = None
 
     def get_queryset(self, request: HttpRequest) -> Any:
-        found = JobSchedule._default_manager.filter(task=schedules.START_TASK).order_by("id")
-        return found.select_related("interval", "crontab", "clocked")
+        schedules_of_jobs = JobSchedule._default_manager.filter(task=schedules.START_TASK).order_by(
+            "id"
+        )
+        return schedules_of_jobs.select_related("interval", "crontab", "clocked")
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         # The code would make it again: it can be switched off.

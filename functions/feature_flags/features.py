@@ -65,10 +65,12 @@ def variable(name: str) -> str:
 
 def overridden(flag: Flag, overrides: Mapping[str, Override]) -> Flag:
     """The flag as the environment wants it. ``overrides`` are by the environment's names."""
-    said = overrides.get(variable(flag.name))
-    if said is None:
+    override = overrides.get(variable(flag.name))
+    if override is None:
         return flag
-    return replace(flag, on=said.on, rollout=flag.rollout if said.rollout is None else said.rollout)
+    return replace(
+        flag, on=override.on, rollout=flag.rollout if override.rollout is None else override.rollout
+    )
 
 
 def is_within_rollout(flag: Flag, user_id: str) -> bool:

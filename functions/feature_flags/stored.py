@@ -20,4 +20,4 @@ def find(name: str) -> Flag | None:
 
 
 def _overrides() -> dict[str, Override]:
-    return {name: Override(*said) for name, said in settings.FEATURE_OVERRIDES.items()}
+    return {name: Override(*override) for name, override in settings.FEATURE_OVERRIDES.items()}

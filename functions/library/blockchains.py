@@ -26,11 +26,11 @@ def load_all_blockchains(request: FunctionRequest) -> list[dict[str, Any]]:
 
     ``providerUrl`` is the network's public endpoint. What isn't known of a network is null.
     """
-    found = list(request.objects("Blockchain").keys(*_SHOWN, "rpcEndpoint").each())
-    found.sort(key=lambda network: network.get("networkId") or 0)
+    blockchains = list(request.objects("Blockchain").keys(*_SHOWN, "rpcEndpoint").each())
+    blockchains.sort(key=lambda network: network.get("networkId") or 0)
     return [
         {"providerUrl": network.get("rpcEndpoint"), **{name: network.get(name) for name in _SHOWN}}
-        for network in found
+        for network in blockchains
     ]
 
 
@@ -51,8 +51,8 @@ def load_provider_web_socket_url(
 ) -> str | None:
     """The public WebSocket endpoint of a network; null if it has none. An unknown network is error
     141."""
-    found = _network(request, number_of(networkId), "wssEndpoint").get("wssEndpoint")
-    return found if isinstance(found, str) and found else None
+    url = _network(request, number_of(networkId), "wssEndpoint").get("wssEndpoint")
+    return url if isinstance(url, str) and url else None
 
 
 @function("loadSmartContractsForNetwork")
@@ -64,11 +64,11 @@ def load_smart_contracts_for_network(
     Of several with one name it is the one that was added last.
     """
     contracts = request.objects("SmartContract").where(networkId=number_of(networkId))
-    found = list(contracts.keys(*_CONTRACT, "createdAt").each(_PAGE))
-    found.sort(key=lambda contract: (contract["createdAt"], contract.id))
+    contracts_of_network = list(contracts.keys(*_CONTRACT, "createdAt").each(_PAGE))
+    contracts_of_network.sort(key=lambda contract: (contract["createdAt"], contract.id))
     return {
         contract["name"]: {name: contract.get(name) for name in _CONTRACT}
-        for contract in found
+        for contract in contracts_of_network
         if contract.get("name")
     }
 
@@ -82,7 +82,7 @@ def number_of(network_id: int | float | str) -> int:
 
 
 def _network(request: FunctionRequest, network_id: int, field: str) -> Object:
-    found = request.objects("Blockchain").where(networkId=network_id).keys(field).first()
-    if found is None:
+    network = request.objects("Blockchain").where(networkId=network_id).keys(field).first()
+    if network is None:
         raise ScriptFailed(f"No blockchain found for networkId: {network_id}")
-    return found
+    return network

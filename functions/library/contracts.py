@@ -47,11 +47,11 @@ def view_method(
     Integers wider than 48 bits are decimal texts, both ways.
     """
     network_id = _checked(networkId, contract, method, args)
-    found = contract_named(network_id, contract)
-    if not _may_view(request, found):
+    smart_contract = contract_named(network_id, contract)
+    if not _may_view(request, smart_contract):
         check_login(request)
         raise missing_right("a role that may read this contract is required")
-    return view(found, method, [] if args is None else args)
+    return view(smart_contract, method, [] if args is None else args)
 
 
 @function("callMethod", time_limit=TIME_LIMIT)
@@ -71,10 +71,10 @@ def call_method(
     network_id = _checked(networkId, contract, method, args)
     wei = _wei(value)
     check_login(request)
-    found = contract_named(network_id, contract)
-    if not _may_call(request, found):
+    smart_contract = contract_named(network_id, contract)
+    if not _may_call(request, smart_contract):
         raise missing_right("the master key or a role that may call this contract is required")
-    sent = call(found, method, [] if args is None else args, wei)
+    sent = call(smart_contract, method, [] if args is None else args, wei)
     return {"transactionHash": sent, "status": "pending"}
 
 

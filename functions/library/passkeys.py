@@ -80,48 +80,48 @@ def passkey_login_complete(
     except Unverified as error:
         raise ScriptFailed(f"Invalid parameter assertion: {error}") from None
     refuse_read_only(request)
-    asked = challenges.find(temporaryAuthenticationToken, "log in")
+    challenge = challenges.find(temporaryAuthenticationToken, "log in")
     challenges.use(temporaryAuthenticationToken)
     try:
-        return _logged_in(as_nobody(request.principal), asked, credential, mfaToken)
+        return _logged_in(as_nobody(request.principal), challenge, credential, mfaToken)
     except Unverified as error:
         log.info("passkey refused", reason=str(error), address=request.address)
         raise ScriptFailed(_NOT_PROVEN) from None
 
 
 def _logged_in(
-    principal: Principal, asked: Challenge, credential: Credential, mfa_token: str | None
+    principal: Principal, challenge: Challenge, credential: Credential, mfa_token: str | None
 ) -> dict[str, Json]:
-    known = _passkey(asked, credential)
-    proven = ceremonies.verify_assertion(credential, asked.challenge, known.public_key)
+    passkey = _passkey(challenge, credential)
+    proven = ceremonies.verify_assertion(credential, challenge.challenge, passkey.public_key)
     with transaction.atomic():
-        gate.lock(known.user_id)
-        if not keys.note_use(known, proven):
+        gate.lock(passkey.user_id)
+        if not keys.note_use(passkey, proven):
             raise Unverified("its counter has not gone on, or it was removed")
         user = sign_in.log_in_with_passkey(
             principal,
-            known.user_id,
+            passkey.user_id,
             PROVIDER,
             is_strong=proven.user_verified,
             second_factor_token=mfa_token,
         )
     return {
         "token": user["sessionToken"],
-        "user": {"id": known.user_id, "username": user.get("username")},
-        "wallets": [*custody.shown(custody.wallets_of(known.user_id))],
+        "user": {"id": passkey.user_id, "username": user.get("username")},
+        "wallets": [*custody.shown(custody.wallets_of(passkey.user_id))],
     }
 
 
-def _passkey(asked: Challenge, credential: Credential) -> Known:
-    known = keys.find(credential["id"])
-    if known is None:
+def _passkey(challenge: Challenge, credential: Credential) -> Known:
+    passkey = keys.find(credential["id"])
+    if passkey is None:
         raise Unverified("nobody has this passkey")
     handle = ceremonies.user_handle(credential)
-    if asked.user_id is None and handle is None:
+    if challenge.user_id is None and handle is None:
         raise Unverified("it doesn't say whose it is")
-    if asked.user_id not in (None, known.user_id) or handle not in (None, known.user_id):
+    if challenge.user_id not in (None, passkey.user_id) or handle not in (None, passkey.user_id):
         raise Unverified("it is another user's")
-    return known
+    return passkey
 
 
 @function("listPasskeys", require_user=True, even_master=True)
@@ -144,8 +144,8 @@ def remove_passkey(
             raise ObjectNotFound("The user has no such passkey.")
         if not keys.ids_of(user_id):
             standing = directory.standing(user_id)
-            others = [name for name, _ in standing.identities if name != PROVIDER]
-            if not standing.has_password and not others:
+            other_providers = [name for name, _ in standing.identities if name != PROVIDER]
+            if not standing.has_password and not other_providers:
                 raise OperationForbidden("It is the only way into the account.")
             service.update(MASTER, USER, ObjectId(user_id), {"authData": {PROVIDER: None}})
     return {}

@@ -20,5 +20,5 @@ def list_wallets(
     """The wallets of the user whose session this is: ``{"wallets": [{id, network, address}]}``,
     and the same as ``items``. A token that is unknown or expired is error 209."""
     user_id = tokens.authenticate(authToken).user_id
-    found: list[Json] = [*custody.shown(custody.wallets_of(user_id))]
-    return {"wallets": found, "items": found}
+    wallets: list[Json] = [*custody.shown(custody.wallets_of(user_id))]
+    return {"wallets": wallets, "items": wallets}

@@ -65,12 +65,12 @@ class Parameters:
     def __iter__(self) -> Any:
         return iter(self._parameters.values())
 
-    def read(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def read(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Keyword arguments from decoded values. Raises ``ScriptFailed``."""
-        arguments: dict[str, Any] = dict(given) if self._takes_all else {}
+        arguments: dict[str, Any] = dict(params) if self._takes_all else {}
         for name, parameter in self._parameters.items():
-            if name in given:
-                arguments[name] = _converted(parameter, given[name])
+            if name in params:
+                arguments[name] = _converted(parameter, params[name])
             elif parameter.is_required:
                 raise ScriptFailed(f"Missing parameter: {name} ({expected(parameter)})")
         return arguments
@@ -78,14 +78,18 @@ class Parameters:
     def schema(self) -> dict[str, Any]:
         """The JSON schema of the object with all parameters."""
         properties = {
-            one.name: {
-                **one.schema,
-                **({"description": one.description} if one.description else {}),
-                **({} if one.is_required or one.default is None else {"default": one.default}),
+            parameter.name: {
+                **parameter.schema,
+                **({"description": parameter.description} if parameter.description else {}),
+                **(
+                    {}
+                    if parameter.is_required or parameter.default is None
+                    else {"default": parameter.default}
+                ),
             }
-            for one in self
+            for parameter in self
         }
-        required = [one.name for one in self if one.is_required]
+        required = [parameter.name for parameter in self if parameter.is_required]
         return {
             "type": "object",
             "properties": properties,
@@ -139,8 +143,8 @@ def _reason(text: str) -> str:
 def _in_words(types: str) -> str:
     kinds = types.split(" | ")
     if "float" in kinds:
-        kinds = [one for one in kinds if one != "int"]
-    return " or ".join(_WORDS.get(one, one) for one in kinds)
+        kinds = [kind for kind in kinds if kind != "int"]
+    return " or ".join(_WORDS.get(kind, kind) for kind in kinds)
 
 
 def of_signature(body: Callable[..., Any]) -> Parameters:
@@ -156,19 +160,19 @@ def of_signature(body: Callable[..., Any]) -> Parameters:
         hints = get_type_hints(body, include_extras=True)
     except NameError as error:
         raise TypeError(f"a type of a parameter isn't known where it is written: {error}") from None
-    found: dict[str, Parameter] = {}
+    parameters: dict[str, Parameter] = {}
     takes_all = False
-    for one in signature[1:]:
-        if one.kind is inspect.Parameter.VAR_KEYWORD:
+    for parameter in signature[1:]:
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
             takes_all = True
             continue
-        if one.kind not in (
+        if parameter.kind not in (
             inspect.Parameter.POSITIONAL_OR_KEYWORD,
             inspect.Parameter.KEYWORD_ONLY,
         ):
-            raise TypeError(f"the parameter {one.name} can't be given by name")
-        found[one.name] = _parameter(one, hints.get(one.name, Any))
-    return Parameters(found, takes_all)
+            raise TypeError(f"the parameter {parameter.name} can't be given by name")
+        parameters[parameter.name] = _parameter(parameter, hints.get(parameter.name, Any))
+    return Parameters(parameters, takes_all)
 
 
 _POSITIONAL: Final = (
@@ -177,7 +181,7 @@ _POSITIONAL: Final = (
 )
 
 
-def _parameter(one: inspect.Parameter, hint: Any) -> Parameter:
+def _parameter(parameter: inspect.Parameter, hint: Any) -> Parameter:
     description = ""
     type_ = hint
     if get_origin(hint) is Annotated:
@@ -192,12 +196,12 @@ def _parameter(one: inspect.Parameter, hint: Any) -> Parameter:
     try:
         (schema,), components = msgspec.json.schema_components([type_], schema_hook=_schema)
     except TypeError as error:
-        raise TypeError(f"the parameter {one.name} can't have this type: {error}") from None
+        raise TypeError(f"the parameter {parameter.name} can't have this type: {error}") from None
     if components:
         schema = {**_inlined(schema, components)}
-    is_required = one.default is _NO_TEXT
-    default = None if is_required else _plain(one.default)
-    return Parameter(one.name, type_, is_required, default, description, schema)
+    is_required = parameter.default is _NO_TEXT
+    default = None if is_required else _plain(parameter.default)
+    return Parameter(parameter.name, type_, is_required, default, description, schema)
 
 
 def _schema(type_: type[Any]) -> dict[str, Any]:

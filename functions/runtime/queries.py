@@ -61,11 +61,11 @@ class Query:
         Fields by name, with a constraint after two underscores (``score__gt=5``), or a mapping in
         the language of REST (``{"score": {"$gt": 5}}``).
         """
-        asked = [*self.params.get("where", ())]
+        conditions = [*self.params.get("where", ())]
         if constraints:
-            asked.append(encode(constraints, as_field=True))
-        asked += [_constraint(name, value) for name, value in fields.items()]
-        return self._with(where=asked)
+            conditions.append(encode(constraints, as_field=True))
+        conditions += [_constraint(name, value) for name, value in fields.items()]
+        return self._with(where=conditions)
 
     def where_any(self, *alternatives: Mapping[str, Any]) -> Query:
         """At least one of these mappings."""
@@ -117,8 +117,10 @@ class Query:
 
     def find(self) -> list[Object]:
         """The objects."""
-        found = service.find(self.principal, self.class_name, self.options())
-        return [decode_object(found.class_name or self.class_name, one) for one in found.objects()]
+        result = service.find(self.principal, self.class_name, self.options())
+        return [
+            decode_object(result.class_name or self.class_name, obj) for obj in result.objects()
+        ]
 
     def find_first(self, number: int) -> list[Object]:
         """The first so many."""
@@ -126,18 +128,18 @@ class Query:
 
     def first(self) -> Object | None:
         """The first of them."""
-        found = self.limit(1).find()
-        return found[0] if found else None
+        objects = self.limit(1).find()
+        return objects[0] if objects else None
 
     def get(self, object_id: str) -> Object:
         """The one with this id. Raises ``ObjectNotFound``."""
         if self.params.get("where"):
-            found = self.where(objectId=object_id).first()
-            if found is None:
+            obj = self.where(objectId=object_id).first()
+            if obj is None:
                 raise ObjectNotFound
-            return found
-        one = service.get(self.principal, self.class_name, _id(object_id), self.options())
-        return decode_object(self.class_name, wire_object(one))
+            return obj
+        record = service.get(self.principal, self.class_name, _id(object_id), self.options())
+        return decode_object(self.class_name, wire_object(record))
 
     def count(self) -> int:
         """How many there are."""
@@ -157,24 +159,24 @@ class Query:
         query = self.order("objectId")
         last = ""
         while True:
-            rest = query.where(objectId__gt=last) if last else query
-            found, limit = largest_fitting(rest.find_first, page)
-            yield from found
-            if len(found) < limit:
+            remaining = query.where(objectId__gt=last) if last else query
+            objects, limit = largest_fitting(remaining.find_first, page)
+            yield from objects
+            if len(objects) < limit:
                 return
-            last = found[-1].id
+            last = objects[-1].id
 
     def aggregate(self, pipeline: Sequence[Mapping[str, Any]]) -> list[Any]:
         """The results of a pipeline, for the master key."""
-        asked = parse_aggregation({"pipeline": encode(list(pipeline), as_field=True)})
-        found = service.aggregate(self.principal, self.class_name, asked)
-        return [decode(msgspec.json.decode(text)) for text in found]
+        aggregation = parse_aggregation({"pipeline": encode(list(pipeline), as_field=True)})
+        rows = service.aggregate(self.principal, self.class_name, aggregation)
+        return [decode(msgspec.json.decode(text)) for text in rows]
 
     def distinct(self, key: str) -> list[Any]:
         """The values of a field, each once, for the master key."""
-        asked = parse_aggregation({"distinct": key, "where": self._where()})
-        found = service.aggregate(self.principal, self.class_name, asked)
-        return [decode(msgspec.json.decode(text)) for text in found]
+        aggregation = parse_aggregation({"distinct": key, "where": self._where()})
+        rows = service.aggregate(self.principal, self.class_name, aggregation)
+        return [decode(msgspec.json.decode(text)) for text in rows]
 
     # -- Changing ----------------------------------------------------------------------------------
 
@@ -242,12 +244,12 @@ def _constraint(name: str, value: Any) -> dict[str, Json]:
 
 
 def _body(fields: Mapping[str, Any] | None, more: Mapping[str, Any]) -> dict[str, Any]:
-    given = dict(fields or {})
+    values = dict(fields or {})
     if isinstance(fields, Object):
         # What it is known by and when it was written aren't its fields.
         for name in ("objectId", "createdAt", "updatedAt"):
-            given.pop(name, None)
-    body: dict[str, Any] = encode({**given, **more}, as_field=True)
+            values.pop(name, None)
+    body: dict[str, Any] = encode({**values, **more}, as_field=True)
     return body
 
 

@@ -113,26 +113,26 @@ class Registry:
     @contextmanager
     def temporarily(self) -> Iterator[None]:
         """What is registered inside is forgotten at the end; for tests."""
-        kept = dict(self.functions), dict(self.triggers), dict(self.jobs), len(self._undo)
+        snapshot = dict(self.functions), dict(self.triggers), dict(self.jobs), len(self._undo)
         try:
             yield
         finally:
-            self.functions, self.triggers, self.jobs = kept[:3]
-            while len(self._undo) > kept[3]:
+            self.functions, self.triggers, self.jobs = snapshot[:3]
+            while len(self._undo) > snapshot[3]:
                 self._undo.pop()()
 
 
 _Key = TypeVar("_Key")
 
 
-def _add(known: dict[_Key, Any], key: _Key, new: Any, what: str) -> bool:
+def _add(registered: dict[_Key, Any], key: _Key, new: Any, what: str) -> bool:
     """Add, and say whether it wasn't there: a module may be imported under two names."""
-    old = known.get(key)
+    old = registered.get(key)
     if old is not None:
         if old.place == new.place and old.body.__code__ == new.body.__code__:
             return False
         raise AlreadyRegistered(f"The {what} is registered twice: by {old.place} and {new.place}.")
-    known[key] = new
+    registered[key] = new
     return True
 
 

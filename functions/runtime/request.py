@@ -182,7 +182,7 @@ class FindRequest(Request):
         self.is_count = occasion.is_count
         self.results: list[Object] | None = None
         if occasion.objects is not None:
-            self.results = [decode_object(self.class_name, one) for one in occasion.objects]
+            self.results = [decode_object(self.class_name, obj) for obj in occasion.objects]
         self.query = FoundQuery(occasion.principal, self.class_name)
         self._occasion = occasion
 
@@ -199,11 +199,11 @@ class FindRequest(Request):
         if self.event == "before_find":
             self._occasion.query = self.query.joined_to(self.options)
         if self.results is not None:
-            self._occasion.objects = [_whole(one) for one in self.results]
+            self._occasion.objects = [_whole(obj) for obj in self.results]
 
 
-def _whole(one: Any) -> dict[str, Any]:
-    wire = encode(one)
+def _whole(obj: Any) -> dict[str, Any]:
+    wire = encode(obj)
     return {name: value for name, value in wire.items() if name not in ("__type", "className")}
 
 
@@ -216,12 +216,14 @@ class FoundQuery(Query):
         object.__setattr__(self, "params", {**self.params, **params})
         return self
 
-    def joined_to(self, asked: FindOptions) -> FindOptions:
+    def joined_to(self, options: FindOptions) -> FindOptions:
         """The question in the end."""
         if not self.params:
-            return asked
+            return options
         mine = self.options()
         names = {"excludeKeys": "exclude_keys"}
         replaced = [names.get(name, name) for name in self.params if name != "where"]
-        said = {name: getattr(mine, name) for name in replaced}
-        return replace(asked, where=all_of(asked.where, parse_where(self._where())), **said)
+        replacements = {name: getattr(mine, name) for name in replaced}
+        return replace(
+            options, where=all_of(options.where, parse_where(self._where())), **replacements
+        )

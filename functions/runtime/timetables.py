@@ -71,14 +71,14 @@ class Once:
 Timing: TypeAlias = Every | Cron | Once
 
 
-def parse(given: float | str) -> Timing:
+def parse(schedule: float | str) -> Timing:
     """The timing that a number of seconds or a text stands for. Raises ``ValueError``, which says
     what is wrong."""
-    if isinstance(given, bool) or not isinstance(given, int | float | str):
+    if isinstance(schedule, bool) or not isinstance(schedule, int | float | str):
         raise ValueError("a schedule is seconds or a crontab line")
-    if not isinstance(given, str):
-        return _every(given)
-    words = given.split()
+    if not isinstance(schedule, str):
+        return _every(schedule)
+    words = schedule.split()
     if len(words) in (5, 6):
         return _cron(words)
     if len(words) != 1:
@@ -90,9 +90,9 @@ def parse(given: float | str) -> Timing:
     return _every(seconds)
 
 
-def check_schedule(given: float | str) -> None:
+def check_schedule(schedule: float | str) -> None:
     """Raise ``ValueError`` unless a job may be registered with this schedule."""
-    if isinstance(parse(given), Once):
+    if isinstance(parse(schedule), Once):
         raise ValueError("a job's schedule is seconds or a crontab line")
 
 
@@ -104,15 +104,15 @@ def _every(seconds: float) -> Every:
 
 
 def _cron(words: list[str]) -> Cron:
-    found = Cron(*words)
+    cron = Cron(*words)
     try:
         if any(len(word) > most for word, most in zip(words, _LONGEST, strict=False)):
             raise ValueError
-        found.crontab()
-        ZoneInfo(found.timezone)
+        cron.crontab()
+        ZoneInfo(cron.timezone)
     except (ParseException, ValueError, KeyError, OSError):
         raise ValueError(f"this is no crontab line: {' '.join(words)[:100]}") from None
-    return found
+    return cron
 
 
 def _once(text: str) -> Once:

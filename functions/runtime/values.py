@@ -323,7 +323,7 @@ def _encode_rare(value: Any, as_field: bool, depth: int) -> Any:
     if isinstance(value, GeoPoint):
         return {"__type": "GeoPoint", "latitude": value.latitude, "longitude": value.longitude}
     if isinstance(value, Polygon):
-        return {"__type": "Polygon", "coordinates": [list(one) for one in value.coordinates]}
+        return {"__type": "Polygon", "coordinates": [list(point) for point in value.coordinates]}
     if isinstance(value, File):
         return {"__type": "File", "name": value.name, "url": value.url}
     if isinstance(value, Relation):

@@ -11,29 +11,29 @@ from objects.triggers import Occasion
 _Request = TriggerRequest | FindRequest | ConnectRequest | SubscribeRequest | LiveEventRequest
 
 
-def fire(one: Trigger, occasion: Occasion) -> None:
+def fire(trigger: Trigger, occasion: Occasion) -> None:
     """Run a trigger here and now; what it changed is in the occasion. Raises ``ServiceError``."""
-    request = _request(one, occasion)
+    request = _request(trigger, occasion)
 
     def body() -> None:
-        one.requirements.check(occasion.principal, lambda: request.user or {})
-        answer = one.body(request)
+        trigger.requirements.check(occasion.principal, lambda: request.user or {})
+        answer = trigger.body(request)
         if isinstance(request, FindRequest):
             request.write_back(answer)
         elif isinstance(request, SubscribeRequest | LiveEventRequest) or (
-            isinstance(request, TriggerRequest) and one.event == "before_save"
+            isinstance(request, TriggerRequest) and trigger.event == "before_save"
         ):
             request.write_back()
 
-    run(f"trigger {one.event} of {one.class_name}", body, time_limit_of(one.time_limit))
+    run(f"trigger {trigger.event} of {trigger.class_name}", body, time_limit_of(trigger.time_limit))
 
 
-def _request(one: Trigger, occasion: Occasion) -> _Request:
-    if one.event == "before_connect":
+def _request(trigger: Trigger, occasion: Occasion) -> _Request:
+    if trigger.event == "before_connect":
         return ConnectRequest(occasion)
-    if one.event == "before_subscribe":
+    if trigger.event == "before_subscribe":
         return SubscribeRequest(occasion)
-    if one.event == "after_event":
+    if trigger.event == "after_event":
         return LiveEventRequest(occasion)
-    is_find = one.event in ("before_find", "after_find") and occasion.object is None
+    is_find = trigger.event in ("before_find", "after_find") and occasion.object is None
     return FindRequest(occasion) if is_find else TriggerRequest(occasion)

@@ -141,8 +141,8 @@ def _after(
 # -- Being called ----------------------------------------------------------------------------------
 
 
-def connect(one: Trigger) -> Callable[[], None]:
+def connect(registered: Trigger) -> Callable[[], None]:
     """Have a trigger called where its event happens. Returns what disconnects it again."""
-    handler = partial(start_trigger if one.background else fire, one)
-    triggers.register(one.event, one.class_name, handler)
-    return partial(triggers.unregister, one.event, one.class_name, handler)
+    handler = partial(start_trigger if registered.background else fire, registered)
+    triggers.register(registered.event, registered.class_name, handler)
+    return partial(triggers.unregister, registered.event, registered.class_name, handler)

@@ -58,8 +58,8 @@ class SubscribeRequest(LiveRequest):
         watched = params.pop("watch", None)
         if watched is not None:
             self._live.watch = tuple(check_key_path(name) for name in watched) or None
-        asked = FoundQuery(self.principal, self.class_name, params)
-        self._occasion.query = asked.joined_to(self.options)
+        query = FoundQuery(self.principal, self.class_name, params)
+        self._occasion.query = query.joined_to(self.options)
 
 
 class SubscribedQuery(FoundQuery):
@@ -95,5 +95,5 @@ class LiveEventRequest(ObjectOfOccasion, LiveRequest):
 def _written(changed: Any, was: dict[str, Any] | None) -> dict[str, Any]:
     """The changed object in wire form; which one it is and of when stays."""
     wire: dict[str, Any] = encode(dict(changed), as_field=True)
-    kept = was or {}
-    return {**wire, **{name: kept[name] for name in _LAID_DOWN if name in kept}}
+    before = was or {}
+    return {**wire, **{name: before[name] for name in _LAID_DOWN if name in before}}

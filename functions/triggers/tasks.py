@@ -19,19 +19,19 @@ from objects.triggers import Event, Occasion
 log = get_logger("functions")
 
 
-def start_trigger(one: Trigger, occasion: Occasion) -> None:
+def start_trigger(trigger: Trigger, occasion: Occasion) -> None:
     """Run a trigger in a worker."""
-    said = asdict(occasion.principal)
+    principal_fields = asdict(occasion.principal)
     # Tokens never pass the broker.
-    said.pop("session_token")
-    said["authority"] = occasion.principal.authority.value
-    said["roles"] = sorted(occasion.principal.roles)
+    principal_fields.pop("session_token")
+    principal_fields["authority"] = occasion.principal.authority.value
+    principal_fields["roles"] = sorted(occasion.principal.roles)
     broker.send_surely(
         run_trigger,
-        one.event,
-        one.class_name,
+        trigger.event,
+        trigger.class_name,
         occasion.class_name,
-        said,
+        principal_fields,
         occasion.object,
         occasion.original,
         current().context,
@@ -55,8 +55,8 @@ def run_trigger(
         **principal,
     )
     current().context = context
-    one = registry.triggers.get((event, registered_for))
-    if one is None:
+    trigger = registry.triggers.get((event, registered_for))
+    if trigger is None:
         log.warning("trigger not there any more", trigger=event, class_name=registered_for)
         return
-    fire(one, Occasion(event, Subject(class_name), caller, object=obj, original=original))
+    fire(trigger, Occasion(event, Subject(class_name), caller, object=obj, original=original))

@@ -7,7 +7,7 @@ never fetched.
 
 Read ``check_class`` for class-level permissions and pointer permissions, ``readable`` and
 ``writable`` for the object's ACL on top of them, ``hidden_fields`` and ``check_question`` for
-protected fields. The first three tell their reasons to whoever hands them a list (``told``).
+protected fields. The first three add their reasons to a list that the caller passes (``reasons``).
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def check_missing_class(principal: Principal, class_name: ClassName) -> None:
 
 
 def missing_class(class_name: ClassName) -> OperationForbidden:
-    """What a client is told that names a class which isn't there and that it may not create."""
+    """Return the error for a class that doesn't exist and that the client may not create."""
     return OperationForbidden(
         f"This user is not allowed to access non-existent class: {class_name}"
     )
@@ -107,7 +107,7 @@ def check_class(
     action: Action,
     *,
     creating: bool = False,
-    told: list[Reason] | None = None,
+    reasons: list[Reason] | None = None,
 ) -> Query:
     """What class-level permissions say: an error, or the condition that objects have to meet.
 
@@ -116,20 +116,20 @@ def check_class(
     """
     if principal.is_master:
         if action in _READ_ACTIONS or principal.may_write_as_master:
-            _tell(told, "master key", action, True)
+            _tell(reasons, "master key", action, True)
             return Everything()
-        _tell(told, "read-only master key", action, False)
+        _tell(reasons, "read-only master key", action, False)
         raise OperationForbidden(
             f"read-only masterKey isn't allowed to perform the {action} operation."
         )
     class_name = table.class_name
     if class_name in MASTER_ONLY_CLASSES:
-        _tell(told, "class of the service", action, False)
+        _tell(reasons, "class of the service", action, False)
         raise OperationForbidden(
             f"Clients aren't allowed to perform the {action} operation on the {class_name}"
             " collection."
         )
-    own = _own(principal, class_name, action, told)
+    own = _own(principal, class_name, action, reasons)
     decision = decide(
         table.schema.permissions,
         action,
@@ -138,46 +138,48 @@ def check_class(
         creating=creating,
     )
     if isinstance(decision, Allowed):
-        _tell(told, "class permissions", action, True, decision.because)
+        _tell(reasons, "class permissions", action, True, decision.because)
         return own
     if isinstance(decision, AllowedThrough):
         named = _names_user(principal, decision.pointer_fields)
-        _tell(told, "pointer permissions", action, None, *decision.pointer_fields, condition=named)
+        _tell(
+            reasons, "pointer permissions", action, None, *decision.pointer_fields, condition=named
+        )
         return all_of(own, named)
     if isinstance(decision, NeedsAuthentication):
-        _tell(told, "class permissions", action, False, "requiresAuthentication")
+        _tell(reasons, "class permissions", action, False, "requiresAuthentication")
         raise ObjectNotFound("Permission denied, user needs to be authenticated.")
-    _tell(told, "class permissions", action, False)
+    _tell(reasons, "class permissions", action, False)
     raise OperationForbidden(f"Permission denied for action {action} on class {class_name}.")
 
 
 def _tell(
-    told: list[Reason] | None,
+    reasons: list[Reason] | None,
     rule: Rule,
     action: Action,
     allows: bool | None,
     *because: str,
     condition: Query | None = None,
 ) -> None:
-    if told is not None:
-        told.append(Reason(rule, action, allows, because, condition))
+    if reasons is not None:
+        reasons.append(Reason(rule, action, allows, because, condition))
 
 
 def _own(
-    principal: Principal, class_name: ClassName, action: Action, told: list[Reason] | None
+    principal: Principal, class_name: ClassName, action: Action, reasons: list[Reason] | None
 ) -> Query:
     """The condition that the classes of people add for everybody but the master key."""
     if class_name == "_Session":
         # Users see, change and end their own sessions, whatever an access list says.
         if principal.user_id is None:
-            _tell(told, "sessions", action, False)
+            _tell(reasons, "sessions", action, False)
             raise InvalidSessionToken("Session token required.")
         if action != "create":
             own = Equals((FieldName("user"),), pointer("_User", principal.user_id))
-            _tell(told, "sessions", action, None, condition=own)
+            _tell(reasons, "sessions", action, None, condition=own)
             return own
     elif class_name == "_Installation" and action in ("find", "count", "delete"):
-        _tell(told, "installations", action, False)
+        _tell(reasons, "installations", action, False)
         raise OperationForbidden(
             f"Clients aren't allowed to perform the {action} operation on the installation"
             " collection."
@@ -190,13 +192,13 @@ def _check_owner(
     class_name: ClassName,
     action: Action,
     object_id: ObjectId | None,
-    told: list[Reason] | None,
+    reasons: list[Reason] | None,
 ) -> None:
     """An account is its user's own: no access list lets others change it (reference 1.2)."""
     if class_name != "_User":
         return
     is_own = object_id == principal.user_id
-    _tell(told, "own account", action, is_own)
+    _tell(reasons, "own account", action, is_own)
     if not is_own:
         if action == "delete":
             raise SessionMissing("Insufficient auth to delete user")
@@ -212,25 +214,25 @@ def _names_user(principal: Principal, fields: Iterable[FieldName]) -> Query:
 
 
 def readable(
-    principal: Principal, table: ClassTable, action: Action, *, told: list[Reason] | None = None
+    principal: Principal, table: ClassTable, action: Action, *, reasons: list[Reason] | None = None
 ) -> Query:
     """The condition under which the caller may read an object of the class."""
-    return all_of(*reading(principal, table, action, told=told))
+    return all_of(*reading(principal, table, action, reasons=reasons))
 
 
 def reading(
-    principal: Principal, table: ClassTable, action: Action, *, told: list[Reason] | None = None
+    principal: Principal, table: ClassTable, action: Action, *, reasons: list[Reason] | None = None
 ) -> tuple[Query, Query]:
     """The two parts of ``readable``: what the class says, and what access lists have to say.
 
     The second is ``Everything`` where access lists don't count. For whoever asks about one object
     for many callers, most of whom differ in the second part only.
     """
-    condition = check_class(principal, table, action, told=told)
+    condition = check_class(principal, table, action, reasons=reasons)
     if principal.is_master:
         return condition, Everything()
     listed = ReadableBy(principal.acl_ids)
-    _tell(told, "access list", action, None, condition=listed)
+    _tell(reasons, "access list", action, None, condition=listed)
     return condition, listed
 
 
@@ -240,15 +242,15 @@ def writable(
     action: Action,
     object_id: ObjectId | None = None,
     *,
-    told: list[Reason] | None = None,
+    reasons: list[Reason] | None = None,
 ) -> Query:
     """The condition under which the caller may change or delete this object of the class."""
-    condition = check_class(principal, table, action, told=told)
+    condition = check_class(principal, table, action, reasons=reasons)
     if principal.is_master:
         return condition
-    _check_owner(principal, table.class_name, action, object_id, told)
+    _check_owner(principal, table.class_name, action, object_id, reasons)
     listed = WritableBy(principal.acl_ids)
-    _tell(told, "access list", action, None, condition=listed)
+    _tell(reasons, "access list", action, None, condition=listed)
     return all_of(condition, listed)
 
 
@@ -329,10 +331,10 @@ def check_question(
     hidden = fields_hidden_somewhere(principal, table)
     if hidden:
         used = fields_read(where) | order_fields(tuple(order))
-        told = sorted(hidden & used) or (sorted(hidden) if "*" in used else [])
-        if told:
+        named = sorted(hidden & used) or (sorted(hidden) if "*" in used else [])
+        if named:
             raise OperationForbidden(
-                f"This user is not allowed to query {told[0]} on class {table.class_name}"
+                f"This user is not allowed to query {named[0]} on class {table.class_name}"
             )
     for node in walk(where):
         if isinstance(node, InQuery | Select):
@@ -371,16 +373,16 @@ class Scope:
         None if there is no such class and the caller may know that. Raises
         ``OperationForbidden`` if there is none, or the caller may not search it.
         """
-        known = self._tables.get(class_name)
-        if known is None:
+        cached = self._tables.get(class_name)
+        if cached is None:
             table = registry.find(class_name)
             if table is None:
                 check_missing_class(self._principal, class_name)
                 return None
             condition = readable(self._principal, table, "find")
-            known = table, all_of(condition, triggers.narrowing(self._principal, class_name))
-            self._tables[class_name] = known
-        return known
+            cached = table, all_of(condition, triggers.narrowing(self._principal, class_name))
+            self._tables[class_name] = cached
+        return cached
 
     def others(self, table: ClassTable) -> list[ClassTable]:
         """The classes touched besides the statement's own."""

@@ -35,20 +35,20 @@ class VisibleClass:
 
 def visible_classes(principal: Principal) -> list[VisibleClass]:
     """The classes in which the caller may do something, by name; all of them for a master key."""
-    found = []
+    visible = []
     for table in registry.all_classes():
         actions = frozenset(ACTIONS) if principal.is_master else _actions(principal, table)
         if actions - {"addField"}:
             hidden = fields_hidden_somewhere(principal, table)
             fields = table.schema.fields
             if hidden:
-                fields = {name: one for name, one in fields.items() if name not in hidden}
-            found.append(
+                fields = {name: field for name, field in fields.items() if name not in hidden}
+            visible.append(
                 VisibleClass(
                     table.class_name, table.version, fields, actions, hidden, table.computed
                 )
             )
-    return found
+    return visible
 
 
 def _actions(principal: Principal, table: ClassTable) -> frozenset[Action]:

@@ -37,5 +37,5 @@ def with_statistics(queryset: QuerySet[ObjectClass]) -> QuerySet[Any]:
 
 def estimate(class_id: int) -> int:
     """About how many objects a class has; 0 where nobody has looked yet."""
-    found = with_statistics(ObjectClass.objects.filter(pk=class_id)).first()
-    return max(int(found.object_estimate or 0), 0) if found else 0
+    row = with_statistics(ObjectClass.objects.filter(pk=class_id)).first()
+    return max(int(row.object_estimate or 0), 0) if row else 0

@@ -209,8 +209,8 @@ def class_page(
     return register
 
 
-def _place(request: HttpRequest, given: str, subject: Subject) -> Place:
-    class_name = given if is_class_name(given) else None
+def _place(request: HttpRequest, name: str, subject: Subject) -> Place:
+    class_name = name if is_class_name(name) else None
     needed = class_permission("view") if subject == "class" else permission("view", class_name)
     if not request.user.has_perm(needed):
         raise PermissionDenied

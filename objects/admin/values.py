@@ -30,5 +30,5 @@ def read_number(text: str) -> int | float:
 
 def read_point(latitude: str, longitude: str) -> dict[str, Json]:
     """A GeoPoint of two numbers in degrees."""
-    found = geo_coordinates(read_number(latitude), read_number(longitude), "")
-    return {"__type": "GeoPoint", "latitude": found[0], "longitude": found[1]}
+    point = geo_coordinates(read_number(latitude), read_number(longitude), "")
+    return {"__type": "GeoPoint", "latitude": point[0], "longitude": point[1]}

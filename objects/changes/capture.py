@@ -54,11 +54,11 @@ def install(**_: Any) -> None:
     its table already. Tables that aren't there yet are left out.
     """
     with transaction.atomic():
-        for class_name, relation, event, given in _missing_of_models():
+        for class_name, relation, event, arguments in _missing_of_models():
             fetch(
                 f"CREATE OR REPLACE TRIGGER objects_change_{event} AFTER {event} ON {relation}"
                 f" REFERENCING {_ROWS[event]} FOR EACH STATEMENT"
-                f" EXECUTE FUNCTION objects_change_of_statement({given})",
+                f" EXECUTE FUNCTION objects_change_of_statement({arguments})",
                 (),
                 prepare=False,
             )

@@ -57,7 +57,7 @@ def changes_at(places: Sequence[Place]) -> dict[int, Change | None] | None:
     That is a change of a class that has been dropped since, or of columns that are the service's
     own. The result is None if some of the places are empty by now.
     """
-    found: dict[int, Change | None] = {}
+    changes: dict[int, Change | None] = {}
     tables: dict[tuple[str, ...], ClassTable | None] = {}
     for class_name in {None if place.is_generic else place.class_name for place in places}:
         of_class = [
@@ -75,11 +75,11 @@ def changes_at(places: Sequence[Place]) -> dict[int, Change | None] | None:
         if len(rows) < len(of_class):
             return None
         for row in rows:
-            seen = row[3:_HEAD]
-            if seen not in tables:
-                tables[seen] = None if seen[0] is None else _current(*seen)
-            found[int(row[0])] = _change(row, tables[seen], is_generic=class_name is None)
-    return found
+            columns = row[3:_HEAD]
+            if columns not in tables:
+                tables[columns] = None if columns[0] is None else _current(*columns)
+            changes[int(row[0])] = _change(row, tables[columns], is_generic=class_name is None)
+    return changes
 
 
 def _statement(table: ClassTable) -> str:

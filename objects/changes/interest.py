@@ -95,8 +95,8 @@ def writers_left(since: Mapping[str, str]) -> set[Writer]:
     left: set[Writer] | None = None
     while True:
         rows = fetch(_WRITERS, columns, prepare=False)
-        found = {(row[0], row[1]) for row in rows}
-        left = found if left is None else left & found
+        writers = {(row[0], row[1]) for row in rows}
+        left = writers if left is None else left & writers
         if not left or time.monotonic() >= end:
             return left
         time.sleep(_POLL)
@@ -110,4 +110,4 @@ def ended(writers: set[Writer]) -> set[Writer]:
         prepare=True,
     )
     running = {row[0] for row in rows}
-    return {one for one in writers if one[1] not in running}
+    return {writer for writer in writers if writer[1] not in running}

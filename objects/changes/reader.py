@@ -137,17 +137,17 @@ class Reader:
         """
         self._begin()
         self._let_go(class_names)
-        found = interest.prolong(class_names)
+        interested = interest.prolong(class_names)
         now = time.monotonic()
         new = {}
-        for name, since in found.items():
+        for name, since in interested.items():
             if self._since.get(name) != since:
                 if name in self._since:
                     self._gap.add(name)
                 new[name] = since
             self._named[name] = now
             self._unnamed.pop(name, None)
-        self._since |= found
+        self._since |= interested
         if new:
             self._asked_at = None
             self._writers |= interest.writers_left(new)
@@ -155,9 +155,9 @@ class Reader:
     def read(self) -> Batch:
         """What has been committed since the last reading; of much, the first part. Read on until
         nothing comes."""
-        seen = self._begin()
+        snapshot = self._begin()
         if not self._waiting:
-            self._look(seen)
+            self._look(snapshot)
         changes = self._next_changes()
         if changes:
             self._changed_at = time.monotonic()
@@ -210,11 +210,11 @@ class Reader:
             self._seen, self._generation = _Snapshot.of(rows[0][0]), int(rows[0][1])
         return self._seen
 
-    def _look(self, seen: _Snapshot) -> None:
+    def _look(self, now: _Snapshot) -> None:
         """Find the places of what is new, and whether something may be missing."""
         names, since = [*self._since], [*self._since.values()]
         rows = fetch(
-            _LOOK, (names, since, seen.end, [*seen.running], names, _MOST_PLACES + 1), prepare=True
+            _LOOK, (names, since, now.end, [*now.running], names, _MOST_PLACES + 1), prepare=True
         )
         snapshot, self._role_version, generation, in_force, asleep = rows[0][:5]
         self._asleep = _names(asleep)
@@ -249,13 +249,15 @@ class Reader:
         # What is seen by nobody alone is no reason to say that nothing is left.
         while self._waiting and not changes:
             places = self._next_places()
-            found = changes_at(places)
-            if found is None:
+            changes_by_place = changes_at(places)
+            if changes_by_place is None:
                 # Trimmed meanwhile.
                 self._gap.update(place.class_name for place in self._waiting)
                 self._waiting.clear()
                 break
-            changes = [one for _, one in sorted(found.items()) if one is not None]
+            changes = [
+                change for _, change in sorted(changes_by_place.items()) if change is not None
+            ]
             for _ in places:
                 self._waiting.popleft()
         return changes

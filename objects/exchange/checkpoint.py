@@ -70,14 +70,14 @@ class Checkpoint:
 def load(path: Path, class_name: str, file: str) -> Checkpoint:
     """Read a checkpoint; refuse that of another file or class."""
     try:
-        found = Checkpoint(**json.loads(path.read_text()))
+        checkpoint = Checkpoint(**json.loads(path.read_text()))
     except (OSError, ValueError, TypeError) as error:
         raise UnusableFile(f"{path} is no checkpoint of an import: {error}") from error
-    if found.class_name != class_name:
-        raise UnusableFile(f"{path} belongs to an import into {found.class_name}")
-    if found.file != file:
+    if checkpoint.class_name != class_name:
+        raise UnusableFile(f"{path} belongs to an import into {checkpoint.class_name}")
+    if checkpoint.file != file:
         raise UnusableFile(f"the file has changed since the import that {path} belongs to")
-    return found
+    return checkpoint
 
 
 def identity(path: Path) -> str:

@@ -157,7 +157,7 @@ class _Window:
     def element(self) -> Row:
         """Decode one value."""
         self.peek()
-        line, wanted = self.line, _CHUNK
+        line, chunk = self.line, _CHUNK
         while True:
             try:
                 value, end = _decoder.raw_decode(self._text, self._at)
@@ -165,9 +165,9 @@ class _Window:
                 raise UnusableFile(f"line {line}: nested too deeply") from None
             except ValueError as error:
                 # Malformed, or not all of it is here yet.
-                if len(self._text) - self._at > _LONGEST or not self._more(wanted):
+                if len(self._text) - self._at > _LONGEST or not self._more(chunk):
                     raise UnusableFile(f"line {line}: malformed JSON: {error}") from error
-                wanted *= 2
+                chunk *= 2
                 continue
             # A number at the very end might go on.
             if end == len(self._text) and self._more(_CHUNK):

@@ -58,43 +58,51 @@ class RowMapping:
     def apply(self, row: Mapping[str, Any]) -> tuple[str | None, dict[str, Json]]:
         """The object's id, if the row has one, and its fields."""
         names = self._names
-        found: dict[str, Any] = {}
-        for given, value in row.items():
-            name = names[given] if given in names else self._remembered_name(given)
+        fields: dict[str, Any] = {}
+        for column_name, value in row.items():
+            name = (
+                names[column_name] if column_name in names else self._remembered_name(column_name)
+            )
             if name is None:
                 continue
-            if name in found:
-                raise BadRow(f"{given}: another column is called {name} as well")
-            found[name] = value
-        object_id = found.pop(self.id_field, None)
+            if name in fields:
+                raise BadRow(f"{column_name}: another column is called {name} as well")
+            fields[name] = value
+        object_id = fields.pop(self.id_field, None)
         for name, (latitude, longitude) in self.geopoints.items():
-            point = _geopoint(found.pop(latitude, None), found.pop(longitude, None), name)
+            point = _geopoint(fields.pop(latitude, None), fields.pop(longitude, None), name)
             if point is not None:
-                found[name] = point
+                fields[name] = point
         if self.columns:
-            found = {name: self._value(name, value) for name, value in found.items()}
-        return _object_id(object_id), found
+            fields = {name: self._value(name, value) for name, value in fields.items()}
+        return _object_id(object_id), fields
 
     @cached_property
     def _names(self) -> dict[str, str | None]:
         """The names of fields, by those of columns; None for columns that are left out."""
         return {}
 
-    def _remembered_name(self, given: str) -> str | None:
-        name = None if given in self.ignored else self.name(given)
+    def _remembered_name(self, column_name: str) -> str | None:
+        name = None if column_name in self.ignored else self.name(column_name)
         if name in self.ignored or name in _SET_BY_SERVICE:
             name = None
         if len(self._names) < _MOST_REMEMBERED:
-            self._names[given] = name
+            self._names[column_name] = name
         return name
 
-    def name(self, given: str) -> str:
+    def name(self, column_name: str) -> str:
         """The field's name for a column's name."""
-        name = self.renamed.get(given)
+        name = self.renamed.get(column_name)
         if name is None:
-            name = camel_case(given) if self.camel_case and given not in _KEPT else given
+            name = (
+                camel_case(column_name)
+                if self.camel_case and column_name not in _KEPT
+                else column_name
+            )
         if name != "ACL" and not is_field_name(name):
-            raise BadRow(f"{given!r} is no name for a field: --camel-case or --rename changes it")
+            raise BadRow(
+                f"{column_name!r} is no name for a field: --camel-case or --rename changes it"
+            )
         return name
 
     def _value(self, name: str, value: Any) -> Json:
@@ -127,8 +135,8 @@ def infer_columns(rows: Iterable[Mapping[str, Any]]) -> dict[str, Column]:
     candidates: dict[str, list[str]] = {}
     for row in rows:
         for name, text in row.items():
-            kept = candidates.get(name, ["Number", "Boolean", "Date"])
-            candidates[name] = [kind for kind in kept if _fits(kind, text)]
+            types = candidates.get(name, ["Number", "Boolean", "Date"])
+            candidates[name] = [kind for kind in types if _fits(kind, text)]
     return {name: Column((kinds or ["String"])[0]) for name, kinds in candidates.items()}
 
 

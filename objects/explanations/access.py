@@ -224,28 +224,30 @@ class _Inquiry:
         return record.object()
 
     def _conditions(self, table: ClassTable, obj: Wire | None) -> Query:
-        told: list[Reason] = []
+        reasons: list[Reason] = []
         try:
-            return self._asked(table, told)
+            return self._asked(table, reasons)
         finally:
             held = roles.paths(self.principal.user_id) if self.principal.user_id else {}
-            for reason in told:
+            for reason in reasons:
                 self._add_reason(table, reason, obj, held)
 
-    def _asked(self, table: ClassTable, told: list[Reason]) -> Query:
+    def _asked(self, table: ClassTable, reasons: list[Reason]) -> Query:
         principal, action = self.principal, self.action
         if self._makes:
-            check_class(principal, table, "create", told=told)
+            check_class(principal, table, "create", reasons=reasons)
             if action == "addField":
-                check_class(principal, table, "addField", creating=True, told=told)
+                check_class(principal, table, "addField", creating=True, reasons=reasons)
             return Everything()
         if action in READ_ACTIONS:
-            return readable(principal, table, action, told=told)
+            return readable(principal, table, action, reasons=reasons)
         object_id = ObjectId(self.object_id) if self.object_id is not None else None
         changes: Action = "update" if action == "addField" else action
-        condition = writable(principal, table, changes, object_id, told=told)
+        condition = writable(principal, table, changes, object_id, reasons=reasons)
         if action == "addField":
-            condition = all_of(condition, check_class(principal, table, "addField", told=told))
+            condition = all_of(
+                condition, check_class(principal, table, "addField", reasons=reasons)
+            )
         return condition
 
     # -- Saying it --------------------------------------------------------------------------------
@@ -263,9 +265,14 @@ class _Inquiry:
         elif obj is not None and reason.condition is not None:
             met = matches(reason.condition, obj, class_name=self.class_name)
             verdict = "yes" if met else "no"
-        said: Said = say(reason, self.principal, table.schema.permissions, table.class_name, obj)
-        details = (*said.details, *(_way(name, held) for name in said.roles if name in held))
-        self._add(reason.rule, verdict, said.text, *details, is_open=said.is_open)
+        sentence: Said = say(
+            reason, self.principal, table.schema.permissions, table.class_name, obj
+        )
+        details = (
+            *sentence.details,
+            *(_way(name, held) for name in sentence.roles if name in held),
+        )
+        self._add(reason.rule, verdict, sentence.text, *details, is_open=sentence.is_open)
 
     def _add(
         self, rule: str, verdict: Verdict, text: str, *details: str, is_open: bool = False
@@ -285,11 +292,11 @@ def _hidden(principal: Principal, table: ClassTable, obj: Wire | None) -> tuple[
     """The fields of the class, or of this object, that the caller doesn't see, and why."""
     protected = table.schema.permissions.protected_fields
     groups = sorted(protection_groups(principal, table, obj) & protected.keys())
-    found = []
+    hidden = []
     for name in sorted(hidden_fields(principal, table, obj)):
         hiding = tuple(group for group in groups if name in protected[group])
         if name in always_hidden(table):
             by_class = "everybody" if name in table.hidden else "everybody but the owner"
             hiding = (*hiding, by_class)
-        found.append(Hidden(name, hiding))
-    return tuple(found)
+        hidden.append(Hidden(name, hiding))
+    return tuple(hidden)

@@ -62,13 +62,13 @@ def describe(principal: Principal) -> str:
 
 
 def _names(names: Iterable[str]) -> str:
-    found = list(names)
-    more = len(found) - _MOST_NAMES
-    return ", ".join(found[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+    all_names = list(names)
+    more = len(all_names) - _MOST_NAMES
+    return ", ".join(all_names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _roles(ids: Iterable[str]) -> tuple[str, ...]:
-    return tuple(one[len(_ROLE) :] for one in ids if one.startswith(_ROLE))
+    return tuple(entity[len(_ROLE) :] for entity in ids if entity.startswith(_ROLE))
 
 
 def _master_key(matter: _Matter) -> Said:
@@ -140,7 +140,9 @@ def _access_list(matter: _Matter) -> Said:
     acl = matter.obj.get("ACL")
     if not isinstance(acl, dict):
         return Said(f"The object has no access list: everybody {does} it.", is_open=True)
-    listed = [one for one, rights in acl.items() if isinstance(rights, dict) and rights.get(right)]
+    listed = [
+        entity for entity, rights in acl.items() if isinstance(rights, dict) and rights.get(right)
+    ]
     own = sorted(set(listed) & matter.principal.acl_ids)
     if EVERYBODY in own:
         return Said(f"The access list lets everybody {right} (*).", is_open=True)

@@ -209,18 +209,18 @@ class _Apart:
         taken = writes.stored_ids(self.table, [row.object_id for _, row in rows])
         fresh: list[tuple[int, NewRow]] = []
         end: int | None = None
-        seen: set[ObjectId] = set()
+        stored: set[ObjectId] = set()
         for number, row in rows:
             is_taken = row.object_id in taken
             if is_taken and number in self.generated:
                 continue  # stored before
-            if is_taken or row.object_id in seen:
+            if is_taken or row.object_id in stored:
                 self.outcomes[number] = duplicate("objectId")
                 if self.stop:
                     end = number
                     break
             else:
-                seen.add(row.object_id)
+                stored.add(row.object_id)
                 fresh.append((number, row))
         refused = self._halves(fresh) if fresh else None
         return end if refused is None else refused

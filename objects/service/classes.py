@@ -55,11 +55,11 @@ def schema(principal: Principal, class_name: ClassName) -> Wire:
 def create(principal: Principal, class_name: ClassName, body: Json) -> Wire:
     """Make a class. Raises ``InvalidClassName`` (taken, not a name) and what the body deserves."""
     _check_master(principal, "create")
-    wanted = new_schema(class_name, body, service_settings.CLASS_PERMISSIONS_DEFAULT)
+    schema = new_schema(class_name, body, service_settings.CLASS_PERMISSIONS_DEFAULT)
     with maintenance.writing():
-        table = registry.create(wanted)
+        table = registry.create(schema)
         # The table is empty and nobody else sees it yet: the indexes need no time.
-        for index in wanted.index_declarations.values():
+        for index in schema.index_declarations.values():
             indexes.build(table, index)
     return table.schema.to_wire()
 
@@ -211,13 +211,15 @@ def _take_back(class_name: ClassName, index: IndexDeclaration) -> None:
         table = registry.lock(class_name)
         if table is None:
             return
-        kept = {name: one for name, one in table.schema.indexes.items() if name != index.name}
+        remaining = {
+            name: spec for name, spec in table.schema.indexes.items() if name != index.name
+        }
         fields = dict(table.schema.fields)
         if index.name not in table.schema.indexes:
             # The index of a field that was declared unique.
             name = index.fields[0][0]
             fields[name] = replace(fields[name], unique=False)
-        registry.save(table, replace(table.schema, indexes=kept, fields=fields))
+        registry.save(table, replace(table.schema, indexes=remaining, fields=fields))
 
 
 def _remove_fields(table: ClassTable, changed: SchemaChange) -> None:

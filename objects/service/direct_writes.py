@@ -133,19 +133,19 @@ def complete(
 
     Raises ``ValidationFailed`` if a required field is missing.
     """
-    given = apply(write, {})
-    given.pop("ACL", None)
-    fields = with_defaults(schema, given)
+    set_fields = apply(write, {})
+    set_fields.pop("ACL", None)
+    fields = with_defaults(schema, set_fields)
     check_required(schema, fields)
     acl = write.acl
     if acl is None:
         acl = default_acl(schema.permissions, principal.user_id)
-    return given, fields, acl
+    return set_fields, fields, acl
 
 
 def _new_object(principal: Principal, table: ClassTable, write: Write, object_id: ObjectId) -> _New:
-    given, fields, acl = complete(principal, table.schema, write)
-    defaults = {name: value for name, value in fields.items() if given.get(name) is not value}
+    set_fields, fields, acl = complete(principal, table.schema, write)
+    defaults = {name: value for name, value in fields.items() if set_fields.get(name) is not value}
     results = {**echo(write, fields), **defaults}
     if results:
         visibility = Visibility(principal, table, new_id=object_id)
@@ -184,8 +184,8 @@ def create_together(
         if new_fields or fitted.relations or _adopts(principal, table, fitted, _NO_FIELDS):
             raise NotTogether
         new.append(_new_object(principal, table, fitted, new_object_id()))
-    created_at = writes.create_many(table, [(one.object_id, one.fields, one.acl) for one in new])
-    return [Created(one.object_id, created_at, one.shown) for one in new]
+    created_at = writes.create_many(table, [(obj.object_id, obj.fields, obj.acl) for obj in new])
+    return [Created(obj.object_id, created_at, obj.shown) for obj in new]
 
 
 def update(

@@ -95,10 +95,10 @@ def _find(principal: Principal, class_name: ClassName, options: FindOptions, als
     check_question(principal, table, options.where, options.order)
     condition = all_of(readable(principal, table, "find"), also)
     # What triggers ask for isn't the caller's question; they may ask for anything.
-    options, given = triggers.before_find(principal, table.class_name, options)
-    if given is not None:
-        count = len(given) if options.count else None
-        return Found(_after_find(principal, table, given), count, redirected)
+    options, preset = triggers.before_find(principal, table.class_name, options)
+    if preset is not None:
+        count = len(preset) if options.count else None
+        return Found(_after_find(principal, table, preset), count, redirected)
     count = None
     if options.count:
         count = _count(principal, table, all_of(options.where, also))
@@ -114,20 +114,20 @@ def _find(principal: Principal, class_name: ClassName, options: FindOptions, als
         skip=options.skip,
         memory=memory,
     )
-    found = _after_find(principal, table, _shaped(principal, table, records, options, memory))
-    return Found(found, count, redirected)
+    results = _after_find(principal, table, _shaped(principal, table, records, options, memory))
+    return Found(results, count, redirected)
 
 
 def _after_find(
     principal: Principal,
     table: ClassTable,
-    found: list[Record] | list[Wire],
+    results: list[Record] | list[Wire],
     *,
     is_get: bool = False,
 ) -> list[Record] | list[Wire]:
     if not triggers.has(table.class_name, "after_find"):
-        return found
-    objects = [wire_object(item) for item in found]
+        return results
+    objects = [wire_object(item) for item in results]
     return triggers.after_find(principal, table.class_name, objects, is_get=is_get)
 
 
@@ -158,19 +158,19 @@ def _get(
     if table is None:
         raise ObjectNotFound
     condition = readable(principal, table, "get")
-    options, given = triggers.before_find(principal, table.class_name, options, is_get=True)
-    found: list[Record] | list[Wire] = given or []
-    if given is None and is_object_id(object_id):
+    options, preset = triggers.before_find(principal, table.class_name, options, is_get=True)
+    results: list[Record] | list[Wire] = preset or []
+    if preset is None and is_object_id(object_id):
         where = all_of(options.where, condition)
         memory = result_memory.of_query()
         record = reads.get(table, object_id, where, Scope(principal), memory)
         if record is not None:
-            found = _shaped(principal, table, [record], options, memory)
-    if found:
-        found = _after_find(principal, table, found, is_get=True)
-    if not found:
+            results = _shaped(principal, table, [record], options, memory)
+    if results:
+        results = _after_find(principal, table, results, is_get=True)
+    if not results:
         raise ObjectNotFound
-    return found[0]
+    return results[0]
 
 
 def count(principal: Principal, class_name: ClassName, where: Query) -> int:
@@ -181,9 +181,9 @@ def count(principal: Principal, class_name: ClassName, where: Query) -> int:
         if table is None:
             return 0
         check_question(principal, table, where)
-        asked = FindOptions(where=where, limit=0, count=True)
-        options, given = triggers.before_find(principal, table.class_name, asked)
-        return len(given) if given is not None else _count(principal, table, options.where)
+        count_options = FindOptions(where=where, limit=0, count=True)
+        options, preset = triggers.before_find(principal, table.class_name, count_options)
+        return len(preset) if preset is not None else _count(principal, table, options.where)
 
     return with_current_classes(counted)
 

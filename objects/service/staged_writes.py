@@ -245,31 +245,33 @@ def _before_save(attempt: Change, class_name: ClassName) -> _Changes:
     fields = {name: value for name, value in attempt.fields.items() if name not in proofs}
     table = registry.find(class_name)
     write = parse_write(fields, creating=attempt.creating)
-    given = _outcome(table, write, attempt)
+    planned = _outcome(table, write, attempt)
     occasion = Occasion(
         "before_save",
         class_name,
         attempt.principal,
-        object=copied(given),
+        object=copied(planned),
         original=copied(attempt.before),
     )
-    wanted = triggers.run(occasion).object or {}
+    returned = triggers.run(occasion).object or {}
     changed: Wire = {
         name: value
-        for name, value in wanted.items()
-        if name not in _ITS_OWN and not (name in given and equal(given[name], value))
+        for name, value in returned.items()
+        if name not in _ITS_OWN and not (name in planned and equal(planned[name], value))
     }
-    removed = given.keys() - wanted.keys() - _ITS_OWN
+    removed = planned.keys() - returned.keys() - _ITS_OWN
     touched = changed.keys() | removed
-    kept = {name: value for name, value in fields.items() if name.partition(".")[0] not in touched}
+    untouched = {
+        name: value for name, value in fields.items() if name.partition(".")[0] not in touched
+    }
     deletions: Wire = {name: {"__op": "Delete"} for name in removed}
-    attempt.fields = {**kept, **proofs, **changed, **deletions}
+    attempt.fields = {**untouched, **proofs, **changed, **deletions}
     attempt.server_changes = {**changed, **deletions}
     attempt.server_changes.pop("password", None)
     # A trigger's names are checked when its write is parsed.
     return _Changes(
         frozenset(map(FieldName, touched)),
-        {key: operation for key, operation in write.operations.items() if key in kept},
+        {key: operation for key, operation in write.operations.items() if key in untouched},
     )
 
 

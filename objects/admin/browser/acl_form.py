@@ -86,6 +86,6 @@ def to_wire(form: AclForm) -> dict[str, Json] | None:
     return entries
 
 
-def is_same(one: Json, other: Json) -> bool:
+def is_same(first: Json, second: Json) -> bool:
     """Whether two lists let the same people do the same."""
-    return parse_acl(one) == parse_acl(other)
+    return parse_acl(first) == parse_acl(second)

@@ -109,39 +109,39 @@ def read(
     ``form`` and ``files`` are those of a request. Fields that the form doesn't have are left
     alone. Files are uploaded only if nothing else is wrong.
     """
-    known = before or {}
+    current = before or {}
     changes: Wire = {}
     filled = inputs(schema, before)
     uploads: list[Input] = []
-    for one in filled:
-        if one.key not in form and one.key not in files and f"{one.key}.remove" not in form:
+    for item in filled:
+        if item.key not in form and item.key not in files and f"{item.key}.remove" not in form:
             continue
-        one.text, one.second = form.get(one.key, ""), form.get(f"{one.key}.second", "")
-        one.is_empty_text = f"{one.key}.empty" in form
-        if one.field.kind == "File":
-            if files.get(one.key):
-                uploads.append(one)
-            elif f"{one.key}.remove" in form and known.get(one.name) is not None:
-                changes[one.name] = DELETE
+        item.text, item.second = form.get(item.key, ""), form.get(f"{item.key}.second", "")
+        item.is_empty_text = f"{item.key}.empty" in form
+        if item.field.kind == "File":
+            if files.get(item.key):
+                uploads.append(item)
+            elif f"{item.key}.remove" in form and current.get(item.name) is not None:
+                changes[item.name] = DELETE
             continue
         try:
-            value = _value(one)
+            value = _value(item)
         except ServiceError as error:
-            one.error = error.message
+            item.error = error.message
             continue
-        if one.is_secret:
+        if item.is_secret:
             if value is not None:
-                changes[one.name] = value
-        elif not _is_same(value, known.get(one.name)):
-            changes[one.name] = DELETE if value is None else value
+                changes[item.name] = value
+        elif not _is_same(value, current.get(item.name)):
+            changes[item.name] = DELETE if value is None else value
     if before is None:
         changes = {name: value for name, value in changes.items() if value != DELETE}
-    if not any(one.error for one in filled):
-        for one in uploads:
+    if not any(item.error for item in filled):
+        for item in uploads:
             try:
-                changes[one.name] = upload(files[one.key])
+                changes[item.name] = upload(files[item.key])
             except ServiceError as error:
-                one.error = error.message
+                item.error = error.message
     return changes, filled
 
 
@@ -156,18 +156,18 @@ def _lines(text: str) -> str:
     return text.replace("\r\n", "\n")
 
 
-def _value(one: Input) -> Json:
+def _value(item: Input) -> Json:
     """What was entered, as a value of the field's type; None for nothing."""
-    text = one.text
-    if one.field.kind == "String":
-        return _lines(text) if text or one.is_empty_text else None
-    if one.field.kind == "GeoPoint":
-        if not text.strip() and not one.second.strip():
+    text = item.text
+    if item.field.kind == "String":
+        return _lines(text) if text or item.is_empty_text else None
+    if item.field.kind == "GeoPoint":
+        if not text.strip() and not item.second.strip():
             return None
-        return read_point(text, one.second)
+        return read_point(text, item.second)
     if not text.strip():
         return None
-    match one.field.kind:
+    match item.field.kind:
         case "Number":
             return read_number(text)
         case "Boolean":
@@ -175,18 +175,18 @@ def _value(one: Input) -> Json:
         case "Date":
             return date(normalise_date(text.strip()))
         case "Pointer":
-            return normalise(pointer(one.field.target_class or "", text.strip()), one.name)
+            return normalise(pointer(item.field.target_class or "", text.strip()), item.name)
         case "Bytes":
-            return normalise({"__type": "Bytes", "base64": "".join(text.split())}, one.name)
+            return normalise({"__type": "Bytes", "base64": "".join(text.split())}, item.name)
         case "Polygon":
-            return normalise({"__type": "Polygon", "coordinates": read_json(text)}, one.name)
+            return normalise({"__type": "Polygon", "coordinates": read_json(text)}, item.name)
         case "Array":
             return _of_type(read_json(text), list, "expected an array in JSON, like [1, 2]")
     return _of_type(read_json(text), dict, 'expected an object in JSON, like {"a": 1}')
 
 
-def _of_type(value: Json, wanted: type, message: str) -> Json:
-    if not isinstance(value, wanted):
+def _of_type(value: Json, expected: type, message: str) -> Json:
+    if not isinstance(value, expected):
         raise InvalidJSON(message)
     return normalise(value, "")
 

@@ -66,7 +66,7 @@ def lookup(place: Place) -> HttpResponse:
     """Objects whose id or name begins with what was typed, as options of a list."""
     text = place.request.GET.get(place.request.GET.get("of", ""), "").strip()
     name = label_field(place.table.schema)
-    found = []
+    matches = []
     if text:
         either: list[Json] = [{"objectId": text}] if is_object_id(text) else []
         if name:
@@ -77,8 +77,8 @@ def lookup(place: Place) -> HttpResponse:
                 limit=_SUGGESTIONS,
                 order=(OrderKey((OBJECT_ID,)),),
             )
-            found = service.find(place.reader, place.class_name, options).objects()
-    suggestions = [(obj["objectId"], label(place.table.schema, obj)) for obj in found]
+            matches = service.find(place.reader, place.class_name, options).objects()
+    suggestions = [(obj["objectId"], label(place.table.schema, obj)) for obj in matches]
     return TemplateResponse(place.request, "admin/data/lookup.html", {"suggestions": suggestions})
 
 

@@ -75,14 +75,14 @@ def _show(
         obj=obj,
         object_id=obj["objectId"],
         inputs=inputs,
-        values=[(one, value_cell(obj.get(one.name))) for one in inputs if not one.is_secret],
+        values=[(item, value_cell(obj.get(item.name))) for item in inputs if not item.is_secret],
         acl=acl or acl_form.from_wire(obj.get("ACL")),
         relations=_relations(place),
         error=error,
         differences=differences,
     )
     response.status_code = error.status if error else 409 if differences else 200
-    if any(one.error for one in inputs):
+    if any(item.error for item in inputs):
         response.status_code = 400
     return response
 
@@ -104,10 +104,10 @@ def _save_fields(place: Place, obj: Wire) -> HttpResponseBase:
         changes, inputs = object_fields.read(
             schema, form, place.request.FILES, obj, _uploader(place, writer)
         )
-        wanted: Json = acl_form.to_wire(entered)
-        if not acl_form.is_same(wanted, obj.get("ACL")):
-            changes["ACL"] = DELETE if wanted is None else wanted
-        if any(one.error for one in inputs):
+        acl: Json = acl_form.to_wire(entered)
+        if not acl_form.is_same(acl, obj.get("ACL")):
+            changes["ACL"] = DELETE if acl is None else acl
+        if any(item.error for item in inputs):
             return _show(place, obj, inputs, acl=entered)
         saved = _save(place, obj, changes, form.get("updatedAt", ""))
         return saved or _conflict(place, str(obj["objectId"]), inputs, entered, changes)
@@ -115,17 +115,17 @@ def _save_fields(place: Place, obj: Wire) -> HttpResponseBase:
         return _show(place, obj, inputs, acl=entered, error=error)
 
 
-def _save(place: Place, obj: Wire, changes: Wire, seen: str) -> HttpResponseBase | None:
+def _save(place: Place, obj: Wire, changes: Wire, updated_at: str) -> HttpResponseBase | None:
     """Save, and lead back to the object; None if somebody else has changed it."""
     address = object_address(place.class_name, str(obj["objectId"]))
     if not changes:
-        if seen != obj["updatedAt"]:
+        if updated_at != obj["updatedAt"]:
             return None
         messages.info(place.request, "Nothing is different, so nothing was saved.")
         return HttpResponseRedirect(address)
     object_id = str(obj["objectId"])
     saved = service.update_unchanged(
-        place.writer("change"), place.class_name, parse_object_id(object_id), changes, seen
+        place.writer("change"), place.class_name, parse_object_id(object_id), changes, updated_at
     )
     if saved is None:
         return None
@@ -141,13 +141,13 @@ def _conflict(
 
 
 def _differences(changes: Wire, stored: Wire) -> list[Difference]:
-    found = []
+    differences = []
     for name, value in changes.items():
         if name == "password":
             continue
         mine = value_cell(None if value == DELETE else value)
-        found.append(Difference(name, mine, value_cell(stored.get(name))))
-    return found
+        differences.append(Difference(name, mine, value_cell(stored.get(name))))
+    return differences
 
 
 def _uploader(place: Place, writer: Principal) -> object_fields.Upload:
@@ -188,7 +188,7 @@ def add(place: Place) -> HttpResponseBase:
             if form.get("acl.kind") != "default":
                 # An object without a list is told from one that the class gives a list.
                 fields["ACL"] = acl_form.to_wire(entered)
-            if not any(one.error for one in inputs):
+            if not any(item.error for item in inputs):
                 made = service.create(writer, place.class_name, fields)
                 messages.success(place.request, f"The object {made.object_id} is there.")
                 return HttpResponseRedirect(object_address(place.class_name, made.object_id))
@@ -203,7 +203,7 @@ def add(place: Place) -> HttpResponseBase:
         default_acl=schema.permissions.default_acl,
         error=error,
     )
-    failed = error is not None or any(one.error for one in inputs)
+    failed = error is not None or any(item.error for item in inputs)
     response.status_code = error.status if error else 400 if failed else 200
     return response
 
@@ -249,16 +249,16 @@ def _own(obj: Wire) -> Wire:
     }
 
 
-def _changes(place: Place, obj: Wire, wanted: Json) -> Wire:
-    if not isinstance(wanted, dict):
+def _changes(place: Place, obj: Wire, acl: Json) -> Wire:
+    if not isinstance(acl, dict):
         raise InvalidJSON("expected an object")
     before = _own(obj)
     changes = {
         name: value
-        for name, value in wanted.items()
+        for name, value in acl.items()
         if name not in before or pretty(before[name]) != pretty(value)
     }
-    return changes | {name: DELETE for name in before if name not in wanted}
+    return changes | {name: DELETE for name in before if name not in acl}
 
 
 @class_page("o/<str:object_id>/delete/", "delete", post="delete")

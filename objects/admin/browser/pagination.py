@@ -161,11 +161,11 @@ def _rows_after(
         return rows + find(all_of(where, Exists(path, True)), order, limit - len(rows))
     strictly, from_on = ("lt", "lte") if sorting.descending else ("gt", "gte")
     # The first part is a range that an index begins at; the second leaves out what was shown.
-    rest = all_of(
+    condition = all_of(
         Compare(path, from_on, edge.value),  # type: ignore[arg-type]
         AnyOf((Compare(path, strictly, edge.value), beyond)),  # type: ignore[arg-type]
     )
-    rows = find(all_of(where, rest), order, limit)
+    rows = find(all_of(where, condition), order, limit)
     if not sorting.descending or len(rows) == limit or sorting.name in _NEVER_NULL:
         return rows
     return rows + find(all_of(where, Exists(path, False)), by_id, limit - len(rows))

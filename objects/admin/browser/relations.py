@@ -74,9 +74,9 @@ def _read(place: Place, object_id: str, key: str, target_class: ClassName) -> pa
         options = FindOptions(where=where, limit=limit, order=order)
         return service.find(place.reader, target_class, options).objects()
 
-    given = place.request.GET
+    query = place.request.GET
     edges = {
-        name: pagination.decode_edge(given[name]) for name in ("after", "before") if given.get(name)
+        name: pagination.decode_edge(query[name]) for name in ("after", "before") if query.get(name)
     }
     sorting = pagination.Sorting(OBJECT_ID)
     return pagination.read_page(find, parse_where(related), sorting, _PAGE, **edges)
@@ -89,7 +89,7 @@ def _change(place: Place, object_id: str, key: str, target_class: ClassName) -> 
     operator, ids = ("RemoveRelation", removed) if removed else ("AddRelation", added)
     if not ids:
         return "Nothing was chosen."
-    pointers: list[Json] = [pointer(target_class, one) for one in ids]
+    pointers: list[Json] = [pointer(target_class, each) for each in ids]
     body: dict[str, Json] = {key: {"__op": operator, "objects": pointers}}
     service.update(place.writer("change"), place.class_name, parse_object_id(object_id), body)
     return f"{len(ids)} {'removed' if removed else 'added'}."

@@ -60,8 +60,8 @@ class Question:
     order: str
 
     def query_string(self, **more: str) -> str:
-        given = {"where": filters.as_text(self.where), "order": self.order} | more
-        return urlencode({name: value for name, value in given.items() if value})
+        parameters = {"where": filters.as_text(self.where), "order": self.order} | more
+        return urlencode({name: value for name, value in parameters.items() if value})
 
 
 def read_question(request: HttpRequest) -> Question:
@@ -88,47 +88,47 @@ def column_names(schema: ClassSchema) -> list[FieldName]:
 
 def chosen_columns(place: Place) -> list[FieldName]:
     """The columns that this staff user has chosen for the class, or the first ones."""
-    known = column_names(place.table.schema)
+    names = column_names(place.table.schema)
     remembered = place.request.session.get(_COLUMNS)
     chosen = remembered.get(place.class_name) if isinstance(remembered, dict) else None
     if isinstance(chosen, list):
-        kept = [name for name in known if name in chosen]
-        return kept if OBJECT_ID in kept else [OBJECT_ID, *kept]
+        own_chosen = [name for name in names if name in chosen]
+        return own_chosen if OBJECT_ID in own_chosen else [OBJECT_ID, *own_chosen]
     own = _by_rank(place.table.schema)[:_SHOWN_AT_FIRST]
-    asked = [*own, *_asked(place, known)]
-    return [*_FIRST, *dict.fromkeys(asked), CREATED_AT]
+    columns = [*own, *_asked(place, names)]
+    return [*_FIRST, *dict.fromkeys(columns), CREATED_AT]
 
 
 def _by_rank(schema: ClassSchema) -> list[FieldName]:
     """The fields of the class itself, those that tell most first."""
     name = label_field(schema)
 
-    def rank(one: FieldName) -> tuple[int, str]:
-        kind = schema.fields[one].kind
+    def rank(field: FieldName) -> tuple[int, str]:
+        kind = schema.fields[field].kind
         place = _RANKS.index(kind) if kind in _RANKS else len(_RANKS)
-        return (-1 if one == name else place, one)
+        return (-1 if field == name else place, field)
 
     return sorted(schema.fields, key=rank)
 
 
-def _asked(place: Place, known: list[FieldName]) -> list[FieldName]:
+def _asked(place: Place, names: list[FieldName]) -> list[FieldName]:
     """The fields that the address sorts or filters by, which one wants to see then."""
     try:
         where = filters.read_where(place.request.GET.get("where", ""))
     except ServiceError:
         where = {}
-    asked = {*where, place.request.GET.get("order", "").removeprefix("-")}
-    return [name for name in known if name in asked and name not in ("objectId", "createdAt")]
+    mentioned = {*where, place.request.GET.get("order", "").removeprefix("-")}
+    return [name for name in names if name in mentioned and name not in ("objectId", "createdAt")]
 
 
 def _choose_columns(place: Place) -> None:
-    asked = set(place.request.GET.getlist("columns"))
+    chosen = set(place.request.GET.getlist("columns"))
     remembered = place.request.session.get(_COLUMNS)
     choices = dict(remembered) if isinstance(remembered, dict) else {}
     choices.pop(place.class_name, None)
-    if asked:
-        known = column_names(place.table.schema)
-        choices[place.class_name] = [name for name in known if name in asked]
+    if chosen:
+        names = column_names(place.table.schema)
+        choices[place.class_name] = [name for name in names if name in chosen]
     place.request.session[_COLUMNS] = dict([*choices.items()][-_MOST_REMEMBERED:])
 
 
@@ -138,8 +138,8 @@ def objects(place: Place) -> HttpResponseBase:
     request = place.request
     if "choose" in request.GET:
         _choose_columns(place)
-        kept = {key: request.GET.get(key, "") for key in ("where", "order")}
-        return HttpResponseRedirect(f"{request.path}?{urlencode(kept)}")
+        parameters = {key: request.GET.get(key, "") for key in ("where", "order")}
+        return HttpResponseRedirect(f"{request.path}?{urlencode(parameters)}")
     error: ServiceError | None = None
     question = Question({}, parse_where({}), "")
     read = pagination.PageOfRows([], None, None)
@@ -204,13 +204,13 @@ def find_page(place: Place, question: Question) -> pagination.PageOfRows:
 
 
 def _with_condition(place: Place, question: Question) -> str:
-    given = place.request.GET
-    name = given.get("field", "")
+    query = place.request.GET
+    name = query.get("field", "")
     field = place.table.schema.field_type(name) if is_field_name(name) else None
     if field is None:
         raise InvalidKeyName(f"There is no field {shown(name)}.")
     where = filters.add(
-        question.where, name, field, given.get("operator", ""), given.get("value", "")
+        question.where, name, field, query.get("operator", ""), query.get("value", "")
     )
     parse_where(where)
     return Question(where, question.tree, question.order).query_string()
@@ -219,8 +219,8 @@ def _with_condition(place: Place, question: Question) -> str:
 def _conditions(question: Question) -> list[tuple[str, str]]:
     """Each condition, and the query of the table without it."""
     return [
-        (one.text, urlencode({"where": one.rest, "order": question.order}))
-        for one in filters.conditions(question.where)
+        (condition.text, urlencode({"where": condition.rest, "order": question.order}))
+        for condition in filters.conditions(question.where)
     ]
 
 
@@ -275,7 +275,7 @@ def _row(place: Place, columns: list[FieldName], row: dict[str, Any]) -> Row:
 def _builder(schema: ClassSchema, name: str, entered: str) -> dict[str, Any]:
     """What the form that adds a condition shows, for this field or the first one."""
     names = [*_by_rank(schema), OBJECT_ID, CREATED_AT, UPDATED_AT]
-    chosen = next((one for one in names if one == name), names[0])
+    chosen = next((each for each in names if each == name), names[0])
     field = schema.field_type(chosen)
     assert field is not None, "these are the fields of the class"
     return {"fields": names, "field": chosen, "entered": entered, **_asking(field)}
@@ -283,12 +283,12 @@ def _builder(schema: ClassSchema, name: str, entered: str) -> dict[str, Any]:
 
 def _asking(field: FieldType) -> dict[str, Any]:
     """What can be asked of a field of this type, for ``operators.html``."""
-    found = filters.operators(field)
+    operators = filters.operators(field)
     return {
-        "operators": found,
+        "operators": operators,
         "kind": field.kind,
         "field_type": str(field),
-        "hint": next((one.hint for one in found if one.hint), ""),
+        "hint": next((operator.hint for operator in operators if operator.hint), ""),
     }
 
 

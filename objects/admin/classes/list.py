@@ -67,8 +67,8 @@ class ObjectClassAdmin(ReadOnlyModelAdmin):
     ) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        found = get_object_or_404(ObjectClass, pk=object_id if object_id.isdecimal() else 0)
-        return HttpResponseRedirect(reverse("admin:data_fields", args=(found.name,)))
+        object_class = get_object_or_404(ObjectClass, pk=object_id if object_id.isdecimal() else 0)
+        return HttpResponseRedirect(reverse("admin:data_fields", args=(object_class.name,)))
 
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: Any = None

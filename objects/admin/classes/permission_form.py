@@ -63,13 +63,13 @@ def from_permissions(permissions: ClassPermissions) -> PermissionForm:
 
 
 def _row(action: str, rule: Rule) -> ActionRow:
-    others = sorted(rule.entities - {"*"})
+    entities = sorted(rule.entities - {"*"})
     return ActionRow(
         action,
         _MEANINGS[action],
         "*" in rule.entities,
         rule.requires_authentication,
-        _joined(others),
+        _joined(entities),
         _joined(rule.pointer_fields),
     )
 

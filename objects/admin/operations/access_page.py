@@ -51,7 +51,7 @@ class Asked:
 @require_safe
 def access(request: HttpRequest) -> HttpResponseBase:
     """A form, and the rules that decide what was asked."""
-    asked = Asked(
+    question = Asked(
         _given(request, "class"),
         _given(request, "action") or "get",
         _given(request, "object"),
@@ -59,23 +59,23 @@ def access(request: HttpRequest) -> HttpResponseBase:
         _given(request, "user"),
     )
     complaint = ""
-    found = principal = None
-    if asked.class_name and asked.action in ACTIONS:
-        action: Action = asked.action
+    explanation = principal = None
+    if question.class_name and question.action in ACTIONS:
+        action: Action = question.action
         try:
-            principal = _principal(asked)
-            found = explain(principal, asked.class_name, action, asked.object_id)
+            principal = _principal(question)
+            explanation = explain(principal, question.class_name, action, question.object_id)
         except ServiceError as error:
             complaint = error.message
     return render(
         request,
         "admin/operations/access.html",
         "Why may this caller, or why not?",
-        asked=asked,
+        asked=question,
         actions=ACTIONS,
         callers=_CALLERS,
         class_names=[table.class_name for table in registry.all_classes()],
-        found=found,
+        found=explanation,
         who=describe(principal) if principal is not None else "",
         complaint=complaint,
     )
@@ -85,8 +85,8 @@ def _given(request: HttpRequest, name: str) -> str:
     return request.GET.get(name, "").strip()[:_LONGEST]
 
 
-def _principal(asked: Asked) -> Principal:
+def _principal(question: Asked) -> Principal:
     """Who is asked about. Raises ``ObjectNotFound`` for a user who isn't there."""
-    if asked.caller in _KEYS:
-        return _KEYS[asked.caller]
-    return as_user(user_named(asked.user) or asked.user)[0]
+    if question.caller in _KEYS:
+        return _KEYS[question.caller]
+    return as_user(user_named(question.user) or question.user)[0]

@@ -54,7 +54,7 @@ def limits(request: HttpRequest) -> HttpResponseBase:
         "admin/operations/limits.html",
         "Rate limits",
         rules=state.rules_in_force(),
-        buckets=[(one, _state(one)) for one in overview.buckets],
+        buckets=[(bucket, _state(bucket)) for bucket in overview.buckets],
         complete=overview.complete,
         most_scanned=state.MOST_SCANNED,
         address=address,

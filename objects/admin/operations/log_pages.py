@@ -53,31 +53,36 @@ class Line:
 @require_safe
 def logs(request: HttpRequest) -> HttpResponseBase:
     """The records that are asked for, newest first."""
-    wanted = Wanted(
-        **{one.name: request.GET.get(one.name, "").strip()[:_LONGEST] for one in fields(Wanted)}
+    criteria = Wanted(
+        **{
+            field.name: request.GET.get(field.name, "").strip()[:_LONGEST]
+            for field in fields(Wanted)
+        }
     )
     before = request.GET.get("before", "")
-    found = Page([], None)
+    page_of_log = Page([], None)
     complaint = ""
     if before and not search.is_place(before):
         complaint = "There is no such page."
     else:
         try:
-            found = search.search(wanted, before=before or None, limit=_ON_A_PAGE)
+            page_of_log = search.search(criteria, before=before or None, limit=_ON_A_PAGE)
         except LogUnavailable:
             complaint = _AWAY
-    asked = {name: value for name, value in vars(wanted).items() if value}
+    parameters = {name: value for name, value in vars(criteria).items() if value}
     return render(
         request,
         "admin/operations/logs.html",
         "Logs",
-        wanted=wanted,
+        wanted=criteria,
         levels=LEVELS,
         processes=PROCESSES,
-        lines=[_line(entry) for entry in found.entries],
-        older=f"?{urlencode({**asked, 'before': found.older})}" if found.older else "",
-        newest=f"?{urlencode(asked)}" if before else "",
-        read_no_further=found.older is not None and len(found.entries) < _ON_A_PAGE,
+        lines=[_line(entry) for entry in page_of_log.entries],
+        older=f"?{urlencode({**parameters, 'before': page_of_log.older})}"
+        if page_of_log.older
+        else "",
+        newest=f"?{urlencode(parameters)}" if before else "",
+        read_no_further=page_of_log.older is not None and len(page_of_log.entries) < _ON_A_PAGE,
         most_read=search.MOST_READ,
         complaint=complaint,
         is_off=not store.is_on(),
@@ -89,22 +94,22 @@ def logs(request: HttpRequest) -> HttpResponseBase:
 def log_record(request: HttpRequest, place: str) -> HttpResponseBase:
     """One record with all that it says."""
     try:
-        found = search.entry(place)
+        record = search.entry(place)
     except LogUnavailable:
         response = render(request, "admin/operations/base.html", "Log record", complaint=_AWAY)
         response.status_code = 503
         return response
-    if found is None:
+    if record is None:
         raise Http404("There is no such record any more.")
-    line = _line(found)
-    texts = [(name, _text(value)) for name, value in found.fields.items() if name != "exception"]
+    line = _line(record)
+    texts = [(name, _text(value)) for name, value in record.fields.items() if name != "exception"]
     return render(
         request,
         "admin/operations/log_record.html",
         line.text[:100],
         line=line,
         fields=sorted(texts),
-        exception=found.fields.get("exception", ""),
+        exception=record.fields.get("exception", ""),
     )
 
 
@@ -114,20 +119,20 @@ def address_of(request_id: str) -> str:
 
 
 def _line(entry: Entry) -> Line:
-    said = entry.fields
-    if said.get("logger") == "request":
-        text = f"{said.get('method', '')} {said.get('path', '')}"
-        rest = f"{said.get('status', '')} in {said.get('ms', '?')} ms"
+    record = entry.fields
+    if record.get("logger") == "request":
+        text = f"{record.get('method', '')} {record.get('path', '')}"
+        rest = f"{record.get('status', '')} in {record.get('ms', '?')} ms"
     else:
-        text = _text(said.get("event", ""))
-        others = {name: value for name, value in said.items() if name not in _IN_THE_LINE}
+        text = _text(record.get("event", ""))
+        others = {name: value for name, value in record.items() if name not in _IN_THE_LINE}
         rest = ", ".join(f"{name}={_text(value)[:80]}" for name, value in others.items())[:300]
     return Line(
         entry.place,
-        _time(said.get("timestamp")),
-        _text(said.get("level", "")),
-        _text(said.get("process", "")),
-        _text(said.get("request_id", "")),
+        _time(record.get("timestamp")),
+        _text(record.get("level", "")),
+        _text(record.get("process", "")),
+        _text(record.get("request_id", "")),
         text,
         rest,
     )

@@ -42,10 +42,14 @@ class Row:
 @banner
 def failing_banner(request: HttpRequest) -> tuple[BannerLevel, str] | None:
     """Names what ends again and again."""
-    failing = [one for one in restart_report.read(settings.DATA_FOLDER.reports) if one.is_failing]
+    failing = [
+        restart
+        for restart in restart_report.read(settings.DATA_FOLDER.reports)
+        if restart.is_failing
+    ]
     if not failing:
         return None
-    names = ", ".join(f"{one.name} ({one.last_end})" for one in failing)
+    names = ", ".join(f"{restart.name} ({restart.last_end})" for restart in failing)
     return "error", f"These processes end again and again: {names}."
 
 
@@ -61,7 +65,9 @@ def failing_banner(request: HttpRequest) -> tuple[BannerLevel, str] | None:
 @require_safe
 def processes(request: HttpRequest) -> HttpResponseBase:
     """Each role and engine, with its last sign of life and its restarts."""
-    restarted = {one.name: one for one in restart_report.read(settings.DATA_FOLDER.reports)}
+    restarted = {
+        restart.name: restart for restart in restart_report.read(settings.DATA_FOLDER.reports)
+    }
     complaint = ""
     silences: dict[str, float | None] = dict.fromkeys(_WORKERS)
     try:

@@ -34,7 +34,7 @@ def installations(request: HttpRequest) -> HttpResponseBase:
     where: Query = Everything()
     if text:
         names = (OBJECT_ID, FieldName("installationId"), FieldName("deviceToken"))
-        parts = [Equals((name,), one) for name in names for one in {text, text.lower()}]
+        parts = [Equals((name,), value) for name in names for value in {text, text.lower()}]
         where = AnyOf(tuple(parts))
     complaint, rows = "", PageOfRows([], None, None)
     try:
@@ -45,7 +45,7 @@ def installations(request: HttpRequest) -> HttpResponseBase:
         request,
         "admin/people/installations.html",
         "Installations",
-        installations=[_row(one) for one in rows.rows],
+        installations=[_row(value) for value in rows.rows],
         newer=rows.before.encode() if rows.before else "",
         older=rows.after.encode() if rows.after else "",
         text=text,
@@ -53,16 +53,18 @@ def installations(request: HttpRequest) -> HttpResponseBase:
     )
 
 
-def _row(one: Wire) -> dict[str, Any]:
-    token = str(one.get("deviceToken") or "")
-    channels = one.get("channels")
+def _row(installation: Wire) -> dict[str, Any]:
+    token = str(installation.get("deviceToken") or "")
+    channels = installation.get("channels")
     return {
-        "id": one["objectId"],
-        "installation": one.get("installationId") or "",
-        "type": one.get("deviceType") or "",
+        "id": installation["objectId"],
+        "installation": installation.get("installationId") or "",
+        "type": installation.get("deviceType") or "",
         # It is what notifications are sent to: the whole one is on the object's own page.
         "token": f"{token[:_SHOWN_OF_A_TOKEN]}…" if len(token) > _SHOWN_OF_A_TOKEN else token,
-        "app": " ".join(str(one[name]) for name in ("appName", "appVersion") if one.get(name)),
+        "app": " ".join(
+            str(installation[name]) for name in ("appName", "appVersion") if installation.get(name)
+        ),
         "channels": ", ".join(map(str, channels)) if isinstance(channels, list) else "",
-        "updated": time_of(one["updatedAt"]),
+        "updated": time_of(installation["updatedAt"]),
     }

@@ -43,17 +43,17 @@ def find(
 
 def get(class_name: ClassName, object_id: str) -> Wire:
     """One object, as staff see it. Raises ``ObjectNotFound``."""
-    found = service.get(READ_ONLY_MASTER, class_name, parse_object_id(object_id))
-    return found if isinstance(found, dict) else found.object()
+    obj = service.get(READ_ONLY_MASTER, class_name, parse_object_id(object_id))
+    return obj if isinstance(obj, dict) else obj.object()
 
 
 def by_ids(class_name: ClassName, ids: list[str]) -> list[Wire]:
     """The objects with these ids, in this order; those that are gone are left out."""
     if not ids:
         return []
-    found = find(class_name, In((OBJECT_ID,), tuple(ids)), (), len(ids))
-    objects = {str(obj["objectId"]): obj for obj in found}
-    return [objects[one] for one in ids if one in objects]
+    rows = find(class_name, In((OBJECT_ID,), tuple(ids)), (), len(ids))
+    objects = {str(obj["objectId"]): obj for obj in rows}
+    return [objects[object_id] for object_id in ids if object_id in objects]
 
 
 def asked_page(
@@ -77,8 +77,8 @@ def asked_page(
 
 def names_of(ids: set[str]) -> dict[str, str]:
     """The names of users, by their ids."""
-    found = by_ids(USER, sorted(ids))
-    return {str(user["objectId"]): str(user.get("username", "")) for user in found}
+    users = by_ids(USER, sorted(ids))
+    return {str(user["objectId"]): str(user.get("username", "")) for user in users}
 
 
 def pointed_at(value: Json) -> str:

@@ -120,11 +120,13 @@ def _show(
         "admin/people/role.html",
         f"Role {role.get('name', role_id)}",
         role=_row(role),
-        members=[(str(one["objectId"]), one.get("username") or "") for one in members.rows],
+        members=[
+            (str(member["objectId"]), member.get("username") or "") for member in members.rows
+        ],
         newer=members.before.encode() if members.before else "",
         older=members.after.encode() if members.after else "",
         tree=roles.tree(role_id, str(role.get("name", role_id))),
-        led_to=[_row(one) for one in led_to],
+        led_to=[_row(member) for member in led_to],
         may_change=request.user.has_perm(CHANGE),
         complaint=complaint,
     )
@@ -164,7 +166,7 @@ def _member(kind: _Kind, text: str) -> Wire:
             raise ObjectNotFound("There is no user with this id, name or address.")
         return pointer("_User", user_id)
     for name in (OBJECT_ID, _NAME):
-        found = find(ROLE, Equals((name,), text), (), 1) if text else []
-        if found:
-            return pointer("_Role", str(found[0]["objectId"]))
+        roles = find(ROLE, Equals((name,), text), (), 1) if text else []
+        if roles:
+            return pointer("_Role", str(roles[0]["objectId"]))
     raise ObjectNotFound("There is no role with this id or name.")

@@ -37,5 +37,7 @@ def user_section(permission: str) -> Callable[[_Maker], _Maker]:
 
 def sections(request: HttpRequest, user_id: str) -> list[Section]:
     """Those that the staff user may see, with the first ``MOST`` of their rows."""
-    found = [make(user_id) for needed, make in _makers if request.user.has_perm(needed)]
-    return [Section(one.title, one.columns, one.rows[:MOST]) for one in found]
+    sections_of_user = [make(user_id) for needed, make in _makers if request.user.has_perm(needed)]
+    return [
+        Section(section.title, section.columns, section.rows[:MOST]) for section in sections_of_user
+    ]

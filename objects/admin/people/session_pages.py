@@ -48,16 +48,18 @@ def sessions(request: HttpRequest) -> HttpResponseBase:
         rows = asked_page(request, SESSION, where)
     except ServiceError as error:
         complaint = error.message
-    names = names_of({pointed_at(one.get("user")) for one in rows.rows} - {""})
-    found: list[dict[str, Any]] = []
-    for one in rows.rows:
-        user_id = pointed_at(one.get("user"))
-        found.append(session_row(one) | {"user": user_id, "name": names.get(user_id, "")})
+    names = names_of({pointed_at(session.get("user")) for session in rows.rows} - {""})
+    session_rows: list[dict[str, Any]] = []
+    for session in rows.rows:
+        user_id = pointed_at(session.get("user"))
+        session_rows.append(
+            session_row(session) | {"user": user_id, "name": names.get(user_id, "")}
+        )
     return render(
         request,
         "admin/people/sessions.html",
         "Sessions",
-        sessions=found,
+        sessions=session_rows,
         newer=rows.before.encode() if rows.before else "",
         older=rows.after.encode() if rows.after else "",
         text=text,

@@ -53,11 +53,11 @@ def user_action(request: HttpRequest, user_id: str, name: str) -> HttpResponseBa
         return HttpResponseNotAllowed(("POST",))
     try:
         get(USER, user_id)
-        told = action.act(request, principal_for(request.user, action.permission), user_id)
+        message = action.act(request, principal_for(request.user, action.permission), user_id)
     except ServiceError as error:
         return _refused(request, user_id, error)
     note(request, name, user=user_id)
-    messages.success(request, told)
+    messages.success(request, message)
     if action.leads_to_list:
         return Redirect(reverse("admin:people_users"))
     return Redirect(reverse("admin:people_user", args=(user_id,)))

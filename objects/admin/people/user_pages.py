@@ -71,9 +71,9 @@ def users(request: HttpRequest) -> HttpResponseBase:
     rows = PageOfRows([], None, None)
     try:
         if text:
-            found = directory.search(text, ON_A_PAGE + 1)
-            more = len(found) > ON_A_PAGE
-            rows = PageOfRows(by_ids(USER, found[:ON_A_PAGE]), None, None)
+            matches = directory.search(text, ON_A_PAGE + 1)
+            more = len(matches) > ON_A_PAGE
+            rows = PageOfRows(by_ids(USER, matches[:ON_A_PAGE]), None, None)
         else:
             rows = asked_page(request, USER, Everything())
     except ServiceError as error:
@@ -127,8 +127,8 @@ def show_user(
         fields=sorted((name, _json(value)) for name, value in user.items() if name not in _KNOWN),
         standing=directory.standing(user_id),
         storage=_storage_row(quotas.usage_of(user_id)),
-        passkeys=[_passkey_row(one) for one in keys.shown(user_id)],
-        sessions=[session_row(one) for one in sessions[:_SESSIONS]],
+        passkeys=[_passkey_row(passkey) for passkey in keys.shown(user_id)],
+        sessions=[session_row(passkey) for passkey in sessions[:_SESSIONS]],
         more_sessions=len(sessions) > _SESSIONS,
         direct_roles=[name for name, way in ways.items() if len(way) == 1],
         inherited_roles=[(name, way) for name, way in ways.items() if len(way) > 1],

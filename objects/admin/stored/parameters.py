@@ -145,10 +145,10 @@ def _remove(request: HttpRequest, name: str) -> HttpResponseBase:
     if "confirm" not in request.POST:
         messages.info(request, "Nothing was deleted: it wasn't confirmed.")
         return HttpResponseRedirect(request.path)
-    seen = request.POST.get("seen", "")
+    version = request.POST.get("seen", "")
     body = {"params": {name: {"__op": "Delete"}}}
     try:
-        if service.save(principal_for(request.user, DELETE), body, _unless_changed(name, seen)):
+        if service.save(principal_for(request.user, DELETE), body, _unless_changed(name, version)):
             note(request, "delete parameter", parameter=name)
             messages.success(request, f"Deleted: {name}.")
             return HttpResponseRedirect(reverse("admin:config"))
@@ -184,16 +184,16 @@ def _unless_changed(name: str, seen: str) -> Any:
 
 
 def _filled(request: HttpRequest, name: str, seen: str) -> Form:
-    given = request.POST
-    chosen = given.get("kind", "")
+    data = request.POST
+    chosen = data.get("kind", "")
     if chosen not in get_args(Kind):
         chosen = "text"
     return Form(
         name,
         cast(Kind, chosen),
         # Browsers send every end of a line as two characters.
-        given.get(f"value.{chosen}", "").replace("\r\n", "\n"),
-        "hidden" in given,
+        data.get(f"value.{chosen}", "").replace("\r\n", "\n"),
+        "hidden" in data,
         seen,
     )
 

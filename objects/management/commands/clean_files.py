@@ -42,8 +42,8 @@ class Command(BaseCommand):
                 raise CommandError(f"{_count(done.failed)} couldn't be removed; the log says why")
             return
         files = size = 0
-        with unused_files(age) as found:
-            for file in found:
+        with unused_files(age) as unused:
+            for file in unused:
                 self.stdout.write(f"{file.name}\t{file.size}")
                 files, size = files + 1, size + file.size
         self.stderr.write(

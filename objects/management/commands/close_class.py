@@ -40,7 +40,7 @@ class Command(BaseCommand):
                 if not options["all"]:
                     self._list(listed)
                     return
-                names = [one.class_name for one in listed]
+                names = [open_class.class_name for open_class in listed]
             elif options["all"]:
                 raise CommandError("--all: expected no names besides it")
             class_names = [check_class_name(name) for name in names]
@@ -57,7 +57,9 @@ class Command(BaseCommand):
             raise CommandError(error.message) from error
 
     def _list(self, listed: list[classes.OpenClass]) -> None:
-        for one in listed:
-            self.stdout.write(f"{one.class_name}: everybody may {', '.join(one.actions)}")
+        for open_class in listed:
+            self.stdout.write(
+                f"{open_class.class_name}: everybody may {', '.join(open_class.actions)}"
+            )
         if not listed:
             self.stdout.write("no class is open: the public writes no objects")

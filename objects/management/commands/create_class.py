@@ -83,10 +83,10 @@ class Command(BaseCommand):
         self.stdout.write(f"exists: {name}")
 
     def _warn_if_open(self, name: str) -> None:
-        for one in classes.open_classes():
-            if one.class_name == name:
+        for open_class in classes.open_classes():
+            if open_class.class_name == name:
                 self.stderr.write(
-                    f"{name}: everybody may {', '.join(one.actions)} its objects;"
+                    f"{name}: everybody may {', '.join(open_class.actions)} its objects;"
                     f" script/manage close_class {name} ends that, --clp says it from the start"
                 )
 
@@ -124,8 +124,8 @@ def _body(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _field(text: str) -> tuple[str, dict[str, Json]]:
-    name, _, rest = text.partition(":")
-    kind, _, target = rest.partition(":")
+    name, _, definition = text.partition(":")
+    kind, _, target = definition.partition(":")
     if not (name and kind):
         raise CommandError(f"--field: expected NAME:TYPE[:CLASS], got {text!r}")
     field: dict[str, Json] = {"type": kind}
@@ -135,14 +135,14 @@ def _field(text: str) -> tuple[str, dict[str, Json]]:
 
 
 def _index(text: str) -> tuple[str, dict[str, Json]]:
-    name, equals, rest = text.rpartition("=")
-    found: dict[str, Json] = {}
-    for part in rest.split(","):
+    name, equals, fields = text.rpartition("=")
+    index: dict[str, Json] = {}
+    for part in fields.split(","):
         field, colon, special = part.partition(":")
         if not field.strip("-") or (colon and special not in _SPECIAL):
             raise CommandError(f"--index: expected [NAME=]FIELD,-FIELD,FIELD:text, got {text!r}")
-        found[field.removeprefix("-")] = special or (-1 if field.startswith("-") else 1)
-    return (name if equals else f"by_{'_'.join(found)}"), found
+        index[field.removeprefix("-")] = special or (-1 if field.startswith("-") else 1)
+    return (name if equals else f"by_{'_'.join(index)}"), index
 
 
 def _json(text: str) -> Json:
@@ -158,13 +158,13 @@ def _json(text: str) -> Json:
 
 def _lacking(existing: dict[str, Json], body: dict[str, Any]) -> Iterator[str]:
     """What was asked for and the class hasn't, or has otherwise."""
-    wanted = new_schema(check_class_name(str(existing["className"])), body).to_wire()
+    schema = new_schema(check_class_name(str(existing["className"])), body).to_wire()
     for part in ("fields", "indexes"):
-        asked, has = body[part], existing.get(part)
-        as_shown: Any = wanted.get(part)
-        for name in asked:
+        requested, has = body[part], existing.get(part)
+        as_shown: Any = schema.get(part)
+        for name in requested:
             if not isinstance(has, dict) or has.get(name) != as_shown[name]:
                 yield f"{part}.{name}"
     key = "classLevelPermissions"
-    if key in body and existing.get(key) != wanted.get(key):
+    if key in body and existing.get(key) != schema.get(key):
         yield key

@@ -43,9 +43,11 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         principal = _principal(options)
-        found = explain(principal, options["class_name"], options["action"], options["object"])
+        explanation = explain(
+            principal, options["class_name"], options["action"], options["object"]
+        )
         self.stdout.write(f"Caller: {describe(principal)}")
-        for line in _lines(found):
+        for line in _lines(explanation):
             self.stdout.write(line)
 
 
@@ -63,14 +65,16 @@ def _principal(options: dict[str, Any]) -> Principal:
         raise CommandError(f"There is no user with the id {user_id}.") from None
 
 
-def _lines(found: Explanation) -> list[str]:
-    lines = [_ANSWERS[found.verdict], f"Decided by: {found.decided.rule}"]
-    if found.error is not None:
-        lines.append(f"Error: {found.error.code} {found.error.message}")
-    for step in found.steps:
+def _lines(explanation: Explanation) -> list[str]:
+    lines = [_ANSWERS[explanation.verdict], f"Decided by: {explanation.decided.rule}"]
+    if explanation.error is not None:
+        lines.append(f"Error: {explanation.error.code} {explanation.error.message}")
+    for step in explanation.steps:
         lines.append(f"  {_SIGNS[step.verdict]} {step.rule}: {step.text}")
         lines.extend(f"      {detail}" for detail in step.details)
-    if found.triggers:
-        lines.append(f"  triggers come besides: {', '.join(found.triggers)}")
-    lines.extend(f"  hidden: {one.name} (by {', '.join(one.groups)})" for one in found.hidden)
+    if explanation.triggers:
+        lines.append(f"  triggers come besides: {', '.join(explanation.triggers)}")
+    lines.extend(
+        f"  hidden: {field.name} (by {', '.join(field.groups)})" for field in explanation.hidden
+    )
     return lines

@@ -91,14 +91,14 @@ def _names(table: ClassTable) -> list[str]:
 
 def _pages(class_name: ClassName, where: Query, size: int) -> Iterator[list[dict[str, Json]]]:
     """All objects by their ids, each page beginning after the last id of the one before."""
-    rest = where
+    remaining = where
     while True:
-        options = FindOptions(where=rest, limit=size, order=(OrderKey((OBJECT_ID,)),))
+        options = FindOptions(where=remaining, limit=size, order=(OrderKey((OBJECT_ID,)),))
         page, _ = largest_fitting(partial(_page, class_name, options), size)
         if not page:
             return
         yield page
-        rest = all_of(where, Compare((OBJECT_ID,), "gt", str(page[-1]["objectId"])))
+        remaining = all_of(where, Compare((OBJECT_ID,), "gt", str(page[-1]["objectId"])))
 
 
 def _page(class_name: ClassName, options: FindOptions, limit: int) -> list[dict[str, Json]]:

@@ -197,15 +197,15 @@ def _checkpoint(
         return Checkpoint(class_name, identity), None
     state: Path = options["state"] or path.with_name(f"{path.name}.import.json")
     if state.exists() and not options["restart"]:
-        found = checkpoints.load(state, class_name, identity)
+        checkpoint = checkpoints.load(state, class_name, identity)
         if not options["rest"]:
-            progress.restore(found)
-        if found.rows and not options["resume"]:
+            progress.restore(checkpoint)
+        if checkpoint.rows and not options["resume"]:
             raise CommandError(
-                f"an import of this file ended early ({_summary(found)}): --resume goes on, "
+                f"an import of this file ended early ({_summary(checkpoint)}): --resume goes on, "
                 "--restart begins anew and leaves what is stored"
             )
-        return found, state
+        return checkpoint, state
     return Checkpoint(class_name, identity), state
 
 
@@ -234,8 +234,8 @@ def _batch_size(destination: Destination | None) -> int:
 # -- options --------------------------------------------------------------------------------------
 
 
-def _mapping(options: Mapping[str, Any], known: Mapping[str, Column]) -> RowMapping:
-    columns = dict(known)
+def _mapping(options: Mapping[str, Any], known_columns: Mapping[str, Column]) -> RowMapping:
+    columns = dict(known_columns)
     for name, kind in _pairs(options["types"], "--types"):
         columns[name] = _column(kind)
     for text in options["date"]:
@@ -301,9 +301,9 @@ def _with_inferred(mapping: RowMapping, path: Path, checkpoint: Checkpoint) -> R
     if not checkpoint.kinds:
         with _opened(path) as file:
             sample = [row.values for row in islice(read_rows(file, "csv"), _SAMPLE)]
-        for given, column in infer_columns(sample).items():
+        for column_name, column in infer_columns(sample).items():
             with contextlib.suppress(BadRow):  # reported with its line later
-                checkpoint.kinds[mapping.name(given)] = column.kind
+                checkpoint.kinds[mapping.name(column_name)] = column.kind
     inferred = {name: Column(kind) for name, kind in checkpoint.kinds.items()}
     inferred.pop(mapping.id_field, None)
     # An access list in a cell is JSON.

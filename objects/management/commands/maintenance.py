@@ -60,7 +60,7 @@ class Command(BaseCommand):
         except ValueError as error:
             raise CommandError(f"--message: {error}") from None
         except WritersLeft as left:
-            pids = ", ".join(f"pg_terminate_backend({one.pid})" for one in left.writers)
+            pids = ", ".join(f"pg_terminate_backend({writer.pid})" for writer in left.writers)
             raise CommandError(
                 f"Maintenance mode is on and new writes are refused, but not all is quiet. {left}"
                 " Run the command again to wait for them, or end them in PostgreSQL:"
