@@ -121,7 +121,7 @@ def keep_what_is_there(**kwargs: Any) -> None:
 class OnlyService(Service):
     """Celery's, which keeps the schedule while no other process does.
 
-    When it has lost the lock it waits for it again, and reads the schedule anew: what it knew may
+    When it has lost the lock it waits for it again, and reads the schedule again: what it knew may
     be outdated by then. It waits for the lock, and for the broker, within blocks of ``waiting``.
     """
 
@@ -176,7 +176,7 @@ _ROUND_TRIPS: Final = ("connect", "is_usable", "_commit", "_rollback")
 
 
 def expect_no_heartbeats_in(database: Any) -> None:
-    """Expect no heartbeat while this connection is opened, looked at, or ends a transaction."""
+    """Expect no heartbeat while this connection is opened, checked, or ends a transaction."""
 
     def waiting(call: Callable[..., Any]) -> Callable[..., Any]:
         def waits(*args: Any, **options: Any) -> Any:

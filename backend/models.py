@@ -14,7 +14,7 @@ class LogRecord(models.Model):
 
 
 class RateLimit(models.Model):
-    """Counts of rate limits; to change one is to begin counting anew."""
+    """Counts of rate limits; changing one resets it."""
 
     class Meta:
         managed = False

@@ -16,7 +16,7 @@ ROLES = ("web", "realtime", "worker", "jobs", "chain", "backfill", "beat")
 
 
 def limit_memory() -> None:
-    """Let code that asks for too much memory fail by itself, before the machine has none left."""
+    """Limit the memory of this process, so that code which asks for too much fails alone."""
     import resource
 
     from django.conf import settings

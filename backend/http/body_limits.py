@@ -25,7 +25,7 @@ AROUND_FILE: Final = 64 * 1024
 _NAME: Final = b'"_MasterKey"'
 _VALUE: Final = re.compile(rb'\s{0,8}:\s{0,8}"([^"\\]{1,512})"')
 _NAMES: Final = 1000
-"""Occurrences of the key's name in one body that are looked at."""
+"""Occurrences of the key's name in one body that are examined."""
 _CLAIMS: Final = 8
 """Keys in one body that are compared with the master key."""
 

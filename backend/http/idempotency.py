@@ -72,7 +72,7 @@ def answer(
 ) -> Answer:
     """The answer to a request with the id ``given``: a former one, or that of carrying it out.
 
-    ``path`` is below the mount path. ``content`` stands for what the request brings besides its
+    ``path`` is below the mount path. ``content`` stands for what the request brings apart from its
     body. Raises ``InvalidValue`` for an id that isn't one, ``DuplicateRequest``, and what
     ``carry_out`` raises.
     """

@@ -1,6 +1,6 @@
 """``{mount}/openapi.json``: the API as an OpenAPI 3.1 document, made for the caller who asks.
 
-Whoever adds routes describes them: a *source* says what it has for a caller, and
+The app that adds routes describes them: a *source* says what it has for a caller, and
 ``backend.rest_urls`` contributes it beside the routes. ``document_for`` puts the parts of all
 sources together. Nothing here knows classes or functions.
 """

@@ -27,7 +27,7 @@ class Part:
 
 
 class Names:
-    """The names of component schemas: one for each, whatever classes and functions are called."""
+    """The names of component schemas: one for each, for any names of classes and functions."""
 
     def __init__(self, taken: frozenset[str]) -> None:
         self._taken = set(taken)

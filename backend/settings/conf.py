@@ -1,7 +1,7 @@
 """The service's own knobs, as one lazy object.
 
 ``service_settings.MAX_LIMIT`` reads ``settings.SERVICE["MAX_LIMIT"]``, or the default here, once;
-it is read anew after ``override_settings``. A name in ``settings.SERVICE`` that is not known here
+it is read again after ``override_settings``. A name in ``settings.SERVICE`` that is not known here
 is an error.
 """
 
@@ -59,7 +59,7 @@ DEFAULTS: dict[str, Any] = {
     # As backend.settings.rate_limits reads it
     "RATE_LIMITS": "defaults",
     "ENFORCE_PRIVATE_USERS": True,
-    # Fields of _User that only the master key writes, besides those of the service
+    # Fields of _User that only the master key writes, in addition to those of the service
     "MASTER_ONLY_USER_FIELDS": (),
     # By class and group of callers, as in class permissions, which may say otherwise
     "PROTECTED_FIELDS": {"_User": {"*": ("email",)}},

@@ -76,7 +76,7 @@ def storage(data_dir: Path) -> dict[str, Any]:
         "region_name": environment.text("FILE_S3_REGION") or None,
         "location": environment.text("FILE_S3_PREFIX"),
         "default_acl": None,
-        "file_overwrite": True,  # names never come twice, so nobody needs to look
+        "file_overwrite": True,  # names are unique, so no look-up is needed
         "querystring_auth": False,
     }
     access_key = environment.text("FILE_S3_ACCESS_KEY")

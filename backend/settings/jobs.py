@@ -24,7 +24,7 @@ def service_values() -> dict[str, int]:
 
 
 def beat_schedule(heartbeat: Any) -> dict[str, Any]:
-    """What beat does for jobs, besides their own schedules."""
+    """What beat does for jobs, apart from their own schedules."""
     every = float(heartbeat)
     return {
         "tend-jobs": {

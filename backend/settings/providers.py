@@ -14,7 +14,7 @@ from backend.settings.environment import BadSetting
 
 
 def read() -> dict[str, Any]:
-    """The options of each provider. ``{}``: nobody signs in by somebody else."""
+    """The options of each provider. ``{}``: no sign-in by providers."""
     found: dict[str, Any] = {}
     if google := environment.words("GOOGLE_CLIENT_IDS"):
         found["google"] = {"clientIds": google}

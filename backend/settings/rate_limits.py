@@ -1,8 +1,8 @@
 """Rules of rate limits: what the setting ``RATE_LIMITS`` says, and which rules a request meets.
 
 Plain Python without settings or Redis. ``read`` takes the setting as text or as plain data and
-refuses with ``ValueError`` whatever it doesn't understand, naming the place. A ``Book`` finds the
-rules of a request; it is asked on every request and answers from one look into a dictionary.
+raises ``ValueError``, naming the place, for anything it doesn't understand. A ``Book`` finds the
+rules of a request; it runs for every request, with one dictionary look-up.
 """
 
 from __future__ import annotations

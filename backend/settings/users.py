@@ -12,7 +12,7 @@ from backend.settings.conf import DEFAULTS
 from backend.settings.environment import BadSetting
 
 _FIELD = re.compile(r"[A-Za-z][A-Za-z0-9_]*").fullmatch
-# Without them nobody could sign up or in, or they are nobody's to write.
+# Without them no user could sign up or in, or only the service writes them.
 _OF_THE_CLASS = frozenset(
     {
         *("username", "password", "email", "authData"),

@@ -172,7 +172,7 @@ class ModelAdmin(UnfoldModelAdmin):
 
 
 class ReadOnlyModelAdmin(ModelAdmin):
-    """A model page to look at: nothing is added, changed or deleted, whoever asks."""
+    """A read-only model page: nothing is added, changed or deleted, by any user."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

@@ -3,7 +3,7 @@
 Staff users are Django's. Three groups are kept by ``manage.py prepare``: Viewers look, Editors
 also add, change and delete objects, files, people and the app's parameters, and call functions,
 Administrators may do all that the service's own applications offer. Groups of a deployment's own
-may hold any other choice of permissions; superusers besides decide who is staff.
+may hold any other choice of permissions; superusers also decide who is staff.
 """
 
 from __future__ import annotations

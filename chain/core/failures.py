@@ -14,7 +14,7 @@ class NodeFailure(Exception):
 
 class TryAgain(NodeFailure):
     """The node didn't answer, or with what can't be one: no connection, a timeout, 5xx, a body
-    that isn't JSON-RPC, an answer missing from a batch. Another provider may be asked."""
+    that isn't JSON-RPC, an answer missing from a batch. Another provider may answer."""
 
 
 class EmptyPromise(TryAgain):
@@ -36,7 +36,7 @@ class SlowDown(TryAgain):
 
 
 class Unavailable(NodeFailure):
-    """No provider of the network can be asked at the moment."""
+    """No provider of the network is available at the moment."""
 
 
 class RangeTooLarge(NodeFailure):
@@ -68,7 +68,7 @@ class Refused(NodeFailure):
 
 class Moved(NodeFailure):
     """Answers that don't fit together: the chain has changed between them, or providers differ.
-    What was read is dropped, and read anew later."""
+    What was read is dropped, and read again later."""
 
 
 class Undecided(Moved):

@@ -1,6 +1,6 @@
 """Addresses, hashes and networks in the form in which they are kept.
 
-Each function raises ``ValueError`` with a sentence for whoever sent the value; the sentence begins
+Each function raises ``ValueError`` with a sentence for the sender of the value; the sentence begins
 with what was expected, so callers put the parameter's name before it.
 """
 

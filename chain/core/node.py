@@ -1,8 +1,8 @@
-"""What is asked of a node, and the shape of its answers.
+"""Requests to a node, and the shape of its responses.
 
-``Node`` is the face of ``chain.rpc`` to the rest of the chain app. Whoever has one talks to a
+``Node`` is the face of ``chain.rpc`` to the rest of the chain app. A ``Node`` talks to a
 single provider until done, since two providers may be on two forks. Numbers stay the node's
-hexadecimal text until somebody needs them: most are never looked at.
+hexadecimal text until they are needed: most never are.
 
 Every method may raise the ``failures`` of this package and nothing else.
 """
@@ -18,7 +18,7 @@ from chain.core.failures import TryAgain
 
 Tag = Literal["latest", "safe", "finalized", "earliest", "pending"]
 
-# Whatever else a node answers is no block, no receipt and no transaction. Logs are too many for
+# Any other response of a node is no block, no receipt and no transaction. Logs are too many for
 # that; who reads them looks.
 Number = Annotated[str, msgspec.Meta(pattern=r"^0x[0-9a-fA-F]{1,64}\Z")]
 Height = Annotated[str, msgspec.Meta(pattern=r"^0x0{0,64}[0-9a-fA-F]{1,13}\Z")]

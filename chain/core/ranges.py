@@ -25,10 +25,10 @@ _FADING: Final = 0.75  # what the densest blocks count for after each answer
 
 
 class Ranges:
-    """What is known of one provider, by one reader of logs. Pure: nothing is asked in here.
+    """What one reader of logs knows of one provider. Pure: no requests are made here.
 
     ``width`` is how many blocks to ask for next, always at least 1. ``ceiling`` is the most that
-    the provider answers, as far as it's known; it only ever becomes lower. Whoever asks says how
+    the provider answers, as far as it's known; it only ever becomes lower. The caller says how
     it went: ``succeeded``, ``too_large`` or ``too_slow``.
     """
 

@@ -211,7 +211,7 @@ def _events(network_id: int, rows: Iterable[_Row]) -> dict[_Row, tuple[Event, ..
     current = {version: cached[version] for version in versions.values() if version in cached}
     _abis[network_id] = current | read
     # By the id alone, since a row may have been written in between: with what its contract runs,
-    # which changes nothing here, or by somebody whose change is another version's.
+    # which changes nothing here, or by a process whose change has another version.
     newest = {object_id: events for (object_id, _), events in read.items()}
     return {
         row: current[each] if each in current else newest.get(row.object_id, ())

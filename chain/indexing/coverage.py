@@ -1,7 +1,7 @@
 """What has been read for each contract, and what is missing.
 
 The blocks above the cursor are the follower's: it reads them for all contracts that are listened
-to. What lies below is missing for a contract as far as nobody has read it: before it was
+to. What lies below is missing for a contract unless it was read: before it was
 registered, before its ``startBlock`` was lowered, while it wasn't listened to. ``plan`` compares
 the two and has the rest read by backfills. It may be called at any time, as often as one likes.
 
@@ -123,7 +123,7 @@ def _go_on(cursor: Cursor, coverage: Coverage, wish: _Wish, rows: list[Backfill]
         coverage.followed_from = number
         coverage.save()
     elif coverage.followed_from < began_at:
-        # The cursor was made anew since: what was between them was followed up to nobody knows.
+        # The cursor was recreated since: up to where the blocks between were indexed isn't known.
         coverage.followed_from = began_at
         coverage.save()
     missing = without([(wish.start or 0, number)], _done(coverage, rows, number))
@@ -148,7 +148,7 @@ def _go_on(cursor: Cursor, coverage: Coverage, wish: _Wish, rows: list[Backfill]
 
 def _stop(cursor: Cursor, coverage: Coverage, rows: list[Backfill]) -> None:
     """Nothing of a contract is wanted any more. What has been read is remembered, as far as no
-    reorganisation can change it while nobody looks."""
+    reorganisation can change it unnoticed."""
     number = int(cursor.number or 0)
     if cursor.finalized is not None:
         final = min(number, cursor.finalized)

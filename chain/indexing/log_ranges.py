@@ -40,7 +40,7 @@ class Limits:
 
     @property
     def width(self) -> int:
-        """How many blocks any provider met so far would be asked for; the least of them."""
+        """Return the smallest range, in blocks, that providers have accepted so far."""
         with self._lock:
             met = [ranges.width for ranges in self._of.values()]
         return min(met, default=self._begin or self._first)
@@ -59,7 +59,7 @@ class Limits:
             return self._of[provider]
 
     def too_large(self, provider: str, blocks: int, refusal: RangeTooLarge) -> bool:
-        """Note a refusal; whether fewer blocks can be asked for."""
+        """Note a refusal. Return whether a request for fewer blocks is possible."""
         ranges = self.of(provider)
         with self._lock:
             before = ranges.ceiling
@@ -96,7 +96,7 @@ def read_logs(
     where the provider gives no more at once.
 
     Of an answer with far too many logs the first blocks are kept: the rest is read again, so memory
-    is bounded whatever comes. A range that is refused is asked for again at once with fewer blocks;
+    is always bounded. A range that is refused is asked for again at once with fewer blocks;
     a single block with fewer contracts. Raises ``RangeTooLarge`` if not even that is answered.
     """
     while True:

@@ -1,4 +1,4 @@
-"""What commands are told: a network, some of its contracts, a range of blocks."""
+"""Arguments of commands: a network, some of its contracts, a range of blocks."""
 
 from __future__ import annotations
 

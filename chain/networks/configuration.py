@@ -77,7 +77,8 @@ class Stored:
 
 
 class HasData(OperationForbidden):
-    """The network isn't removed, since there is data of it and nobody chose what becomes of it."""
+    """The network isn't removed, since it has data and the caller didn't choose what becomes of
+    it."""
 
     def __init__(self, network_id: int, stored: Stored) -> None:
         super().__init__(f"Network {network_id} has data: {stored}.")

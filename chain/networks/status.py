@@ -127,7 +127,7 @@ _ROWS = Count("object_id")
 
 
 def _alone(providers: Sequence[ProviderHealth]) -> str | None:
-    """The only one of several providers that isn't left alone: nobody bears witness for it."""
+    """The only one of several providers that is in use: no other one can confirm it."""
     asked = [one.name for one in providers if one.paused_until is None]
     return asked[0] if len(asked) == 1 < len(providers) else None
 

@@ -80,7 +80,7 @@ def _name(value: Any) -> str:
 
 
 def _role_names(value: Any) -> Any:
-    """Who may call; a list that means nobody by mistake would be found out late."""
+    """Check who may call: a list that admits no caller by mistake would be noticed late."""
     is_operation = isinstance(value, dict) and "__op" in value
     names = value.get("objects", []) if is_operation else value
     if names is not None and not (

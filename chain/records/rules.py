@@ -132,7 +132,7 @@ def forget_proofs(network_id: int) -> None:
 
 
 class IdentityRules(Rules[Change]):
-    """A wallet address is an address, and nobody else's."""
+    """The rules of ``Identity``: a wallet address is valid, and belongs to one user."""
 
     def prepare(self, change: Change) -> None:
         require(change, "walletAddress")

@@ -84,7 +84,7 @@ class _View:
 
 def witnessed(network_id: int) -> int | None:
     """The height up to which two providers have had the same chain, as far as this process knows
-    (-1 if nothing is); None where a network has but one, which nobody can bear witness for."""
+    (-1 if nothing is); None where a network has only one provider, which no other can confirm."""
     pool = pool_of(network_id)
     return pool.witnessed if len(pool.known()) > 1 else None
 
@@ -99,7 +99,7 @@ def agreed(
     seconds: float = 5.0,
 ) -> int:
     """The height up to which the other providers have the same as this one, below the first of the
-    blocks if none of them yet; the last one's if there is nobody else to ask.
+    blocks if none of them yet; the last one's if there is no other provider.
 
     ``headers`` are blocks without a gap as ``node`` has answered them, ``logs`` what it has
     answered for ``log_filter`` in them; ``evidence`` decides between two responses. Call it inside

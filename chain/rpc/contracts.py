@@ -28,7 +28,7 @@ class Reverted(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of a contract. ``sender`` is None where it is nobody's."""
+    """A call of a contract. ``sender`` is None where no account is involved."""
 
     to: str
     data: str

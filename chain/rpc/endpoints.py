@@ -1,7 +1,7 @@
-"""Where a network may be asked: the rows of ``Provider`` and the setting ``RPC_URLS_<id>`` beside
+"""The endpoints of a network: the rows of ``Provider`` and the setting ``RPC_URLS_<id>`` beside
 each other, and the public endpoint of the network only if there are neither.
 
-Addresses are read here and handed to what asks; nobody shows them.
+Addresses are read here and passed to the client; they are never shown.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The providers of a network as this process knows them, and which of them is asked.
+"""The providers of a network as this process knows them, and which of them gets a request.
 
 One provider is kept for half a minute, drawn by weight and quickness, since two may be at
-different heights. A weight of 0 is for when no other can be asked.
+different heights. A weight of 0 means: only when no other is available.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ class Pool:
             return choice
 
     def choose_another(self) -> None:
-        """Request from another member for a while, if one can be asked: the answers of the present
+        """Request from another member for a while, if one is available: the answers of the present
         one don't fit together. It keeps its say in comparisons."""
         with self._lock:
             candidates = [
@@ -214,7 +214,7 @@ class Pool:
 
     def note_head(self, member: Member, members: Sequence[Member], height: int) -> None:
         """A member's head, just read. Raises ``TryAgain`` if it lags too far behind what others
-        have said before, and another can be asked."""
+        have said before, and another is available."""
         member.health.saw_head(height)
         best = reference_head(members)
         if best is None or best - height <= service_settings.RPC_MAX_LAG:
@@ -286,7 +286,7 @@ def known_members(network_id: int) -> list[Member]:
 
 
 def forget() -> None:
-    """Begin anew: a forked process must not share connections."""
+    """Drop all pools: a forked process must not share connections."""
     global _lock
     _lock = threading.Lock()
     _pools.clear()

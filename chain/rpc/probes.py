@@ -1,4 +1,4 @@
-"""Looking at every endpoint of a network by itself, for operators: nothing is learned from it."""
+"""Probe each endpoint of a network for operators, without any effect on its health."""
 
 from __future__ import annotations
 

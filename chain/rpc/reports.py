@@ -29,7 +29,7 @@ _KEPT: Final = 86_400  # seconds, of what is in Redis
 _UNREADABLE: Final = "the address can't be read: SECRET_KEY is another one"
 log = get_logger("chain")
 
-# Whoever else is writing the row knows as much: nobody waits for its lock.
+# Another process that writes the row knows as much, so this one doesn't wait for its lock.
 _WRITE = """
 UPDATE chain_provider
    SET checked_at = %s, head = coalesce(%s, head), latency = %s, failures = %s, paused_until = %s,

@@ -34,7 +34,7 @@ def attempt(
 
     A step that raises ``TryAgain`` is run again from its beginning with another provider, so it
     must not keep anything outside until it succeeds. What else it raises comes out. Raises
-    ``Unavailable`` when no provider can be asked: at once if all are left alone for long.
+    ``Unavailable`` when no provider is available: at once if all are paused for long.
     """
     deadline = monotonic() + seconds
     pool = pool_of(network_id)
@@ -117,7 +117,7 @@ def _run(
 
 
 def _wait(members: list[Member], last: NodeFailure | None, rounds: int) -> float:
-    """Seconds until the next round: a little, or until somebody's short pause is over."""
+    """Return the seconds until the next round: a little, or until a short pause is over."""
     wait = 0.0
     if isinstance(last, OverBudget):
         wait = last.wait

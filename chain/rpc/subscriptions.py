@@ -1,7 +1,7 @@
 """Listening for new heads over WebSockets.
 
-A subscription only says that there may be something: whoever is told looks over HTTP. So it may be
-silent, half open, late or wrong: what it says is compared with the nodes
+A subscription only says that there may be something new: the caller then looks over HTTP. So it
+may be silent, half open, late or wrong: what it says is compared with the nodes
 (``chain.core.blocks.heads``). A socket that says nothing for a minute is opened anew.
 """
 
@@ -22,7 +22,7 @@ from chain.core.node import Height
 LOOK_EVERY: Final = 5.0
 """Seconds until a network that appears, disappears or has another address is noticed."""
 QUIET: Final = 60.0
-"""Seconds without a word after which a socket is opened anew."""
+"""Seconds without a message after which a socket is reopened."""
 _PATIENCE = 10.0
 _END = 3.0
 _PING = 15.0
@@ -73,7 +73,7 @@ class Listener(Protocol):
 class Subscriptions:
     """Subscriptions of all networks, in one thread.
 
-    ``urls`` says which address each network has; it is asked every few seconds, in a thread of its
+    ``urls`` returns the address of each network; it is called every few seconds, in a thread of its
     own.
     """
 
@@ -156,7 +156,7 @@ class Subscriptions:
                         self._listener.closed(network_id)
                         raise
             except Exception as error:
-                # Whatever it is, it isn't the end. Its text may have the address in it.
+                # No failure ends the subscription. Its text may contain the address.
                 log.debug("no new heads", network=network_id, error=type(error).__name__)
             if asyncio.get_running_loop().time() - began > self._quiet:
                 delay = _SOONEST

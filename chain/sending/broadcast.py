@@ -21,7 +21,7 @@ log = get_logger("sending")
 def hand_over(row: Sending, *, seconds: float = 8.0) -> tuple[Broadcast, str]:
     """Give a transaction to a node: what became of it, and why.
 
-    ``UNCLEAR`` as soon as a node may have taken it without saying so, whatever another one says.
+    ``UNCLEAR`` as soon as a node may have taken it without saying so, even if another one refuses.
     """
     silent = False
 

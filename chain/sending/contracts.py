@@ -1,4 +1,4 @@
-"""The contracts that are registered on a network, as whoever calls them names them."""
+"""The contracts that are registered on a network, by address or name."""
 
 from __future__ import annotations
 

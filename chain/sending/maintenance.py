@@ -1,7 +1,7 @@
 """Looking after what was signed, until it is final.
 
 Each round hands over again what isn't in a block, since nodes forget, and finds out what is. A
-transaction that waits too long is replaced by itself with higher fees; a nonce that others wait
+transaction that waits too long is replaced automatically with higher fees; a nonce that others wait
 behind is used up. Two rounds at once do no harm.
 """
 
@@ -163,7 +163,7 @@ def _bring_in(account: nonces.Account, waiting: list[Slot], view: _View) -> None
     ]
     gaps = _gaps(account, waiting, view) or _missing(account, waiting[0], view, now)
     if view.used < waiting[0].nonce and view.used not in gaps:
-        # A chain that was begun anew, a node that is behind, or one that has lied.
+        # A chain that was restarted, a node that is behind, or one that has lied.
         log.warning(
             "nonce missing",
             network=account.network_id,
@@ -237,7 +237,7 @@ def _gaps(account: nonces.Account, waiting: list[Slot], view: _View) -> list[int
 
 
 def _missing(account: nonces.Account, first: Slot, view: _View, now: datetime) -> list[int]:
-    """Nonces that were somebody else's when ours were given out, and are nobody's any more: a node
+    """Nonces that others had used when ours were given out, and that are free again: a node
     has dropped what was sent from the account elsewhere. Only when ours have waited for long, and
     no more than an account may have waiting."""
     row = first.newest

@@ -1,4 +1,4 @@
-"""Asking a network on behalf of somebody who waits: what goes wrong is said in errors of the
+"""Requests to a network while a client waits: failures become errors of the
 service."""
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Nonces: given out one after the other for each account and network, none twice, none left out.
 
-Whoever takes one holds the lock of the account's row until the transaction with it is signed and
+Taking one holds the lock of the account's row until the transaction with it is signed and
 stored, in one transaction of the database. So a nonce is either stored with what was signed for
 it, or not taken. The nonce of a transaction that no node takes is free, and the next one has it.
 """
@@ -68,7 +68,7 @@ def take(account: Account, fresh: int | None, on_chain: int) -> int:
 
     ``fresh`` is what ``lock`` gave, ``on_chain`` what the network says is next, transactions that
     wait among them. A lower one than ``fresh`` is only used if it is known to be free, or lies
-    before a gap that nobody can have made.
+    before a gap that can't exist.
     """
     below = [*free_nonces(account, on_chain)[:1], *left_out(account, fresh, on_chain)]
     if below:
@@ -95,7 +95,7 @@ def free_nonces(account: Account, first: int) -> list[int]:
 
 def left_out(account: Account, fresh: int | None, first: int) -> list[int]:
     """The lowest nonce from ``first`` on that the service has signed nothing for, if more than
-    ``WIDEST`` are so before one of its own or ``fresh``: somebody has told of a nonce that was far
+    ``WIDEST`` are so before one of its own or ``fresh``: a node has reported a nonce that was far
     too high. Otherwise empty."""
     if fresh is None or fresh - first <= WIDEST:
         return []
@@ -125,7 +125,7 @@ def store(account: Account, unsigned: Unsigned, raw: bytes, purpose: str) -> Sen
     """Write down what was signed, before anybody is handed it.
 
     The same bytes may be there: what was refused and is wanted again with the same nonce is the
-    same transaction, and so is what is done again on a chain that was begun anew.
+    same transaction, and so is what is done again on a chain that was restarted.
     """
     fees, tx_hash = unsigned.fees, hash_of_raw(raw)
     again = Sending.objects.filter(hash=tx_hash).exclude(state__in=OPEN)

@@ -31,8 +31,8 @@ from chain.sending.signers import CannotSign, Signer, signer_for
 from objects.database import maintenance
 
 AT_ONCE: Final = timedelta(seconds=20)
-"""How long a stored transaction belongs to the call that has stored it: nobody else hands it over
-meanwhile, so what the network says to that call is all that it has said."""
+"""How long a stored transaction belongs to the call that has stored it: no other process
+broadcasts it meanwhile, so what the network says to that call is all that it has said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +56,11 @@ def send(
 
     It is tried first: a contract that refuses it is ``ScriptFailed`` (141) with its reason, read by
     its errors in ``abis``, and nothing is sent; so with what the account can't pay and what costs
-    more than the caps. ``instead`` is asked while nobody else can send from the account: the hash
-    of a transaction that does the same makes this one superfluous.
+    more than the caps. ``instead`` is called while no other process can send from the account: the
+    hash of a transaction that does the same makes this one superfluous.
 
-    A transaction whose hash is returned stays the service's to bring into the chain, whatever
-    happens to this process; an error means that it will not be executed. Raises
+    A transaction whose hash is returned stays the service's to bring into the chain, even if
+    this process dies; an error means that it will not be executed. Raises
     ``ServiceUnavailable`` if the network or the signer doesn't answer.
     """
     maintenance.check()

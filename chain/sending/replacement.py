@@ -22,7 +22,7 @@ log = get_logger("sending")
 
 def raise_fees(account: nonces.Account, stuck: Sending, now: Fees) -> Sending | None:
     """Replace a transaction by the same one with higher fees; None if the caps don't allow it, or
-    if somebody else has done so. What is replaced may still be the one that is mined."""
+    if another process has done so. What is replaced may still be the one that is mined."""
     old = nonces.unsigned_of(stuck)
     caps = caps_of(account.network_id)
     fees = raised(old.fees, now, caps)
@@ -49,7 +49,7 @@ def raise_fees(account: nonces.Account, stuck: Sending, now: Fees) -> Sending | 
 
 def fill(account: nonces.Account, nonce: int, gas: int, fees: Fees) -> Sending | None:
     """Use up a nonce that was left out, so that those behind it get on: nothing is sent to the
-    account itself. None if somebody else has it by now."""
+    account itself. None if another process has taken it."""
     signer = _signer_of(account)
     if signer is None:
         return None

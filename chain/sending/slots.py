@@ -53,10 +53,10 @@ def open_accounts(network_id: int) -> list[Account]:
 
 
 def open_slots(account: Account) -> list[Slot]:
-    """The nonces under way, lowest first; no more than can be looked at in one go."""
+    """The nonces under way, lowest first; no more than fit into one round."""
     of_account = Sending.objects.filter(network_id=account.network_id, account=account.address)
     numbers: set[int] = set()
-    # Those that wait to be final must not keep others from being looked at.
+    # Those that wait to be final must not displace others.
     for states in ((SIGNED, SENT), (MINED,)):
         nonces = of_account.filter(state__in=states).order_by("nonce").values_list("nonce")
         numbers.update(nonce for (nonce,) in nonces.distinct()[:MOST_AT_ONCE])
@@ -133,8 +133,8 @@ def passed(slot: Slot, *, finally_: bool) -> None:
     """The account has used the nonce, and none of these is mined as far as the node knows.
 
     Only what two looks, half a minute apart, say of what can't change any more is believed: a node
-    may know an account's nonce before it knows the receipt. Nothing is signed anew, then: whoever
-    wanted it has to say so again.
+    may know an account's nonce before it knows the receipt. Nothing is signed again then: a caller
+    that wanted it has to say so again.
     """
     ids = [row.id for row in slot.rows if row.state in OPEN]
     waiting = Sending.objects.filter(id__in=ids, state__in=OPEN)

@@ -85,7 +85,7 @@ class Function:
 
 def read(parts: Sequence[Part], data: bytes) -> dict[str, Any]:
     """The values of a contract's answer by name, in JSON. ``BadValue`` if it isn't one of these
-    types. The work is bounded by the size of the data, whatever they say that they hold."""
+    types. The work is bounded by the size of the data, not by the lengths it states."""
     types = [part.type for part in parts]
     try:
         if not all(map(is_readable, types)):

@@ -68,7 +68,7 @@ EVENTS: Final = tuple(
         ]
     )
 )
-"""What proxies and diamonds log when their code changes, known whatever their own ABIs say."""
+"""What proxies and diamonds log when their code changes, whether their own ABIs have it or not."""
 
 TOPICS: Final = frozenset(event.topic for event in EVENTS)
 _vocabulary = Vocabulary(EVENTS)

@@ -55,7 +55,7 @@ def value_of(header: Header) -> int:
 
 def is_complete(header: Header, logs: Iterable[Log]) -> bool:
     """Whether these may be all logs of the block, of whichever contract: they account for every bit
-    of its filter. There may be others besides; some networks have logs that no filter names."""
+    of its filter. There may be others; some networks have logs that no filter names."""
     try:
         return not value_of(header) & ~bloom_of(logs)
     except ValueError:

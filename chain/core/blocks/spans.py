@@ -57,7 +57,7 @@ def size(spans: Iterable[Span]) -> int:
 
 def segments(covered: Mapping[str, Iterable[Span]], span: Span) -> list[tuple[Span, list[str]]]:
     """The span in pieces that the same names cover as a whole, in order, each with those names.
-    What nobody covers is left out."""
+    What no span covers is left out."""
     first, last = span
     parts = {name: up_to(spans, last) for name, spans in covered.items()}
     edges = {first, last + 1}

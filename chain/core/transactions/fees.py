@@ -30,7 +30,7 @@ class TooExpensive(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """The most that is paid for a unit of gas, and of that to whoever makes the block; wei."""
+    """The most that is paid for a unit of gas, and of that to the block's producer; wei."""
 
     max_fee: int
     priority_fee: int

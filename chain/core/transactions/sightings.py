@@ -4,7 +4,7 @@ That a node doesn't know a transaction proves nothing: nodes forget, and replica
 hours. So it is *suspected* only if it was missing at two checks, half a minute apart at least, and
 its account's nonce has passed it in a block that is final, by the word of two providers where
 there are two. It stays pending all the same until the
-specification's hour is over; and it is suspected no more as soon as somebody knows it again.
+specification's hour is over; and the suspicion ends as soon as a node knows it again.
 """
 
 from __future__ import annotations
@@ -71,5 +71,5 @@ def is_to_be_judged(sighting: Sighting, now: int) -> bool:
 
 
 def is_passed(sighting: Sighting, final_nonce: int) -> bool:
-    """Whether the account has used the transaction's nonce for good."""
+    """Whether the account has used the transaction's nonce in a final block."""
     return sighting.nonce is not None and final_nonce > sighting.nonce

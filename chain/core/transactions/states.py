@@ -196,7 +196,10 @@ def _looked_for(record: Record, mined: Mined | None, now: int, choices: Choices)
 
 
 def _late(record: Record, mined: Mined | None, now: int, choices: Choices) -> Record:
-    """One that has stalled. It is looked at until its day is over, for a receipt may go again."""
+    """Return the next state of a stalled transaction.
+
+    It is checked until its day is over, since a receipt may disappear again.
+    """
     if mined is not None and choices.revive:
         return replace(_included(record, mined), late=mined)
     is_over = now - record.since > LONGEST_PENDING + LATE_WATCH
@@ -204,5 +207,5 @@ def _late(record: Record, mined: Mined | None, now: int, choices: Choices) -> Re
 
 
 def pause_after(failures: int) -> int:
-    """Milliseconds until a node is asked again that hasn't answered so many times in a row."""
+    """Return the backoff in milliseconds after so many consecutive failures of a node."""
     return min(LONGEST_PAUSE, SHORTEST_PAUSE << min(max(failures - 1, 0), 10))

@@ -65,7 +65,7 @@ def _follow(network_id: int, until: float) -> bool:
                     vain = 0
                 log.debug("read in vain", network=network_id, reason=str(error))
     except (Elsewhere, UnderMaintenance):
-        pass  # whoever has moved the cursor reads on
+        pass  # the process that has moved the cursor goes on
     except NodeFailure as failure:
         commits.note_trouble(network_id, str(failure))
     return False

@@ -107,7 +107,7 @@ def unwind(at: Position, number: int, hash_: str) -> Position:
     the position then.
 
     Rows are marked, not deleted: the blocks may come back. In a transaction of its own, before
-    anything is read of the other blocks, so that it holds whatever becomes of that.
+    anything is read of the other blocks, so that it holds even if that fails.
     """
     with _writing():
         outbox = cursor.lock(at)

@@ -17,7 +17,7 @@ from objects.database.statements import fetch
 
 class Elsewhere(Exception):
     """The cursor is not where it was: another process has moved it, or contracts have changed.
-    What was read is dropped, and read anew from where the cursor is."""
+    What was read is dropped, and read again from the cursor on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,8 @@ _RELEASE = "SELECT pg_advisory_unlock(hashtextextended('chain.follow', %s))"
 @contextmanager
 def alone(network_id: int) -> Iterator[bool]:
     """Whether this process is the only one in here with this network. It saves work that would
-    be dropped; nothing relies on it. Whoever comes while another one is about to leave waits for
+    be dropped; nothing relies on it. A process that arrives while another one is about to leave
+    waits for
     that: the other may have looked before the block was there that this one has heard of."""
     end = monotonic() + _PATIENCE
     while fetch(_TAKE, (network_id,), prepare=True)[0][0] != "t":

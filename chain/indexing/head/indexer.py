@@ -172,7 +172,7 @@ def _with_finality(at: Position, node: Node, view: Look) -> Position:
     final = _heights(at, view)
     limit = rpc.witnessed(at.network_id)
     if limit is not None and limit < final.finalized:
-        # After a pause, say: whoever has this block has all that are below it.
+        # After a pause, for example: a node with this block has all that are below it.
         header = node.header(final.finalized)
         if header is not None:
             with suppress(Moved):

@@ -100,13 +100,13 @@ def _work(group: Group, cursor: Cursor, end: float) -> bool:
 
 @contextmanager
 def _claimed(network_id: int) -> Iterator[Group | None]:
-    """Rows that nobody else works on, all at the same block; None if there are none."""
+    """Return rows that no other process works on, all at the same block, or None."""
     group = None
     locked: list[int] = []
     try:
         for rows, stop in _groups(network_id):
             locked = [row.pk for row in rows if _lock(row.pk)]
-            # As they are now, since somebody may have moved them until a moment ago.
+            # As they are now, since another process may have moved them until a moment ago.
             mine = [
                 row
                 for row in Backfill.objects.filter(pk__in=locked, done_at=None).order_by("pk")

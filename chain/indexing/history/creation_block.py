@@ -14,7 +14,7 @@ _AT_ONCE: Final = 7  # heights asked for in one request
 
 
 def seek(group: Group) -> None:
-    """Let the row begin where the contract was made; from its first block on if nobody can say.
+    """Let the row begin where the contract was made; from its first block on if no node knows.
 
     Blocks before it have no logs of it, so they count as read.
     """

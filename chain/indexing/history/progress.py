@@ -19,7 +19,7 @@ _LONGEST_PAUSE = 60  # seconds
 
 class Lost(Exception):
     """Things are not any more as they were when reading began: contracts or ABIs have changed,
-    somebody else has moved the rows, a block is not in the chain any more. What was read is
+    another process has moved the rows, a block is not in the chain any more. What was read is
     dropped."""
 
 
@@ -76,7 +76,7 @@ def commit(
     to be the chain's still, since operators may go back below what was final.
 
     The cursor's lock is taken when the events are there, so that the follower needn't wait for
-    them: nobody else writes events of final blocks that haven't been read before.
+    them: no other process writes events of final blocks that haven't been read before.
     """
     with transaction.atomic():
         maintenance.check()

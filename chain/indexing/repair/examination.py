@@ -1,6 +1,6 @@
 """Comparing stored events with the chain, block by block where something differs.
 
-Ranges are read again and compared. Blocks in which something differs are looked at closely before
+Ranges are read again and compared. Blocks in which something differs are examined closely before
 anything is changed: by their hashes, against their headers' filters and the root of their receipts
 (``chain.indexing.verification``), and, before an event is taken out, against the receipt of its
 transaction. A provider that has lost its logs makes no event disappear.
@@ -319,7 +319,7 @@ class _Examiner:
 
     def _with_another_hash(self, headers: Sequence[Header]) -> list[int]:
         """The heights at which another block is stored, by its header or its events: what is final
-        isn't replaced because one provider says so, nor what the follower reads by itself."""
+        isn't replaced because one provider says so, nor what the head's indexer reads anyway."""
         if not self._keeps_blocks:
             return []
         heights = [header.height for header in headers]

@@ -1,6 +1,6 @@
 """Putting right what is stored otherwise than the chain says.
 
-Subscribers are told of it like of anything else, where they were told of these blocks at all: of
+Subscribers are notified of it as usual, if they got events of these blocks at all: of
 those that the follower has read since the contract is listened to. An event that was wrong is
 ``removed`` as it was, and ``added`` as it is. What is read again because an ABI has changed is
 corrected in silence: the chain is the same.
@@ -193,7 +193,7 @@ def _holds(network_id: int, truth: Truth, final: int) -> bool:
 
 
 def _told_from(network_id: int) -> dict[str, int]:
-    """The height above which subscribers are told of a contract's events."""
+    """Return the height above which subscribers get a contract's events."""
     coverages = Coverage.objects.filter(network_id=network_id, followed_from__isnull=False)
     return {address: int(height or 0) for address, height in coverages.values_list(*_FOLLOWED)}
 

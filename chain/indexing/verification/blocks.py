@@ -112,7 +112,7 @@ def forget() -> None:
     _noted.clear()
 
 
-# -- Which blocks are looked at more closely, by their hashes --------------------------------------
+# -- Which blocks are examined more closely, by their hashes ---------------------------------------
 
 
 def _with_unnamed_logs(network_id: int, headers: Sequence[Header], logs: Sequence[Log]) -> set[str]:

@@ -21,7 +21,7 @@ WIDTH: Final = 64
 _FROM_LOGGED: Final = 4
 _FROM_ALL: Final = 4
 _MOST_LOGS: Final = 200
-"""Most logs in a sample; the first block is taken whatever it has."""
+"""Most logs in a sample; the first block is always taken."""
 
 _wrong: dict[int, range] = {}
 """The last range of each network in which a provider contradicted itself, or was corrected."""
@@ -118,7 +118,7 @@ def _is_sound(
 
 
 def _drawn(first: int, last: int, counts: Mapping[int, int]) -> set[int]:
-    """Heights of blocks to be looked at: some of those with logs, and some of all. ``counts`` maps
+    """Heights of blocks to examine: some of those with logs, and some of all. ``counts`` maps
     heights to numbers of logs. After the first block, no more than have ``_MOST_LOGS`` together."""
     drawn: set[int] = set()
     logs = 0

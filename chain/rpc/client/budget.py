@@ -1,8 +1,8 @@
-"""How often a provider may be asked, counted for all processes together.
+"""How many requests a provider may get, counted for all processes together.
 
 The algorithm is GCRA: Redis keeps for each provider the moment at which all that was let through
 would be done at the allowed rate, so a bucket is one number. Callers are let through in their turn
-and told how long to wait for it. Without Redis each process counts by itself, at a quarter of the
+and learns how long to wait for it. Without Redis each process counts alone, at a quarter of the
 rate, since others may be counting as well.
 """
 

@@ -79,7 +79,7 @@ class Health:
         return self.head if self._now() - self.head_at <= HEAD_FRESH else None
 
     def answered(self, seconds: float) -> None:
-        """An answer came, of whatever kind, after so many seconds."""
+        """Note a response of any kind after so many seconds."""
         with self._lock:
             last = seconds * 1000
             before = last if self.latency is None else self.latency

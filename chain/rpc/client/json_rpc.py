@@ -1,7 +1,7 @@
 """JSON-RPC over HTTP to one address: calls, batches, and what their failures mean.
 
-Answers of a batch are told apart by their ids, since nodes may answer in any order. The bodies
-are decoded straight into the types that are wanted, which is what makes reading logs quick.
+Responses of a batch are matched by their ids, since nodes may answer in any order. The bodies
+are decoded straight into the requested types, which makes reading logs quick.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ _replies = msgspec.json.Decoder(list[_Reply])
 class Endpoint:
     """One address of a node. Safe to be used by several threads; its text is never shown.
 
-    ``health`` is told how each request went, ``budget`` is asked before each. ``batch_size`` is how
+    ``health`` records the result of each request, ``budget`` is claimed before each.
+    ``batch_size`` is how
     many calls go into one request: halved when the node finds a batch too large. ``reconnections``
     counts how often a connection was lost: since then another node may answer at the address.
     """
@@ -297,7 +298,7 @@ def _too_large(method: str) -> NodeFailure:
     if method == LOGS:
         return RangeTooLarge(text, is_structural=False)
     if method == _RECEIPT:
-        # Of one transaction that somebody may have made for that: it mustn't hold up others.
+        # Of one transaction that was perhaps made for this purpose: it mustn't delay others.
         return Refused(0, text)
     return TryAgain(text)
 

@@ -1,4 +1,4 @@
-"""An address that is asked and never shown: providers put keys into paths, queries and names."""
+"""An address that is never shown: providers put keys into paths, queries and names."""
 
 from __future__ import annotations
 

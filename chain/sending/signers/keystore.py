@@ -42,7 +42,7 @@ def _decrypted(path: Path, password: str) -> LocalSigner:
     except CannotSign:
         raise
     except Exception:
-        # Whatever the library says of it might repeat some of the file.
+        # The library's own message might repeat parts of the file.
         raise CannotSign(
             "the keystore can't be decrypted: wrong password, or no keystore"
         ) from None
