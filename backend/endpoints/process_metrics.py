@@ -20,11 +20,10 @@ from prometheus_client.core import (
 
 from backend.kernel import request_counts
 from backend.kernel.process import heartbeats, restart_report
-from backend.settings.chain import BACKFILL_QUEUE, QUEUE
-from backend.settings.jobs import QUEUE as JOB_QUEUE
+from backend.settings.schedule import BACKFILL, CHAIN, JOBS
 from objects.database.statements import fetch
 
-_QUEUES: Final = ("default", JOB_QUEUE, QUEUE, BACKFILL_QUEUE)
+_QUEUES: Final = ("default", JOBS, CHAIN, BACKFILL)
 _PREFIX: Final = "celery:"
 _PROCESSES: Final = (
     heartbeats.WORKER,

@@ -16,7 +16,7 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
 from backend.instance.folder import private_file
-from backend.settings import environment
+from backend.settings.areas.processes import Servers
 from objects.changes import capture
 
 LOCK: Final = 7_316_504_801
@@ -46,7 +46,7 @@ def first_staff_user(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         login = None
     if not users.filter(is_staff=True, is_active=True).exists():
-        password = environment.text("ADMIN_PASSWORD")
+        password = Servers.ADMIN_PASSWORD.read()
         if password:
             users.create_superuser(_NAME, password=_strong(password))
             return {"username": _NAME, "password": None, "is_new": True}

@@ -3,23 +3,8 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import urlsplit
 
 from backend import __version__
-from backend.settings import environment
-from backend.settings.environment import BadSetting
-
-_LONGEST = 30  # characters: a badge, not a sentence
-
-
-def environment_name(public_url: str) -> str:
-    """What the badge on every page says: which of the deployments this is."""
-    host = urlsplit(public_url).hostname
-    local = host in ("localhost", "127.0.0.1", "::1")
-    name = environment.text("ENVIRONMENT", "local" if local else "production")
-    if len(name) > _LONGEST:
-        raise BadSetting(f"ENVIRONMENT must have at most {_LONGEST} characters.")
-    return name
 
 
 def unfold(title: str) -> dict[str, Any]:

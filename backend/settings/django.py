@@ -1,113 +1,48 @@
 """The environment, as Django settings.
 
-Names are the environment's; what a value may be is said where it is read. Sources, in this order:
-the environment, ``.env`` beside ``manage.py`` (or ``ENV_FILE``), and the keys that the first run
-kept in ``DATA_DIR``. Our own knobs go to ``SERVICE`` and are read through
-``backend.settings.conf``.
+Settings of the environment are declared in ``backend.settings.areas``; those of the service itself
+go to ``SERVICE`` and are read through ``backend.settings.conf``. Sources, in this order: the
+environment, ``.env`` beside ``manage.py`` (or ``ENV_FILE``), and the keys that the first start
+stored in ``DATA_DIR``.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import os
-import re
-from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
+from typing import Any, Final
 
 from backend.instance.folder import DataFolder
-from backend.settings import (
-    addresses,
-    admin,
-    chain,
-    environment,
-    features,
-    files,
-    former_keys,
-    indexes,
-    jobs,
-    mail,
-    metrics,
-    providers,
-    realtime,
-    requests,
-    signers,
-    users,
-    wallets,
-    webhooks,
-)
-from backend.settings.conf import DEFAULTS
-from backend.settings.environment import BadSetting
-from backend.settings.rate_limits import read as read_rate_limits
+from backend.settings import addresses, admin, environment, schedule
+from backend.settings.areas import processes
+from backend.settings.areas.files import storage
+from backend.settings.areas.functions import feature_overrides
+from backend.settings.areas.http import Http, Site
+from backend.settings.areas.keys import Secrets
+from backend.settings.areas.mail import django_values, template_folders
+from backend.settings.areas.processes import Processes, Servers
+from backend.settings.conf import ServiceSettings
 
-BASE_DIR = Path(__file__).resolve().parents[2]
+BASE_DIR = processes.BASE_DIR
 environment.read_file(environment.env_file(BASE_DIR / ".env"))
 # Which of the processes this is. It decides about timeouts and names the database connections.
-PROCESS = environment.choice(
-    "PROCESS",
-    "manage",
-    ("web", "realtime", "worker", "jobs", "chain", "backfill", "beat", "manage", "test"),
-)
-DATA_DIR = BASE_DIR / (environment.text("DATA_DIR") or ".data")
+PROCESS = Processes.PROCESS.read()
+DATA_DIR = processes.data_dir()
 DATA_FOLDER = DataFolder(DATA_DIR)
 environment.read_file(DATA_FOLDER.keys)
 
-# -- Keys ---------------------------------------------------------------------------------------
+SECRET_KEY = Secrets.SECRET_KEY.read()
+SECRET_KEY_FALLBACKS = list(Secrets.SECRET_KEY_FALLBACKS.read())
+SERVICE = ServiceSettings.read()
+# What the environment sets feature flags to, by its names: on or not, and a percentage or None.
+FEATURE_OVERRIDES = feature_overrides()
 
-_MADE = (
-    f"script/server makes it at its first start and stores it in DATA_DIR ({DATA_DIR}), which has"
-    " none. Correct DATA_DIR, or set the key in the environment."
-)
-SECRET_KEY = environment.required("SECRET_KEY", _MADE)
-SECRET_KEY_FALLBACKS = environment.words("SECRET_KEY_FALLBACKS")
-_service: dict[str, object] = {
-    name: environment.required(name, _MADE) for name in ("APP_ID", "REST_API_KEY", "MASTER_KEY")
-}
-for _name in ("JAVASCRIPT_KEY", "CLIENT_KEY", "READ_ONLY_MASTER_KEY"):
-    _service[_name] = environment.text(_name)
-try:
-    _service["FORMER_KEYS"] = former_keys.read(environment.words("FORMER_KEYS"))
-except ValueError as _error:
-    raise BadSetting(f"FORMER_KEYS{_error}.") from None
+# -- HTTP ---------------------------------------------------------------------------------------
 
-
-def _networks(name: str) -> tuple[str, ...]:
-    found = environment.words(name, DEFAULTS[name])
-    for item in found:
-        try:
-            ipaddress.ip_network(item, strict=False)
-        except ValueError:
-            raise BadSetting(f"{name} must list IP addresses or networks, not {item!r}.") from None
-    return tuple(found)
-
-
-_service["MASTER_KEY_IPS"] = _networks("MASTER_KEY_IPS")
-_service["TRUSTED_PROXIES"] = _networks("TRUSTED_PROXIES")
-
-# -- The HTTP face ------------------------------------------------------------------------------
-
-_LOCAL = ("localhost", "127.0.0.1", "::1")
-DEBUG = environment.flag("DEBUG", False)
-# Whole tracebacks in the messages about modules of CLOUD_MODULES that can't be loaded.
-START_DEBUG = environment.flag("START_DEBUG", False)
-LISTEN_HOST = environment.text("LISTEN_HOST", "127.0.0.1")
-PORT = environment.whole("PORT", 8000, least=1, most=65535)
+DEBUG = Processes.DEBUG.read()
+START_DEBUG = Processes.START_DEBUG.read()
 SITE_URL = environment.site_url("SITE_ADDRESS")
-PUBLIC_URL = environment.address(
-    "PUBLIC_URL", SITE_URL or f"http://localhost:{PORT}", ("http", "https")
-)
-PUBLIC_URL = PUBLIC_URL.rstrip("/")
-_public_host = urlsplit(PUBLIC_URL).hostname or "localhost"
-_SHORTEST_KEY = 12  # characters
-for _name, _value in (("SECRET_KEY", SECRET_KEY), ("MASTER_KEY", str(_service["MASTER_KEY"]))):
-    if _public_host not in _LOCAL and len(_value) < _SHORTEST_KEY:
-        raise BadSetting(
-            f"{_name} has fewer than {_SHORTEST_KEY} characters, which can be guessed, and"
-            " PUBLIC_URL isn't on this machine: set a longer one."
-        )
-ALLOWED_HOSTS = environment.words(
-    "ALLOWED_HOSTS", dict.fromkeys((_public_host, "localhost", "127.0.0.1", "[::1]"))
-)
+PUBLIC_URL = Http.PUBLIC_URL.read()
+ALLOWED_HOSTS = list(Site.ALLOWED_HOSTS.read())
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
 # Only the proxy reaches the web process, and the proxy sets this header itself.
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
@@ -115,121 +50,16 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PUBLIC_URL.startswith("https:")
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 
-# Where script/server has its processes listen; without a proxy, on the public port themselves.
-SOCKETS_FOLDER = environment.text("SOCKETS_FOLDER")
-_web, _realtime, _handoff = ["127.0.0.1:8001"], "127.0.0.1:8002", ""
-if SOCKETS_FOLDER:
-    _web = [f"unix:{SOCKETS_FOLDER}/web.sock"]
-    _realtime = f"unix:{SOCKETS_FOLDER}/realtime.sock"
-    _handoff = f"{SOCKETS_FOLDER}/handoff.sock"
-    if not environment.text("SITE_ADDRESS"):
-        _web.append(f"[{LISTEN_HOST}]:{PORT}" if ":" in LISTEN_HOST else f"{LISTEN_HOST}:{PORT}")
-WEB_BIND = environment.binds("WEB_BIND", _web)
-REALTIME_BIND = environment.bind("REALTIME_BIND", _realtime)
-# The Unix socket by which web processes pass on the handshakes of WebSockets.
-REALTIME_HANDOFF = environment.text("REALTIME_HANDOFF", _handoff)
-# How many processes script/server starts: small has one for all background work.
-PROFILE = environment.choice("PROFILE", "default", ("default", "small"))
-_workers = 1 if PROFILE == "small" else min(os.cpu_count() or 1, 4)
-WEB_WORKERS = environment.whole("WEB_WORKERS", _workers, least=1, most=512)
-WEB_THREADS = environment.whole("WEB_THREADS", 4, least=1, most=512)
-REALTIME_WORKERS = environment.whole("REALTIME_WORKERS", 1, least=1, most=64)
-
-_mount = environment.text("MOUNT_PATH", "/api").rstrip("/")
-_taken = ("admin", "static", "health", "ready", "metrics", "ws", "livequery")
-_segments = _mount.split("/")[1:]
-if (
-    not re.fullmatch(r"(/[A-Za-z0-9_.~-]+)+", _mount)
-    or _segments[0] in _taken
-    or not {".", ".."}.isdisjoint(_segments)
-):
-    raise BadSetting("MOUNT_PATH must be a path such as /api, and not the admin's, /health or /ws.")
-
-_service |= {
-    "MOUNT_PATH": _mount,
-    "PUBLIC_URL": PUBLIC_URL,
-    "PARSE_HEADERS": environment.flag("PARSE_HEADERS", True),
-    "API_DOCS": environment.flag("API_DOCS", True),
-    "ALLOW_CLIENT_CLASS_CREATION": environment.flag("ALLOW_CLIENT_CLASS_CREATION", False),
-    "CLASS_PERMISSIONS_DEFAULT": environment.choice(
-        "CLASS_PERMISSIONS_DEFAULT", "open", ("open", "authenticated", "closed")
-    ),
-    "ALLOW_CUSTOM_OBJECT_ID": environment.flag("ALLOW_CUSTOM_OBJECT_ID", False),
-    "ALLOW_ANONYMOUS_USERS": environment.flag("ALLOW_ANONYMOUS_USERS", False),
-    "AUTH_ADAPTERS": providers.read(),
-}
-_service |= files.service_values(PUBLIC_URL)
-_service |= mail.service_values(PUBLIC_URL)
-_service |= requests.service_values()
-_service |= users.service_values()
-for _name in (
-    "MAX_BODY_SIZE",
-    "MAX_CLIENT_BODY_SIZE",
-    "MAX_UPLOAD_SIZE",
-    "HTTP_MAX_CONNECTIONS",
-    "HTTP_MAX_PER_ADDRESS",
-    "HTTP_HEAD_TIMEOUT",
-    "HTTP_IDLE_TIMEOUT",
-    "HTTP_MIN_RATE",
-    "DEFAULT_LIMIT",
-    "MAX_LIMIT",
-    "BATCH_LIMIT",
-    "INCLUDE_DEPTH",
-    "INCLUDE_COUNT",
-    "STATEMENT_TIMEOUT",
-    "CLIENT_STATEMENT_TIMEOUT",
-    "LOCK_TIMEOUT",
-    "SLOW_QUERY",
-):
-    _may_be_off = _name in ("STATEMENT_TIMEOUT", "LOCK_TIMEOUT", "SLOW_QUERY", "HTTP_MIN_RATE")
-    _least = 0 if _may_be_off else 1
-    _service[_name] = environment.whole(_name, DEFAULTS[_name], least=_least)
-
-# Two of the largest objects (backend.kernel.result_memory): a page of an export has one or more.
-_service["MAX_RESPONSE_SIZE"] = environment.whole(
-    "MAX_RESPONSE_SIZE", DEFAULTS["MAX_RESPONSE_SIZE"], least=32 * 1024 * 1024
-)
-_service["CLIENT_SLOW_REQUESTS"] = environment.whole(
-    "CLIENT_SLOW_REQUESTS", max(1, WEB_THREADS // 2), most=512
-)
-
-_service["CLIENT_FIELD_LIMIT"] = environment.whole("CLIENT_FIELD_LIMIT", 300, most=2000)
-_service["RATE_LIMITS"] = environment.text("RATE_LIMITS") or DEFAULTS["RATE_LIMITS"]
-try:
-    read_rate_limits(_service["RATE_LIMITS"])
-except ValueError as _error:
-    raise BadSetting(f"RATE_LIMITS{'' if str(_error).startswith('[') else ' '}{_error}.") from None
-for _name in (
-    "ENFORCE_PRIVATE_USERS",
-    "EXPIRE_INACTIVE_SESSIONS",
-    "EXTEND_SESSION_ON_USE",
-    "REVOKE_SESSIONS_ON_PASSWORD_CHANGE",
-    "PASSWORD_NOT_USERNAME",
-):
-    _service[_name] = environment.flag(_name, DEFAULTS[_name])
-_service["SESSION_LENGTH"] = environment.whole("SESSION_LENGTH", 31_536_000, least=60)
-_service["PASSWORD_HISTORY"] = environment.whole("PASSWORD_HISTORY", 0, most=20)
-_service["PASSWORD_MAX_AGE"] = environment.whole("PASSWORD_MAX_AGE", 0, most=36_500)
-_service["LOCKOUT_THRESHOLD"] = environment.whole("LOCKOUT_THRESHOLD", 0, most=999)
-_service["LOCKOUT_DURATION"] = environment.whole("LOCKOUT_DURATION", 15, least=1, most=99_999)
-_service["PASSWORD_PATTERN"] = environment.pattern("PASSWORD_PATTERN")
-_service["PASSWORD_MESSAGE"] = environment.text("PASSWORD_MESSAGE", DEFAULTS["PASSWORD_MESSAGE"])
-_service["CLOUD_MODULES"] = environment.words("CLOUD_MODULES")
-_service["FUNCTION_TIME_LIMIT"] = environment.whole("FUNCTION_TIME_LIMIT", 30, most=3600)
-_service |= jobs.service_values()
-_service |= indexes.service_values()
-_service |= realtime.service_values()
-_service |= chain.service_values()
-_service |= signers.service_values()
-_service |= wallets.service_values()
-_service |= webhooks.service_values()
-_service["WEBHOOK_ALLOW_PRIVATE"] = _networks("WEBHOOK_ALLOW_PRIVATE")
-_service |= metrics.service_values(_networks("METRICS_NETWORKS"))
-SERVICE = _service
-# What the environment says of feature flags, by its names: on or not, and a percentage or None.
-FEATURE_OVERRIDES = features.overrides()
-# Megabytes of memory that a process of web, realtime or worker may hold; 0 is no limit.
-MEMORY_LIMIT = environment.whole("MEMORY_LIMIT", 2048)
+LISTEN_HOST = Processes.LISTEN_HOST.read()
+PORT = Processes.PORT.read()
+WEB_BIND = Processes.WEB_BIND.read()
+REALTIME_BIND = Processes.REALTIME_BIND.read()
+REALTIME_HANDOFF = Processes.REALTIME_HANDOFF.read()
+PROFILE = Processes.PROFILE.read()
+WEB_WORKERS = Processes.WEB_WORKERS.read()
+WEB_THREADS = Processes.WEB_THREADS.read()
+REALTIME_WORKERS = Processes.REALTIME_WORKERS.read()
+MEMORY_LIMIT = Processes.MEMORY_LIMIT.read()
 
 ROOT_URLCONF = "backend.urls"
 WSGI_APPLICATION = "backend.wsgi.application"
@@ -237,7 +67,7 @@ ASGI_APPLICATION = "backend.asgi.application"
 APPEND_SLASH = True
 
 CORS_ALLOW_ALL_ORIGINS = True
-CORS_URLS_REGEX = rf"^({_mount}/|/health$)"
+CORS_URLS_REGEX = rf"^({SERVICE['MOUNT_PATH']}/|/health$)"
 _HEADERS = (
     "Application-Id REST-API-Key JavaScript-Key Client-Key Master-Key Session-Token "
     "Installation-Id Client-Version Revocable-Session Request-Id Cloud-Context "
@@ -267,27 +97,27 @@ CORS_PREFLIGHT_MAX_AGE = 86400
 
 # -- PostgreSQL and Redis -----------------------------------------------------------------------
 
-DATABASE_URL = environment.address("DATABASE_URL", "", ("postgres", "postgresql"))
-REDIS_URL = environment.address("REDIS_URL", "", ("redis", "rediss", "unix"))
+DATABASE_URL = Servers.DATABASE_URL.read()
+REDIS_URL = Servers.REDIS_URL.read()
 EMBEDDED_POSTGRES = not DATABASE_URL
 EMBEDDED_REDIS = not REDIS_URL
 DATABASE_URL = addresses.with_password(
-    DATABASE_URL, "DATABASE_URL", environment.text("DATABASE_PASSWORD")
+    DATABASE_URL, "DATABASE_URL", Servers.DATABASE_PASSWORD.read()
 )
-REDIS_URL = addresses.with_password(REDIS_URL, "REDIS_URL", environment.text("REDIS_PASSWORD"))
+REDIS_URL = addresses.with_password(REDIS_URL, "REDIS_URL", Servers.REDIS_PASSWORD.read())
 DATABASE_URL = DATABASE_URL or DATA_FOLDER.database_url
 REDIS_URL = REDIS_URL or DATA_FOLDER.redis_url
 
-_IDLE_TRANSACTION_TIMEOUT = environment.whole("IDLE_TRANSACTION_TIMEOUT", 60_000)
+_IDLE_TRANSACTION_TIMEOUT: Final = 60_000  # milliseconds
 
 
 def database(process: str) -> dict[str, Any]:
-    """The entry of ``DATABASES`` for a process of this name."""
+    """Return the entry of ``DATABASES`` for a process of this name."""
     # Commands may take as long as they need: migrations, imports, indexes.
     is_command = process == "manage"
     session = {
-        "statement_timeout": 0 if is_command else _service["STATEMENT_TIMEOUT"],
-        "lock_timeout": 0 if is_command else _service["LOCK_TIMEOUT"],
+        "statement_timeout": 0 if is_command else SERVICE["STATEMENT_TIMEOUT"],
+        "lock_timeout": 0 if is_command else SERVICE["LOCK_TIMEOUT"],
         # Compiling a query of milliseconds takes longer than running it.
         "jit": "off",
         "idle_in_transaction_session_timeout": _IDLE_TRANSACTION_TIMEOUT,
@@ -310,13 +140,13 @@ CACHES = {
 }
 
 STORAGES = {
-    "files": files.storage(DATA_DIR),
+    "files": storage(DATA_DIR),
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 
 # -- Mail ---------------------------------------------------------------------------------------
 
-globals().update(mail.django_values(str(_service["APP_NAME"]), PUBLIC_URL))
+globals().update(django_values(SERVICE["APP_NAME"], PUBLIC_URL))
 
 # -- Background work ----------------------------------------------------------------------------
 
@@ -331,34 +161,14 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_TRANSPORT_OPTIONS = {"global_keyprefix": "celery:", "visibility_timeout": 3600}
 CELERY_BEAT_SCHEDULER = "backend.tasks.scheduler:Scheduler"
 CELERY_TIMEZONE = "UTC"
-CELERY_TASK_ROUTES = jobs.ROUTES | indexes.ROUTES | chain.ROUTES
-# Networks that can be waited for at the same moment, and backfills that run at once.
-CHAIN_CONCURRENCY = environment.whole("CHAIN_CONCURRENCY", 16, least=1, most=512)
-BACKFILL_CONCURRENCY = environment.whole("BACKFILL_CONCURRENCY", 1, least=1, most=64)
-JOB_CONCURRENCY = environment.whole("JOB_CONCURRENCY", 2, least=1, most=512)
-CELERY_WORKER_CONCURRENCY = environment.whole("WORKER_CONCURRENCY", 2, least=1, most=512)
-CELERY_BEAT_SCHEDULE = {
-    "beat-is-alive": {
-        "task": "backend.beat_is_alive",
-        "schedule": 15.0,
-        "options": {"expires": 15.0},
-    },
-    "remove-expired": {
-        "task": "objects.remove_expired",
-        "schedule": 3600.0,
-        "options": {"expires": 3600.0},
-    },
-}
-CELERY_BEAT_SCHEDULE |= webhooks.SCHEDULE
-CELERY_BEAT_SCHEDULE |= indexes.SCHEDULE
-CELERY_BEAT_SCHEDULE |= chain.beat_schedule()
-CELERY_BEAT_SCHEDULE |= jobs.beat_schedule(_service["JOB_HEARTBEAT"])
-if _service["FILE_CLEAN_UP"]:
-    CELERY_BEAT_SCHEDULE["clean-files"] = {
-        "task": "objects.clean_files",
-        "schedule": 86400.0,
-        "options": {"expires": 43200.0},
-    }
+CELERY_TASK_ROUTES = schedule.ROUTES
+CELERY_BEAT_SCHEDULE = schedule.beat_schedule(
+    job_heartbeat=SERVICE["JOB_HEARTBEAT"], cleans_files=SERVICE["FILE_CLEAN_UP"]
+)
+CELERY_WORKER_CONCURRENCY = Processes.WORKER_CONCURRENCY.read()
+CHAIN_CONCURRENCY = Processes.CHAIN_CONCURRENCY.read()
+BACKFILL_CONCURRENCY = Processes.BACKFILL_CONCURRENCY.read()
+JOB_CONCURRENCY = Processes.JOB_CONCURRENCY.read()
 
 # -- Applications -------------------------------------------------------------------------------
 
@@ -405,7 +215,7 @@ TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
         # Before the applications': the admin's frame takes the place of unfold's.
-        "DIRS": [*mail.template_folders(BASE_DIR), BASE_DIR / "backend" / "templates"],
+        "DIRS": [*template_folders(BASE_DIR), BASE_DIR / "backend" / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -429,10 +239,10 @@ AUTH_PASSWORD_VALIDATORS = [
 
 # -- The admin ----------------------------------------------------------------------------------
 
-ENVIRONMENT = admin.environment_name(PUBLIC_URL)
-UNFOLD = admin.unfold(str(_service["APP_NAME"]))
+ENVIRONMENT = Site.ENVIRONMENT.read()
+UNFOLD = admin.unfold(SERVICE["APP_NAME"])
 # Forms hold whole objects, with inputs for every field.
-DATA_UPLOAD_MAX_MEMORY_SIZE = _service["MAX_BODY_SIZE"]
+DATA_UPLOAD_MAX_MEMORY_SIZE = SERVICE["MAX_BODY_SIZE"]
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 10_000
 
 LANGUAGE_CODE = "en"
@@ -450,15 +260,10 @@ WHITENOISE_MAX_AGE = 3600
 
 # -- Logs ---------------------------------------------------------------------------------------
 
-LOG_LEVEL = environment.choice(
-    "LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-)
-# script/server sets the default, since it knows whether a person reads.
-LOG_FORMAT = environment.choice(
-    "LOG_FORMAT", os.environ.get("DEFAULT_LOG_FORMAT") or "json", ("json", "console")
-)
+LOG_LEVEL = Processes.LOG_LEVEL.read()
+LOG_FORMAT = Processes.LOG_FORMAT.read()
+LOG_KEEP = Processes.LOG_KEEP.read()
 LOGGING_CONFIG = "backend.logs.setup.configure_from"
-LOG_KEEP = environment.whole("LOG_KEEP", 20_000, most=1_000_000)
 LOGGING = {
     "level": LOG_LEVEL,
     "style": LOG_FORMAT,

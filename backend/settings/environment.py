@@ -1,7 +1,8 @@
 """Reading settings from the environment.
 
 A missing or malformed value ends the process with one sentence that names the variable. Where
-``NAME_FILE`` is set, the value of ``NAME`` is read from that file.
+``NAME_FILE`` is set, the value of ``NAME`` is read from that file. ``backend.settings.declaration``
+declares the settings; the functions here read one value of each type.
 """
 
 from __future__ import annotations
@@ -9,14 +10,16 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import environ
 
 _variables = environ.FileAwareEnv.ENVIRON
-_read: set[str] = set()
+_names: set[str] = set()
+_numbered_names: set[str] = set()
+_former_names: dict[str, tuple[str, ...]] = {}
 _ignored_lines: dict[Path, list[int]] = {}
 _LINE = re.compile(r"(?:export )?(?P<name>[A-Za-z_0-9]+)=(?P<value>.*)")
 # As Docker Compose reads the same file: a comment follows a blank, or the closing quote.
@@ -27,6 +30,13 @@ _VALUES = (
 )
 _ESCAPE = re.compile(r'\\(["\\])')
 _SIMILAR = 0.86  # of 1: a letter more, less or other in a name of eight
+# Prefixes that no other program uses: any name that begins with one is meant as a setting.
+_PREFIXES = (
+    *("FILE_S3_", "IDEMPOTENCY_", "LIVE_QUERY_", "SIGNER_", "WALLET_API_", "WEBAUTHN_"),
+    *("WEBHOOK_", "WS_"),
+)
+_SIMILAR_AFTER_PREFIX = 0.7
+_NUMBER = re.compile(r"_[1-9][0-9]*(_FILE)?$")
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off"}
 
@@ -85,45 +95,75 @@ def env_file(default: Path) -> Path:
     return path
 
 
+def declare(name: str, former: tuple[str, ...] = (), *, is_numbered: bool = False) -> None:
+    """Make a name known as a setting. Its former names are read where it isn't set itself. With
+    ``is_numbered`` the name with any number (``NAME_137``) is a setting too."""
+    _names.add(name)
+    if is_numbered:
+        _numbered_names.add(name)
+    if former:
+        _names.update(former)
+        _former_names[name] = former
+
+
 def problems() -> list[tuple[str, str]]:
-    """Settings that have no effect, and what to do: misspelt names, and lines of files that aren't
-    settings. No value and no text of a line is in it."""
-    misspellings = [
+    """Return settings that have no effect or a former name, each with what to do: variables that
+    aren't settings, and lines of files that aren't settings. Values are never part of it."""
+    unknown = [
         (
-            f"{name} is not a setting; did you mean {meant}?",
+            f"{name} is not a setting{f'; did you mean {meant}?' if meant else '.'}",
             "Correct the name, or remove the variable.",
         )
-        for name, meant in misspelt()
+        for name, meant in _unknown()
+    ]
+    renamed = [
+        (f"{old} is the former name of {name}.", f"Rename it to {name}.")
+        for name, former in _former_names.items()
+        for old in former
+        if old in os.environ or f"{old}_FILE" in os.environ
     ]
     lines = [
         (f"{path}, line {number} is ignored: it isn't NAME=value.", "Correct it, or remove it.")
         for path, numbers in _ignored_lines.items()
         for number in numbers
     ]
-    return misspellings + lines
+    return unknown + renamed + lines
 
 
 def misspelt() -> list[tuple[str, str]]:
-    """Variables of the environment that nothing has read, with nearly the name of a setting: the
-    variable's name, and that of the setting."""
-    unread = os.environ.keys() - _read - {f"{name}_FILE" for name in _read}
-    misspellings = []
-    for name in sorted(unread):
-        similar = difflib.get_close_matches(name, _read - os.environ.keys(), 1, _SIMILAR)
-        if similar:
-            misspellings.append((name, similar[0]))
-    return misspellings
+    """Return variables with nearly the name of a setting: the variable's name, and that of the
+    setting."""
+    return [(name, meant) for name, meant in _unknown() if meant]
+
+
+def _unknown() -> Iterator[tuple[str, str]]:
+    """Yield variables that are meant as settings, each with the most similar setting, or "".
+    Variables of other programs are left out: their names are neither similar nor prefixed."""
+    unset = _names - os.environ.keys()
+    for name in sorted(os.environ.keys() - _names - {f"{name}_FILE" for name in _names}):
+        if _NUMBER.sub("", name) in _numbered_names:
+            continue
+        prefix = next((prefix for prefix in _PREFIXES if name.startswith(prefix)), "")
+        ends = [known.removeprefix(prefix) for known in unset if known.startswith(prefix)]
+        cutoff = _SIMILAR_AFTER_PREFIX if prefix else _SIMILAR
+        similar = difflib.get_close_matches(name.removeprefix(prefix), ends, 1, cutoff)
+        if prefix or similar:
+            yield name, prefix + similar[0] if similar else ""
 
 
 def text(name: str, default: str = "") -> str:
     """The variable's text without surrounding blanks; the default if there is none. Nothing in it
     is replaced: a secret may begin with ``$``, which ``environ.Env.str`` would take for the name of
     another variable."""
-    _read.add(name)
-    try:
-        return str(_variables.get(name, "")).strip() or default
-    except (OSError, ValueError):
-        raise BadSetting(f"{name}_FILE can't be read.") from None
+    _names.add(name)
+    for variable in (name, *_former_names.get(name, ())):
+        try:
+            value = str(_variables.get(variable, "")).strip()
+        except (OSError, ValueError):
+            raise BadSetting(f"{variable}_FILE can't be read.") from None
+        if value:
+            return value
+    return default
 
 
 def required(name: str, hint: str) -> str:

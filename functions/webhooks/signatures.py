@@ -14,8 +14,8 @@ import hmac
 import secrets
 import time
 
+from backend.settings.areas.functions import SECRET_PREFIX
 from backend.settings.conf import service_settings
-from backend.settings.webhooks import PREFIX
 
 
 def new_key() -> str:
@@ -44,6 +44,6 @@ def headers(key: str, body: bytes) -> dict[str, str]:
 
 def signature(secret: str, key: str, timestamp: str, body: bytes) -> str:
     """What stands in ``webhook-signature`` for one secret; there may be several of them."""
-    raw = base64.b64decode(secret.removeprefix(PREFIX))
+    raw = base64.b64decode(secret.removeprefix(SECRET_PREFIX))
     signed = hmac.new(raw, f"{key}.{timestamp}.".encode() + body, hashlib.sha256).digest()
     return f"v1,{base64.b64encode(signed).decode()}"

@@ -23,10 +23,10 @@ from backend.instance.folder import DataFolder
 from backend.kernel import request_counts
 from backend.kernel.process import heartbeats, restart_report
 from backend.kernel.process.restart_report import Restarted
-from backend.settings import metrics as metrics_settings
 from backend.settings.environment import BadSetting
 from chain.models import Backfill, Blockchain, Cursor, Reorganisation, Transaction
 from objects.core.names import new_object_id
+from tests.areas import metrics as metrics_settings
 from tests.other_process import ROOT, database_url
 from tests.rest import CLIENT, MASTER, Api
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from backend.settings.conf import DEFAULTS
+from backend.settings.documentation import DEFAULTS
 from tests.docs.test_configuration import names_read
 
 ROOT = Path(__file__).resolve().parents[2]

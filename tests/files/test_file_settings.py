@@ -15,10 +15,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def read(expression: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """What an expression about ``backend.settings.files`` gives with these variables, as JSON."""
+    """What an expression about ``tests.areas.files`` gives with these variables, as JSON."""
     code = (
         "import json; from pathlib import Path;"
-        "from backend.settings import files as file_settings;"
+        "from tests.areas import files as file_settings;"
         f"print(json.dumps({expression}, default=str))"
     )
     return subprocess.run(

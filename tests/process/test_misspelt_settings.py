@@ -9,6 +9,7 @@ import pytest
 
 from backend.operations.doctor import settings as checks
 from backend.settings import environment
+from backend.settings.declaration import Area, whole
 from tests.process.service import run_manage, run_server
 
 
@@ -47,6 +48,56 @@ def test_settings_and_files_of_settings_are_not(monkeypatch: pytest.MonkeyPatch)
     assert {"WEB_WORKERS", "MASTER_KEY_FILE"}.isdisjoint(
         given for given, _ in environment.misspelt()
     )
+
+
+def reports() -> list[str]:
+    return [problem for problem, _ in environment.problems()]
+
+
+def test_the_report_names_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WEB_WORKERS", raising=False)
+    monkeypatch.setenv("WEB_WORKRES", "2")
+    assert "WEB_WORKRES is not a setting; did you mean WEB_WORKERS?" in reports()
+
+
+@pytest.mark.parametrize(
+    ("name", "report"),
+    [
+        ("WEBAUTHN_RPID", "WEBAUTHN_RPID is not a setting; did you mean WEBAUTHN_RP_ID?"),
+        ("WEBHOOK_COLOUR", "WEBHOOK_COLOUR is not a setting."),
+    ],
+)
+def test_a_name_with_a_prefix_of_ours_is_reported(
+    monkeypatch: pytest.MonkeyPatch, name: str, report: str
+) -> None:
+    monkeypatch.setenv(name, "s3cret")
+    assert report in reports()
+
+
+@pytest.mark.parametrize(
+    "name", ["SIGNER_KEYSTORE_137", "SIGNER_KEYSTORE_PASSWORD_137_FILE", "RPC_URLS_10"]
+)
+def test_settings_of_one_network_are_not(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "/nowhere")
+    assert not [report for report in reports() if name in report]
+
+
+def test_a_former_name_has_its_effect_and_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Renamed(Area):
+        title = "Users"
+        A_NEW_NAME = whole(1, "a number", former=("AN_OLDER_NAME",))
+
+    monkeypatch.setenv("AN_OLDER_NAME", "2")
+    assert Renamed.A_NEW_NAME.read() == 2
+    assert "AN_OLDER_NAME is the former name of A_NEW_NAME." in reports()
+    monkeypatch.setenv("A_NEW_NAME", "3")
+    assert Renamed.A_NEW_NAME.read() == 3
+
+
+def test_doctor_reports_it(tmp_path: Path) -> None:
+    keys = dict.fromkeys(("SECRET_KEY", "APP_ID", "REST_API_KEY", "MASTER_KEY"), "key")
+    done = run_manage("doctor", DATA_DIR=tmp_path, WEB_WORKRES="2", **keys)
+    assert "WEB_WORKRES is not a setting; did you mean WEB_WORKERS?" in done.stdout
 
 
 BROKEN = """APP_ID=app

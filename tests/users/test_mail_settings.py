@@ -11,8 +11,8 @@ import pytest
 from django.test import override_settings
 
 from backend.checks import deployment
-from backend.settings import mail
 from backend.settings.environment import BadSetting
+from tests.areas import mail
 from tests.other_process import database_url
 
 ROOT = Path(__file__).resolve().parents[2]

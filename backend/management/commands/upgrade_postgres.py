@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 from backend.instance.errors import StartError
 from backend.operations.embedded import upgrade
 from backend.operations.embedded.binaries import POSTGRES_MAJOR
-from backend.settings import environment
+from backend.settings.areas.processes import Servers
 
 
 class Command(BaseCommand):
@@ -35,7 +35,7 @@ class Command(BaseCommand):
             raise CommandError("DATABASE_URL names a server of yours: upgrade it by its own means.")
         folder = settings.DATA_FOLDER
         try:
-            account = folder.prepare(environment.text("ENGINE_USER"))
+            account = folder.prepare(Servers.ENGINE_USER.read())
             with folder.hold():
                 backup = upgrade.upgrade(folder, account, options["programs"])
         except StartError as error:

@@ -38,6 +38,7 @@ from backend.operations.processes.link import SMALL
 from backend.probe import SocketConnection
 from backend.server.listeners import listening_socket
 from backend.settings import environment
+from backend.settings.areas.processes import Servers, data_dir
 
 ROOT = Path(__file__).resolve().parents[3]
 _READY = 120.0  # seconds
@@ -189,9 +190,9 @@ def _start(stack: contextlib.ExitStack, signals: _Signals) -> _Service:
     # The application reads .env itself, each time it is started.
     variables_at_start = dict(os.environ)
     environment.read_file(environment.env_file(ROOT / ".env"))
-    folder = DataFolder(ROOT / (environment.text("DATA_DIR") or ".data"))
+    folder = DataFolder(data_dir())
     variables_at_start["DATA_DIR"] = os.environ["DATA_DIR"] = str(folder.path)
-    account = folder.prepare(environment.text("ENGINE_USER"))
+    account = folder.prepare(Servers.ENGINE_USER.read())
     lock = stack.enter_context(folder.hold())
     ensure_keys(folder)
     restart_report.clear(folder.reports)

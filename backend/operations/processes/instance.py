@@ -32,6 +32,7 @@ from backend.operations.processes.link import SMALL, TROUBLE, Closed, Link
 from backend.operations.processes.preload import preload
 from backend.operations.processes.supervisor import Role, Supervisor
 from backend.settings import environment
+from backend.settings.areas.processes import Processes
 
 log = get_logger("processes")
 
@@ -46,7 +47,7 @@ def begin(link: Link) -> Supervisor:
             "binds": _binds(settings),
             "host": settings.LISTEN_HOST,
             "port": settings.PORT,
-            "site": environment.text("SITE_ADDRESS"),
+            "site": Processes.SITE_ADDRESS.read(),
             "address": settings.PUBLIC_URL,
             "profile": settings.PROFILE,
             "postgres": settings.EMBEDDED_POSTGRES,

@@ -20,6 +20,7 @@ from backend.logs import setup
 from backend.operations.processes.supervisor import Role
 from backend.server.listeners import close_others, listening_socket
 from backend.settings import django as declared
+from backend.settings.schedule import BACKFILL, CHAIN, JOBS
 
 _SMALL_CONCURRENCY: Final = 8
 log = setup.get_logger("processes")
@@ -117,37 +118,31 @@ def _worker() -> None:
 
 def _jobs() -> None:
     """Celery: runs of jobs, apart from other tasks, which they would hold up."""
-    from backend.settings.jobs import QUEUE
-
-    _work("jobs", QUEUE, settings.JOB_CONCURRENCY)
+    _work("jobs", JOBS, settings.JOB_CONCURRENCY)
 
 
 def _chain() -> None:
     """Celery: following networks. In threads, since it is waiting for nodes most of the time; a
     network that doesn't answer keeps one of them."""
-    from backend.settings.chain import QUEUE
     from chain.indexing.schedule import wakeups
 
     wakeups.install()
-    _work("chain", QUEUE, settings.CHAIN_CONCURRENCY, pool="threads")
+    _work("chain", CHAIN, settings.CHAIN_CONCURRENCY, pool="threads")
 
 
 def _backfill() -> None:
     """Celery: reading what lies behind, in processes, since it is work for the processor."""
-    from backend.settings.chain import BACKFILL_QUEUE
-
-    _work("backfill", BACKFILL_QUEUE, settings.BACKFILL_CONCURRENCY)
+    _work("backfill", BACKFILL, settings.BACKFILL_CONCURRENCY)
 
 
 def _small_worker() -> None:
     """Celery: everything but jobs, in threads, and the schedule, in one process."""
     from backend.celery import app
-    from backend.settings.chain import BACKFILL_QUEUE, QUEUE
     from chain.indexing.schedule import wakeups
 
     wakeups.install()
     threading.Thread(target=_keep_schedule, args=(app,), name="schedule", daemon=True).start()
-    queues = f"{settings.CELERY_TASK_DEFAULT_QUEUE},{QUEUE},{BACKFILL_QUEUE}"
+    queues = f"{settings.CELERY_TASK_DEFAULT_QUEUE},{CHAIN},{BACKFILL}"
     _work("worker", queues, _SMALL_CONCURRENCY, pool="threads")
 
 
@@ -164,9 +159,7 @@ def _keep_schedule(app: Any) -> None:
 def _small_jobs() -> None:
     """Celery: runs of jobs, in threads. They have a process of their own, so that they
     delay nothing else."""
-    from backend.settings.jobs import QUEUE
-
-    _work("jobs", QUEUE, settings.JOB_CONCURRENCY, pool="threads")
+    _work("jobs", JOBS, settings.JOB_CONCURRENCY, pool="threads")
 
 
 def _work(name: str, queues: str, concurrency: int, pool: str = "prefork") -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from django.db import connection
 from django.test import TestCase, override_settings
 
-from backend.settings.signers import Hidden
+from backend.settings.areas.chain import Hidden
 from chain.models import Blockchain, Sending, Transaction
 from chain.rpc.web3_library import eth_account
 from chain.sending.outgoing import send

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from backend.settings.signers import Hidden
+from backend.settings.areas.chain import Hidden
 from chain.models import Sending
 from chain.rpc.web3_library import eth_account
 from chain.sending.doctor import sent_transactions, signers

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from backend.kernel.errors import ScriptFailed, ServiceUnavailable, UnderMaintenance
-from backend.settings.signers import Hidden
+from backend.settings.areas.chain import Hidden
 from chain.core.names import address_of
 from chain.models import Sending, SigningAccount, Transaction
 from objects.database import maintenance

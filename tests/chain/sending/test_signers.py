@@ -12,15 +12,15 @@ import pytest
 from eth_keys.datatypes import PrivateKey
 
 from backend.kernel.errors import ScriptFailed
-from backend.settings import signers
+from backend.settings.areas.chain import Hidden
 from backend.settings.environment import BadSetting
-from backend.settings.signers import Hidden
 from chain.core.transactions.encoding import Unsigned
 from chain.core.transactions.fees import Fees
 from chain.rpc.web3_library import eth_account
 from chain.sending.signers import CannotSign, signer_for
 from chain.sending.signers.local import LocalSigner
 from chain.sending.signers.remote import RemoteSigner
+from tests.areas import signers
 from tests.chain.sending.desk import Desk, with_settings
 from tests.chain.sending.web3signer import SigningService, signing_service
 

@@ -10,7 +10,6 @@ import pytest
 from eth_keys.datatypes import PublicKey, Signature
 
 from backend.kernel.encryption import cipher
-from backend.settings import wallets
 from backend.settings.conf import DEFAULTS
 from backend.settings.environment import BadSetting
 from chain.core.names import address_of
@@ -21,6 +20,7 @@ from chain.wallets.adapters import CustodyFailed, Owner
 from objects import reencryption
 from objects.users.models import User as UserRow
 from objects.users.passkeys.models import Passkey, PasskeyChallenge
+from tests.areas import wallets
 from tests.chain.wallets.wallet_service import ABSENT, WalletService, running_wallet_service
 from tests.people import sign_up
 from tests.users.passkeys.authenticator import Authenticator

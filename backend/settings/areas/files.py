@@ -1,0 +1,139 @@
+"""Where files are stored, and which are accepted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from backend.settings import environment
+from backend.settings.areas.http import Http
+from backend.settings.declaration import Area, Setting, choice, flag, text, whole
+from backend.settings.environment import BadSetting
+
+_HOST: Final = re.compile(r"[a-z0-9.-]+(?::[0-9]{1,5})?|\[[0-9a-f:.]+\](?::[0-9]{1,5})?")
+_LARGEST: Final = 2**53  # bytes
+_GIGABYTES: Final = 10 * 1024**3
+
+
+def _file_host(name: str, default: str) -> str:
+    host = environment.text(name, default).lower()
+    if not host:
+        return ""
+    try:
+        parts = urlsplit(f"//{host}")
+        is_host = parts.netloc == host and parts.hostname and parts.port != 0 and "@" not in host
+    except ValueError:
+        is_host = False
+    if not is_host or not _HOST.fullmatch(host):
+        raise BadSetting(f"{name} must be a host such as files.example.org, with a port or not.")
+    if parts.hostname == urlsplit(Http.PUBLIC_URL.read()).hostname:
+        # Cookies know no ports.
+        raise BadSetting(f"{name} must be another host than that of PUBLIC_URL.")
+    return host
+
+
+def _lower_words(name: str, default: Iterable[str]) -> tuple[str, ...]:
+    return tuple(word.lower() for word in environment.words(name, default))
+
+
+def _extensions(name: str, default: Iterable[str]) -> tuple[str, ...]:
+    return tuple(word.removeprefix(".") for word in _lower_words(name, default))
+
+
+class Files(Area):
+    """Which files are accepted, of whom, and their addresses."""
+
+    title = "Files"
+
+    FILE_UPLOAD_AUTHENTICATED = flag(True, "users may upload, in addition to the master key")
+    FILE_UPLOAD_ANONYMOUS = flag(False, "anonymous users may upload")
+    FILE_UPLOAD_PUBLIC = flag(False, "everybody may upload")
+    FILE_EXTENSIONS_DENIED: Setting[tuple[str, ...]] = Setting(
+        (
+            *("html", "htm", "shtml", "shtm", "xhtml", "xhtm", "xht", "mhtml", "mht", "hta", "htc"),
+            *("svg", "svgz", "xml", "xsl", "xslt", "xsd", "dtd", "rng", "rdf", "owl", "mathml"),
+            *("mml", "atom", "rss", "xul", "xbl"),
+        ),
+        "extensions that are refused",
+        _extensions,
+        shown="HTML, SVG and XML families",
+    )
+    FILE_EXTENSIONS_ALLOWED: Setting[tuple[str, ...]] = Setting(
+        (), "if set, the only ones that are accepted; `*` is all", _extensions
+    )
+    FILE_URL_VALIDITY = whole(
+        3600, "time that a link to a private file works", least=1, unit="seconds"
+    )
+    FILE_URL_DOMAINS: Setting[tuple[str, ...]] = Setting(
+        (), "hosts whose addresses may stand in File values", _lower_words
+    )
+    FILE_HOST = Setting(
+        "",
+        "a host for files alone, such as `files.example.org`"
+        " ([files.md](files.md#what-browsers-do-with-a-file))",
+        _file_host,
+    )
+    FILE_QUOTA = whole(
+        _GIGABYTES,
+        "files that each user may store, 10 GB; 0 is no limit",
+        most=_LARGEST,
+        unit="bytes",
+    )
+    FILE_QUOTA_PUBLIC = whole(
+        _GIGABYTES,
+        "files that uploads without a user may have, all together; 0 is no limit",
+        most=_LARGEST,
+        unit="bytes",
+    )
+    FILE_CLEAN_UP = flag(False, "removes files that nothing refers to every day")
+
+
+class Storage(Area):
+    """A folder, or a bucket that speaks S3."""
+
+    title = "Files"
+
+    FILE_STORAGE = choice("folder", ("folder", "s3"), "below `DATA_DIR`, or `s3`")
+    FILE_S3_BUCKET = text("the bucket; needed with `s3`")
+    FILE_S3_ENDPOINT: Setting[str] = Setting(
+        "",
+        "the address of the service, if it isn't AWS",
+        partial(environment.address, schemes=("http", "https")),
+    )
+    FILE_S3_REGION = text("the region")
+    FILE_S3_PREFIX = text("how all names in the bucket begin")
+    # Without it boto3 looks where AWS's own tools do: variables, profile, the machine's role.
+    FILE_S3_ACCESS_KEY = text("the access key", secret=True, shown="where AWS's own tools look")
+    FILE_S3_SECRET_KEY = text("its secret; needed with an access key", secret=True)
+
+
+def storage(data_dir: Path) -> dict[str, Any]:
+    """Return Django's storage for files: a folder below ``DATA_DIR``, or a bucket."""
+    if Storage.FILE_STORAGE.read() == "folder":
+        return {
+            "BACKEND": "django.core.files.storage.FileSystemStorage",
+            "OPTIONS": {
+                "location": data_dir / "files",
+                "file_permissions_mode": 0o600,
+                "directory_permissions_mode": 0o700,
+            },
+        }
+    options: dict[str, Any] = {
+        "bucket_name": environment.required("FILE_S3_BUCKET", "FILE_STORAGE=s3 needs it."),
+        "endpoint_url": Storage.FILE_S3_ENDPOINT.read() or None,
+        "region_name": Storage.FILE_S3_REGION.read() or None,
+        "location": Storage.FILE_S3_PREFIX.read(),
+        "default_acl": None,
+        "file_overwrite": True,  # names are random, so there is nothing to look for
+        "querystring_auth": False,
+    }
+    if access_key := Storage.FILE_S3_ACCESS_KEY.read():
+        options["access_key"] = access_key
+        options["secret_key"] = environment.required(
+            "FILE_S3_SECRET_KEY", "FILE_S3_ACCESS_KEY needs it."
+        )
+    return {"BACKEND": "objects.files.s3.ObjectStorage", "OPTIONS": options}

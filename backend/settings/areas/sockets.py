@@ -1,0 +1,75 @@
+"""Sockets and live queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+from backend.settings import environment
+from backend.settings.declaration import Area, Setting, flag, whole, words
+from backend.settings.environment import BadSetting
+
+
+def _origins(name: str, default: Iterable[str]) -> tuple[str, ...]:
+    return tuple(_origin(name, word) for word in environment.words(name, default))
+
+
+def _origin(name: str, word: str) -> str:
+    """Return an origin as browsers send it, in lower case; ``https://*.example.org`` is any host
+    below."""
+    try:
+        parts = urlsplit(word.lower())
+        good = parts.scheme and parts.hostname and not parts.path.strip("/") and not parts.query
+    except ValueError:
+        good = False
+    if not good:
+        raise BadSetting(f"{name} must list origins such as https://app.example.org, not {word!r}.")
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+class Sockets(Area):
+    """Who may connect, and what one connection may take. Each limit is for one process."""
+
+    title = "Sockets"
+
+    WS_ALLOWED_ORIGINS: Setting[tuple[str, ...]] = Setting(
+        (),
+        "origins of pages that may connect, such as `https://app.example.org,https://*.example.net`"
+        "; programs that aren't browsers send none and may",
+        _origins,
+        shown="any",
+    )
+    WS_REQUIRE_KEY = flag(False, "`/ws` needs the application's id and a client key")
+    WS_MAX_CONNECTIONS = whole(20_000, "sockets of one process; 0 is no limit")
+    WS_MAX_PER_ADDRESS = whole(
+        500, "sockets of one IP address (of IPv6: one /64) in one process; 0 is no limit"
+    )
+    WS_PING_INTERVAL = whole(25, "how often clients are pinged", least=1, most=3600, unit="seconds")
+    WS_PING_TIMEOUT = whole(
+        20, "how long they may take to answer", least=1, most=3600, unit="seconds"
+    )
+    WS_MESSAGE_SIZE = whole(
+        256 * 1024, "a client's message", least=1024, most=16 * 1024 * 1024, unit="bytes"
+    )
+    WS_MESSAGES_PER_MINUTE = whole(3_000, "messages that a client may send", least=1)
+    WS_JUNK_PER_MINUTE = whole(
+        60,
+        "messages that make no sense; one of more than 1 KiB counts for as many as it has",
+        least=1,
+    )
+    WS_SEND_QUEUE = whole(
+        1024 * 1024,
+        "data that may wait for a client before it is too slow",
+        least=65_536,
+        most=64 * 1024 * 1024,
+        unit="bytes",
+    )
+    LIVE_QUERY_CLASSES = words(
+        "classes that have live queries; `none` switches them off", shown="all"
+    )
+    LIVE_QUERY_MAX_SUBSCRIPTIONS = whole(
+        1000,
+        "subscriptions of one connection; what those of an address may take follows from"
+        " `MEMORY_LIMIT` ([realtime.md](realtime.md#what-one-address-may-take))",
+        least=1,
+    )
