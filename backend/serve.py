@@ -40,6 +40,16 @@ def check_settings() -> None:
     check_servers(settings)
 
 
+def report_settings() -> None:
+    """Log a warning for each variable that looks like a setting and isn't one."""
+    from backend.logs.setup import get_logger
+    from backend.settings import environment
+
+    log = get_logger("settings")
+    for problem, advice in environment.problems():
+        log.warning(problem, advice=advice)
+
+
 def main() -> None:
     role = sys.argv[1] if len(sys.argv) > 1 else os.environ.get("PROCESS", "")
     if role not in (*ROLES, "all"):
@@ -54,6 +64,7 @@ def main() -> None:
     else:
         limit_memory()
         check_settings()
+        report_settings()
         serve(role)
 
 
@@ -68,6 +79,7 @@ def serve_all() -> None:
     try:
         limit_memory()
         check_settings()
+        report_settings()
         from backend.operations.processes import instance
 
         supervisor = instance.begin(link)

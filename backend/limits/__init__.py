@@ -32,11 +32,12 @@ from backend.kernel.errors import RateLimited, ServiceError, ServiceUnavailable,
 from backend.kernel.networks import client_network
 from backend.kernel.principal import Principal
 from backend.kernel.spelling import check_account_name, name_key
+from backend.limits.book import Book
 from backend.limits.bucket_names import NEARLY, Names, Who
 from backend.limits.counters import PAUSE, Bucket, Count, Counter
 from backend.limits.floods import Claim, Floods, Outcome
 from backend.settings.conf import service_settings
-from backend.settings.rate_limits import Book, Rule, read
+from backend.settings.rate_limits import Rule, read
 
 __all__ = [
     "FREE",

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from backend.settings.rate_limits import DEFAULTS, SOCKETS, SUBSCRIPTIONS, Book, read
+from backend.limits.book import Book
+from backend.settings.rate_limits import DEFAULTS, SOCKETS, SUBSCRIPTIONS, read
 
 LOG_IN = {("ip", 20, 60), ("ip", "account", 10, 60), ("account", 100, 60)}
 RULE = {"path": "/functions/*", "count": 3, "window": 60, "per": "ip"}

@@ -26,15 +26,11 @@ from typing import Any
 
 from backend.kernel.process.children import die_with_parent, name_this
 from backend.logs import setup
-from backend.logs.setup import get_logger
 from backend.operations.processes.banner import greeting
 from backend.operations.processes.link import SMALL, TROUBLE, Closed, Link
 from backend.operations.processes.preload import preload
 from backend.operations.processes.supervisor import Role, Supervisor
-from backend.settings import environment
 from backend.settings.areas.processes import Processes
-
-log = get_logger("processes")
 
 
 def begin(link: Link) -> Supervisor:
@@ -54,8 +50,6 @@ def begin(link: Link) -> Supervisor:
             "redis": settings.EMBEDDED_REDIS,
         }
     )
-    for problem, advice in environment.problems():
-        log.warning(problem, advice=advice)
     preload()
     link.send(None)
     setup.name_process("application")

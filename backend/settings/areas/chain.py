@@ -129,7 +129,7 @@ class Chain(Area):
         secret=True,
         is_numbered=True,
     )
-    RPC_TIMEOUT = whole(10, "time for one request to a node", least=1, most=120, unit="seconds")
+    RPC_TIMEOUT = whole(10, "time for one request to a node", least=1, most=120, unit="s")
     RPC_MAX_LAG = whole(
         10,
         "lag of a provider behind the others of its network; one that is further behind is left out"
@@ -176,13 +176,9 @@ class Chain(Area):
         {}, "in place of a private key: the address of a web3signer", _url, secret=True
     )
     SIGNER_ADDRESS = _by_network(
-        {},
-        "the account that the web3signer signs for; needed only where it has several",
-        _address,
+        {}, "the account that the web3signer signs for; needed only where it has several", _address
     )
-    SIGNER_TIMEOUT = whole(
-        5, "time for one request to a web3signer", least=1, most=30, unit="seconds"
-    )
+    SIGNER_TIMEOUT = whole(5, "time for one request to a web3signer", least=1, most=30, unit="s")
     MAX_FEE_GWEI = _by_network(
         {None: 300 * _GWEI},
         "the most that is paid for a unit of gas; `MAX_FEE_GWEI_<network id>` for one network",
@@ -200,7 +196,7 @@ class Chain(Area):
         "time after which a transaction that isn't mined is sent again with higher fees",
         least=15,
         most=86_400,
-        unit="seconds",
+        unit="s",
     )
 
     @classmethod

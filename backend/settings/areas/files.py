@@ -65,9 +65,7 @@ class Files(Area):
     FILE_EXTENSIONS_ALLOWED: Setting[tuple[str, ...]] = Setting(
         (), "if set, the only ones that are accepted; `*` is all", _extensions
     )
-    FILE_URL_VALIDITY = whole(
-        3600, "time that a link to a private file works", least=1, unit="seconds"
-    )
+    FILE_URL_VALIDITY = whole(3600, "time that a link to a private file works", least=1, unit="s")
     FILE_URL_DOMAINS: Setting[tuple[str, ...]] = Setting(
         (), "hosts whose addresses may stand in File values", _lower_words
     )

@@ -41,23 +41,20 @@ class Functions(Area):
         " Python names"
     )
     FUNCTION_TIME_LIMIT: Setting[float] = whole(
-        30,
-        "time that a call of a server function may take; 0 is no limit",
-        most=3600,
-        unit="seconds",
+        30, "time that a call of a server function may take; 0 is no limit", most=3600, unit="s"
     )
     JOB_TIME_LIMIT = whole(
         3600,
         "time that a run of a job may take ([jobs.md](jobs.md)); 0 is no limit",
         most=30 * 86_400,
-        unit="seconds",
+        unit="s",
     )
     JOB_HEARTBEAT = whole(
         10,
         "time between the heartbeats of a run; after four missing ones its worker counts as dead",
         least=1,
         most=300,
-        unit="seconds",
+        unit="s",
     )
     JOB_STATUS_KEEP = whole(
         30, "time that runs are stored; 0 is without end", most=36_500, unit="days"
@@ -74,7 +71,7 @@ class Functions(Area):
         secret=True,
     )
     # A transaction waits meanwhile, and the database doesn't wait longer than a minute for it.
-    WEBHOOK_TIMEOUT = whole(10, "time that a webhook may take", least=1, most=25, unit="seconds")
+    WEBHOOK_TIMEOUT = whole(10, "time that a webhook may take", least=1, most=25, unit="s")
     WEBHOOK_ALLOW_PRIVATE = networks(
         "your private networks that webhooks may be sent to, also by http: `10.0.0.0/8,127.0.0.1`"
     )

@@ -9,16 +9,7 @@ from urllib.parse import urlsplit
 
 from backend.settings import environment
 from backend.settings.areas.processes import Processes
-from backend.settings.declaration import (
-    Area,
-    Setting,
-    address,
-    flag,
-    networks,
-    text,
-    whole,
-    words,
-)
+from backend.settings.declaration import Area, Setting, address, flag, networks, text, whole, words
 from backend.settings.environment import BadSetting
 
 _LOCAL: Final = ("localhost", "127.0.0.1", "::1")
@@ -91,12 +82,10 @@ class Http(Area):
     HTTP_MAX_PER_ADDRESS = whole(
         512, "open connections of one client address to a web process", least=1
     )
-    HTTP_HEAD_TIMEOUT = whole(10, "time for the headers of a request", least=1, unit="seconds")
-    HTTP_IDLE_TIMEOUT = whole(75, "time between two requests", least=1, unit="seconds")
+    HTTP_HEAD_TIMEOUT = whole(10, "time for the headers of a request", least=1, unit="s")
+    HTTP_IDLE_TIMEOUT = whole(75, "time between two requests", least=1, unit="s")
     HTTP_MIN_RATE = whole(
-        1024,
-        "average rate of a body, and of reading a response; 0 is none",
-        unit="bytes a second",
+        1024, "average rate of a body, and of reading a response; 0 is none", unit="bytes a second"
     )
 
 

@@ -81,7 +81,7 @@ class Limits(Area):
         shown="all",
     )
     IDEMPOTENCY_TTL = whole(
-        86_400, "time that an id is remembered", least=1, most=31_536_000, unit="seconds"
+        86_400, "time that an id is remembered", least=1, most=31_536_000, unit="s"
     )
     EVENT_RETENTION = whole(
         90,

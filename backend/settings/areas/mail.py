@@ -71,10 +71,10 @@ class Mail(Area):
     )
     PREVENT_SIGNUP_WITH_UNVERIFIED_EMAIL = flag(False, "no session at sign-up")
     EMAIL_TOKEN_VALIDITY = whole(
-        604_800, "time that links of verification work", least=60, most=_YEAR, unit="seconds"
+        604_800, "time that links of verification work", least=60, most=_YEAR, unit="s"
     )
     RESET_TOKEN_VALIDITY = whole(
-        3600, "time that links of resets work", least=60, most=_YEAR, unit="seconds"
+        3600, "time that links of resets work", least=60, most=_YEAR, unit="s"
     )
     RESET_SUCCESS_ON_UNKNOWN_EMAIL = flag(
         True, "off: the response to a reset request shows that no account has the address"
@@ -87,7 +87,7 @@ class MailServer(Area):
 
     title = "Mail"
 
-    EMAIL_TIMEOUT = whole(10, "time to wait for the mail server", least=1, most=600, unit="seconds")
+    EMAIL_TIMEOUT = whole(10, "time to wait for the mail server", least=1, most=600, unit="s")
     DEFAULT_FROM_EMAIL = Setting(
         "", "the sender", _sender, shown="noreply at the host of `PUBLIC_URL`"
     )

@@ -44,10 +44,8 @@ class Sockets(Area):
     WS_MAX_PER_ADDRESS = whole(
         500, "sockets of one IP address (of IPv6: one /64) in one process; 0 is no limit"
     )
-    WS_PING_INTERVAL = whole(25, "how often clients are pinged", least=1, most=3600, unit="seconds")
-    WS_PING_TIMEOUT = whole(
-        20, "how long they may take to answer", least=1, most=3600, unit="seconds"
-    )
+    WS_PING_INTERVAL = whole(25, "how often clients are pinged", least=1, most=3600, unit="s")
+    WS_PING_TIMEOUT = whole(20, "how long they may take to answer", least=1, most=3600, unit="s")
     WS_MESSAGE_SIZE = whole(
         256 * 1024, "a client's message", least=1024, most=16 * 1024 * 1024, unit="bytes"
     )

@@ -84,7 +84,7 @@ class Users(Area):
         _master_only,
     )
     SESSION_LENGTH = whole(
-        31_536_000, "time that a session lasts; the default is a year", least=60, unit="seconds"
+        31_536_000, "time that a session lasts; the default is a year", least=60, unit="s"
     )
     EXPIRE_INACTIVE_SESSIONS = flag(True, "off: sessions last until they are ended")
     EXTEND_SESSION_ON_USE = flag(
