@@ -176,22 +176,39 @@ def address(
     return Setting(default, documentation, reader, **options)
 
 
+def items(
+    documentation: str,
+    parse: Callable[[str], str],
+    expected: str = "",
+    default: Iterable[str] = (),
+    **options: Unpack[Options],
+) -> Setting[tuple[str, ...]]:
+    """A list like ``words``, whose items ``parse`` converts. It raises ``ValueError`` for an item
+    that isn't ``expected``."""
+
+    def reader(name: str, default: Iterable[str]) -> tuple[str, ...]:
+        values: dict[str, None] = {}
+        for item in environment.words(name, default):
+            try:
+                values[parse(item)] = None
+            except ValueError:
+                raise BadSetting(f"{name} must list {expected}, not {item!r}.") from None
+        return tuple(values)
+
+    return Setting(tuple(default), documentation, reader, **options)
+
+
 def networks(
     documentation: str, default: Iterable[str] = (), **options: Unpack[Options]
 ) -> Setting[tuple[str, ...]]:
     """IP addresses and networks, separated by commas."""
-    return Setting(tuple(default), documentation, _networks, **options)
+    return items(documentation, _network, "IP addresses or networks", default, **options)
 
 
 def _words(name: str, default: Iterable[str]) -> tuple[str, ...]:
     return tuple(environment.words(name, default))
 
 
-def _networks(name: str, default: Iterable[str]) -> tuple[str, ...]:
-    items = environment.words(name, default)
-    for item in items:
-        try:
-            ip_network(item, strict=False)
-        except ValueError:
-            raise BadSetting(f"{name} must list IP addresses or networks, not {item!r}.") from None
-    return tuple(items)
+def _network(item: str) -> str:
+    ip_network(item, strict=False)
+    return item

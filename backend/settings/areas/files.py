@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -11,12 +10,16 @@ from urllib.parse import urlsplit
 
 from backend.settings import environment
 from backend.settings.areas.http import Http
-from backend.settings.declaration import Area, Setting, choice, flag, text, whole
+from backend.settings.declaration import Area, Setting, choice, flag, items, text, whole
 from backend.settings.environment import BadSetting
 
 _HOST: Final = re.compile(r"[a-z0-9.-]+(?::[0-9]{1,5})?|\[[0-9a-f:.]+\](?::[0-9]{1,5})?")
 _LARGEST: Final = 2**53  # bytes
-_GIGABYTES: Final = 10 * 1024**3
+_PAGES: Final = (
+    "html htm shtml shtm xhtml xhtm xht mhtml mht hta htc svg svgz xml xsl xslt xsd dtd rng rdf owl"
+    " mathml mml atom rss xul xbl"
+)
+_TEN_GIGABYTES: Final = 10 * 1024**3
 
 
 def _file_host(name: str, default: str) -> str:
@@ -36,12 +39,8 @@ def _file_host(name: str, default: str) -> str:
     return host
 
 
-def _lower_words(name: str, default: Iterable[str]) -> tuple[str, ...]:
-    return tuple(word.lower() for word in environment.words(name, default))
-
-
-def _extensions(name: str, default: Iterable[str]) -> tuple[str, ...]:
-    return tuple(word.removeprefix(".") for word in _lower_words(name, default))
+def _extension(word: str) -> str:
+    return word.lower().removeprefix(".")
 
 
 class Files(Area):
@@ -52,23 +51,17 @@ class Files(Area):
     FILE_UPLOAD_AUTHENTICATED = flag(True, "users may upload, in addition to the master key")
     FILE_UPLOAD_ANONYMOUS = flag(False, "anonymous users may upload")
     FILE_UPLOAD_PUBLIC = flag(False, "everybody may upload")
-    FILE_EXTENSIONS_DENIED: Setting[tuple[str, ...]] = Setting(
-        (
-            *("html", "htm", "shtml", "shtm", "xhtml", "xhtm", "xht", "mhtml", "mht", "hta", "htc"),
-            *("svg", "svgz", "xml", "xsl", "xslt", "xsd", "dtd", "rng", "rdf", "owl", "mathml"),
-            *("mml", "atom", "rss", "xul", "xbl"),
-        ),
+    FILE_EXTENSIONS_DENIED = items(
         "extensions that are refused",
-        _extensions,
+        _extension,
+        default=_PAGES.split(),
         shown="HTML, SVG and XML families",
     )
-    FILE_EXTENSIONS_ALLOWED: Setting[tuple[str, ...]] = Setting(
-        (), "if set, the only ones that are accepted; `*` is all", _extensions
+    FILE_EXTENSIONS_ALLOWED = items(
+        "if set, the only ones that are accepted; `*` is all", _extension
     )
     FILE_URL_VALIDITY = whole(3600, "time that a link to a private file works", least=1, unit="s")
-    FILE_URL_DOMAINS: Setting[tuple[str, ...]] = Setting(
-        (), "hosts whose addresses may stand in File values", _lower_words
-    )
+    FILE_URL_DOMAINS = items("hosts whose addresses may stand in File values", str.lower)
     FILE_HOST = Setting(
         "",
         "a host for files alone, such as `files.example.org`"
@@ -76,13 +69,13 @@ class Files(Area):
         _file_host,
     )
     FILE_QUOTA = whole(
-        _GIGABYTES,
+        _TEN_GIGABYTES,
         "files that each user may store, 10 GB; 0 is no limit",
         most=_LARGEST,
         unit="bytes",
     )
     FILE_QUOTA_PUBLIC = whole(
-        _GIGABYTES,
+        _TEN_GIGABYTES,
         "files that uploads without a user may have, all together; 0 is no limit",
         most=_LARGEST,
         unit="bytes",

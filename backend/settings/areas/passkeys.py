@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -11,7 +10,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from backend.settings import environment
-from backend.settings.declaration import Area, Setting, address, choice, flag, text
+from backend.settings.declaration import Area, Setting, address, choice, flag, items, text
 from backend.settings.environment import BadSetting
 
 _DOMAIN = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?").fullmatch
@@ -30,37 +29,25 @@ def _one_line(name: str, default: str) -> str:
     return " ".join(environment.text(name, default).split())
 
 
-def _origins(name: str, default: Iterable[str]) -> tuple[str, ...]:
-    origins = environment.words(name, default)
-    for origin in origins:
-        if not _is_origin(origin):
-            raise BadSetting(
-                f"{name} must list origins such as https://app.example.org or"
-                f" {_NATIVE}…, not {origin!r}."
-            )
-    return tuple(origins)
-
-
-def _is_origin(value: str) -> bool:
-    """Return whether this is an origin as browsers and Android write it: scheme, host and port."""
+def _origin(value: str) -> str:
+    """Return an origin as browsers and Android write it: scheme, host and port. Raises
+    ``ValueError``."""
     if value.startswith(_NATIVE):
-        return len(value) > len(_NATIVE)
-    try:
-        parts = urlsplit(value)
-        port = parts.port
-    except ValueError:
-        return False
-    host = parts.hostname or ""
+        if value == _NATIVE:
+            raise ValueError(value)
+        return value
+    parts = urlsplit(value)
+    host, port = parts.hostname or "", parts.port
     whole = f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{f':{port}' if port else ''}"
-    return parts.scheme in ("http", "https") and bool(host) and value == whole
+    if parts.scheme not in ("http", "https") or not host or value != whole:
+        raise ValueError(value)
+    return value
 
 
-def _wallet_networks(name: str, default: Iterable[str]) -> tuple[str, ...]:
-    networks = tuple(dict.fromkeys(environment.words(name, default)))
-    for network in networks:
-        if not _NETWORK(network):
-            raise BadSetting(f"{name} must list names of networks, not {network!r}.")
-    return networks
+def _wallet_network(value: str) -> str:
+    if not _NETWORK(value):
+        raise ValueError(value)
+    return value
 
 
 def _signing_key(name: str, default: str) -> str:
@@ -86,11 +73,11 @@ class Passkeys(Area):
         _rp_id,
         shown="host of `PUBLIC_URL`",
     )
-    WEBAUTHN_ORIGINS: Setting[tuple[str, ...]] = Setting(
-        (),
+    WEBAUTHN_ORIGINS = items(
         "origins of the pages and apps that may request passkeys: `https://app.example.org`,"
         " `android:apk-key-hash:…`",
-        _origins,
+        _origin,
+        f"origins such as https://app.example.org or {_NATIVE}…",
         shown="origin of `PUBLIC_URL`",
     )
     WEBAUTHN_RP_NAME = Setting("", "shown by authenticators", _one_line, shown="`APP_NAME`")
@@ -112,10 +99,10 @@ class Passkeys(Area):
         "who holds the keys of wallets: `local` (here, encrypted), `http` (a service), `mock`"
         " (addresses without keys, for development), `none`",
     )
-    WALLET_NETWORKS: Setting[tuple[str, ...]] = Setting(
-        (),
+    WALLET_NETWORKS = items(
         "networks that each user gets a wallet on",
-        _wallet_networks,
+        _wallet_network,
+        "names of networks",
         shown="active networks, else `local`",
     )
     WALLET_API_URL = address("the API of the custodian `http`")

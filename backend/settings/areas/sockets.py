@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from urllib.parse import urlsplit
 
-from backend.settings import environment
-from backend.settings.declaration import Area, Setting, flag, whole, words
-from backend.settings.environment import BadSetting
+from backend.settings.declaration import Area, flag, items, whole, words
 
 
-def _origins(name: str, default: Iterable[str]) -> tuple[str, ...]:
-    return tuple(_origin(name, word) for word in environment.words(name, default))
-
-
-def _origin(name: str, word: str) -> str:
+def _origin(word: str) -> str:
     """Return an origin as browsers send it, in lower case; ``https://*.example.org`` is any host
-    below."""
-    try:
-        parts = urlsplit(word.lower())
-        good = parts.scheme and parts.hostname and not parts.path.strip("/") and not parts.query
-    except ValueError:
-        good = False
-    if not good:
-        raise BadSetting(f"{name} must list origins such as https://app.example.org, not {word!r}.")
+    below. Raises ``ValueError``."""
+    parts = urlsplit(word.lower())
+    if not parts.scheme or not parts.hostname or parts.path.strip("/") or parts.query:
+        raise ValueError(word)
     return f"{parts.scheme}://{parts.netloc}"
 
 
@@ -32,11 +21,11 @@ class Sockets(Area):
 
     title = "Sockets"
 
-    WS_ALLOWED_ORIGINS: Setting[tuple[str, ...]] = Setting(
-        (),
+    WS_ALLOWED_ORIGINS = items(
         "origins of pages that may connect, such as `https://app.example.org,https://*.example.net`"
         "; programs that aren't browsers send none and may",
-        _origins,
+        _origin,
+        "origins such as https://app.example.org",
         shown="any",
     )
     WS_REQUIRE_KEY = flag(False, "`/ws` needs the application's id and a client key")

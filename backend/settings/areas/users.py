@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from backend.settings import environment
-from backend.settings.declaration import Area, Setting, flag, text, whole
+from backend.settings.declaration import Area, Setting, flag, items, text, whole
 from backend.settings.environment import BadSetting
 
 Protection = Mapping[str, Mapping[str, Sequence[str]]]
@@ -49,15 +49,10 @@ def _is_protection(groups: object) -> bool:
     )
 
 
-def _master_only(name: str, default: Sequence[str]) -> tuple[str, ...]:
-    fields = tuple(environment.words(name, default))
-    for field in fields:
-        if not _FIELD(field) or field in _OF_THE_CLASS:
-            raise BadSetting(
-                f"{name} must list fields that your deployment has added to"
-                f" _User, such as plan,credits; not {field!r}."
-            )
-    return fields
+def _added_field(field: str) -> str:
+    if not _FIELD(field) or field in _OF_THE_CLASS:
+        raise ValueError(field)
+    return field
 
 
 class Users(Area):
@@ -77,11 +72,11 @@ class Users(Area):
         _protected_fields,
         shown='`{"_User": {"*": ["email"]}}`',
     )
-    MASTER_ONLY_USER_FIELDS: Setting[tuple[str, ...]] = Setting(
-        (),
+    MASTER_ONLY_USER_FIELDS = items(
         "fields of `_User` that only the master key sets, separated by commas, in addition to"
         " `emailVerified` and `betaTester`",
-        _master_only,
+        _added_field,
+        "fields that your deployment has added to _User, such as plan and credits",
     )
     SESSION_LENGTH = whole(
         31_536_000, "time that a session lasts; the default is a year", least=60, unit="s"
