@@ -8,6 +8,7 @@ names, ``docs/configuration.md`` and ``.env.example`` are derived from it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from ipaddress import ip_network
 from typing import Any, ClassVar, Generic, Self, TypedDict, TypeVar, Unpack, cast, overload
@@ -39,38 +40,28 @@ class Options(TypedDict, total=False):
     is_numbered: bool
 
 
+@dataclass(eq=False)
 class Setting(Generic[T_co]):
-    """One setting. As the attribute of an instance of an area it is its value."""
+    """One setting. As the attribute of an instance of an area it is its value.
 
-    def __init__(
-        self,
-        default: T_co,
-        documentation: str,
-        reader: Reader[T_co],
-        *,
-        unit: str = "",
-        secret: bool = False,
-        shown: str = "",
-        derived: Callable[[], T_co] | None = None,
-        former: tuple[str, ...] = (),
-        is_numbered: bool = False,
-        bounds: tuple[int, int] | None = None,
-    ) -> None:
-        self.name = ""
-        self.default = default
-        self.documentation = documentation
-        self.unit = unit
-        self.is_secret = secret
-        self.shown = shown
-        self.bounds = bounds
-        self._reader = reader
-        self._derived = derived
-        self._former = former
-        self._is_numbered = is_numbered
+    The last fields are those of ``Options``, and the smallest and largest number."""
+
+    default: T_co
+    documentation: str
+    reader: Reader[T_co]
+    _: KW_ONLY
+    unit: str = ""
+    secret: bool = False
+    shown: str = ""
+    derived: Callable[[], T_co] | None = None
+    former: tuple[str, ...] = ()
+    is_numbered: bool = False
+    bounds: tuple[int, int] | None = None
+    name: str = field(default="", init=False)
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
-        environment.declare(name, self._former, is_numbered=self._is_numbered)
+        environment.declare(name, self.former, is_numbered=self.is_numbered)
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
@@ -88,7 +79,7 @@ class Setting(Generic[T_co]):
 
     def read(self) -> T_co:
         """Return the value from the environment. Raises ``BadSetting``."""
-        return self._reader(self.name, self._derived() if self._derived else self.default)
+        return self.reader(self.name, self.derived() if self.derived else self.default)
 
 
 class Area:
@@ -99,7 +90,7 @@ class Area:
     @classmethod
     def settings(cls) -> dict[str, Setting[Any]]:
         """Return the declarations of this class, without those of its bases."""
-        return {name: one for name, one in vars(cls).items() if isinstance(one, Setting)}
+        return {key: value for key, value in vars(cls).items() if isinstance(value, Setting)}
 
     @classmethod
     def read(cls) -> dict[str, Any]:

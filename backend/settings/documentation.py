@@ -109,17 +109,16 @@ def _example_lines() -> Iterator[str]:
         yield f"\n# -- {title} --\n"
         for setting in settings:
             default = default_of(setting)
-            is_value = not setting.shown and default != "none"
-            value = "" if not is_value else default
-            if type(setting.default) is int:
-                value = str(setting.default) if is_value else ""
+            value = "" if setting.shown or default == "none" else default.strip("`")
+            if value and type(setting.default) is int:
+                value = str(setting.default)
             text = _LINK.sub(r"\1", f"{setting.documentation}{bounds_of(setting)}.")
             text += f" In {setting.unit}." if setting.unit else ""
-            text += "" if is_value else f" Default: {default}."
-            text += f" Or {setting.name}_FILE, a file with it." if setting.is_secret else ""
+            text += "" if value else f" Default: {default}."
+            text += f" Or {setting.name}_FILE, a file with it." if setting.secret else ""
             text = (text[0].upper() + text[1:]).replace("`", "")
             yield "\n" + "".join(f"# {line}\n" for line in wrap(text, _WIDTH))
-            yield f"#{setting.name}={value.strip('`')}\n"
+            yield f"#{setting.name}={value}\n"
 
 
 def main() -> None:

@@ -100,6 +100,20 @@ def test_doctor_reports_it(tmp_path: Path) -> None:
     assert "WEB_WORKRES is not a setting; did you mean WEB_WORKERS?" in done.stdout
 
 
+def test_the_log_of_a_start_reports_it(tmp_path: Path) -> None:
+    keys = dict.fromkeys(("SECRET_KEY", "APP_ID", "REST_API_KEY", "MASTER_KEY"), "key")
+    code = (
+        "from django.conf import settings; from backend import serve; from backend.logs import"
+        " setup; setup.configure_from(settings.LOGGING); serve.report_settings()"
+    )
+    done = run_manage(
+        "shell", "--no-imports", "-c", code, DATA_DIR=tmp_path, WEB_WORKRES="s3cret", **keys
+    )
+    assert done.stderr.count("WEB_WORKRES is not a setting; did you mean WEB_WORKERS?") == 1
+    assert done.returncode == 0
+    assert "s3cret" not in done.stdout + done.stderr
+
+
 BROKEN = """APP_ID=app
 
   # a comment
