@@ -73,3 +73,15 @@ def test_a_new_setting_needs_its_declaration_alone():
 def test_a_section_that_the_page_lacks_is_an_error():
     with pytest.raises(ValueError, match="no section ## Keys"):
         documentation.page("# Configuration\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), re.findall(r"(?m)^#([A-Z_]+)=(.+)$", documentation.EXAMPLE.read_text())
+)
+def test_the_values_of_the_example_are_the_defaults(monkeypatch, name, value):
+    setting = documentation.SETTINGS[name]
+    monkeypatch.setenv(name, value)
+    read = setting.read()
+    monkeypatch.setenv(name, "")
+    assert read == setting.read()
+    assert setting.read() == setting.default
