@@ -1,0 +1,74 @@
+"""Row types: what a statement returns, decoded by psycopg's own loaders.
+
+A row type is a ``NamedTuple`` whose fields are the columns of a statement, in its order, annotated
+``str``, ``int``, ``float`` or ``bool``, with ``| None`` where a column may be null. ``select_list``
+writes the columns from the same declaration: a field is the column of its name unless its
+annotation carries the SQL, as in ``Annotated[int, "COALESCE({row}.attempts, 0)"]``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+from operator import itemgetter
+from types import NoneType
+from typing import Annotated, Any, Final, NamedTuple, get_args, get_origin, get_type_hints
+
+# The loaders are those of PostgreSQL's int8, float8, bool and text. They parse the text of any
+# narrower type as well, and a whole or decimal ``numeric``.
+_OIDS: Final[dict[type, int]] = {int: 20, float: 701, bool: 16, str: 25}
+_PARAMETER: Final = re.compile(r"%\((\w+)\)s")
+
+
+class Decoder(NamedTuple):
+    """How a result is decoded: the loader of each column, and what makes a row of the values."""
+
+    oids: tuple[int, ...]
+    make: Callable[[tuple[Any, ...]], Any]
+
+
+@cache
+def decoder_of(row_type: type) -> Decoder:
+    """Return the decoder of a row type. Raises ``TypeError`` for a field of another type."""
+    hints = get_type_hints(row_type)
+    return Decoder(tuple(_oid(hint) for hint in hints.values()), row_type._make)  # type: ignore[attr-defined]
+
+
+@cache
+def value_decoder_of(value_type: type) -> Decoder:
+    """Return the decoder of a statement with one column, each row of which is its value."""
+    return Decoder((_oid(value_type),), itemgetter(0))
+
+
+def select_list(row_type: type, row: str) -> str:
+    """Return the columns of a row type as SQL, read from the table alias ``row``."""
+    hints = get_type_hints(row_type, include_extras=True)
+    return ", ".join(_expression(name, hint).format(row=row) for name, hint in hints.items())
+
+
+def numbered_parameters(sql: str) -> tuple[str, tuple[str, ...]]:
+    """Replace ``%(name)s`` by libpq's placeholders; return the statement and the names in order.
+
+    A name that occurs several times is one parameter, whose type PostgreSQL takes from the first
+    place: cast it where places differ.
+    """
+    names: dict[str, int] = {}
+
+    def number(match: re.Match[str]) -> str:
+        return f"${names.setdefault(match[1], len(names) + 1)}"
+
+    return _PARAMETER.sub(number, sql).replace("%%", "%"), tuple(names)
+
+
+def _oid(hint: Any) -> int:
+    types = [one for one in get_args(hint) if one is not NoneType] or [hint]
+    if len(types) != 1 or types[0] not in _OIDS:
+        raise TypeError(f"no loader for {hint}")
+    return _OIDS[types[0]]
+
+
+def _expression(name: str, hint: Any) -> str:
+    if get_origin(hint) is Annotated:
+        return str(hint.__metadata__[0])
+    return f"{{row}}.{name}"
