@@ -12,6 +12,9 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
+from objects.core.schema.definition import FieldType
+from objects.core.values import FieldKind
+
 NULL: Final = r"\N"
 """Null in the lines that ``COPY`` reads."""
 
@@ -20,7 +23,7 @@ class Column(NamedTuple):
     """A stored column.
 
     - ``name`` and ``sql_type`` (text, bigint, …) are PostgreSQL's;
-    - ``api_type`` is the type of the class's field, empty for a column that isn't one;
+    - ``api_type`` is the type of the class's field, None for a column that isn't one;
     - ``api_name`` is the field's name where it isn't the column's in camel case;
     - ``is_identity``: part of the row's identity, never updated;
     - ``keeps_known``: a null doesn't overwrite a value that is there;
@@ -30,7 +33,7 @@ class Column(NamedTuple):
 
     name: str
     sql_type: str
-    api_type: str = ""
+    api_type: FieldKind | None = None
     api_name: str = ""
     is_identity: bool = False
     keeps_known: bool = False
@@ -58,7 +61,7 @@ def camel_case(name: str) -> str:
 
 
 class Columns(tuple[Column, ...]):
-    """Some columns of a table, in their order."""
+    """Some columns of a table, two at least, in their order."""
 
     @cached_property
     def _names(self) -> tuple[str, ...]:
@@ -118,15 +121,15 @@ class Columns(tuple[Column, ...]):
             if column.sql_type == "bigint":
                 yield map(str, values)
                 continue
-            texts: Iterable[str | None] = values
-            if column.is_escaped:
-                texts = _escaped(values)
-            yield [NULL if text is None else text for text in texts] if None in values else texts
+            texts = _escaped(values) if column.is_escaped else values
+            if None in values:
+                texts = [NULL if text is None else text for text in texts]
+            yield texts
 
     @property
-    def fields(self) -> dict[str, str]:
+    def fields(self) -> dict[str, FieldType]:
         """The type of each field that clients see."""
-        return {column.field: column.api_type for column in self if column.api_type}
+        return {column.field: FieldType(column.api_type) for column in self if column.api_type}
 
     @property
     def columns_of_fields(self) -> dict[str, str]:
@@ -138,7 +141,7 @@ class Columns(tuple[Column, ...]):
         }
 
 
-def _escaped(texts: Sequence[str | None]) -> Sequence[str | None]:
+def _escaped(texts: Sequence[Any]) -> Sequence[Any]:
     together = "".join(filter(None, texts))
     # One look at all of them: few need it.
     if not any(character in together for character in _ESCAPES):

@@ -99,3 +99,10 @@ class TransactionRow(NamedTuple):
     failed_checks: int
     due: Annotated[str | None, "{row}.next_check_at"]
     now: Annotated[int, milliseconds("{now}")]
+
+
+class BlockRow(NamedTuple):
+    """A stored block of ``chain_block`` by its height."""
+
+    number: int
+    hash: str

@@ -9,7 +9,7 @@ annotation carries the SQL, as in ``Annotated[int, "COALESCE({row}.attempts, 0)"
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from functools import cache
 from operator import itemgetter
 from types import NoneType
@@ -25,26 +25,31 @@ class Decoder(NamedTuple):
     """How a result is decoded: the loader of each column, and what makes a row of the values."""
 
     oids: tuple[int, ...]
-    make: Callable[[tuple[Any, ...]], Any]
+    make: Callable[[Sequence[Any]], Any]
 
 
 @cache
-def decoder_of(row_type: type) -> Decoder:
+def decoder_of(row_type: Hashable) -> Decoder:
     """Return the decoder of a row type. Raises ``TypeError`` for a field of another type."""
-    hints = get_type_hints(row_type)
-    return Decoder(tuple(_oid(hint) for hint in hints.values()), row_type._make)  # type: ignore[attr-defined]
+    named_tuple: Any = row_type
+    hints = get_type_hints(named_tuple)
+    return Decoder(tuple(_oid(hint) for hint in hints.values()), named_tuple._make)
 
 
 @cache
-def value_decoder_of(value_type: type) -> Decoder:
+def value_decoder_of(value_type: Hashable) -> Decoder:
     """Return the decoder of a statement with one column, each row of which is its value."""
     return Decoder((_oid(value_type),), itemgetter(0))
 
 
-def select_list(row_type: type, row: str) -> str:
-    """Return the columns of a row type as SQL, read from the table alias ``row``."""
+def select_list(row_type: type, row: str, **names: str) -> str:
+    """Return the columns of a row type as SQL, read from the table alias ``row``.
+
+    ``names`` are what else its SQL has in braces."""
     hints = get_type_hints(row_type, include_extras=True)
-    return ", ".join(_expression(name, hint).format(row=row) for name, hint in hints.items())
+    return ", ".join(
+        _expression(name, hint).format(row=row, **names) for name, hint in hints.items()
+    )
 
 
 def numbered_parameters(sql: str) -> tuple[str, tuple[str, ...]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Final
 
 from backend.logs.setup import get_logger
@@ -99,7 +98,7 @@ def advance(at: Position, stretch: Stretch, rows: Sequence[EventRow]) -> Positio
         if stretch.seen is not None:
             monitor.record(stretch.seen)
         _notify(at.network_id, outbox, stored)
-    return replace(at, number=last.height, hash=last.hash, trouble=None, age=0.0)
+    return at._replace(number=last.height, hash=last.hash, trouble=None, age=0.0)
 
 
 def unwind(at: Position, number: int, hash_: str) -> Position:
@@ -122,7 +121,7 @@ def unwind(at: Position, number: int, hash_: str) -> Position:
         transactions=moved,
     )
     safe = None if at.safe is None else min(at.safe, number)
-    return replace(at, number=number, hash=hash_, safe=safe)
+    return at._replace(number=number, hash=hash_, safe=safe)
 
 
 def rewind(at: Position, header: Header) -> None:
