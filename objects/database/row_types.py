@@ -9,8 +9,7 @@ annotation carries the SQL, as in ``Annotated[int, "COALESCE({row}.attempts, 0)"
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
 from operator import itemgetter
 from types import NoneType
 from typing import Annotated, Any, Final, NamedTuple, get_args, get_origin, get_type_hints
@@ -28,18 +27,27 @@ class Decoder(NamedTuple):
     make: Callable[[Sequence[Any]], Any]
 
 
-@cache
-def decoder_of(row_type: Hashable) -> Decoder:
+# By row type and by value type; there are as many as the code declares.
+_decoders: Final[dict[Any, Decoder]] = {}
+_value_decoders: Final[dict[Any, Decoder]] = {}
+
+
+def decoder_of(row_type: Any) -> Decoder:
     """Return the decoder of a row type. Raises ``TypeError`` for a field of another type."""
-    named_tuple: Any = row_type
-    hints = get_type_hints(named_tuple)
-    return Decoder(tuple(_oid(hint) for hint in hints.values()), named_tuple._make)
+    decoder = _decoders.get(row_type)
+    if decoder is None:
+        hints = get_type_hints(row_type)
+        decoder = Decoder(tuple(_oid(hint) for hint in hints.values()), row_type._make)
+        _decoders[row_type] = decoder
+    return decoder
 
 
-@cache
-def value_decoder_of(value_type: Hashable) -> Decoder:
+def value_decoder_of(value_type: Any) -> Decoder:
     """Return the decoder of a statement with one column, each row of which is its value."""
-    return Decoder((_oid(value_type),), itemgetter(0))
+    decoder = _value_decoders.get(value_type)
+    if decoder is None:
+        decoder = _value_decoders[value_type] = Decoder((_oid(value_type),), itemgetter(0))
+    return decoder
 
 
 def select_list(row_type: type, row: str, **names: str) -> str:
