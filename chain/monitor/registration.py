@@ -6,7 +6,6 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from django.db import transaction
-from django.db.models import F
 
 from backend.logs.setup import get_logger
 from backend.tasks import broker
@@ -14,7 +13,6 @@ from backend.tasks.broker import BrokerAway
 from backend.tasks.registered import task
 from chain.core.names import hash_of, network_of
 from chain.core.transactions.sightings import Sighting
-from chain.models import Transaction
 from chain.monitor.claims import move
 from objects.core.names import new_object_id
 from objects.database import maintenance
@@ -75,7 +73,11 @@ def start(network_id: int | str, tx_hash: str, known: Sighting = _NOTHING) -> st
 def started(object_id: str, network_id: int) -> None:
     """Follow a record that has just been stored, in the transaction that has stored it."""
     with transaction.atomic():
-        Transaction.objects.filter(object_id=object_id).update(next_check_at=F("created_at"))
+        fetch(
+            "UPDATE chain_transaction SET next_check_at = created_at WHERE object_id = %(id)s",
+            {"id": object_id},
+            prepare=True,
+        )
         _check_after_commit(network_id)
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from operator import itemgetter
-from types import NoneType
-from typing import Annotated, Any, Final, NamedTuple, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 # The loaders are those of PostgreSQL's int8, float8, bool and text. They parse the text of any
 # narrower type as well, and a whole or decimal ``numeric``.
@@ -75,7 +75,8 @@ def numbered_parameters(sql: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _oid(hint: Any) -> int:
-    types = [one for one in get_args(hint) if one is not NoneType] or [hint]
+    is_union = get_origin(hint) in (Union, UnionType)
+    types = [part for part in get_args(hint) if part is not NoneType] if is_union else [hint]
     if len(types) != 1 or types[0] not in _OIDS:
         raise TypeError(f"no loader for {hint}")
     return _OIDS[types[0]]

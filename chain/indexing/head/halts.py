@@ -21,8 +21,9 @@ from chain.indexing.head import commits, cursor, fetches
 from chain.indexing.head.cursor import Elsewhere, Position
 from chain.indexing.verification import Scheme
 from chain.models import Blockchain
+from chain.models.stored import BlockRow
 from chain.rpc.endpoints import given_for
-from objects.database.statements import fetch
+from objects.database.statements import fetch, fetch_rows
 
 CHECK_EVERY: Final = 60.0
 """Seconds between comparisons of the providers of a halted network with what is stored."""
@@ -66,11 +67,11 @@ def review_halted(network_id: int) -> bool:
     """As ``review``, at most once in ``CHECK_EVERY`` seconds over all processes."""
     claimed = fetch(
         "UPDATE chain_cursor SET halt_checked_at = statement_timestamp()"
-        " WHERE network_id = %s AND halted IS NOT NULL AND (halt_checked_at IS NULL"
-        " OR halt_checked_at <= statement_timestamp() - make_interval(secs => %s)"
+        " WHERE network_id = %(network)s AND halted IS NOT NULL AND (halt_checked_at IS NULL"
+        " OR halt_checked_at <= statement_timestamp() - make_interval(secs => %(every)s)"
         # The clock was set back.
         " OR halt_checked_at > statement_timestamp()) RETURNING 1",
-        (network_id, CHECK_EVERY),
+        {"network": network_id, "every": CHECK_EVERY},
         prepare=True,
     )
     return bool(claimed) and review(network_id)
@@ -264,17 +265,19 @@ def _shared(node: Node, at: Position, number: int) -> Header:
 def _read_hashes(network_id: int, number: int) -> list[tuple[int, str]]:
     """What is stored of the chain at this height, or last below: of a header, of an event, of a
     block that was proved."""
-    rows = fetch(
+    rows = fetch_rows(
+        BlockRow,
         "(SELECT number, hash FROM chain_block"
-        "  WHERE network_id = %s AND canonical AND number <= %s ORDER BY number DESC LIMIT 1)"
+        "  WHERE network_id = %(network)s AND canonical AND number <= %(number)s"
+        "  ORDER BY number DESC LIMIT 1)"
         " UNION "
         "(SELECT block_number, block_hash FROM chain_contract_event"
-        "  WHERE network_id = %s AND canonical AND block_number <= %s"
+        "  WHERE network_id = %(network)s::text AND canonical AND block_number <= %(number)s"
         "  ORDER BY block_number DESC LIMIT 1)"
         " UNION "
         "(SELECT number, hash FROM chain_proved_block"
-        "  WHERE network_id = %s AND number <= %s ORDER BY number DESC LIMIT 1)",
-        (network_id, number, str(network_id), number, network_id, number),
+        "  WHERE network_id = %(network)s AND number <= %(number)s ORDER BY number DESC LIMIT 1)",
+        {"network": network_id, "number": number},
         prepare=True,
     )
-    return [(int(height), hash_) for height, hash_ in rows]
+    return [(row.number, row.hash) for row in rows]
