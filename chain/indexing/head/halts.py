@@ -83,10 +83,11 @@ def _halt(at: Position, floor: int, common: Mapping[str, int | None]) -> None:
         f" which is final. {_advice(at.network_id, floor, {*common.values()})}"
     )
     halted = fetch(
-        "UPDATE chain_cursor SET halted = %s, trouble = NULL,"
+        "UPDATE chain_cursor SET halted = %(reason)s, trouble = NULL,"
         " halt_checked_at = statement_timestamp()"
-        " WHERE network_id = %s AND number = %s AND hash = %s AND halted IS NULL RETURNING 1",
-        (reason, at.network_id, at.number, at.hash),
+        " WHERE network_id = %(network)s AND number = %(number)s AND hash = %(hash)s"
+        " AND halted IS NULL RETURNING 1",
+        {"reason": reason, "network": at.network_id, "number": at.number, "hash": at.hash},
         prepare=True,
     )
     if halted:
@@ -238,8 +239,14 @@ def _go_on(at: Position) -> bool:
     """End the halt, unless the cursor or the reason has changed since they were read."""
     resumed = fetch(
         "UPDATE chain_cursor SET halted = NULL, trouble = NULL, next_poll_at = NULL"
-        " WHERE network_id = %s AND number = %s AND hash = %s AND halted = %s RETURNING 1",
-        (at.network_id, at.number, at.hash, at.halted),
+        " WHERE network_id = %(network)s AND number = %(number)s AND hash = %(hash)s"
+        " AND halted = %(reason)s RETURNING 1",
+        {
+            "network": at.network_id,
+            "number": at.number,
+            "hash": at.hash,
+            "reason": at.halted,
+        },
         prepare=True,
     )
     if resumed:
