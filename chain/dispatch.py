@@ -7,7 +7,7 @@ answer keeps one thread, and no queue grows.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from celery import Task
 from django.db import transaction
@@ -17,9 +17,9 @@ from backend.tasks import broker
 from backend.tasks.broker import BrokerAway
 from backend.tasks.registered import task
 from chain.core.transactions.states import LATE_DELAY
-from chain.models import Blockchain
+from chain.models import Blockchain, Cursor
 from objects.database import maintenance
-from objects.database.statements import fetch
+from objects.database.statements import fetch, fetch_rows, fetch_values
 
 _SECONDS: Final = 5.0  # until a task that no worker has taken is dropped
 
@@ -55,9 +55,14 @@ SELECT DISTINCT t.network_id FROM chain_transaction t
 # No check is planned as far ahead, but before the clock was set back.
 _BRING_FORWARD = """
 UPDATE chain_transaction SET next_check_at = statement_timestamp()
- WHERE next_check_at > statement_timestamp() + make_interval(secs => %s)
+ WHERE next_check_at > statement_timestamp() + make_interval(secs => %(farthest)s)
 """
 _FARTHEST: Final = LATE_DELAY / 1000 + 60.0  # seconds
+
+
+class _Due(NamedTuple):
+    network_id: int
+    poll_interval: int
 
 
 def networks() -> list[int]:
@@ -76,17 +81,18 @@ def dispatch() -> None:
         (),
         prepare=True,
     )
-    for network_id, interval in fetch(_DUE, (), prepare=True):
-        task("chain.follow").apply_async((int(network_id),), expires=max(1.0, int(interval) / 1000))
-    for (network_id,) in fetch(_WITH_CHECKS, (), prepare=True):
-        task("chain.check_due").apply_async((int(network_id),), expires=1.0)
-    for (network_id,) in fetch(_WITH_BACKFILLS, (), prepare=True):
-        task("chain.backfill").apply_async((int(network_id),), expires=1.0)
+    for row in fetch_rows(_Due, _DUE, (), prepare=True):
+        expires = max(1.0, row.poll_interval / 1000)
+        task("chain.follow").apply_async((row.network_id,), expires=expires)
+    for network_id in fetch_values(int, _WITH_CHECKS, (), prepare=True):
+        task("chain.check_due").apply_async((network_id,), expires=1.0)
+    for network_id in fetch_values(int, _WITH_BACKFILLS, (), prepare=True):
+        task("chain.backfill").apply_async((network_id,), expires=1.0)
 
 
 def bring_checks_forward() -> None:
     """Have transactions checked that would wait for a time which the clock had reached before."""
-    fetch(_BRING_FORWARD, (_FARTHEST,), prepare=True)
+    fetch(_BRING_FORWARD, {"farthest": _FARTHEST}, prepare=True)
 
 
 def start_backfills(network_id: int) -> None:
@@ -97,16 +103,13 @@ def start_backfills(network_id: int) -> None:
 
 
 def _start_backfills(network_id: int) -> None:
-    rows = fetch(
-        "SELECT c.number FROM chain_blockchain b JOIN chain_cursor c USING (network_id)"
-        " WHERE b.network_id = %s AND b.active",
-        (network_id,),
-        prepare=True,
-    )
-    if not rows:
+    if not Blockchain.objects.filter(network_id=network_id, active=True).exists():
+        return
+    cursor = Cursor.objects.filter(network_id=network_id).only("number").first()
+    if cursor is None:
         return
     # A network's first poll decides what its history is.
-    due = task("chain.follow" if rows[0][0] is None else "chain.backfill")
+    due = task("chain.follow" if cursor.number is None else "chain.backfill")
     try:
         broker.send(due, network_id, expires=_SECONDS)
     except BrokerAway as error:

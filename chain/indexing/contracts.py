@@ -24,7 +24,7 @@ from chain.core.names import ZERO_ADDRESS, checksummed
 from chain.core.node import Log, LogFilter, Node
 from chain.indexing.contract_versions import contracts_changed
 from objects.database import maintenance
-from objects.database.statements import fetch
+from objects.database.statements import fetch, fetch_rows, fetch_value
 
 LOOK_AGAIN: Final = 3600.0  # seconds, at what has run the code of others
 LOOK_FOR_PROXIES: Final = 86_400.0  # at what hasn't
@@ -127,10 +127,8 @@ _abis: dict[int, dict[_Version, tuple[Event, ...]]] = {}
 
 def catalogue(network_id: int) -> Catalogue:
     """The contracts of the network now. Costs one small query unless they have changed."""
-    rows = fetch(
-        "SELECT contracts FROM chain_cursor WHERE network_id = %s", (network_id,), prepare=True
-    )
-    version = int(rows[0][0]) if rows else 0
+    sql = "SELECT contracts FROM chain_cursor WHERE network_id = %(network)s"
+    version = fetch_value(int, sql, {"network": network_id}, prepare=True) or 0
     cached = _catalogues.get(network_id)
     # No write has been counted yet at 0.
     if cached is None or cached.version != version or not version:
@@ -144,25 +142,24 @@ class _Row(NamedTuple):
     row_version: str
     address: str
     name: str
-    listening: str | None
+    listening: bool | None
     behind: str | None
-    looked_at: str | None
+    looked_at: float
 
 
 def _listened_to(network_id: int) -> dict[str, Contract]:
     # Rows that no rule has seen, of an import for instance, must not stop their network.
-    rows = [
-        _Row(*row)
-        for row in fetch(
-            "SELECT object_id, xmin::text, address, left(COALESCE(name, ''), %s), listening,"
-            " behind::text, extract(epoch FROM behind_looked_at)::text"
-            " FROM chain_smart_contract WHERE network_id = %s AND address ~ '^0x[0-9a-fA-F]{40}$'"
-            " ORDER BY created_at, object_id",
-            (LONGEST_NAME, network_id),
-            prepare=True,
-        )
-    ]
-    behind = {row: _addresses(row.behind) for row in rows if row.listening == "t"}
+    rows = fetch_rows(
+        _Row,
+        "SELECT object_id, xmin::text, address, left(COALESCE(name, ''), %(longest)s), listening,"
+        " behind::text, COALESCE(extract(epoch FROM behind_looked_at), 0)"
+        " FROM chain_smart_contract"
+        " WHERE network_id = %(network)s AND address ~ '^0x[0-9a-fA-F]{40}$'"
+        " ORDER BY created_at, object_id",
+        {"longest": LONGEST_NAME, "network": network_id},
+        prepare=True,
+    )
+    behind = {row: _addresses(row.behind) for row in rows if row.listening}
     registered = {row.address.lower(): row for row in rows}
     needed = {
         *behind,
@@ -180,7 +177,7 @@ def _listened_to(network_id: int) -> dict[str, Contract]:
             row.name,
             checksummed(row.address.lower()),
             addresses,
-            float(row.looked_at or 0),
+            row.looked_at,
             (
                 abis[row],
                 *(abis[registered[address]] for address in addresses if address in registered),

@@ -8,18 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from chain.core.node import Header, Node
 from chain.core.transactions.states import ORPHANED, Mined, next_state
+from chain.models.stored import TransactionRow
 from chain.monitor import node_requests
 from chain.monitor.checks import choices
-from chain.monitor.rows import COLUMNS, followed, milliseconds, write
-from objects.database.statements import fetch
+from chain.monitor.rows import followed, select_transactions, write
+from objects.database.row_types import select_list
+from objects.database.statements import fetch, fetch_rows, fetch_values
 
 # What may still change by being in a block: all but those that are done with.
 _OPEN = "(t.status IN ('pending', 'stalled') OR t.finality IN ('included', 'safe', 'orphaned'))"
 _MOST_AT_ONCE = 50_000  # hashes in one query, about
 _UNFINAL = "t.finality IN ('included', 'safe')"
+_SELECT = select_transactions("statement_timestamp()")
+
+
+class _Place(NamedTuple):
+    hash: str
+    block_hash: str | None
+    finality: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,43 +68,43 @@ def receipts_for(network_id: int, headers: Sequence[Header], node: Node) -> Seen
 def _changed(network_id: int, block_of: Mapping[str, str]) -> dict[str, str]:
     """Of transactions and the hashes of their blocks, those that are monitored and whose block
     isn't the one that is stored."""
-    rows = fetch(
-        "SELECT t.hash, t.block_hash, t.finality FROM chain_transaction t"
-        f" WHERE t.network_id = %s AND t.hash = ANY(%s::text[]) AND {_OPEN}",
-        (str(network_id), [*block_of]),
+    rows = fetch_rows(
+        _Place,
+        f"SELECT {select_list(_Place, 't')} FROM chain_transaction t"
+        f" WHERE t.network_id = %(network)s AND t.hash = ANY(%(hashes)s::text[]) AND {_OPEN}",
+        {"network": str(network_id), "hashes": [*block_of]},
         prepare=True,
     )
     return {
-        tx_hash: block_of[tx_hash]
-        for tx_hash, was, finality in rows
-        if block_of[tx_hash] != was or finality == ORPHANED
+        row.hash: block_of[row.hash]
+        for row in rows
+        if block_of[row.hash] != row.block_hash or row.finality == ORPHANED
     }
 
 
 def record(seen: Seen) -> int:
     """Store what was seen, inside the transaction that stores the blocks; how many transactions
     have changed. Those that were said to be in other blocks of these heights are looked for."""
-    found = [*seen.found]
-    rows = fetch(
-        f"SELECT {COLUMNS}, {milliseconds('statement_timestamp()')}"
-        " FROM chain_transaction t WHERE t.network_id = %s"
-        f" AND (t.hash = ANY(%s::text[]) AND {_OPEN}"
-        f" OR {_UNFINAL} AND t.block_number = ANY(%s::bigint[])"
-        " AND NOT t.hash = ANY(%s::text[]) AND NOT t.block_hash = ANY(%s::text[]))"
+    rows = fetch_rows(
+        TransactionRow,
+        f"{_SELECT} WHERE t.network_id = %(network)s"
+        f" AND (t.hash = ANY(%(seen)s::text[]) AND {_OPEN}"
+        f" OR {_UNFINAL} AND t.block_number = ANY(%(heights)s::bigint[])"
+        " AND NOT t.hash = ANY(%(seen)s::text[])"
+        " AND NOT t.block_hash = ANY(%(block_hashes)s::text[]))"
         " ORDER BY t.object_id FOR UPDATE",
-        (
-            str(seen.network_id),
-            found,
-            [height for height, _ in seen.blocks],
-            found,
-            [block_hash for _, block_hash in seen.blocks],
-        ),
+        {
+            "network": str(seen.network_id),
+            "seen": [*seen.found],
+            "heights": [height for height, _ in seen.blocks],
+            "block_hashes": [block_hash for _, block_hash in seen.blocks],
+        },
         prepare=True,
     )
     changed, lost = [], []
     decided = choices()
-    for values in rows:
-        row, now = followed(values), int(values[-1])
+    for stored in rows:
+        row, now = followed(stored), stored.now
         mined = seen.found.get(row.hash)
         if mined is None:
             lost.append(row.object_id)
@@ -110,8 +120,8 @@ def _look_for(object_ids: Sequence[str]) -> None:
     if object_ids:
         fetch(
             "UPDATE chain_transaction SET next_check_at = statement_timestamp()"
-            " WHERE object_id = ANY(%s::text[])",
-            (list(object_ids),),
+            " WHERE object_id = ANY(%(ids)s::text[])",
+            {"ids": [*object_ids]},
             prepare=True,
         )
 
@@ -125,18 +135,19 @@ def on_reorganisation(network_id: int, above: int) -> int:
     """
     fetch(
         "UPDATE chain_transaction SET next_check_at = statement_timestamp()"
-        " WHERE network_id = %s AND next_check_at IS NOT NULL AND status = 'stalled'"
+        " WHERE network_id = %(network)s AND next_check_at IS NOT NULL AND status = 'stalled'"
         " AND CASE WHEN jsonb_typeof(late_receipt -> 'blockNumber') = 'number'"
-        " THEN (late_receipt -> 'blockNumber')::numeric > %s ELSE false END",
-        (str(network_id), above),
+        " THEN (late_receipt -> 'blockNumber')::numeric > %(above)s ELSE false END",
+        {"network": str(network_id), "above": above},
         prepare=True,
     )
-    rows = fetch(
-        "SELECT t.object_id, t.hash, t.finality FROM chain_transaction t"
-        f" WHERE t.network_id = %s AND t.block_number > %s AND {_UNFINAL}"
+    object_ids = fetch_values(
+        str,
+        "SELECT t.object_id FROM chain_transaction t"
+        f" WHERE t.network_id = %(network)s AND t.block_number > %(above)s AND {_UNFINAL}"
         " ORDER BY t.object_id FOR UPDATE",
-        (str(network_id), above),
+        {"network": str(network_id), "above": above},
         prepare=True,
     )
-    _look_for([object_id for object_id, _, _ in rows])
-    return len(rows)
+    _look_for(object_ids)
+    return len(object_ids)

@@ -26,21 +26,20 @@ from chain.core.failures import NodeFailure
 from chain.core.node import Node, SentTransaction
 from chain.core.transactions import sightings
 from chain.core.transactions.states import PENDING, Choices, Record, next_state, pause_after
-from chain.models import Blockchain
+from chain.models import Blockchain, Cursor
+from chain.models.stored import TransactionRow, moment
 from chain.monitor import node_requests
 from chain.monitor.rows import (
-    COLUMNS,
     Followed,
     followed,
-    milliseconds,
-    moment,
+    select_transactions,
     write,
     write_missed,
     write_pauses,
     write_sightings,
 )
 from objects.database import maintenance
-from objects.database.statements import fetch
+from objects.database.statements import fetch, fetch_rows, fetch_value
 from objects.database.transactions import all_or_nothing
 
 MOST: Final = 1000
@@ -107,33 +106,33 @@ def _check(network_id: int, now: int | None) -> int:
     return checked
 
 
-_TAKE: Final = "SELECT pg_try_advisory_lock(hashtextextended('chain.check_due', %s))"
-_RELEASE: Final = "SELECT pg_advisory_unlock(hashtextextended('chain.check_due', %s))"
+_TAKE: Final = "SELECT pg_try_advisory_lock(hashtextextended('chain.check_due', %(network)s))"
+_RELEASE: Final = "SELECT pg_advisory_unlock(hashtextextended('chain.check_due', %(network)s))"
+_CLOCK: Final = f"COALESCE({moment('%(now)s')}, statement_timestamp())"
+_SELECT: Final = select_transactions(_CLOCK)
 
 
 @contextmanager
 def _alone(network_id: int) -> Iterator[bool]:
-    rows = fetch(_TAKE, (network_id,), prepare=True)
-    if rows[0][0] != "t":
+    if not fetch_value(bool, _TAKE, {"network": network_id}, prepare=True):
         yield False
         return
     try:
         yield True
     finally:
         with suppress(ServiceError, psycopg.Error):
-            fetch(_RELEASE, (network_id,), prepare=True)
+            fetch(_RELEASE, {"network": network_id}, prepare=True)
 
 
 def _due(network_id: int, now: int | None) -> _Due:
-    clock = f"COALESCE({moment('%s')}, statement_timestamp())"
-    rows = fetch(
-        f"SELECT {COLUMNS}, {milliseconds(clock)}"
-        f" FROM chain_transaction t WHERE t.network_id = %s AND t.next_check_at <= {clock}"
+    rows = fetch_rows(
+        TransactionRow,
+        f"{_SELECT} WHERE t.network_id = %(network)s AND t.next_check_at <= {_CLOCK}"
         f" ORDER BY t.next_check_at LIMIT {MOST}",
-        (now, str(network_id), now),
+        {"network": str(network_id), "now": now},
         prepare=True,
     )
-    return _Due(int(rows[0][-1]) if rows else 0, tuple(map(followed, rows)))
+    return _Due(rows[0].now if rows else 0, tuple(map(followed, rows)))
 
 
 def _ask(rows: Sequence[Followed], node: Node) -> _Answers:
@@ -254,7 +253,4 @@ def _replaced(network_id: int, doubtful: Mapping[str, sightings.Sighting]) -> se
 
 def _final(network_id: int) -> int | None:
     """The height that the network's reader has last seen to be final."""
-    rows = fetch(
-        "SELECT finalized FROM chain_cursor WHERE network_id = %s", (network_id,), prepare=True
-    )
-    return None if not rows or rows[0][0] is None else int(rows[0][0])
+    return Cursor.objects.filter(network_id=network_id).values_list("finalized", flat=True).first()

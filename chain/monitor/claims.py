@@ -19,8 +19,8 @@ from objects.database.statements import fetch
 
 _PATIENCE: Final = 5.0
 _UNKNOWN: Final = (
-    "hash = %s AND network_id <> %s AND status IN ('pending', 'stalled') AND from_address IS NULL"
-    " AND block_number IS NULL AND late_receipt IS NULL"
+    "hash = %(hash)s AND network_id <> %(network)s AND status IN ('pending', 'stalled')"
+    " AND from_address IS NULL AND block_number IS NULL AND late_receipt IS NULL"
 )
 
 
@@ -29,7 +29,7 @@ def claim(network_id: int, tx_hash: str) -> None:
     one of this network knows it now. Asks nobody unless that is the question."""
     waiting = fetch(
         f"SELECT 1 FROM chain_transaction WHERE {_UNKNOWN}",
-        (tx_hash, str(network_id)),
+        {"hash": tx_hash, "network": str(network_id)},
         prepare=True,
     )
     if not waiting:
@@ -51,11 +51,11 @@ def move(network_id: int, tx_hash: str) -> None:
     """As ``claim``, for whoever knows that the transaction is of this network. It is followed as if
     it began now. Part of the caller's transaction."""
     fetch(
-        "UPDATE chain_transaction SET network_id = %s, status = 'pending', attempts = 0,"
+        "UPDATE chain_transaction SET network_id = %(network)s, status = 'pending', attempts = 0,"
         " last_checked = NULL, pending_since = now.ms, next_check_at = now.ms, failed_checks = 0,"
         " missing_since = NULL, missing_checks = 0, updated_at = GREATEST(updated_at, now.ms)"
         " FROM (SELECT date_trunc('milliseconds', statement_timestamp()) AS ms) now"
         f" WHERE {_UNKNOWN}",
-        (str(network_id), tx_hash, str(network_id)),
+        {"hash": tx_hash, "network": str(network_id)},
         prepare=True,
     )

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
+
+from django.db.models import Q
 
 from backend.kernel.errors import UnderMaintenance
 from backend.logs.setup import get_logger
@@ -18,17 +20,22 @@ from chain import rpc
 from chain.core.blocks.finality import Heights
 from chain.core.failures import NodeFailure
 from chain.core.node import Node
-from chain.core.transactions.states import FINALIZED, SAFE
-from chain.models import Blockchain
+from chain.core.transactions.states import FINALIZED, INCLUDED, SAFE
+from chain.models import Block, Blockchain, Transaction
 from chain.monitor.certainty import certain_heights
 from objects.database import maintenance
-from objects.database.statements import fetch
+from objects.database.statements import fetch_rows
 from objects.database.transactions import all_or_nothing
 
 _MOST: Final = 200
 """Heights that are compared at once."""
 
 log = get_logger("transactions")
+
+
+class _Marks(NamedTuple):
+    marked: int
+    lost: int
 
 
 def finalize(network_id: int) -> int:
@@ -60,37 +67,24 @@ def finalize(network_id: int) -> int:
 
 
 def _is_waited(network_id: int) -> bool:
-    return bool(
-        fetch(
-            "SELECT 1 FROM chain_transaction WHERE network_id = %s"
-            " AND finality IN ('included', 'safe') LIMIT 1",
-            (str(network_id),),
-            prepare=True,
-        )
-    )
+    waiting = Transaction.objects.filter(network_id=str(network_id), finality__in=(INCLUDED, SAFE))
+    return waiting.exists()
 
 
 def _waiting(network_id: int, reached: Heights, above: int) -> list[int]:
     """Heights that have been reached by now, above this one, lowest first."""
-    rows = fetch(
-        "SELECT DISTINCT block_number FROM chain_transaction WHERE network_id = %s"
-        " AND block_number > %s AND (finality IN ('included', 'safe') AND block_number <= %s"
-        " OR finality = 'included' AND block_number <= %s)"
-        f" ORDER BY block_number LIMIT {_MOST}",
-        (str(network_id), above, reached.finalized, reached.safe),
-        prepare=True,
+    reached_now = Q(finality__in=(INCLUDED, SAFE), block_number__lte=reached.finalized) | Q(
+        finality=INCLUDED, block_number__lte=reached.safe
     )
-    return [int(height) for (height,) in rows]
+    rows = Transaction.objects.filter(
+        reached_now, network_id=str(network_id), block_number__gt=above
+    ).order_by("block_number")
+    return [*rows.values_list("block_number", flat=True).distinct()[:_MOST]]
 
 
 def _stored(network_id: int, wanted: list[int]) -> dict[int, str]:
-    rows = fetch(
-        "SELECT number, hash FROM chain_block"
-        " WHERE network_id = %s AND canonical AND number = ANY(%s::bigint[])",
-        (network_id, wanted),
-        prepare=True,
-    )
-    return {int(number): block_hash for number, block_hash in rows}
+    rows = Block.objects.filter(network_id=network_id, canonical=True, number__in=wanted)
+    return dict(rows.values_list("number", "hash"))
 
 
 def _asked(wanted: list[int], node: Node) -> dict[int, str]:
@@ -104,12 +98,14 @@ def _mark(network_id: int, reached: Heights, hashes: Mapping[int, str]) -> int:
 
     def marked() -> int:
         maintenance.check()
-        rows = fetch(
-            "WITH b AS (SELECT * FROM unnest(%s::bigint[], %s::text[]) AS b(number, hash)),"
+        [marks] = fetch_rows(
+            _Marks,
+            "WITH b AS (SELECT * FROM unnest(%(numbers)s::bigint[], %(hashes)s::text[])"
+            " AS b(number, hash)),"
             " held AS MATERIALIZED (SELECT h.object_id, h.block_hash = b.hash AS stays,"
-            f" CASE WHEN b.number <= %s THEN '{FINALIZED}' ELSE '{SAFE}' END AS reached"
+            f" CASE WHEN b.number <= %(final)s THEN '{FINALIZED}' ELSE '{SAFE}' END AS reached"
             " FROM chain_transaction h JOIN b ON b.number = h.block_number"
-            " WHERE h.network_id = %s AND h.finality IN ('included', 'safe')"
+            " WHERE h.network_id = %(network)s AND h.finality IN ('included', 'safe')"
             " ORDER BY h.object_id FOR UPDATE OF h),"
             " marked AS (UPDATE chain_transaction t SET finality = held.reached,"
             " next_check_at = NULL, updated_at = GREATEST(t.updated_at,"
@@ -119,12 +115,17 @@ def _mark(network_id: int, reached: Heights, hashes: Mapping[int, str]) -> int:
             " lost AS (UPDATE chain_transaction t SET next_check_at = statement_timestamp()"
             " FROM held WHERE t.object_id = held.object_id AND NOT held.stays RETURNING 1)"
             " SELECT (SELECT count(*) FROM marked), (SELECT count(*) FROM lost)",
-            (compared, [hashes[one] for one in compared], reached.finalized, str(network_id)),
+            {
+                "numbers": compared,
+                "hashes": [hashes[height] for height in compared],
+                "final": reached.finalized,
+                "network": str(network_id),
+            },
             prepare=True,
         )
-        if rows[0][1] != "0":
-            log.warning("transactions in blocks that are gone", network=network_id, n=rows[0][1])
-        return int(rows[0][0])
+        if marks.lost:
+            log.warning("transactions in blocks that are gone", network=network_id, n=marks.lost)
+        return marks.marked
 
     with maintenance.recording():
         return all_or_nothing(marked)

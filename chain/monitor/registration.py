@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from django.db import transaction
 
@@ -16,12 +16,17 @@ from chain.core.transactions.sightings import Sighting
 from chain.monitor.claims import move
 from objects.core.names import new_object_id
 from objects.database import maintenance
-from objects.database.statements import fetch
+from objects.database.statements import fetch, fetch_rows
 
 _SECONDS: Final = 5.0
 _NOTHING: Final = Sighting()
 
 log = get_logger("transactions")
+
+
+class _Started(NamedTuple):
+    object_id: str
+    is_new: bool
 
 
 def start(network_id: int | str, tx_hash: str, known: Sighting = _NOTHING) -> str:
@@ -36,41 +41,41 @@ def start(network_id: int | str, tx_hash: str, known: Sighting = _NOTHING) -> st
     network, known_hash = network_of(network_id), hash_of(tx_hash)
     with maintenance.recording(), maintenance.writing():
         lock(known_hash)
-        rows = fetch(
+        [row] = fetch_rows(
+            _Started,
             "WITH new AS (INSERT INTO chain_transaction (object_id, created_at, updated_at, data,"
             " hash, network_id, status, attempts, next_check_at, failed_checks, missing_checks,"
             ' nonce, from_address, "to")'
-            " SELECT %s, now.ms, now.ms, '{}', %s, %s, 'pending', 0, now.ms, 0, 0,"
-            " %s::numeric, %s, %s"
+            " SELECT %(id)s, now.ms, now.ms, '{}', %(hash)s, %(network)s, 'pending', 0, now.ms,"
+            " 0, 0,"
+            " %(nonce)s::numeric, %(from)s, %(to)s"
             " FROM (SELECT date_trunc('milliseconds', statement_timestamp()) AS ms) now"
             " ON CONFLICT (hash) DO NOTHING RETURNING object_id)"
             " SELECT object_id, true FROM new UNION ALL"
-            " SELECT object_id, false FROM chain_transaction WHERE hash = %s LIMIT 1",
-            (
-                new_object_id(),
-                known_hash,
-                str(network),
-                known.nonce,
-                known.from_address,
-                known.to,
-                known_hash,
-            ),
+            " SELECT object_id, false FROM chain_transaction WHERE hash = %(hash)s LIMIT 1",
+            {
+                "id": new_object_id(),
+                "hash": known_hash,
+                "network": str(network),
+                "nonce": known.nonce,
+                "from": known.from_address,
+                "to": known.to,
+            },
             prepare=True,
         )
-        object_id, is_new = rows[0]
-        if is_new == "t":
+        if row.is_new:
             _check_after_commit(network)
         else:
             move(network, known_hash)
-    return str(object_id)
+    return row.object_id
 
 
 def started(object_id: str, network_id: int) -> None:
     """Follow a record that has just been stored, in the transaction that has stored it."""
     with transaction.atomic():
         fetch(
-            "UPDATE chain_transaction SET next_check_at = created_at WHERE object_id = %s",
-            (object_id,),
+            "UPDATE chain_transaction SET next_check_at = created_at WHERE object_id = %(id)s",
+            {"id": object_id},
             prepare=True,
         )
         _check_after_commit(network_id)
@@ -79,7 +84,7 @@ def started(object_id: str, network_id: int) -> None:
 def lock(tx_hash: str) -> None:
     """Have whoever starts the same hash wait until this transaction is over."""
     key = f"Transaction.hash={tx_hash}"
-    fetch("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (key,), prepare=True)
+    fetch("SELECT pg_advisory_xact_lock(hashtextextended(%(key)s, 0))", {"key": key}, prepare=True)
 
 
 def _check_after_commit(network_id: int) -> None:

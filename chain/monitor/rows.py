@@ -10,10 +10,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from chain.core.transactions.sightings import Sighting
 from chain.core.transactions.states import CONFIRMED, FAILED, Mined, Record
-from objects.database.statements import Row, fetch
+from chain.models.columns import Column, Columns
+from chain.models.stored import TRANSACTION, TransactionRow, moment
+from objects.database.row_types import select_list
+from objects.database.statements import fetch, fetch_values
 
 
 class Followed(msgspec.Struct, frozen=True, gc=False):
@@ -28,74 +32,50 @@ class Followed(msgspec.Struct, frozen=True, gc=False):
     due: str | None
 
 
-def milliseconds(column: str) -> str:
-    """SQL for a moment in milliseconds."""
-    return f"round(date_part('epoch', {column}) * 1000)::bigint"
+def select_transactions(now: str) -> str:
+    """The beginning of a statement that returns ``TransactionRow`` of ``chain_transaction t``."""
+    return f"SELECT {select_list(TransactionRow, 't', now=now)} FROM chain_transaction t"
 
 
-def moment(value: str) -> str:
-    """SQL for the moment that milliseconds stand for."""
-    return f"to_timestamp({value}::double precision / 1000)"
-
-
-COLUMNS: Final = ", ".join(
-    (
-        "t.object_id, t.hash, t.status, COALESCE(t.attempts, 0)",
-        milliseconds("t.created_at"),
-        milliseconds("t.next_check_at"),
-        milliseconds("t.pending_since"),
-        milliseconds("t.last_checked"),
-        "t.finality, COALESCE(t.reorg_count, 0), t.block_number, t.block_hash",
-        "t.transaction_index, t.gas_used, t.effective_gas_price, t.from_address, t.to, t.nonce",
-        milliseconds("t.missing_since"),
-        "t.missing_checks, COALESCE(t.replaced_suspected, false), t.late_receipt, t.failed_checks",
-        "t.next_check_at",
-    )
-)
-
-
-def followed(row: Row) -> Followed:
-    """A row whose first values are ``COLUMNS``."""
-    object_id, tx_hash, status, attempts, created_at, due_at, pending_since, last_checked = row[:8]
-    finality, reorg_count, block_number, block_hash, transaction_index, gas_used, price = row[8:15]
-    from_address, to, nonce, missing_since, missing_checks, suspected, late = row[15:22]
+def followed(row: TransactionRow) -> Followed:
+    """What the row says."""
     mined = None
-    if status in (CONFIRMED, FAILED) and block_hash is not None and block_number is not None:
+    if (
+        row.status in (CONFIRMED, FAILED)
+        and row.block_hash is not None
+        and row.block_number is not None
+    ):
         mined = Mined(
-            status == CONFIRMED,
-            int(block_number),
-            block_hash,
-            int(transaction_index or 0),
-            gas_used or "0",
-            price,
-            from_address or "",
-            to,
+            row.status == CONFIRMED,
+            row.block_number,
+            row.block_hash,
+            row.transaction_index or 0,
+            row.gas_used or "0",
+            row.effective_gas_price,
+            row.from_address or "",
+            row.to,
         )
-    state = Record(
-        status,
-        int(attempts),
-        int(created_at),
-        _whole(due_at),
-        _whole(pending_since),
-        _whole(last_checked),
+    record = Record(
+        row.status,
+        row.attempts,
+        row.created_at,
+        row.next_check_at,
+        row.pending_since,
+        row.last_checked,
         mined,
-        finality,
-        int(reorg_count),
-        None if late is None else _late(late, from_address, to),
+        row.finality,
+        row.reorg_count,
+        None if row.late_receipt is None else _late(row.late_receipt, row.from_address, row.to),
     )
     sighting = Sighting(
-        _whole(nonce),
-        from_address,
-        to,
-        _whole(missing_since),
-        int(missing_checks),
-        suspected == "t",
+        row.nonce,
+        row.from_address,
+        row.to,
+        row.missing_since,
+        row.missing_checks,
+        row.replaced_suspected,
     )
-    return Followed(object_id, tx_hash, state, sighting, int(row[22]), row[23])
-
-
-def _whole(text: str | None) -> int | None:
-    return None if text is None else int(text)
+    return Followed(row.object_id, row.hash, record, sighting, row.failed_checks, row.due)
 
 
 class _Late(msgspec.Struct, rename="camel"):
@@ -146,45 +126,57 @@ _NOTHING: Final = Sighting()
 _TOUCHED: Final = "GREATEST(t.updated_at, date_trunc('milliseconds', statement_timestamp()))"
 
 
-def _held(values: str, names: str, *, unless_changed: bool = False) -> str:
-    """SQL for the rows that ``values`` are about, locked in their order; or only for those whose
-    check is due when it was. ``v`` has the values' names."""
+def _held(columns: Columns, *, unless_changed: bool = False) -> str:
+    """SQL for the rows that these columns of parameters are about, locked in their order; or only
+    for those whose check is due when it was. ``v`` has the columns."""
     condition = " WHERE h.next_check_at = v.was" if unless_changed else ""
     return (
-        f"v AS MATERIALIZED (SELECT v.* FROM unnest({values}) AS v({names})"
+        f"v AS MATERIALIZED (SELECT v.* FROM {columns.unnest('v')}"
         f" JOIN chain_transaction h USING (object_id){condition}"
         " ORDER BY v.object_id FOR UPDATE OF h)"
     )
 
 
-_SIGHTING_ARRAYS: Final = (
-    "%s::bigint[], %s::text[], %s::text[], %s::bigint[], %s::int[], %s::boolean[]"
-)
-_SIGHTING_NAMES: Final = 'nonce, from_address, "to", since, checks, suspected'
-
-
-def _sighting_values(sightings: Sequence[Sighting]) -> tuple[list[Any], ...]:
-    """A list for each of ``_SIGHTING_NAMES``."""
-    return (
-        [one.nonce for one in sightings],
-        [one.from_address for one in sightings],
-        [one.to for one in sightings],
-        [one.missing_since for one in sightings],
-        [one.missing_checks for one in sightings],
-        [one.suspected for one in sightings],
+_OBJECT_ID: Final = Column("object_id", "text")
+_WAS: Final = Column("was", "timestamptz")
+_SIGHTING: Final = Columns(
+    (
+        Column("nonce", "bigint"),
+        Column("from_address", "text"),
+        Column("to", "text"),
+        Column("missing_since", "bigint"),
+        Column("missing_checks", "int"),
+        Column("suspected", "boolean"),
     )
+)
+"""The fields of ``Sighting``."""
+_CHECK: Final = Columns(
+    (
+        Column("status", "text"),
+        Column("attempts", "int"),
+        Column("last_checked", "bigint"),
+        Column("due_at", "bigint"),
+    )
+)
+"""The fields of ``Record`` that a check without an answer changes."""
+_FOUND: Final = TRANSACTION.updated
+"""What a check that has found something stores."""
 
 
+def _as_parameter(column: Column) -> Column:
+    """Moments are milliseconds, JSON is text."""
+    kind = {"timestamptz": "bigint", "jsonb": "text"}.get(column.sql_type, column.sql_type)
+    return column._replace(sql_type=kind)
+
+
+_IS_SHOWN: Final = Column("is_shown", "boolean")
+_WRITTEN: Final = Columns((_OBJECT_ID, _WAS, *map(_as_parameter, _FOUND), _IS_SHOWN))
 _MISSED: Final = _held(
-    "%s::text[], %s::timestamptz[], %s::text[], %s::int[], %s::bigint[], %s::bigint[],"
-    f" %s::boolean[], {_SIGHTING_ARRAYS}",
-    f"object_id, was, status, attempts, checked, due, is_seen, {_SIGHTING_NAMES}",
+    Columns((_OBJECT_ID, _WAS, *_CHECK, Column("is_seen", "boolean"), *_SIGHTING)),
     unless_changed=True,
 )
-_PAUSED: Final = _held(
-    "%s::text[], %s::timestamptz[], %s::bigint[]", "object_id, was, due", unless_changed=True
-)
-_SIGHTED: Final = _held(f"%s::text[], {_SIGHTING_ARRAYS}", f"object_id, {_SIGHTING_NAMES}")
+_PAUSED: Final = _held(Columns((_OBJECT_ID, _WAS, Column("due_at", "bigint"))), unless_changed=True)
+_SIGHTED: Final = _held(Columns((_OBJECT_ID, *_SIGHTING)))
 
 
 _SEEN: Final = ", ".join(
@@ -193,8 +185,8 @@ _SEEN: Final = ", ".join(
         ("nonce", "v.nonce"),
         ("from_address", "v.from_address"),
         ('"to"', 'v."to"'),
-        ("missing_since", moment("v.since")),
-        ("missing_checks", "v.checks"),
+        ("missing_since", moment("v.missing_since")),
+        ("missing_checks", "v.missing_checks"),
     )
 )
 
@@ -204,26 +196,28 @@ def write_missed(rows: Sequence[tuple[Followed, Record, Sighting | None]]) -> in
     them if that is new, unless something has come between; how many are stored."""
     if not rows:
         return 0
-    written = fetch(
+    [count] = fetch_values(
+        int,
         f"WITH {_MISSED}, done AS (UPDATE chain_transaction t SET status = v.status,"
-        f" attempts = v.attempts, last_checked = {moment('v.checked')},"
-        f" next_check_at = {moment('v.due')}, failed_checks = 0, {_SEEN}, replaced_suspected ="
+        f" attempts = v.attempts, last_checked = {moment('v.last_checked')},"
+        f" next_check_at = {moment('v.due_at')}, failed_checks = 0, {_SEEN}, replaced_suspected ="
         " CASE WHEN v.is_seen AND t.replaced_suspected THEN v.suspected"
         f" ELSE t.replaced_suspected END, updated_at = {_TOUCHED}"
         " FROM v WHERE t.object_id = v.object_id RETURNING 1) SELECT count(*) FROM done",
-        (
-            [row.object_id for row, _, _ in rows],
-            [row.due for row, _, _ in rows],
-            [new.status for _, new, _ in rows],
-            [new.attempts for _, new, _ in rows],
-            [new.last_checked for _, new, _ in rows],
-            [new.due_at for _, new, _ in rows],
-            [sighting is not None for _, _, sighting in rows],
-            *_sighting_values([sighting or _NOTHING for _, _, sighting in rows]),
-        ),
+        {
+            **_keys([row for row, _, _ in rows]),
+            **_CHECK.parameters([new for _, new, _ in rows]),
+            "is_seen": [sighting is not None for _, _, sighting in rows],
+            **_SIGHTING.parameters([sighting or _NOTHING for _, _, sighting in rows]),
+        },
         prepare=True,
     )
-    return int(written[0][0])
+    return count
+
+
+def _keys(rows: Sequence[Followed]) -> dict[str, list[Any]]:
+    """Which rows, and when their checks were due."""
+    return {"object_id": [row.object_id for row in rows], "was": [row.due for row in rows]}
 
 
 def write_pauses(rows: Iterable[tuple[Followed, int]]) -> None:
@@ -232,107 +226,97 @@ def write_pauses(rows: Iterable[tuple[Followed, int]]) -> None:
     paused = [*rows]
     fetch(
         f"WITH {_PAUSED} UPDATE chain_transaction t SET failed_checks = t.failed_checks + 1,"
-        f" next_check_at = {moment('v.due')}"
+        f" next_check_at = {moment('v.due_at')}"
         " FROM v WHERE t.object_id = v.object_id",
-        (
-            [row.object_id for row, _ in paused],
-            [row.due for row, _ in paused],
-            [due for _, due in paused],
-        ),
+        {**_keys([row for row, _ in paused]), "due_at": [due for _, due in paused]},
         prepare=True,
     )
 
 
-_FOUND: Final = (
-    ("status", "text"),
-    ("block_number", "bigint"),
-    ("gas_used", "text"),
-    ("effective_gas_price", "text"),
-    ("block_hash", "text"),
-    ("transaction_index", "bigint"),
-    ("from_address", "text"),
-    ('"to"', "text"),
-    ("finality", "text"),
-    ("reorg_count", "int"),
-    ("pending_since", "bigint"),
-    ("late_receipt", "jsonb"),
-    ("next_check_at", "bigint"),
-    ("is_shown", "boolean"),
-)
-_MOMENTS: Final = frozenset({"pending_since", "next_check_at"})
-# What a transaction is stays known when its block is gone.
-_KEPT: Final = frozenset({"from_address", '"to"'})
-
-
-def _assignment(name: str) -> str:
-    value = f"v.{name}"
-    if name in _MOMENTS:
+def _assignment(column: Column) -> str:
+    value = f"v.{column.sql_name}"
+    if column.sql_type == "timestamptz":
         value = moment(value)
-    if name in _KEPT:
-        value = f"COALESCE({value}, t.{name})"
-    return f"{name} = {value}"
+    elif column.sql_type == "jsonb":
+        value = f"{value}::jsonb"
+    if column.keeps_known:  # What a transaction is stays known when its block is gone.
+        value = f"COALESCE({value}, t.{column.sql_name})"
+    return f"{column.sql_name} = {value}"
+
+
+_ASSIGNMENTS: Final = ", ".join(map(_assignment, _FOUND))
 
 
 def write(rows: Sequence[tuple[Followed, Record]], *, unless_changed: bool = False) -> int:
     """Store these records, whatever has become of them; how many were still there to be."""
     if not rows:
         return 0
-    values = [_values(row, new) for row, new in rows]
-    arrays = ", ".join(f"%s::{'text' if kind == 'jsonb' else kind}[]" for _, kind in _FOUND)
-    names = ", ".join(name for name, _ in _FOUND)
-    held = _held(
-        f"%s::text[], %s::timestamptz[], {arrays}",
-        f"object_id, was, {names}",
-        unless_changed=unless_changed,
-    )
-    assignments = ", ".join(_assignment(name) for name, _ in _FOUND[:-1] if name != "late_receipt")
-    written = fetch(
-        f"WITH {held}, done AS (UPDATE chain_transaction t SET {assignments},"
-        " late_receipt = v.late_receipt::jsonb, failed_checks = 0, missing_checks = 0,"
+    held = _held(_WRITTEN, unless_changed=unless_changed)
+    [count] = fetch_values(
+        int,
+        f"WITH {held}, done AS (UPDATE chain_transaction t SET {_ASSIGNMENTS},"
+        " failed_checks = 0, missing_checks = 0,"
         " missing_since = NULL, replaced_suspected ="
         " CASE WHEN t.replaced_suspected AND v.is_shown THEN false ELSE t.replaced_suspected END,"
         f" updated_at = CASE WHEN v.is_shown THEN {_TOUCHED} ELSE t.updated_at END"
         " FROM v WHERE t.object_id = v.object_id RETURNING 1)"
         " SELECT count(*) FROM done",
-        (
-            [row.object_id for row, _ in rows],
-            [row.due for row, _ in rows],
-            *([one[n] for one in values] for n in range(len(_FOUND))),
-        ),
+        _WRITTEN.parameters([_Written.of(row, new) for row, new in rows]),
         prepare=True,
     )
-    return int(written[0][0])
+    return count
 
 
-def _values(row: Followed, new: Record) -> tuple[Any, ...]:
-    mined = new.mined
-    found: tuple[Any, ...] = (None,) * 7
-    if mined is not None:
-        found = (
-            mined.block_number,
-            mined.gas_used,
-            mined.effective_gas_price,
-            mined.block_hash,
-            mined.transaction_index,
-            mined.from_address or None,
-            mined.to,
+class _Written(msgspec.Struct, frozen=True, gc=False):
+    """The values of ``_WRITTEN``. ``is_shown`` says whether clients see a difference."""
+
+    object_id: str
+    was: str | None
+    status: str
+    finality: str | None
+    reorg_count: int | None
+    pending_since: int | None
+    late_receipt: str | None
+    next_check_at: int | None
+    is_shown: bool
+    block_number: int | None = None
+    gas_used: str | None = None
+    effective_gas_price: str | None = None
+    block_hash: str | None = None
+    transaction_index: int | None = None
+    from_address: str | None = None
+    to: str | None = None
+
+    @classmethod
+    def of(cls, row: Followed, new: Record) -> _Written:
+        old, mined, late = row.record, new.mined, _late_json(new.late)
+        is_shown = late != _late_json(old.late) or (
+            (old.status, old.mined, old.finality, old.reorg_count, old.pending_since)
+            != (new.status, mined, new.finality, new.reorg_count, new.pending_since)
         )
-    old = row.record
-    late = _late_json(new.late)
-    is_shown = late != _late_json(old.late) or (
-        (old.status, old.mined, old.finality, old.reorg_count, old.pending_since)
-        != (new.status, mined, new.finality, new.reorg_count, new.pending_since)
-    )
-    return (
-        new.status,
-        *found,
-        new.finality,
-        new.reorg_count or None,
-        new.pending_since,
-        late,
-        new.due_at,
-        is_shown,
-    )
+        written = cls(
+            object_id=row.object_id,
+            was=row.due,
+            status=new.status,
+            finality=new.finality,
+            reorg_count=new.reorg_count or None,
+            pending_since=new.pending_since,
+            late_receipt=late,
+            next_check_at=new.due_at,
+            is_shown=is_shown,
+        )
+        if mined is None:
+            return written
+        return replace(
+            written,
+            block_number=mined.block_number,
+            gas_used=mined.gas_used,
+            effective_gas_price=mined.effective_gas_price,
+            block_hash=mined.block_hash,
+            transaction_index=mined.transaction_index,
+            from_address=mined.from_address or None,
+            to=mined.to,
+        )
 
 
 def write_sightings(rows: Iterable[tuple[str, Sighting]]) -> None:
@@ -344,7 +328,7 @@ def write_sightings(rows: Iterable[tuple[str, Sighting]]) -> None:
     fetch(
         f"WITH {_SIGHTED} UPDATE chain_transaction t SET nonce = v.nonce,"
         ' from_address = v.from_address, "to" = v."to",'
-        f" missing_since = {moment('v.since')}, missing_checks = v.checks,"
+        f" missing_since = {moment('v.missing_since')}, missing_checks = v.missing_checks,"
         " replaced_suspected = CASE WHEN v.suspected THEN true"
         " WHEN t.replaced_suspected THEN false ELSE t.replaced_suspected END,"
         " replaced_by = COALESCE(t.replaced_by, CASE WHEN v.suspected AND"
@@ -354,9 +338,9 @@ def write_sightings(rows: Iterable[tuple[str, Sighting]]) -> None:
         " AND o.status IN ('confirmed', 'failed') LIMIT 1) END),"
         f" updated_at = {_TOUCHED} FROM v"
         " WHERE t.object_id = v.object_id AND t.status = 'pending'",
-        (
-            [object_id for object_id, _ in found],
-            *_sighting_values([sighting for _, sighting in found]),
-        ),
+        {
+            "object_id": [object_id for object_id, _ in found],
+            **_SIGHTING.parameters([sighting for _, sighting in found]),
+        },
         prepare=True,
     )

@@ -7,9 +7,10 @@ database's clock. What isn't known is None, never 0.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final, NamedTuple
 
-from objects.database.statements import fetch
+from objects.database.row_types import select_list
+from objects.database.statements import fetch_rows
 
 FRESH: Final = 60.0
 """Seconds for which a head is current after a successful poll, or three polling intervals if that
@@ -32,23 +33,30 @@ class Lag:
 
 UNKNOWN: Final = Lag()
 
-_LAGS = """
-SELECT b.network_id, extract(epoch FROM statement_timestamp() - c.looked_at), c.head - c.number,
-       b.poll_interval / 1000.0
+
+class _Row(NamedTuple):
+    network_id: int
+    seconds: Annotated[float | None, "extract(epoch FROM statement_timestamp() - {row}.looked_at)"]
+    blocks: Annotated[int | None, "{row}.head - {row}.number"]
+    interval: Annotated[float | None, "b.poll_interval / 1000.0"]
+
+
+_LAGS = f"""
+SELECT {select_list(_Row, "c")}
   FROM chain_blockchain b JOIN chain_cursor c USING (network_id)
- WHERE %s::bigint IS NULL OR b.network_id = %s::bigint
+ WHERE %(network)s::bigint IS NULL OR b.network_id = %(network)s::bigint
 """
 
 
 def lags(network_id: int | None = None) -> dict[int, Lag]:
     """The lag of each network, or of one, by its id. Networks without a cursor aren't in it."""
-    rows = fetch(_LAGS, (network_id, network_id), prepare=True)
-    return {int(row[0]): _lag(*row[1:]) for row in rows if row[0] is not None}
+    rows = fetch_rows(_Row, _LAGS, {"network": network_id}, prepare=True)
+    return {row.network_id: _lag(row) for row in rows}
 
 
-def _lag(seconds: str | None, blocks: str | None, interval: str | None) -> Lag:
-    if seconds is None or interval is None:
+def _lag(row: _Row) -> Lag:
+    if row.seconds is None or row.interval is None:
         return UNKNOWN
-    age = max(0.0, float(seconds))
-    is_current = age <= max(FRESH, _INTERVALS * float(interval))
-    return Lag(age, max(0, int(blocks)) if is_current and blocks is not None else None)
+    age = max(0.0, row.seconds)
+    is_current = age <= max(FRESH, _INTERVALS * row.interval)
+    return Lag(age, max(0, row.blocks) if is_current and row.blocks is not None else None)

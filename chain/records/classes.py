@@ -5,6 +5,10 @@ Everybody with a client key may read them; only the master key and the service w
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from django.db.models import Model
+
 from chain.models import (
     SHOWN_EVENTS,
     Blockchain,
@@ -14,6 +18,8 @@ from chain.models import (
     Transaction,
     finality,
 )
+from chain.models.columns import camel_case
+from chain.models.stored import EVENT, TRANSACTION
 from chain.records.contracts import ContractRules, EventRules
 from chain.records.rules import BlockchainRules, IdentityRules
 from chain.records.transactions import TransactionRules
@@ -63,41 +69,8 @@ _CONTRACT = {
     "callRoles": FieldType("Array"),
     "kind": _STRING,
 }
-_TRANSACTION = {
-    "hash": _STRING,
-    "networkId": _STRING,
-    "status": _STRING,
-    "attempts": _NUMBER,
-    "lastChecked": _DATE,
-    "blockNumber": _NUMBER,
-    "gasUsed": _STRING,
-    "effectiveGasPrice": _STRING,
-    "blockHash": _STRING,
-    "transactionIndex": _NUMBER,
-    "from": _STRING,
-    "to": _STRING,
-    "nonce": _NUMBER,
-    "finality": _STRING,
-    "reorgCount": _NUMBER,
-    "pendingSince": _DATE,
-    "replacedBy": _STRING,
-    "replacedSuspected": _BOOLEAN,
-    "lateReceipt": _OBJECT,
-}
-_EVENT = {
-    "contractName": _STRING,
-    "eventName": _STRING,
-    "networkId": _STRING,
-    "address": _STRING,
-    "transactionHash": _STRING,
-    "blockNumber": _NUMBER,
-    "blockHash": _STRING,
-    "logIndex": _NUMBER,
-    "transactionIndex": _NUMBER,
-    "args": _OBJECT,
-    "blockTimestamp": _DATE,
-    "timestamp": _DATE,
-}
+_TRANSACTION = TRANSACTION.fields
+_EVENT = EVENT.fields
 _COMPUTED = {
     "Blockchain": {"finality": registry.Computed(_OBJECT, finality.OF_NETWORK)},
     "ContractEvent": {
@@ -120,34 +93,16 @@ _TRANSACTIONS_WITHOUT_TRIGGERS = (
     " create: see docs/functions.md, Classes of the chain."
 )
 
-_COLUMNS = {
-    "networkId": "network_id",
-    "rpcEndpoint": "rpc_endpoint",
-    "wssEndpoint": "wss_endpoint",
-    "pollInterval": "poll_interval",
-    "finalityDepth": "finality_depth",
-    "startBlock": "start_block",
-    "viewRoles": "view_roles",
-    "callRoles": "call_roles",
-    "lastChecked": "last_checked",
-    "blockNumber": "block_number",
-    "gasUsed": "gas_used",
-    "effectiveGasPrice": "effective_gas_price",
-    "blockHash": "block_hash",
-    "transactionIndex": "transaction_index",
-    "from": "from_address",
-    "reorgCount": "reorg_count",
-    "pendingSince": "pending_since",
-    "replacedBy": "replaced_by",
-    "replacedSuspected": "replaced_suspected",
-    "lateReceipt": "late_receipt",
-    "contractName": "contract_name",
-    "eventName": "event_name",
-    "transactionHash": "transaction_hash",
-    "logIndex": "log_index",
-    "blockTimestamp": "block_timestamp",
-    "walletAddress": "wallet_address",
-}
+# Columns of the other models are called as their fields are.
+_DECLARED = {"Transaction": TRANSACTION, "ContractEvent": EVENT}
+
+
+def _columns(name: str, model: type[Model], fields: Iterable[str]) -> dict[str, str]:
+    """The column of each field of a class that has another name."""
+    if name in _DECLARED:
+        return _DECLARED[name].columns_of_fields
+    columns = {camel_case(field.column): field.column for field in model._meta.concrete_fields}
+    return {field: columns[field] for field in fields if columns[field] != field}
 
 
 def offer_classes() -> None:
@@ -164,7 +119,7 @@ def offer_classes() -> None:
             class_name,
             model,
             fields,
-            columns={field: column for field, column in _COLUMNS.items() if field in fields},
+            columns=_columns(name, model, fields),
             permissions=_READ_BY_ALL,
             shown_by=SHOWN_EVENTS if model is ContractEvent else None,
             shown_if="canonical" if model is ContractEvent else None,

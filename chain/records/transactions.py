@@ -31,9 +31,9 @@ from chain.core.transactions.states import (
     STALLED,
 )
 from objects.access.policy import Scope
-from objects.core.names import check_class_name
+from objects.core.names import ObjectId, check_class_name
 from objects.core.query.tree import Everything
-from objects.database.statements import fetch
+from objects.database.statements import fetch_value
 from objects.definitions import registry
 from objects.rules import Change, Rules, Wire
 from objects.storage import writes
@@ -172,14 +172,11 @@ def _take(fields: dict[str, Any], name: str, read: _Reader) -> None:
 
 def _known(change: Change) -> Wire | None:
     """The record of the same hash, locked."""
-    rows = fetch(
-        "SELECT object_id FROM chain_transaction WHERE hash = %s",
-        (change.fields["hash"],),
-        prepare=True,
-    )
-    if not rows:
+    sql = "SELECT object_id FROM chain_transaction WHERE hash = %(hash)s"
+    object_id = fetch_value(str, sql, {"hash": change.fields["hash"]}, prepare=True)
+    if object_id is None:
         return None
     table = registry.find(check_class_name(_CLASS))
     assert table is not None, "the class is offered by this application"
-    record = writes.lock(table, rows[0][0], Everything(), Scope(change.principal))
+    record = writes.lock(table, ObjectId(object_id), Everything(), Scope(change.principal))
     return None if record is None else record.object()

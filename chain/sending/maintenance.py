@@ -31,7 +31,7 @@ from chain.sending.outgoing import AT_ONCE, caps_of
 from chain.sending.replacement import fill, raise_fees
 from chain.sending.slots import Slot
 from objects.database import maintenance
-from objects.database.statements import fetch
+from objects.database.statements import fetch_values
 
 _AGAIN: Final = timedelta(seconds=10)
 _SECONDS: Final = 15.0
@@ -183,8 +183,9 @@ def _bring_in(account: nonces.Account, waiting: list[Slot], view: _View) -> None
 
 def _now() -> datetime:
     """By the database's clock, as the rows have it."""
-    ((seconds,),) = fetch("SELECT extract(epoch FROM clock_timestamp())", (), prepare=True)
-    return datetime.fromtimestamp(float(seconds), UTC)
+    sql = "SELECT extract(epoch FROM clock_timestamp())"
+    [seconds] = fetch_values(float, sql, (), prepare=True)
+    return datetime.fromtimestamp(seconds, UTC)
 
 
 def _is_due(row: Sending, now: datetime) -> bool:

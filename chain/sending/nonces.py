@@ -8,14 +8,15 @@ it, or not taken. The nonce of a transaction that no node takes is free, and the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from chain.core.transactions.encoding import Unsigned, hash_of_raw
 from chain.core.transactions.fees import Fees
-from chain.models import Sending
-from objects.database.statements import fetch
+from chain.models import Sending, SigningAccount
+from objects.database.statements import fetch, fetch_value, fetch_values
 
 SIGNED, SENT, MINED, FINAL = "signed", "sent", "mined", "final"
 REPLACED, REFUSED, LOST = "replaced", "refused", "lost"
@@ -39,28 +40,31 @@ def lock(account: Account) -> int | None:
     """Have the account for this transaction of the database; the next nonce that is fresh, None
     if nothing was sent yet. Raises ``Timeout`` if others take too long with it."""
     fetch(
-        "INSERT INTO chain_signing_account (network_id, address) VALUES (%s, %s)"
+        "INSERT INTO chain_signing_account (network_id, address) VALUES (%(network)s, %(address)s)"
         " ON CONFLICT DO NOTHING",
-        (account.network_id, account.address),
+        _parameters(account),
         prepare=True,
     )
-    rows = fetch(
-        "SELECT next_nonce FROM chain_signing_account WHERE network_id = %s AND address = %s"
-        " FOR UPDATE",
-        (account.network_id, account.address),
+    return fetch_value(
+        int,
+        "SELECT next_nonce FROM chain_signing_account"
+        " WHERE network_id = %(network)s AND address = %(address)s FOR UPDATE",
+        _parameters(account),
         prepare=True,
     )
-    return None if rows[0][0] is None else int(rows[0][0])
 
 
 def fresh_nonce(account: Account) -> int | None:
     """As ``lock``, of an account that others may have: by now it may be higher."""
-    rows = fetch(
-        "SELECT next_nonce FROM chain_signing_account WHERE network_id = %s AND address = %s",
-        (account.network_id, account.address),
-        prepare=True,
-    )
-    return None if not rows or rows[0][0] is None else int(rows[0][0])
+    return _row(account).values_list("next_nonce", flat=True).first()
+
+
+def _row(account: Account) -> QuerySet[SigningAccount]:
+    return SigningAccount.objects.filter(network_id=account.network_id, address=account.address)
+
+
+def _parameters(account: Account) -> dict[str, Any]:
+    return {"network": account.network_id, "address": account.address}
 
 
 def take(account: Account, fresh: int | None, on_chain: int) -> int:
@@ -74,23 +78,20 @@ def take(account: Account, fresh: int | None, on_chain: int) -> int:
     if below:
         return min(below)
     nonce = max(on_chain, fresh or 0)
-    fetch(
-        "UPDATE chain_signing_account SET next_nonce = %s WHERE network_id = %s AND address = %s",
-        (nonce + 1, account.network_id, account.address),
-        prepare=True,
-    )
+    _row(account).update(next_nonce=nonce + 1)
     return nonce
 
 
 def free_nonces(account: Account, first: int) -> list[int]:
     """Nonces from ``first`` on whose transactions were all refused, lowest first."""
-    rows = fetch(
-        "SELECT nonce FROM chain_sending WHERE network_id = %s AND account = %s AND nonce >= %s"
+    return fetch_values(
+        int,
+        "SELECT nonce FROM chain_sending"
+        " WHERE network_id = %(network)s AND account = %(address)s AND nonce >= %(first)s"
         f" GROUP BY nonce HAVING bool_and(state = '{REFUSED}') ORDER BY nonce",
-        (account.network_id, account.address, first),
+        _parameters(account) | {"first": first},
         prepare=True,
     )
-    return [int(nonce) for (nonce,) in rows]
 
 
 def left_out(account: Account, fresh: int | None, first: int) -> list[int]:
@@ -99,26 +100,29 @@ def left_out(account: Account, fresh: int | None, first: int) -> list[int]:
     too high. Otherwise empty."""
     if fresh is None or fresh - first <= WIDEST:
         return []
-    rows = fetch(
-        "SELECT n - before FROM (SELECT nonce AS n, nonce - lag(nonce, 1, %s - 1) OVER w - 1 AS"
-        " before FROM (SELECT nonce FROM chain_sending WHERE network_id = %s AND account = %s"
-        " AND nonce >= %s UNION SELECT %s) s WINDOW w AS (ORDER BY nonce)) g"
-        " WHERE before > %s ORDER BY n LIMIT 1",
-        (first, account.network_id, account.address, first, fresh, WIDEST),
+    return fetch_values(
+        int,
+        "SELECT n - before FROM (SELECT nonce AS n,"
+        " nonce - lag(nonce, 1, %(first)s::bigint - 1) OVER w - 1 AS before"
+        " FROM (SELECT nonce FROM chain_sending WHERE network_id = %(network)s"
+        " AND account = %(address)s AND nonce >= %(first)s::bigint"
+        " UNION SELECT %(fresh)s::bigint) s WINDOW w AS (ORDER BY nonce)) g"
+        " WHERE before > %(widest)s ORDER BY n LIMIT 1",
+        _parameters(account) | {"first": first, "fresh": fresh, "widest": WIDEST},
         prepare=True,
     )
-    return [int(nonce) for (nonce,) in rows]
 
 
 def unknown_nonces(account: Account, first: int, end: int) -> list[int]:
     """Those of these nonces, below ``end``, that the service has never signed anything for."""
-    rows = fetch(
-        "SELECT n FROM generate_series(%s::bigint, %s::bigint - 1) n WHERE NOT EXISTS (SELECT FROM"
-        " chain_sending s WHERE s.network_id = %s AND s.account = %s AND s.nonce = n) ORDER BY n",
-        (first, end, account.network_id, account.address),
+    return fetch_values(
+        int,
+        "SELECT n FROM generate_series(%(first)s::bigint, %(end)s::bigint - 1) n"
+        " WHERE NOT EXISTS (SELECT FROM chain_sending s WHERE s.network_id = %(network)s"
+        " AND s.account = %(address)s AND s.nonce = n) ORDER BY n",
+        _parameters(account) | {"first": first, "end": end},
         prepare=True,
     )
-    return [int(nonce) for (nonce,) in rows]
 
 
 def store(account: Account, unsigned: Unsigned, raw: bytes, purpose: str) -> Sending:

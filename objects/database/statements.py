@@ -20,7 +20,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, connections
@@ -47,9 +47,18 @@ from backend.logs.setup import get_logger
 from objects.core.names import is_storable_text
 from objects.database.chunked_rows import ChunkedRows
 from objects.database.prepared_statements import SLOW, PreparedStatements
+from objects.database.row_types import (
+    Decoder,
+    decoder_of,
+    numbered_parameters,
+    value_decoder_of,
+)
 
 log = get_logger("database")
 
+_T = TypeVar("_T")
+Parameters = Sequence[Any] | dict[str, Any]
+"""The parameters of a statement: a sequence for ``%s``, a dictionary for ``%(name)s``."""
 Row = tuple[Any, ...]
 """The values of one row, each PostgreSQL's text or None."""
 
@@ -69,26 +78,28 @@ _IDLE = pq.TransactionStatus.IDLE
 
 def fetch(
     sql: str,
-    params: Sequence[Any],
+    params: Parameters,
     *,
     prepare: bool,
     is_limited: bool = False,
     is_last: bool = False,
     is_read: bool = False,
     memory: ResultMemory | None = None,
-) -> list[Row]:
+    decoder: Decoder | None = None,
+) -> list[Any]:
     """Run one statement and return its rows, every value as PostgreSQL's text or None.
 
-    ``sql`` has a ``%s`` for each parameter; parameters are text, numbers, booleans, None, or lists
-    of text or numbers for arrays. ``prepare`` keeps the statement's plan on the server: for
-    statements whose best plan doesn't depend on the parameters (lookups by id, writes), never for
-    a client's ``where``, since a generic plan doesn't know how rare a value is. Long statements are
-    never prepared. ``is_limited`` says that it runs with a client's rights and has a client's time
-    (``statement_limits``). ``is_last`` says that nothing follows in the outermost transaction: if
-    nothing came before either, the statement is sent without ``BEGIN`` and commits by itself.
-    ``is_read`` says that it changes nothing: outside a transaction it is sent again, once, if its
-    connection was lost before a row arrived. ``memory`` counts the last three columns while rows
-    arrive.
+    ``sql`` has a ``%s`` for each parameter, or ``%(name)s`` for parameters by name; they are text,
+    numbers, booleans, None, or lists of text or numbers for arrays. ``prepare`` keeps the
+    statement's plan on the server: for statements whose best plan doesn't depend on the parameters
+    (lookups by id, writes), never for a client's ``where``, since a generic plan doesn't know how
+    rare a value is. Long statements are never prepared. ``is_limited`` says that it runs with a
+    client's rights and has a client's time (``statement_limits``). ``is_last`` says that nothing
+    follows in the outermost transaction: if nothing came before either, the statement is sent
+    without ``BEGIN`` and commits by itself. ``is_read`` says that it changes nothing: outside a
+    transaction it is sent again, once, if its connection was lost before a row arrived. ``memory``
+    counts the last three columns while rows arrive. ``decoder`` is how ``fetch_rows`` and
+    ``fetch_values`` have the rows decoded.
 
     Raises ``InvalidQuery`` for more parameters than a statement can have, ``IncorrectType`` for
     text that PostgreSQL can't store and numbers out of range, ``Timeout``, ``TransactionConflict``,
@@ -96,8 +107,12 @@ def fetch(
     """
     if len(params) > _MOST_PARAMS:
         raise InvalidQuery("The request has too many values for one statement.")
-    encoded: list[Any] = [_encode(value) for value in params]
-    statement = _numbered(sql, len(encoded))
+    if type(params) is dict:
+        statement, names = _named(sql, len(params))
+        encoded: list[Any] = [_encode(params[name]) for name in names]
+    else:
+        encoded = [_encode(value) for value in params]
+        statement = _numbered(sql, len(encoded))
     prepare = prepare and len(sql) <= _LONGEST_KEPT
     before = 0 if memory is None else memory.size
     is_first = True
@@ -110,7 +125,7 @@ def fetch(
             if memory is not None:
                 return session.read(statement, encoded, prepare, memory)
             result = session.run(statement, encoded, prepare, is_last=is_last)
-            return session.rows(result) if result.ntuples else []
+            return session.rows(result, decoder) if result.ntuples else []
         except psycopg.Error as error:
             _thread.connection.errors_occurred = True
             if session.limited is not None and isinstance(error, pg.QueryCanceled):
@@ -128,6 +143,35 @@ def fetch(
             session.used_at = now = monotonic()
             if prepare and now - begin > SLOW:
                 session.prepared.plan_again(statement)
+
+
+def fetch_rows(
+    row_type: type[_T], sql: str, params: Parameters, *, prepare: bool, is_read: bool = False
+) -> list[_T]:
+    """Run one statement and return its rows as ``row_type`` (``objects.database.row_types``).
+
+    Parameters and errors are those of ``fetch``. The statement has to return as many columns as the
+    row type has fields.
+    """
+    return fetch(sql, params, prepare=prepare, is_read=is_read, decoder=decoder_of(row_type))
+
+
+def fetch_values(
+    value_type: type[_T], sql: str, params: Parameters, *, prepare: bool, is_read: bool = False
+) -> list[_T]:
+    """Run one statement and return the values of its only column: text, numbers or booleans.
+
+    Parameters and errors are those of ``fetch``. Null is None: a statement whose column may be null
+    needs a row type.
+    """
+    decoder = value_decoder_of(value_type)
+    return fetch(sql, params, prepare=prepare, is_read=is_read, decoder=decoder)
+
+
+def fetch_value(value_type: type[_T], sql: str, params: Parameters, *, prepare: bool) -> _T | None:
+    """Run one statement and return the value of its first row; None for null or without a row."""
+    values = fetch_values(value_type, sql, params, prepare=prepare)
+    return values[0] if values else None
 
 
 class _Session:
@@ -210,11 +254,16 @@ class _Session:
             return self.run(sql, params, prepare, is_last=is_last)
         return self._check(result)
 
-    def rows(self, result: pq.abc.PGresult) -> list[Row]:
-        """The rows of a result, every value as text."""
+    def rows(self, result: pq.abc.PGresult, decoder: Decoder | None = None) -> list[Any]:
+        """The rows of a result, every value as text, or as the decoder makes them."""
         self._transformer.set_pgresult(result, set_loaders=False)
-        self._transformer.set_loader_types([_TEXT] * result.nfields, pq.Format.TEXT)
-        return self._transformer.load_rows(0, result.ntuples, tuple)
+        if decoder is None:
+            self._transformer.set_loader_types([_TEXT] * result.nfields, pq.Format.TEXT)
+            return self._transformer.load_rows(0, result.ntuples, tuple)
+        if len(decoder.oids) != result.nfields:
+            raise ValueError(f"{result.nfields} columns for {len(decoder.oids)} fields")
+        self._transformer.set_loader_types(decoder.oids, pq.Format.TEXT)
+        return self._transformer.load_rows(0, result.ntuples, decoder.make)
 
     def _begin(self) -> None:
         if not self.raw.autocommit and self._pgconn.transaction_status == _IDLE:
@@ -297,6 +346,16 @@ def _numbered(sql: str, parameters: int) -> bytes:
     numbered = [part + f"${n}" for n, part in enumerate(parts[:-1], 1)]
     # As in psycopg's statements, which tests run these texts with, %% is the operator %.
     return "".join([*numbered, parts[-1]]).replace("%%", "%").encode()
+
+
+@short_cache(maxsize=1024, longest=_LONGEST_KEPT)
+def _named(sql: str, parameters: int) -> tuple[bytes, tuple[str, ...]]:
+    """The statement with libpq's placeholders, and the names of its parameters in their order."""
+    _check_text(sql)
+    statement, names = numbered_parameters(sql)
+    if len(names) != parameters:
+        raise ValueError(f"{len(names)} placeholders for {parameters} parameters: {sql}")
+    return statement.encode(), names
 
 
 def as_text(value: Any) -> str | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Final
 
 from backend.logs.setup import get_logger
@@ -49,14 +48,18 @@ def begin(at: Position, header: Header, head: int, final: Heights) -> None:
         _put_blocks(at.network_id, [header])
         verification.learn(at.network_id, [header])
         fetch(
-            "UPDATE chain_cursor SET number = %s, hash = %s, began_at = %s, head = %s, safe = %s,"
-            " finalized = %s, moved_at = statement_timestamp(), looked_at = statement_timestamp(),"
-            " trouble = NULL WHERE network_id = %s",
-            (
-                *(header.height, header.hash, header.height, head),
-                *(_bounded(height, header.height) for height in final),
-                at.network_id,
-            ),
+            "UPDATE chain_cursor SET number = %(number)s, hash = %(hash)s, began_at = %(number)s,"
+            " head = %(head)s, safe = %(safe)s, finalized = %(finalized)s,"
+            " moved_at = statement_timestamp(), looked_at = statement_timestamp(),"
+            " trouble = NULL WHERE network_id = %(network)s",
+            {
+                "number": header.height,
+                "hash": header.hash,
+                "head": head,
+                "safe": _bounded(final.safe, header.height),
+                "finalized": _bounded(final.finalized, header.height),
+                "network": at.network_id,
+            },
             prepare=True,
         )
         backfill.plan(at.network_id)
@@ -82,24 +85,27 @@ def advance(at: Position, stretch: Stretch, rows: Sequence[EventRow]) -> Positio
         verification.learn(at.network_id, stretch.headers)
         stored = events.store_events(at.network_id, rows, after_seq=outbox)
         fetch(
-            "UPDATE chain_cursor SET number = %s, hash = %s, outbox = outbox + %s, head = %s,"
-            " safe = GREATEST(safe, %s), finalized = GREATEST(finalized, %s), trouble = NULL,"
+            "UPDATE chain_cursor SET number = %(number)s, hash = %(hash)s,"
+            " outbox = outbox + %(stored)s, head = %(head)s,"
+            " safe = GREATEST(safe, %(safe)s), finalized = GREATEST(finalized, %(finalized)s),"
+            " trouble = NULL,"
             " moved_at = statement_timestamp(), looked_at = statement_timestamp()"
-            " WHERE network_id = %s",
-            (
-                *(last.height, last.hash, stored, at.head),
-                *(
-                    _bounded(at.safe, last.height),
-                    _bounded(at.finalized, last.height),
-                    at.network_id,
-                ),
-            ),
+            " WHERE network_id = %(network)s",
+            {
+                "number": last.height,
+                "hash": last.hash,
+                "stored": stored,
+                "head": at.head,
+                "safe": _bounded(at.safe, last.height),
+                "finalized": _bounded(at.finalized, last.height),
+                "network": at.network_id,
+            },
             prepare=True,
         )
         if stretch.seen is not None:
             monitor.record(stretch.seen)
         _notify(at.network_id, outbox, stored)
-    return replace(at, number=last.height, hash=last.hash, trouble=None, age=0.0)
+    return at._replace(number=last.height, hash=last.hash, trouble=None, age=0.0)
 
 
 def unwind(at: Position, number: int, hash_: str) -> Position:
@@ -122,7 +128,7 @@ def unwind(at: Position, number: int, hash_: str) -> Position:
         transactions=moved,
     )
     safe = None if at.safe is None else min(at.safe, number)
-    return replace(at, number=number, hash=hash_, safe=safe)
+    return at._replace(number=number, hash=hash_, safe=safe)
 
 
 def rewind(at: Position, header: Header) -> None:
@@ -135,8 +141,8 @@ def rewind(at: Position, header: Header) -> None:
         fetch(
             "UPDATE chain_cursor SET halted = NULL, trouble = NULL, next_poll_at = NULL,"
             " began_at = LEAST(began_at, number), finalized = LEAST(finalized, number)"
-            " WHERE network_id = %s",
-            (at.network_id,),
+            " WHERE network_id = %(network)s",
+            {"network": at.network_id},
             prepare=True,
         )
         _notify(at.network_id, outbox, removed)
@@ -154,8 +160,8 @@ def begin_anew(at: Position) -> None:
         Recheck.objects.filter(network_id=at.network_id).delete()
         ProvedBlock.objects.filter(network_id=at.network_id).delete()
         fetch(
-            f"UPDATE chain_cursor SET {RESET_CURSOR} WHERE network_id = %s",
-            (at.network_id,),
+            f"UPDATE chain_cursor SET {RESET_CURSOR} WHERE network_id = %(network)s",
+            {"network": at.network_id},
             prepare=True,
         )
         _notify(at.network_id, outbox, removed)
@@ -167,25 +173,33 @@ def _take_out(at: Position, outbox: int, number: int, hash_: str) -> tuple[int, 
     removed = events.remove_events(at.network_id, number, after_seq=outbox)
     fetch(
         "UPDATE chain_block SET canonical = false"
-        " WHERE network_id = %s AND canonical AND number > %s",
-        (at.network_id, number),
+        " WHERE network_id = %(network)s AND canonical AND number > %(number)s",
+        {"network": at.network_id, "number": number},
         prepare=True,
     )
     moved = monitor.on_reorganisation(at.network_id, number)
     fetch(
         "INSERT INTO chain_reorganisation (network_id, fork_number, fork_hash, old_number,"
         " old_hash, depth, removed_events, transactions, seen_at)"
-        " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, statement_timestamp())",
-        (
-            *(at.network_id, number, hash_, at.number, at.hash),
-            *(at.height - number, removed, moved),
-        ),
+        " VALUES (%(network)s, %(fork_number)s, %(fork_hash)s, %(old_number)s, %(old_hash)s,"
+        " %(depth)s, %(removed)s, %(moved)s, statement_timestamp())",
+        {
+            "network": at.network_id,
+            "fork_number": number,
+            "fork_hash": hash_,
+            "old_number": at.number,
+            "old_hash": at.hash,
+            "depth": at.height - number,
+            "removed": removed,
+            "moved": moved,
+        },
         prepare=True,
     )
     fetch(
-        "UPDATE chain_cursor SET number = %s, hash = %s, outbox = outbox + %s,"
-        " safe = LEAST(safe, %s), moved_at = statement_timestamp() WHERE network_id = %s",
-        (number, hash_, removed, number, at.network_id),
+        "UPDATE chain_cursor SET number = %(number)s, hash = %(hash)s,"
+        " outbox = outbox + %(removed)s, safe = LEAST(safe, %(number)s),"
+        " moved_at = statement_timestamp() WHERE network_id = %(network)s",
+        {"number": number, "hash": hash_, "removed": removed, "network": at.network_id},
         prepare=True,
     )
     return removed, moved
@@ -199,10 +213,19 @@ def note_look(before: Position, now: Position) -> None:
     if known == (now.head, safe, finalized, None) and before.age < _NOTED_EVERY:
         return
     fetch(
-        "UPDATE chain_cursor SET head = %s, safe = GREATEST(safe, %s),"
-        " finalized = GREATEST(finalized, %s), trouble = NULL, looked_at = statement_timestamp()"
-        " WHERE network_id = %s AND number = %s AND hash = %s AND halted IS NULL",
-        (now.head, safe, finalized, now.network_id, now.number, now.hash),
+        "UPDATE chain_cursor SET head = %(head)s, safe = GREATEST(safe, %(safe)s),"
+        " finalized = GREATEST(finalized, %(finalized)s), trouble = NULL,"
+        " looked_at = statement_timestamp()"
+        " WHERE network_id = %(network)s AND number = %(number)s AND hash = %(hash)s"
+        " AND halted IS NULL",
+        {
+            "head": now.head,
+            "safe": safe,
+            "finalized": finalized,
+            "network": now.network_id,
+            "number": now.number,
+            "hash": now.hash,
+        },
         prepare=True,
     )
 
@@ -211,9 +234,10 @@ def note_behind(at: Position, trouble: str) -> None:
     """Note that the node's newest block is below the one that was read. The head stays unknown, so
     this isn't a successful poll. Not logged: replicas behind one address differ all the time."""
     fetch(
-        "UPDATE chain_cursor SET trouble = %s WHERE network_id = %s AND number = %s AND hash = %s"
-        " AND halted IS NULL AND trouble IS DISTINCT FROM %s",
-        (trouble, at.network_id, at.number, at.hash, trouble),
+        "UPDATE chain_cursor SET trouble = %(trouble)s WHERE network_id = %(network)s"
+        " AND number = %(number)s AND hash = %(hash)s"
+        " AND halted IS NULL AND trouble IS DISTINCT FROM %(trouble)s",
+        {"trouble": trouble, "network": at.network_id, "number": at.number, "hash": at.hash},
         prepare=True,
     )
 
@@ -222,9 +246,9 @@ def note_trouble(network_id: int, trouble: str) -> None:
     """Note why nothing could be read."""
     text = trouble[:_LONGEST]
     noted = fetch(
-        "UPDATE chain_cursor SET trouble = %s WHERE network_id = %s AND halted IS NULL"
-        " AND trouble IS DISTINCT FROM %s RETURNING 1",
-        (text, network_id, text),
+        "UPDATE chain_cursor SET trouble = %(trouble)s WHERE network_id = %(network)s"
+        " AND halted IS NULL AND trouble IS DISTINCT FROM %(trouble)s RETURNING 1",
+        {"trouble": text, "network": network_id},
         prepare=True,
     )
     if noted:
@@ -239,17 +263,18 @@ def _bounded(height: int | None, number: int) -> int | None:
 def _put_blocks(network_id: int, headers: Sequence[Header]) -> None:
     fetch(
         "INSERT INTO chain_block (network_id, hash, number, parent_hash, timestamp, canonical)"
-        " SELECT %s, hash, number, parent_hash, timestamp, true"
-        " FROM unnest(%s::text[], %s::bigint[], %s::text[], %s::bigint[])"
+        " SELECT %(network)s, hash, number, parent_hash, timestamp, true"
+        " FROM unnest(%(hashes)s::text[], %(heights)s::bigint[], %(parents)s::text[],"
+        " %(times)s::bigint[])"
         " AS h(hash, number, parent_hash, timestamp)"
         " ON CONFLICT (network_id, hash) DO UPDATE SET canonical = true",
-        (
-            network_id,
-            [one.hash for one in headers],
-            [one.height for one in headers],
-            [one.parent_hash for one in headers],
-            [one.time for one in headers],
-        ),
+        {
+            "network": network_id,
+            "hashes": [header.hash for header in headers],
+            "heights": [header.height for header in headers],
+            "parents": [header.parent_hash for header in headers],
+            "times": [header.time for header in headers],
+        },
         prepare=True,
     )
 

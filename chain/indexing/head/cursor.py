@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from time import monotonic, sleep
-from typing import Final
+from typing import Annotated, Final, NamedTuple
 
 import psycopg
 
 from backend.kernel.errors import ServiceError
 from chain.core.blocks.forks import Hashes
-from objects.database.statements import fetch
+from chain.models.stored import BlockRow
+from objects.database.row_types import select_list
+from objects.database.statements import fetch, fetch_rows, fetch_value
 
 
 class Elsewhere(Exception):
@@ -20,8 +21,10 @@ class Elsewhere(Exception):
     What was read is dropped, and read again from the cursor on."""
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+_AGE: Final = "COALESCE(extract(epoch FROM statement_timestamp() - {row}.looked_at), 1e9)"
+
+
+class Position(NamedTuple):
     """The cursor of a network as it was read, and the settings of the network that matter.
 
     ``number`` and ``hash`` are the last block that was read, None before the first look.
@@ -32,7 +35,7 @@ class Position:
 
     network_id: int
     number: int | None
-    hash: str
+    hash: Annotated[str, "COALESCE({row}.hash, '')"]
     contracts: int
     planned: int
     head: int | None
@@ -40,10 +43,10 @@ class Position:
     finalized: int | None
     trouble: str | None
     halted: str | None
-    age: float
-    confirmations: int
-    finality_depth: int | None
-    verify: str
+    age: Annotated[float, _AGE]
+    confirmations: Annotated[int, "b.confirmations"]
+    finality_depth: Annotated[int | None, "b.finality_depth"]
+    verify: Annotated[str, "b.verify"]
 
     @property
     def height(self) -> int:
@@ -58,49 +61,36 @@ class Position:
         return min(self.number or 0, -1 if self.finalized is None else self.finalized)
 
 
-_POSITION: Final = """
-SELECT c.number, c.hash, c.contracts, c.planned, c.head, c.safe, c.finalized, c.trouble, c.halted,
-       COALESCE(extract(epoch FROM statement_timestamp() - c.looked_at), 1e9),
-       b.confirmations, b.finality_depth, b.verify
+class _Locked(NamedTuple):
+    number: int | None
+    hash: str | None
+    contracts: int
+    outbox: int
+    halted: str | None
+
+
+_POSITION: Final = f"""
+SELECT {select_list(Position, "c")}
   FROM chain_cursor c JOIN chain_blockchain b ON b.network_id = c.network_id AND b.active
- WHERE c.network_id = %s
+ WHERE c.network_id = %(network)s
 """
-_LOCKED: Final = """
-SELECT number, hash, contracts, outbox, halted FROM chain_cursor WHERE network_id = %s FOR UPDATE
+_LOCKED: Final = f"""
+SELECT {select_list(_Locked, "c")} FROM chain_cursor c WHERE network_id = %(network)s FOR UPDATE
 """
 
 
 def read(network_id: int) -> Position | None:
     """The position of a network; None if it isn't followed."""
-    rows = fetch(_POSITION, (network_id,), prepare=True)
-    if not rows:
-        return None
-    number, hash_, contracts, planned, head, safe, finalized, trouble, halted, *rest = rows[0]
-    age, confirmations, depth, verify = rest
-    return Position(
-        network_id,
-        _whole(number),
-        hash_ or "",
-        int(contracts),
-        int(planned),
-        _whole(head),
-        _whole(safe),
-        _whole(finalized),
-        trouble,
-        halted,
-        float(age),
-        int(confirmations),
-        _whole(depth),
-        str(verify),
-    )
+    rows = fetch_rows(Position, _POSITION, {"network": network_id}, prepare=True)
+    return rows[0] if rows else None
 
 
 def make(network_id: int) -> None:
     """Give a network that is followed its cursor, if it has none."""
     fetch(
         "INSERT INTO chain_cursor (network_id) SELECT network_id FROM chain_blockchain"
-        " WHERE network_id = %s AND active ON CONFLICT DO NOTHING",
-        (network_id,),
+        " WHERE network_id = %(network)s AND active ON CONFLICT DO NOTHING",
+        {"network": network_id},
         prepare=True,
     )
 
@@ -111,50 +101,55 @@ def lock(at: Position, *, halted: bool = False) -> int:
     Raises ``Elsewhere`` unless everything is as it was read. With ``halted`` that includes the
     reason of the halt; otherwise the network must not be halted.
     """
-    rows = fetch(_LOCKED, (at.network_id,), prepare=True)
-    as_read = (_text(at.number), at.hash or None, str(at.contracts))
-    if not rows or rows[0][:3] != as_read or rows[0][4] != (at.halted if halted else None):
+    rows = fetch_rows(_Locked, _LOCKED, {"network": at.network_id}, prepare=True)
+    if not rows:
         raise Elsewhere
-    return int(rows[0][3])
+    [row] = rows
+    as_read = (at.number, at.hash or None, at.contracts, at.halted if halted else None)
+    if (row.number, row.hash, row.contracts, row.halted) != as_read:
+        raise Elsewhere
+    return row.outbox
 
 
 def hashes(network_id: int, first: int, last: int) -> Hashes:
     """The hashes of the blocks in this range that were read and stand."""
-    rows = fetch(
-        "SELECT number, hash FROM chain_block"
-        " WHERE network_id = %s AND canonical AND number BETWEEN %s AND %s",
-        (network_id, first, last),
+    rows = fetch_rows(
+        BlockRow,
+        f"SELECT {select_list(BlockRow, 'b')} FROM chain_block b WHERE network_id = %(network)s"
+        " AND canonical AND number BETWEEN %(first)s AND %(last)s",
+        {"network": network_id, "first": first, "last": last},
         prepare=True,
     )
-    return {int(number): hash_ for number, hash_ in rows}
+    return {row.number: row.hash for row in rows}
 
 
 def floor(at: Position) -> int:
     """The height below which no other chain is looked for: the highest block that is final, of
     those that are kept, or the lowest one that is kept."""
-    rows = fetch(
-        "SELECT COALESCE(max(number) FILTER (WHERE number <= %s), min(number)) FROM chain_block"
-        " WHERE network_id = %s AND canonical",
-        (at.final, at.network_id),
+    height = fetch_value(
+        int,
+        "SELECT COALESCE(max(number) FILTER (WHERE number <= %(final)s), min(number))"
+        " FROM chain_block WHERE network_id = %(network)s AND canonical",
+        {"final": at.final, "network": at.network_id},
         prepare=True,
     )
-    return (at.number or 0) if rows[0][0] is None else int(rows[0][0])
+    return (at.number or 0) if height is None else height
 
 
 def lowest(network_id: int) -> int | None:
     """The height of the lowest block whose hash is stored."""
-    rows = fetch(
-        "SELECT min(number) FROM chain_block WHERE network_id = %s AND canonical",
-        (network_id,),
+    return fetch_value(
+        int,
+        "SELECT min(number) FROM chain_block WHERE network_id = %(network)s AND canonical",
+        {"network": network_id},
         prepare=True,
     )
-    return _whole(rows[0][0])
 
 
 _PATIENCE: Final = 0.2  # seconds
 # Of a session: PostgreSQL releases it when the connection ends, however the process died.
-_TAKE = "SELECT pg_try_advisory_lock(hashtextextended('chain.follow', %s))"
-_RELEASE = "SELECT pg_advisory_unlock(hashtextextended('chain.follow', %s))"
+_TAKE = "SELECT pg_try_advisory_lock(hashtextextended('chain.follow', %(network)s))"
+_RELEASE = "SELECT pg_advisory_unlock(hashtextextended('chain.follow', %(network)s))"
 
 
 @contextmanager
@@ -164,7 +159,7 @@ def alone(network_id: int) -> Iterator[bool]:
     waits for
     that: the other may have looked before the block was there that this one has heard of."""
     end = monotonic() + _PATIENCE
-    while fetch(_TAKE, (network_id,), prepare=True)[0][0] != "t":
+    while not fetch_value(bool, _TAKE, {"network": network_id}, prepare=True):
         if monotonic() >= end:
             yield False
             return
@@ -173,12 +168,4 @@ def alone(network_id: int) -> Iterator[bool]:
         yield True
     finally:
         with suppress(ServiceError, psycopg.Error):
-            fetch(_RELEASE, (network_id,), prepare=True)
-
-
-def _whole(value: str | None) -> int | None:
-    return None if value is None else int(value)
-
-
-def _text(value: int | None) -> str | None:
-    return None if value is None else str(value)
+            fetch(_RELEASE, {"network": network_id}, prepare=True)

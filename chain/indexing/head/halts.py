@@ -21,8 +21,9 @@ from chain.indexing.head import commits, cursor, fetches
 from chain.indexing.head.cursor import Elsewhere, Position
 from chain.indexing.verification import Scheme
 from chain.models import Blockchain
+from chain.models.stored import BlockRow
 from chain.rpc.endpoints import given_for
-from objects.database.statements import fetch
+from objects.database.statements import fetch, fetch_rows
 
 CHECK_EVERY: Final = 60.0
 """Seconds between comparisons of the providers of a halted network with what is stored."""
@@ -66,11 +67,11 @@ def review_halted(network_id: int) -> bool:
     """As ``review``, at most once in ``CHECK_EVERY`` seconds over all processes."""
     claimed = fetch(
         "UPDATE chain_cursor SET halt_checked_at = statement_timestamp()"
-        " WHERE network_id = %s AND halted IS NOT NULL AND (halt_checked_at IS NULL"
-        " OR halt_checked_at <= statement_timestamp() - make_interval(secs => %s)"
+        " WHERE network_id = %(network)s AND halted IS NOT NULL AND (halt_checked_at IS NULL"
+        " OR halt_checked_at <= statement_timestamp() - make_interval(secs => %(every)s)"
         # The clock was set back.
         " OR halt_checked_at > statement_timestamp()) RETURNING 1",
-        (network_id, CHECK_EVERY),
+        {"network": network_id, "every": CHECK_EVERY},
         prepare=True,
     )
     return bool(claimed) and review(network_id)
@@ -82,10 +83,11 @@ def _halt(at: Position, floor: int, common: Mapping[str, int | None]) -> None:
         f" which is final. {_advice(at.network_id, floor, {*common.values()})}"
     )
     halted = fetch(
-        "UPDATE chain_cursor SET halted = %s, trouble = NULL,"
+        "UPDATE chain_cursor SET halted = %(reason)s, trouble = NULL,"
         " halt_checked_at = statement_timestamp()"
-        " WHERE network_id = %s AND number = %s AND hash = %s AND halted IS NULL RETURNING 1",
-        (reason, at.network_id, at.number, at.hash),
+        " WHERE network_id = %(network)s AND number = %(number)s AND hash = %(hash)s"
+        " AND halted IS NULL RETURNING 1",
+        {"reason": reason, "network": at.network_id, "number": at.number, "hash": at.hash},
         prepare=True,
     )
     if halted:
@@ -237,8 +239,14 @@ def _go_on(at: Position) -> bool:
     """End the halt, unless the cursor or the reason has changed since they were read."""
     resumed = fetch(
         "UPDATE chain_cursor SET halted = NULL, trouble = NULL, next_poll_at = NULL"
-        " WHERE network_id = %s AND number = %s AND hash = %s AND halted = %s RETURNING 1",
-        (at.network_id, at.number, at.hash, at.halted),
+        " WHERE network_id = %(network)s AND number = %(number)s AND hash = %(hash)s"
+        " AND halted = %(reason)s RETURNING 1",
+        {
+            "network": at.network_id,
+            "number": at.number,
+            "hash": at.hash,
+            "reason": at.halted,
+        },
         prepare=True,
     )
     if resumed:
@@ -264,17 +272,19 @@ def _shared(node: Node, at: Position, number: int) -> Header:
 def _read_hashes(network_id: int, number: int) -> list[tuple[int, str]]:
     """What is stored of the chain at this height, or last below: of a header, of an event, of a
     block that was proved."""
-    rows = fetch(
+    rows = fetch_rows(
+        BlockRow,
         "(SELECT number, hash FROM chain_block"
-        "  WHERE network_id = %s AND canonical AND number <= %s ORDER BY number DESC LIMIT 1)"
+        "  WHERE network_id = %(network)s AND canonical AND number <= %(number)s"
+        "  ORDER BY number DESC LIMIT 1)"
         " UNION "
         "(SELECT block_number, block_hash FROM chain_contract_event"
-        "  WHERE network_id = %s AND canonical AND block_number <= %s"
+        "  WHERE network_id = %(network)s::text AND canonical AND block_number <= %(number)s"
         "  ORDER BY block_number DESC LIMIT 1)"
         " UNION "
         "(SELECT number, hash FROM chain_proved_block"
-        "  WHERE network_id = %s AND number <= %s ORDER BY number DESC LIMIT 1)",
-        (network_id, number, str(network_id), number, network_id, number),
+        "  WHERE network_id = %(network)s AND number <= %(number)s ORDER BY number DESC LIMIT 1)",
+        {"network": network_id, "number": number},
         prepare=True,
     )
-    return [(int(height), hash_) for height, hash_ in rows]
+    return [(row.number, row.hash) for row in rows]

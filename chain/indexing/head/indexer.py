@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from enum import Enum
 from functools import partial
 from time import monotonic
@@ -182,7 +181,7 @@ def _with_finality(at: Position, node: Node, view: Look) -> Position:
         final = _witnessed_heights(at, node, view, limit)
     finalized = max(final.finalized, at.finalized or 0)
     # A block that was safe stays so while it is in the chain, whichever node is asked next.
-    return replace(at, finalized=finalized, safe=max(final.safe, finalized, at.safe or 0))
+    return at._replace(finalized=finalized, safe=max(final.safe, finalized, at.safe or 0))
 
 
 def _witnessed_heights(at: Position, node: Node, view: Look, limit: int) -> Heights:
@@ -219,7 +218,7 @@ def _read_on(
 ) -> Outcome:
     """Read from the cursor on, as far as the node has blocks that are deep enough. ``written`` is
     what the cursor says, of which something may have been found to be otherwise."""
-    at = replace(at, head=latest.height)
+    at = at._replace(head=latest.height)
     last = latest.height - at.confirmations
     if at.height >= last:
         commits.note_look(written, at)

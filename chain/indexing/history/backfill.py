@@ -32,7 +32,7 @@ from chain.indexing.history.ranges import read_history
 from chain.indexing.history.recent import read_recent
 from chain.models import Backfill, Cursor
 from objects.database import maintenance
-from objects.database.statements import fetch
+from objects.database.statements import fetch, fetch_values
 
 __all__ = ["advance", "plan"]
 
@@ -152,8 +152,8 @@ def _groups(network_id: int) -> list[tuple[list[Backfill], int | None]]:
 
 def _lock(key: int) -> bool:
     sql = "SELECT pg_try_advisory_lock(%s, %s)"
-    [(locked,)] = fetch(sql, (_LOCK, key % 2**31), prepare=True)
-    return bool(locked == "t")
+    [is_locked] = fetch_values(bool, sql, (_LOCK, key % 2**31), prepare=True)
+    return is_locked
 
 
 def _unlock(keys: Sequence[int]) -> None:

@@ -11,8 +11,10 @@ from chain.core.failures import NodeFailure
 from chain.indexing.coverage import note_read
 from chain.indexing.storage.events import Ready, store_ready
 from chain.models import Backfill
+from chain.models.stored import BlockRow
 from objects.database import maintenance
-from objects.database.statements import fetch
+from objects.database.row_types import select_list
+from objects.database.statements import fetch, fetch_rows
 
 _LONGEST_PAUSE = 60  # seconds
 
@@ -52,17 +54,36 @@ class Part(NamedTuple):
     events: Ready
 
 
-_LOCK_CURSOR = "SELECT contracts, number, halted FROM chain_cursor WHERE network_id = %s FOR UPDATE"
+class _CursorRow(NamedTuple):
+    contracts: int
+    number: int | None
+    halted: str | None
+
+
+class _Moved(NamedTuple):
+    id: int
+    address: str
+    first_block: int
+    last_block: int
+
+
+_LOCK_CURSOR = f"""
+SELECT {select_list(_CursorRow, "c")} FROM chain_cursor c
+ WHERE network_id = %(network)s FOR UPDATE
+"""
+_BLOCKS = f"""
+SELECT {select_list(BlockRow, "b")} FROM chain_block b WHERE network_id = %(network)s AND canonical
+"""
 # Should PostgreSQL crash now, it loses the last moments, events and place together, and they are
 # read again: nothing is worth waiting for the disk.
 _WITHOUT_WAITING = "SET LOCAL synchronous_commit = off"
-_MOVE = """
+_MOVE = f"""
 UPDATE chain_backfill b
-   SET next_block = %s, events = b.events + n.events, step = %s,
+   SET next_block = %(next)s, events = b.events + n.events, step = %(step)s,
        trouble = NULL, failures = 0, paused_until = NULL
-  FROM unnest(%s::bigint[], %s::bigint[]) AS n (id, events)
- WHERE b.id = n.id AND b.next_block = %s AND b.done_at IS NULL AND NOT b.seeking
-RETURNING b.id, b.address, b.first_block, b.last_block
+  FROM unnest(%(ids)s::bigint[], %(events)s::bigint[]) AS n (id, events)
+ WHERE b.id = n.id AND b.next_block = %(first)s AND b.done_at IS NULL AND NOT b.seeking
+RETURNING {select_list(_Moved, "b")}
 """
 
 
@@ -91,7 +112,7 @@ def commit_recent(group: Group, part: Part, version: int, blocks: Sequence[Block
     the follower holds to be the chain."""
     with transaction.atomic():
         maintenance.check()
-        fetch(_LOCK_CURSOR, (group.network_id,), prepare=True)
+        fetch(_LOCK_CURSOR, {"network": group.network_id}, prepare=True)
         if canonical_blocks(group.network_id, blocks[0][0], blocks[-1][0]) != [*blocks]:
             raise Lost
         store_ready(group.network_id, [part.events])
@@ -109,45 +130,46 @@ def finish(group: Group, version: int) -> None:
 
 def canonical_blocks(network_id: int, first: int, last: int) -> list[Block]:
     """Heights and hashes of the headers that are stored, in order."""
-    rows = fetch(
-        "SELECT number, hash FROM chain_block WHERE network_id = %s AND canonical"
-        " AND number BETWEEN %s AND %s ORDER BY number",
-        (network_id, first, last),
+    rows = fetch_rows(
+        BlockRow,
+        f"{_BLOCKS} AND number BETWEEN %(first)s AND %(last)s ORDER BY number",
+        {"network": network_id, "first": first, "last": last},
         prepare=True,
     )
-    return [(int(number), hash_) for number, hash_ in rows]
+    return [(row.number, row.hash) for row in rows]
 
 
 def canonical_blocks_at(network_id: int, heights: Collection[int]) -> list[Block]:
     """As ``canonical_blocks``, of single heights."""
-    rows = fetch(
-        "SELECT number, hash FROM chain_block WHERE network_id = %s AND canonical"
-        " AND number = ANY(%s::bigint[]) ORDER BY number",
-        (network_id, [*heights]),
+    rows = fetch_rows(
+        BlockRow,
+        f"{_BLOCKS} AND number = ANY(%(heights)s::bigint[]) ORDER BY number",
+        {"network": network_id, "heights": [*heights]},
         prepare=True,
     )
-    return [(int(number), hash_) for number, hash_ in rows]
+    return [(row.number, row.hash) for row in rows]
 
 
 def anchor_of(network_id: int, final: int) -> Block | None:
     """The highest block up to ``final`` whose header is stored: a provider without it has another
     chain."""
-    rows = fetch(
-        "SELECT number, hash FROM chain_block WHERE network_id = %s AND canonical"
-        " AND number <= %s ORDER BY number DESC LIMIT 1",
-        (network_id, final),
+    rows = fetch_rows(
+        BlockRow,
+        f"{_BLOCKS} AND number <= %(final)s ORDER BY number DESC LIMIT 1",
+        {"network": network_id, "final": final},
         prepare=True,
     )
-    return (int(rows[0][0]), rows[0][1]) if rows else None
+    return (rows[0].number, rows[0].hash) if rows else None
 
 
 def note_trouble(group: Group, failure: NodeFailure) -> None:
     """Note why a group can't go on, and let it wait: longer each time, a minute at most."""
     fetch(
-        "UPDATE chain_backfill SET trouble = %s, failures = failures + 1, paused_until ="
-        " statement_timestamp() + make_interval(secs => least(%s, power(2, least(failures, 10))))"
-        " WHERE id = ANY(%s::bigint[]) AND done_at IS NULL",
-        (str(failure)[:500], _LONGEST_PAUSE, group.ids),
+        "UPDATE chain_backfill SET trouble = %(trouble)s, failures = failures + 1, paused_until ="
+        " statement_timestamp()"
+        " + make_interval(secs => least(%(longest)s, power(2, least(failures, 10))))"
+        " WHERE id = ANY(%(ids)s::bigint[]) AND done_at IS NULL",
+        {"trouble": str(failure)[:500], "longest": _LONGEST_PAUSE, "ids": group.ids},
         prepare=True,
     )
 
@@ -161,28 +183,36 @@ def _move(
     anchor: Block | None = None,
 ) -> None:
     """Move the rows, and end those that are done. Under the cursor's lock from here on."""
-    [(contracts, number, halted)] = fetch(_LOCK_CURSOR, (group.network_id,), prepare=True) or [
-        ("-1", None, "gone")
-    ]
-    if int(contracts) != version or halted is not None or number is None:
+    rows = fetch_rows(_CursorRow, _LOCK_CURSOR, {"network": group.network_id}, prepare=True)
+    if not rows:
+        raise Lost
+    [(contracts, number, halted)] = rows
+    if contracts != version or halted is not None or number is None:
         raise Lost
     if anchor and canonical_blocks(group.network_id, anchor[0], anchor[0]) != [anchor]:
         raise Lost
-    if group.first < next_block > int(number) + 1:
+    if group.first < next_block > number + 1:
         raise Lost
     events = [
         sum(part.events.by_address.get(address, 0) for part in parts) for address in group.addresses
     ]
-    moved = fetch(_MOVE, (next_block, step, group.ids, events, group.first), prepare=True)
+    params = {
+        "next": next_block,
+        "step": step,
+        "ids": group.ids,
+        "events": events,
+        "first": group.first,
+    }
+    moved = fetch_rows(_Moved, _MOVE, params, prepare=True)
     if len(moved) != len(group.ids):
         raise Lost
-    done = [row_moved for row_moved in moved if next_block > min(int(row_moved[3]), int(number))]
-    for _, address, first, last in done:
-        note_read(group.network_id, address, (int(first), int(last)))
+    done = [row for row in moved if next_block > min(row.last_block, number)]
+    for row in done:
+        note_read(group.network_id, row.address, (row.first_block, row.last_block))
     if done:
         fetch(
             "UPDATE chain_backfill SET done_at = statement_timestamp()"
-            " WHERE id = ANY(%s::bigint[])",
-            ([row_moved[0] for row_moved in done],),
+            " WHERE id = ANY(%(ids)s::bigint[])",
+            {"ids": [row.id for row in done]},
             prepare=True,
         )

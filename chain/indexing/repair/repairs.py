@@ -9,7 +9,7 @@ corrected in silence: the chain is the same.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from django.db import transaction
 
@@ -18,8 +18,11 @@ from chain.core.blocks.events import EventRow
 from chain.indexing.history.progress import Lost, canonical_blocks_at
 from chain.indexing.storage.events import NOW, moment_text, outbox_insert, store_events
 from chain.models import Coverage
+from chain.models.columns import Column, Columns
+from chain.models.stored import EVENT
 from objects.database import maintenance
-from objects.database.statements import fetch
+from objects.database.row_types import select_list
+from objects.database.statements import fetch, fetch_rows, fetch_value, fetch_values
 
 
 class Truth(NamedTuple):
@@ -36,17 +39,42 @@ class Stored(NamedTuple):
     content: Content
 
 
+class _CursorRow(NamedTuple):
+    contracts: int
+    outbox: int
+    halted: str | None
+
+
+_LOCK_CURSOR = f"""
+SELECT {select_list(_CursorRow, "c")} FROM chain_cursor c
+ WHERE network_id = %(network)s FOR UPDATE
+"""
+
+
+class _StoredRow(NamedTuple):
+    object_id: str
+    block_number: int
+    log_index: int
+    block_hash: str
+    event_name: str | None
+    address: Annotated[str, "COALESCE({row}.address, '')"]
+    transaction_hash: Annotated[str, "COALESCE({row}.transaction_hash, '')"]
+    transaction_index: Annotated[int, "COALESCE({row}.transaction_index, -1)"]
+    ordinal: Annotated[int, "COALESCE({row}.ordinal, 0)"]
+    args: str
+    block_timestamp: Annotated[str | None, moment_text("{row}.block_timestamp")]
+
+
 _STORED = f"""
-SELECT object_id, block_number, log_index, block_hash, event_name, COALESCE(address, ''),
-       COALESCE(transaction_hash, ''), COALESCE(transaction_index, -1), ordinal, args,
-       {moment_text("block_timestamp")}
-  FROM chain_contract_event
- WHERE network_id = %s AND canonical AND block_number BETWEEN %s AND %s
+SELECT {select_list(_StoredRow, "e")}
+  FROM chain_contract_event e
+ WHERE network_id = %(network)s AND canonical AND block_number BETWEEN %(first)s AND %(last)s
    AND log_index IS NOT NULL AND block_hash IS NOT NULL
 """
-_AT = " AND block_number = ANY(%s::bigint[])"
+_AT = " AND block_number = ANY(%(heights)s::bigint[])"
+_OF = " AND address = ANY(%(addresses)s::text[])"
 _TELL_AS = (
-    "WITH changed AS (SELECT * FROM chain_contract_event WHERE object_id = ANY(%s::text[])),"
+    "WITH changed AS (SELECT * FROM chain_contract_event WHERE object_id = ANY(%(ids)s::text[])),"
     " told AS ({} RETURNING 1) SELECT count(*) FROM told"
 )
 _REMOVED = _TELL_AS.format(outbox_insert("removed", "DESC"))
@@ -56,17 +84,11 @@ UPDATE chain_contract_event e
    SET canonical = false, updated_at = GREATEST(e.updated_at, {NOW})
  WHERE object_id = ANY(%s::text[])
 """
+_CORRECTED = Columns((Column("object_id", "text"), *EVENT.updated))
 _CORRECT = f"""
 UPDATE chain_contract_event e
-   SET contract_name = n.contract_name, event_name = n.event_name, address = n.address,
-       transaction_hash = n.transaction_hash, transaction_index = n.transaction_index,
-       ordinal = n.ordinal, args = n.args::jsonb,
-       block_timestamp = COALESCE(n.block_timestamp, e.block_timestamp),
-       updated_at = GREATEST(e.updated_at, {NOW})
-  FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::bigint[],
-              %s::bigint[], %s::text[], %s::timestamptz[])
-       AS n (object_id, contract_name, event_name, address, transaction_hash, transaction_index,
-             ordinal, args, block_timestamp)
+   SET {EVENT.updated.assignments("n", "e")}, updated_at = GREATEST(e.updated_at, {NOW})
+  FROM {_CORRECTED.unnest("n")}
  WHERE e.object_id = n.object_id
 """
 _DATE = f"""
@@ -88,32 +110,36 @@ def stored_events(
     if not heights:
         return {}
     sql = _STORED
-    params: list[Any] = [str(network_id), min(heights), max(heights)]
+    params: dict[str, Any] = {
+        "network": str(network_id),
+        "first": min(heights),
+        "last": max(heights),
+    }
     if not isinstance(heights, range):
         sql += _AT
-        params.append([*heights])
+        params["heights"] = [*heights]
     if addresses is not None:
-        sql += " AND address = ANY(%s::text[])"
-        params.append([*addresses])
-    events = {}
-    for object_id, number, index, hash_, name, address, sent, place, ordinal, *columns in fetch(
-        sql, params, prepare=True
-    ):
-        content = Content(name, address, sent, int(place), int(ordinal or 0), *columns)
-        events[Identity(int(number), int(index), hash_)] = Stored(object_id, content)
-    return events
+        sql += _OF
+        params["addresses"] = [*addresses]
+    stored = {}
+    for row in fetch_rows(_StoredRow, sql, params, prepare=True):
+        content = Content(*(getattr(row, name) for name in Content._fields))
+        identity = Identity(row.block_number, row.log_index, row.block_hash)
+        stored[identity] = Stored(row.object_id, content)
+    return stored
 
 
 def last_of_some(network_id: int, first: int, last: int, most: int) -> int:
     """Up to which of these blocks there are so many events at ``most``; ``first`` at least."""
-    rows = fetch(
+    height = fetch_value(
+        int,
         "SELECT block_number FROM chain_contract_event"
-        " WHERE network_id = %s AND block_number BETWEEN %s AND %s"
-        " ORDER BY block_number, log_index OFFSET %s LIMIT 1",
-        (str(network_id), first, last, most),
+        " WHERE network_id = %(network)s AND block_number BETWEEN %(first)s AND %(last)s"
+        " ORDER BY block_number, log_index OFFSET %(most)s LIMIT 1",
+        {"network": str(network_id), "first": first, "last": last, "most": most},
         prepare=True,
     )
-    return max(first, int(rows[0][0]) - 1) if rows else last
+    return last if height is None else max(first, height - 1)
 
 
 def difference(stored: Mapping[Identity, Stored], read: Iterable[EventRow]) -> Difference:
@@ -128,12 +154,10 @@ def mend(network_id: int, truth: Truth, version: int, final: int, *, tell_change
     """
     with maintenance.recording(), transaction.atomic():
         maintenance.check()
-        [(contracts, outbox, halted)] = fetch(
-            "SELECT contracts, outbox, halted FROM chain_cursor WHERE network_id = %s FOR UPDATE",
-            (network_id,),
-            prepare=True,
+        [(contracts, outbox, halted)] = fetch_rows(
+            _CursorRow, _LOCK_CURSOR, {"network": network_id}, prepare=True
         )
-        if int(contracts) != version or halted is not None or not _holds(network_id, truth, final):
+        if contracts != version or halted is not None or not _holds(network_id, truth, final):
             raise Lost
         stored = stored_events(network_id, truth.hashes.keys())
         differences = difference(stored, truth.rows)
@@ -154,7 +178,7 @@ def mend(network_id: int, truth: Truth, version: int, final: int, *, tell_change
 
         changed = told_ids(map(identity_of, differences.different)) if tell_changes else []
         gone = told_ids(superfluous)
-        seq = int(outbox)
+        seq = outbox
         seq += _tell(_REMOVED, network_id, [*gone, *changed], seq)
         fetch(_WITHDRAW, ([stored[identity].object_id for identity in superfluous],), prepare=True)
         _correct({stored[identity_of(row)].object_id: row for row in differences.different})
@@ -163,7 +187,7 @@ def mend(network_id: int, truth: Truth, version: int, final: int, *, tell_change
         store_events(network_id, untold, after_seq=None)
         seq += store_events(network_id, visible, after_seq=seq)
         seq += _tell(_ADDED, network_id, changed, seq)
-        if seq > int(outbox):
+        if seq > outbox:
             fetch(
                 "UPDATE chain_cursor SET outbox = %s WHERE network_id = %s RETURNING"
                 " pg_notify('chain_outbox', network_id || ' ' || outbox)",
@@ -204,15 +228,13 @@ _FOLLOWED = ("address", "followed_from")
 def _tell(sql: str, network_id: int, ids: Sequence[str], after_seq: int) -> int:
     if not ids:
         return 0
-    [(count,)] = fetch(sql, ([*ids], network_id, after_seq), prepare=True)
-    return int(count)
+    params = {"ids": [*ids], "network": network_id, "after": after_seq}
+    [count] = fetch_values(int, sql, params, prepare=True)
+    return count
 
 
 def _correct(rows: Mapping[str, EventRow]) -> None:
     """Let the events with these ids be as their rows say."""
     if rows:
-        columns = [
-            [getattr(row, name) for row in rows.values()]
-            for name in ("contract_name", *Content._fields)
-        ]
-        fetch(_CORRECT, ([*rows], *columns), prepare=True)
+        params = {"object_id": [*rows], **EVENT.updated.parameters([*rows.values()])}
+        fetch(_CORRECT, params, prepare=True)

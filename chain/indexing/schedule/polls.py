@@ -11,30 +11,43 @@ from __future__ import annotations
 import random
 from threading import Lock
 from time import monotonic
-from typing import Final
+from typing import Annotated, Final, NamedTuple
 
 from chain.core.blocks.heads import LONGEST_PAUSE, Heads
 from chain.indexing import head as following
-from objects.database.statements import fetch
+from objects.database.row_types import select_list
+from objects.database.statements import fetch, fetch_rows
 
 _heads: dict[int, Heads] = {}
 _lock = Lock()
 
-_STATE: Final = """
-SELECT c.head, b.poll_interval / 1000.0,
-       c.number >= c.head - b.confirmations AND c.trouble IS NULL AND c.halted IS NULL
+
+class _State(NamedTuple):
+    head: int | None
+    interval: Annotated[float, "b.poll_interval / 1000.0"]
+    is_read: Annotated[
+        bool | None,
+        "{row}.number >= {row}.head - b.confirmations"
+        " AND {row}.trouble IS NULL AND {row}.halted IS NULL",
+    ]
+
+
+_STATE: Final = f"""
+SELECT {select_list(_State, "c")}
   FROM chain_cursor c JOIN chain_blockchain b ON b.network_id = c.network_id AND b.active
- WHERE c.network_id = %s
+ WHERE c.network_id = %(network)s
 """
 _DEFER: Final = """
 UPDATE chain_cursor
-   SET next_poll_at = LEAST(statement_timestamp() + make_interval(secs => %s),
-                            COALESCE(polled_at, statement_timestamp()) + make_interval(secs => %s))
- WHERE network_id = %s AND next_poll_at IS NOT NULL
+   SET next_poll_at = LEAST(statement_timestamp() + make_interval(secs => %(pause)s),
+                            COALESCE(polled_at, statement_timestamp())
+                            + make_interval(secs => %(longest)s))
+ WHERE network_id = %(network)s AND next_poll_at IS NOT NULL
 """
 _RESTORE: Final = """
-UPDATE chain_cursor SET next_poll_at = statement_timestamp() + make_interval(secs => %s)
- WHERE network_id = %s AND next_poll_at > statement_timestamp() + make_interval(secs => %s)
+UPDATE chain_cursor SET next_poll_at = statement_timestamp() + make_interval(secs => %(interval)s)
+ WHERE network_id = %(network)s
+   AND next_poll_at > statement_timestamp() + make_interval(secs => %(interval)s)
 """
 
 
@@ -61,19 +74,20 @@ def poll(network_id: int) -> None:
 
 
 def _set_next(network_id: int, heads: Heads, before: int | None, is_complete: bool) -> None:
-    rows = fetch(_STATE, (network_id,), prepare=True)
+    rows = fetch_rows(_State, _STATE, {"network": network_id}, prepare=True)
     if not rows:
         return
-    head, seconds, is_read = rows[0]
-    interval, now, pause = float(seconds), monotonic(), None
+    [(head, interval, is_read)] = rows
+    now, pause = monotonic(), None
     if is_complete and head is not None:
-        heads.compare(before, int(head), now, interval)
+        heads.compare(before, head, now, interval)
         # Blocks that other providers don't have yet are read by the next poll, not the next head.
-        pause = heads.pause(now, interval) if is_read == "t" else None
+        pause = heads.pause(now, interval) if is_read else None
     if pause is None:
-        fetch(_RESTORE, (interval, network_id, interval), prepare=True)
+        fetch(_RESTORE, {"network": network_id, "interval": interval}, prepare=True)
         return
     # At moments that have nothing to do with the blocks, so that polls see a subscription being
     # late.
     longest = max(interval, LONGEST_PAUSE * random.uniform(0.8, 1.0))
-    fetch(_DEFER, (pause, longest, network_id), prepare=True)
+    params = {"network": network_id, "pause": pause, "longest": longest}
+    fetch(_DEFER, params, prepare=True)

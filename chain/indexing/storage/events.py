@@ -16,43 +16,28 @@ from typing import Any, Final, NamedTuple
 from django.db import connection
 
 from chain.core.blocks.events import EventRow
+from chain.models.columns import Column, Columns
 from chain.models.finality import OF_EVENT
+from chain.models.stored import EVENT
 from objects.core.names import new_object_ids
-from objects.database.statements import fetch
+from objects.database.statements import fetch_values
 
-_STAGING = """
-CREATE TEMPORARY TABLE IF NOT EXISTS chain_event_staging (
-    object_id text, contract_name text, event_name text, address text, transaction_hash text,
-    block_number bigint, block_hash text, log_index bigint, transaction_index bigint,
-    ordinal bigint, args jsonb, block_timestamp timestamptz
-) ON COMMIT DELETE ROWS
-"""
-_SEPARATORS = 11  # in a line of it
 _FEW: Final = 200  # rows; from about here on COPY is quicker
-# The same columns, as parameters.
-_GIVEN = """unnest(
-    %s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::bigint[], %s::text[],
-    %s::bigint[], %s::bigint[], %s::bigint[], %s::jsonb[], %s::timestamptz[])
-    AS g(object_id, contract_name, event_name, address, transaction_hash, block_number, block_hash,
-         log_index, transaction_index, ordinal, args, block_timestamp)"""
-NULL: Final = r"\N"
+_STAGED: Final = Columns((Column("object_id", "text"), *EVENT.written))
+_STAGING = f"""
+CREATE TEMPORARY TABLE IF NOT EXISTS chain_event_staging ({_STAGED.definitions})
+ON COMMIT DELETE ROWS
+"""
+_GIVEN = _STAGED.unnest("g")  # the same columns, as parameters
 NOW = "date_trunc('milliseconds', statement_timestamp())"
 _INSERT = f"""
 INSERT INTO chain_contract_event AS e (
-    object_id, created_at, updated_at, data, network_id, contract_name, event_name, address,
-    transaction_hash, block_number, block_hash, log_index, transaction_index, ordinal, args,
-    timestamp, canonical, block_timestamp)
-SELECT object_id, {NOW}, {NOW}, jsonb_build_object(), %s, contract_name, event_name, address,
-       transaction_hash, block_number, block_hash, log_index, transaction_index, ordinal, args,
-       {NOW}, true, block_timestamp
+    {_STAGED.names}, created_at, updated_at, data, network_id, timestamp, canonical)
+SELECT {_STAGED.names}, {NOW}, {NOW}, jsonb_build_object(), %(network)s::bigint::text, {NOW}, true
   FROM {{source}} ORDER BY block_number, log_index, block_hash
     ON CONFLICT (network_id, block_number, log_index, block_hash)
     DO UPDATE SET canonical = true, updated_at = GREATEST(e.updated_at, {NOW}),
-        contract_name = EXCLUDED.contract_name, event_name = EXCLUDED.event_name,
-        address = EXCLUDED.address, transaction_hash = EXCLUDED.transaction_hash,
-        transaction_index = EXCLUDED.transaction_index, ordinal = EXCLUDED.ordinal,
-        args = EXCLUDED.args,
-        block_timestamp = COALESCE(EXCLUDED.block_timestamp, e.block_timestamp)
+        {EVENT.updated.assignments("EXCLUDED", "e")}
     WHERE NOT e.canonical
 """
 # A row may have been removed because it was wrong, or have been decoded by another ABI: one that
@@ -68,18 +53,19 @@ def _date(column: str) -> str:
     return f"json_build_object('__type', 'Date', 'iso', {moment_text(column)})"
 
 
+def _shown(column: Column) -> str:
+    """A field of the payload: its name and its value."""
+    value = f"e.{column.sql_name}"
+    if column.sql_type == "timestamptz":
+        value = f"CASE WHEN {value} IS NOT NULL THEN {_date(value)} END"
+    return f"'{column.field}', {value}"
+
+
 # As REST shows an event: a field without a value isn't there.
 _PAYLOAD = f"""
 json_strip_nulls(json_build_object(
     'objectId', e.object_id, 'createdAt', {moment_text("e.created_at")},
-    'updatedAt', {moment_text("e.updated_at")}, 'networkId', e.network_id,
-    'contractName', e.contract_name, 'eventName', e.event_name, 'address', e.address,
-    'transactionHash', e.transaction_hash, 'blockNumber', e.block_number,
-    'blockHash', e.block_hash, 'logIndex', e.log_index,
-    'transactionIndex', e.transaction_index, 'ordinal', e.ordinal, 'args', e.args,
-    'blockTimestamp', CASE WHEN e.block_timestamp IS NOT NULL
-                           THEN {_date("e.block_timestamp")} END,
-    'timestamp', {_date("e.timestamp")}))::text
+    'updatedAt', {moment_text("e.updated_at")}, {", ".join(map(_shown, EVENT))}))::text
 """
 
 # Of a log in its transaction, whatever the block.
@@ -88,7 +74,7 @@ PLACE: Final = "md5(concat_ws(' ', e.transaction_hash, e.address, e.ordinal))::u
 
 def outbox_insert(op: str, direction: str) -> str:
     """The statement that tells subscribers of the events ``changed e`` in the order of the chain,
-    or against it. Its parameters are the network and the number to go on from.
+    or against it. Its parameters are ``network`` and ``after``, the number to go on from.
 
     Under the lock of the network's cursor, whose heights are still those of before: they say how
     final an event is that is removed.
@@ -97,7 +83,7 @@ def outbox_insert(op: str, direction: str) -> str:
     return (
         "INSERT INTO chain_outbox"
         " (network_id, seq, op, event_id, place, finality, payload, created_at)"
-        " SELECT %s, %s + row_number() OVER"
+        " SELECT %(network)s::bigint, %(after)s::bigint + row_number() OVER"
         f" (ORDER BY e.block_number {direction}, e.log_index {direction}), '{op}', e.object_id,"
         f" {PLACE}, {finality}, {_PAYLOAD}, {NOW} FROM changed e ORDER BY 2"
     )
@@ -109,11 +95,15 @@ _ADD_AND_TELL = (
     " SELECT count(*) FROM told"
 )
 _ADD = f"WITH changed AS ({_INSERT} RETURNING 1) SELECT count(*) FROM changed"
+_ADD_FEW = _ADD.format(source=_GIVEN)
+_ADD_FEW_AND_TELL = _ADD_AND_TELL.format(source=_GIVEN)
+_ADD_COPIED_AND_TELL = _ADD_AND_TELL.format(source="chain_event_staging")
+_INSERT_COPIED = _INSERT.format(source="chain_event_staging")
 _REMOVE = f"""
 WITH changed AS (
     UPDATE chain_contract_event AS e
        SET canonical = false, updated_at = GREATEST(e.updated_at, {NOW})
-     WHERE e.network_id = %s AND e.block_number > %s AND e.canonical
+     WHERE e.network_id = %(network)s::bigint::text AND e.block_number > %(above)s AND e.canonical
     RETURNING e.*),
 told AS ({outbox_insert("removed", "DESC")} RETURNING 1)
 SELECT count(*) FROM told
@@ -159,18 +149,20 @@ def store_events(network_id: int, rows: Sequence[EventRow], *, after_seq: int | 
     new = _unique(rows)
     if not new:
         return 0
-    told = () if after_seq is None else (network_id, after_seq)
+    params: dict[str, Any] = {"network": network_id}
+    if after_seq is not None:
+        params["after"] = after_seq
     if len(new) <= _FEW:
-        statement = _ADD if after_seq is None else _ADD_AND_TELL
-        params = (str(network_id), *_columns(new), *told)
-        [(count,)] = fetch(statement.format(source=_GIVEN), params, prepare=True)
-        return int(count)
+        params["object_id"] = new_object_ids(len(new))
+        params |= EVENT.written.parameters(new)
+        statement = _ADD_FEW if after_seq is None else _ADD_FEW_AND_TELL
+        [count] = fetch_values(int, statement, params, prepare=True)
+        return count
     _copy([_lines(new)])
     if after_seq is None:
         return _add_copied(network_id)
-    statement = _ADD_AND_TELL.format(source="chain_event_staging")
-    [(count,)] = fetch(statement, (str(network_id), *told), prepare=False)
-    return int(count)
+    [count] = fetch_values(int, _ADD_COPIED_AND_TELL, params, prepare=False)
+    return count
 
 
 def _unique(rows: Sequence[EventRow]) -> list[EventRow]:
@@ -193,7 +185,7 @@ def _add_copied(network_id: int) -> int:
     """Store what is in the temporary table, telling nobody."""
     with connection.cursor() as cursor:
         # Without RETURNING: of history there may be hundreds of thousands.
-        cursor.execute(_INSERT.format(source="chain_event_staging"), (str(network_id),))
+        cursor.execute(_INSERT_COPIED, {"network": network_id})
         return int(cursor.rowcount)
 
 
@@ -203,45 +195,18 @@ def remove_events(network_id: int, above: int, *, after_seq: int) -> int:
     Rows ``removed`` are put into the outbox, numbered from ``after_seq`` + 1 on, the last event of
     the chain first.
     """
-    params = (str(network_id), above, network_id, after_seq)
-    [(count,)] = fetch(_REMOVE, params, prepare=False)
-    return int(count)
-
-
-def _columns(rows: Sequence[EventRow]) -> list[list[Any]]:
-    """The rows as parameters: a list for each column."""
-    values = [
-        (
-            *(object_id, row.contract_name, row.event_name, row.address, row.transaction_hash),
-            *(row.block_number, row.block_hash, row.log_index, row.transaction_index, row.ordinal),
-            row.args,
-            row.block_timestamp,
-        )
-        for object_id, row in zip(new_object_ids(len(rows)), rows, strict=True)
-    ]
-    return [[*column] for column in zip(*values, strict=True)]
+    params = {"network": network_id, "above": above, "after": after_seq}
+    [count] = fetch_values(int, _REMOVE, params, prepare=False)
+    return count
 
 
 def _lines(rows: Sequence[EventRow]) -> str:
     """The rows as ``COPY`` reads them."""
-    lines = []
-    for object_id, row in zip(new_object_ids(len(rows)), rows, strict=True):
-        name = NULL if row.event_name is None else _escaped(row.event_name)
-        lines.append(
-            f"{object_id}\t{_escaped(row.contract_name)}\t{name}\t{row.address}"
-            f"\t{row.transaction_hash}\t{row.block_number}\t{row.block_hash}\t{row.log_index}"
-            f"\t{row.transaction_index}\t{row.ordinal}\t{_escaped(row.args)}"
-            f"\t{row.block_timestamp or NULL}\n"
-        )
-    text = "".join(lines)
-    if text.count("\n") != len(lines) or text.count("\t") != _SEPARATORS * len(lines):
+    columns = EVENT.written.copy_texts(rows)
+    lines = [*map("\t".join, zip(new_object_ids(len(rows)), *columns, strict=True)), ""]
+    text = "\n".join(lines)
+    separators = len(EVENT.written) * len(rows)
+    if text.count("\n") != len(rows) or text.count("\t") != separators:
         # Hashes are a node's text. They aren't escaped since they have nothing to be escaped.
         raise ValueError("a hash of a log isn't one")
-    return text
-
-
-def _escaped(text: str) -> str:
-    if "\\" in text or "\n" in text or "\t" in text or "\r" in text:
-        text = text.replace("\\", "\\\\").replace("\t", "\\t")
-        return text.replace("\n", "\\n").replace("\r", "\\r")
     return text

@@ -8,11 +8,11 @@ removed (``chain.indexing.storage.retention``), the newest of each network never
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from chain.indexing.storage.events import PLACE
 from chain.models.finality import FINAL, LATEST, OF_EVENT, SAFE, height_of
-from objects.database.statements import Row, fetch
+from objects.database.statements import fetch_rows
 
 Level = Literal["safe", "final"]
 _LEVELS: Final = (LATEST, SAFE, FINAL)
@@ -61,6 +61,35 @@ class Told(NamedTuple):
     gone: int | None
 
 
+class _SettledRow(NamedTuple):
+    """A row as ``Told``, and whether and how its event is decided."""
+
+    network_id: int
+    seq: int
+    op: str
+    payload: str
+    again_of: int | None
+    announced: int | None
+    gone: int | None
+    finality: str | None
+    is_gone: bool
+    block_number: int | None
+
+
+class _Mark(NamedTuple):
+    network_id: int
+    seq: int
+
+
+class _StateRow(NamedTuple):
+    epoch: str | None
+    network_id: int | None
+    newest: int | None
+    oldest: int | None
+    safe: int
+    final: int
+
+
 class Settled(NamedTuple):
     """Rows, each with whether it counts, and the block that the next row of a network waits for,
     where there is one."""
@@ -80,11 +109,11 @@ SELECT (SELECT md5(value::text) FROM chain_outbox_epoch LIMIT 1), c.network_id, 
 # The arguments in the text of jsonb, which has one order of keys.
 _ROWS = """
 SELECT o.network_id, o.seq, o.op, o.payload, p.again_of, p.announced, p.gone
-  FROM unnest(%s::bigint[], %s::bigint[]) AS wanted(network_id, after_seq)
+  FROM unnest(%(networks)s::bigint[], %(numbers)s::bigint[]) AS wanted(network_id, after_seq)
  CROSS JOIN LATERAL (
        SELECT * FROM chain_outbox t
         WHERE t.network_id = wanted.network_id AND t.seq > wanted.after_seq
-        ORDER BY t.seq LIMIT %s) o
+        ORDER BY t.seq LIMIT %(limit)s) o
   LEFT JOIN LATERAL (
        SELECT max(b.seq) FILTER (
                   WHERE b.op = 'added'
@@ -108,18 +137,18 @@ SELECT o.network_id, o.seq, o.op, o.payload, p.again_of, p.announced, p.gone,
             WHEN p.is_gone THEN p.gone_as
             ELSE {OF_EVENT.replace("{row}", "x")} END,
        o.op = 'removed' OR COALESCE(p.is_gone, false), x.block_number
-  FROM (SELECT %s::text[] AS added, %s::text[] AS removed) reached
- CROSS JOIN unnest(%s::bigint[], %s::bigint[]) AS wanted(network_id, after_seq)
+  FROM (SELECT %(reached)s::text[] AS levels) reached
+ CROSS JOIN unnest(%(networks)s::bigint[], %(numbers)s::bigint[]) AS wanted(network_id, after_seq)
  CROSS JOIN LATERAL (
        SELECT * FROM chain_outbox t
         WHERE t.network_id = wanted.network_id AND t.seq > wanted.after_seq
-        ORDER BY t.seq LIMIT %s) o
+        ORDER BY t.seq LIMIT %(limit)s) o
  CROSS JOIN LATERAL (
        SELECT (o.payload::jsonb ->> 'blockNumber')::bigint AS block_number,
               o.network_id::text AS network_id) x
   LEFT JOIN LATERAL (
        SELECT max(b.seq) FILTER (
-                  WHERE b.seq < o.seq AND b.op = 'added' AND b.next_finality = ANY(reached.added)
+                  WHERE b.seq < o.seq AND b.op = 'added' AND b.next_finality = ANY(reached.levels)
                     AND b.payload::jsonb -> 'eventName'
                         IS NOT DISTINCT FROM o.payload::jsonb -> 'eventName'
                     AND b.payload::jsonb -> 'args'
@@ -128,7 +157,7 @@ SELECT o.network_id, o.seq, o.op, o.payload, p.again_of, p.announced, p.gone,
                   WHERE b.seq < o.seq AND b.op = 'added' AND b.event_id = o.event_id) AS announced,
               max(b.seq) FILTER (
                   WHERE b.seq < o.seq AND b.op = 'removed'
-                    AND b.finality = ANY(reached.removed)) AS gone,
+                    AND b.finality = ANY(reached.levels)) AS gone,
               bool_or(b.next_op = 'removed') FILTER (WHERE b.seq = o.seq) AS is_gone,
               max(b.next_finality) FILTER (WHERE b.seq = o.seq) AS gone_as
          FROM (SELECT t.*, lead(t.op) OVER w AS next_op, lead(t.finality) OVER w AS next_finality
@@ -198,26 +227,20 @@ SELECT f.network_id, LEAST(f.outbox, COALESCE(u.seq - 1, w.seq - 1, b.seq - 1, f
 
 def state() -> State:
     """The epoch, and each network's rows. One statement, whatever the number of rows."""
-    rows = fetch(_STATE, (), prepare=True)
-    networks = {
-        int(network): Reach(int(oldest), int(newest))
-        for _, network, newest, oldest, *_ in rows
-        if network is not None
-    }
-    heights = {
-        int(network): Heights(int(safe), int(final))
-        for _, network, *_, safe, final in rows
-        if network is not None
-    }
-    return State((rows[0][0] or "none")[:12], networks, heights)
+    rows = fetch_rows(_StateRow, _STATE, (), prepare=True)
+    networks, heights = {}, {}
+    for row in rows:
+        if row.network_id is not None and row.oldest is not None and row.newest is not None:
+            networks[row.network_id] = Reach(row.oldest, row.newest)
+            heights[row.network_id] = Heights(row.safe, row.final)
+    return State((rows[0].epoch or "none")[:12], networks, heights)
 
 
 def rows_after(positions: Mapping[int, int], limit: int) -> list[Told]:
     """The rows after these numbers, at most ``limit`` of each network, by network and number."""
     if not positions:
         return []
-    params = ([*positions], [*positions.values()], limit)
-    return [_told(row) for row in fetch(_ROWS, params, prepare=True)]
+    return fetch_rows(Told, _ROWS, _after(positions, limit), prepare=True)
 
 
 def settled_after(positions: Mapping[int, int], limit: int, level: Level) -> Settled:
@@ -231,28 +254,24 @@ def settled_after(positions: Mapping[int, int], limit: int, level: Level) -> Set
     if not positions:
         return Settled([], {})
     reached = [one for one in _LEVELS if _LEVELS.index(one) >= _LEVELS.index(level)]
-    params = (reached, reached, [*positions], [*positions.values()], limit)
+    params = _after(positions, limit) | {"reached": reached}
     rows: list[tuple[Told, bool]] = []
     waiting: dict[int, int] = {}
-    for row in fetch(_SETTLED, params, prepare=True):
-        *told, finality, is_gone, block = row
-        network = int(row[0])
-        if network in waiting:
+    for row in fetch_rows(_SettledRow, _SETTLED, params, prepare=True):
+        if row.network_id in waiting:
             continue
-        if finality in reached or is_gone == "t":
-            rows.append((_told(tuple(told)), finality in reached))
+        if row.finality in reached or row.is_gone:
+            rows.append((Told._make(row[: len(Told._fields)]), row.finality in reached))
         else:
-            waiting[network] = int(block or 0)
+            waiting[row.network_id] = row.block_number or 0
     return Settled(rows, waiting)
 
 
 def settled_marks(level: Level) -> dict[int, int]:
     """Of each network the number of the last row before the first that isn't decided."""
-    rows = fetch(_MARKS[level], (), prepare=True)
-    return {int(network): int(seq) for network, seq in rows}
+    rows = fetch_rows(_Mark, _MARKS[level], (), prepare=True)
+    return {row.network_id: row.seq for row in rows}
 
 
-def _told(row: Row) -> Told:
-    network, seq, op, payload, *before = row
-    again_of, announced, gone = (None if one is None else int(one) for one in before)
-    return Told(int(network), int(seq), op, payload, again_of, announced, gone)
+def _after(positions: Mapping[int, int], limit: int) -> dict[str, Any]:
+    return {"networks": [*positions], "numbers": [*positions.values()], "limit": limit}

@@ -19,7 +19,7 @@ from backend.kernel.errors import UnderMaintenance
 from backend.logs.setup import get_logger
 from backend.settings.conf import service_settings
 from objects.database import maintenance
-from objects.database.statements import fetch
+from objects.database.statements import fetch_values
 
 SECONDS: Final = 60.0  # of one run; the next one goes on
 HEADERS_BELOW_FINAL: Final = 256
@@ -88,13 +88,13 @@ def _remove(table: str, chosen: str, params: tuple[Any, ...], end: float) -> int
     total = 0
     while True:
         with maintenance.writing():
-            rows = fetch(
+            [count] = fetch_values(
+                int,
                 f"WITH gone AS (DELETE FROM {table} WHERE ctid = ANY(ARRAY({chosen})) RETURNING 1)"
                 " SELECT count(*) FROM gone",
                 params,
                 prepare=False,
             )
-        count = int(rows[0][0])
         total += count
         if count < _AT_ONCE or monotonic() > end:
             return total

@@ -17,7 +17,8 @@ from typing import Final, Literal, NamedTuple
 
 from chain.core.blocks.hashes import has_own_hash
 from chain.core.node import Header
-from objects.database.statements import fetch
+from objects.database.row_types import select_list
+from objects.database.statements import fetch, fetch_rows
 
 Capability = Literal["proves_hashes", "proves_receipts"]
 
@@ -92,20 +93,26 @@ def forget() -> None:
     _with_root.clear()
 
 
+class _Learned(NamedTuple):
+    proves_hashes: bool
+    proves_receipts: bool
+    hashes_until: int | None
+
+
 def _read(network_id: int) -> _Known:
     capabilities = _known.get(network_id)
     if capabilities is not None and monotonic() - capabilities.read_at < _KEPT:
         return capabilities
-    rows = fetch(
-        "SELECT proves_hashes, proves_receipts, hashes_until FROM chain_cursor"
-        " WHERE network_id = %s",
-        (network_id,),
+    rows = fetch_rows(
+        _Learned,
+        f"SELECT {select_list(_Learned, 'c')} FROM chain_cursor c WHERE network_id = %(network)s",
+        {"network": network_id},
         prepare=True,
     )
-    hashes, receipts, until = rows[0] if rows else ("f", "f", None)
-    flags = {"proves_hashes": hashes, "proves_receipts": receipts}
-    proved = frozenset(name for name, flag in flags.items() if flag == "t")
-    capabilities = _Known(monotonic(), proved, None if until is None else int(until))
+    learned = rows[0] if rows else _Learned(False, False, None)
+    flags = {"proves_hashes": learned.proves_hashes, "proves_receipts": learned.proves_receipts}
+    proved = frozenset(name for name, is_proved in flags.items() if is_proved)
+    capabilities = _Known(monotonic(), proved, learned.hashes_until)
     if rows:
         _known[network_id] = capabilities
     return capabilities

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from time import monotonic
-from typing import Final
+from typing import Final, NamedTuple
 
 from backend.logs.setup import get_logger
 from chain.core.blocks.hashes import has_own_hash, hash_of
@@ -20,7 +20,8 @@ from chain.core.node import Header, Node
 from chain.indexing.verification import capabilities
 from chain.indexing.verification.contradictions import note_contradiction
 from chain.indexing.verification.schemes import Scheme
-from objects.database.statements import fetch
+from objects.database.row_types import select_list
+from objects.database.statements import fetch, fetch_rows
 
 PATIENCE: Final = 600.0
 """Seconds after which headers of an unknown make are accepted."""
@@ -99,10 +100,15 @@ def _wait_or_accept(node: Node, height: int, scheme: Scheme) -> None:
 
 def _bounds(network_id: int) -> tuple[int | None, int | None]:
     """The first block that was read as a head, and the last one with a hash; None if unknown."""
-    rows = fetch(
-        "SELECT began_at, hashes_until FROM chain_cursor WHERE network_id = %s",
-        (network_id,),
+    rows = fetch_rows(
+        _Bounds,
+        f"SELECT {select_list(_Bounds, 'c')} FROM chain_cursor c WHERE network_id = %(network)s",
+        {"network": network_id},
         prepare=True,
     )
-    began_at, until = rows[0] if rows else (None, None)
-    return (None if began_at is None else int(began_at)), (None if until is None else int(until))
+    return rows[0] if rows else _Bounds(None, None)
+
+
+class _Bounds(NamedTuple):
+    began_at: int | None
+    hashes_until: int | None
