@@ -29,7 +29,7 @@ class Command(shell.Command):
 
     def get_auto_imports(self) -> list[str]:
         """Return the import paths of all models, then those of the object service."""
-        return [*super().get_auto_imports(), *_NAMES]
+        return [*(super().get_auto_imports() or ()), *_NAMES]
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Start the shell. Raises ``OperationalError`` if PostgreSQL can't be reached."""
