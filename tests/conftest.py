@@ -68,12 +68,13 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def _is_pure(config: pytest.Config) -> bool:
-    """Whether only tests of plain Python are asked for, which need neither Django nor engines."""
+    """Whether all selected tests are in ``unit.txt``: they need neither Django nor engines."""
     if is_xdist_worker(config):
         return "DATABASE_URL" not in os.environ  # as the controlling process has decided
-    pure = config.rootpath / "tests" / "core"
+    lines = (config.rootpath / "tests" / "unit.txt").read_text().splitlines()
+    unit = {config.rootpath / line for line in lines if not line.startswith("#")}
     places = [config.invocation_params.dir / arg.partition("::")[0] for arg in config.args]
-    return bool(places) and all(place == pure or pure in place.parents for place in places)
+    return bool(places) and all(unit & {place, *place.parents} for place in places)
 
 
 def pytest_make_parametrize_id(config: pytest.Config, val: object) -> str | None:

@@ -5,8 +5,8 @@ door, encode. The base does what all have in common, in this order: body, creden
 override, rate limits, route permission, method, and at the end any exception.
 
 It is DRF's ``APIView`` with a ``dispatch`` of its own: DRF's negotiation, wrapped request and
-response cost more than a whole get by id (``docs/decisions.md``), while its place in the class
-tree keeps DRF's tools (schema generation, routers, test client) usable.
+response cost more than a whole get by id (``docs/decisions/requests.md``), while its place in the
+class tree keeps DRF's tools (schema generation, routers, test client) usable.
 """
 
 from __future__ import annotations

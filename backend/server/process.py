@@ -27,7 +27,7 @@ a connection that is just being closed can't know whether it has run."""
 
 _SWITCH_INTERVAL: Final = 0.002
 """Seconds until a busy thread releases the GIL. The event loop waits that long for each event, and
-each forced switch costs throughput (see docs/decisions.md)."""
+each forced switch costs throughput (see docs/decisions/processes.md)."""
 
 _SIGN_EVERY: Final = 1.0  # seconds
 

@@ -8,7 +8,7 @@ the whole class.
 
 Here the statement first reads a limited number of objects that an index finds by those conditions
 alone. If there are no more, it filters and sorts them; otherwise it continues as PostgreSQL
-estimates. The measurements, and what this doesn't cover, are in docs/decisions.md.
+estimates. The measurements, and what this doesn't cover, are in docs/decisions/objects.md.
 """
 
 from __future__ import annotations

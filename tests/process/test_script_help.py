@@ -18,7 +18,7 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("name", ["server", "test", "fuzz"])
+@pytest.mark.parametrize("name", ["server", "test", "fuzz", "docs", "console"])
 @pytest.mark.parametrize("argument", ["--help", "-h"])
 def test_help_explains_the_script_and_starts_nothing(name: str, argument: str):
     done = run(f"script/{name}", argument)
