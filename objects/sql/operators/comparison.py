@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from objects.core.query.tree import Compare, Equals, Exists, NotEquals
+from objects.core.query.operators.comparison import Compare, Equals, Exists, NotEquals
 from objects.core.values import kind
 from objects.sql import jsonpath
 from objects.sql.fields import SINGLE_KINDS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from objects.core.query.tree import AllOf, AnyOf, Everything, NoneOf, Nothing
+from objects.core.query.operators.composition import AllOf, AnyOf, Everything, NoneOf, Nothing
 from objects.sql.fragments import FALSE, TRUE, Sql, both, either, negation
 from objects.sql.operators.compilation import Compilation, OperatorSql, sql_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, TypeVar
 
-from objects.core.query.tree import (
+from objects.core.query.operators.geo import (
     IntersectsPoint,
     Near,
     WithinBox,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from objects.core.query.tree import ContainedBy, ContainsAll, In, NotIn
+from objects.core.query.operators.membership import ContainedBy, ContainsAll, In, NotIn
 from objects.sql import jsonpath
 from objects.sql.fields import SINGLE_KINDS
 from objects.sql.fragments import FALSE, Sql, both, json_text, negation

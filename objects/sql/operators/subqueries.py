@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from objects.core.query.tree import InQuery, RelatedTo, Select
+from objects.core.query.operators.subqueries import InQuery, RelatedTo, Select
 from objects.sql import jsonpath
 from objects.sql.fields import SINGLE_KINDS
 from objects.sql.fragments import FALSE, Sql, either, negation

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from objects.core.query.tree import ContainsAllRegex, Matches, Path, Text
+from objects.core.query.operators.text import ContainsAllRegex, Matches, Text
+from objects.core.query.paths import Path
 from objects.sql import jsonpath
 from objects.sql import regex as regex_sql
 from objects.sql import text as text_sql
