@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from objects.core.query.operators.text import ContainsAllRegex, Matches, Text
 from objects.core.query.paths import Path
 from objects.sql import jsonpath
@@ -34,14 +36,22 @@ class TextSql(OperatorSql[Text]):
 
 
 def _matches(path: Path, pattern: str, options: str, compilation: Compilation) -> Sql:
+    return _some_text(
+        path, compilation, lambda text, short: regex_sql.found_in(text, pattern, options, short)
+    )
+
+
+def _some_text(path: Path, compilation: Compilation, test: Callable[[str, str | None], Sql]) -> Sql:
+    """Some element is a string that passes the test.
+
+    The test gets the SQL of the string with collation "C", and that of its indexed beginning if
+    there is one.
+    """
     reading = compilation.read(path)
     if reading.is_whole and reading.kind in SINGLE_KINDS:
         if reading.kind != "String" or reading.typed is None:
             return FALSE
-        short = reading.short if reading.sorts_by_short else None
-        return regex_sql.found_in(reading.typed, pattern, options, short)
+        return test(reading.typed, reading.short if reading.sorts_by_short else None)
     return each_element(
-        reading,
-        jsonpath.IS_STRING,
-        lambda c: regex_sql.found_in(f"(({c} #>> '{{}}') COLLATE \"C\")", pattern, options),
+        reading, jsonpath.IS_STRING, lambda c: test(f"(({c} #>> '{{}}') COLLATE \"C\")", None)
     )
