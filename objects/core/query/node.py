@@ -93,7 +93,8 @@ class Query:
 
 def filtered(query: Query) -> Uses:
     """The uses of a node that no index serves: it filters by each field that it reads."""
-    names = {name for node in walk(query) for name in node.fields()}
+    nodes = walk(query) if query.children() else (query,)
+    names = {name for node in nodes for name in node.fields()}
     return tuple((name, "filter") for name in names if name != "*")
 
 
@@ -206,7 +207,7 @@ class Lookup(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: freezing triples the cost of making one
 class Matching:
     """What predicates are built with."""
 
