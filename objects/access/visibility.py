@@ -25,7 +25,8 @@ from objects.core.access.class_permissions import Action
 from objects.core.names import ObjectId
 from objects.core.query.predicate import matches
 from objects.core.query.tree import AnyOf, Everything, Nothing, Query, ReadableBy
-from objects.core.update.operations import Increment, Write, depends_on_stored
+from objects.core.update.operations import Write, depends_on_stored
+from objects.core.update.operators import Increment
 from objects.core.values import Json
 from objects.sql.tables import ClassTable
 

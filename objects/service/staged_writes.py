@@ -29,7 +29,8 @@ from objects.core.access.class_permissions import Action
 from objects.core.names import ClassName, FieldName, ObjectId, WriteKey
 from objects.core.query.tree import Everything
 from objects.core.schema.definition import with_defaults
-from objects.core.update.operations import Operation, Write, apply, fit
+from objects.core.update.operations import Write, apply, fit
+from objects.core.update.operators import Operation
 from objects.core.update.parser import parse_write
 from objects.core.values import Json, copied, equal
 from objects.database import maintenance

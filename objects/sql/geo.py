@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from objects.core.query import tree
-from objects.core.query.tree import Point
+from objects.core.query.tree import Near, Point
 from objects.sql import jsonpath
 from objects.sql.fields import Reading
 from objects.sql.fragments import TRUE, Sql, both, either
@@ -41,7 +40,7 @@ class Place:
         return cls(name, f"({name}->>'latitude')::float8", f"({name}->>'longitude')::float8")
 
 
-def near_distance(near: tree.Near, reading: Reading) -> Sql:
+def near_distance(near: Near, reading: Reading) -> Sql:
     """The angle of a row's place from the point, for sorting."""
     if reading.is_whole and reading.kind == "GeoPoint":
         return _distance(Place.of_field(reading), near.point)
@@ -68,17 +67,8 @@ def _distance(place: Place, point: Point) -> Sql:
     )
 
 
-def _near(node: tree.Near, place: Place) -> Sql:
-    if node.max_radians is None:
-        return Sql(f"({place.latitude} IS NOT NULL)")
-    return _in_sphere(place, node.point, node.max_radians)
-
-
-def _within_sphere(node: tree.WithinSphere, place: Place) -> Sql:
-    return _in_sphere(place, node.center, node.radians)
-
-
-def _in_sphere(place: Place, center: Point, radians: float) -> Sql:
+def in_sphere(place: Place, center: Point, radians: float) -> Sql:
+    """A GeoPoint is within an angle of the centre."""
     close = _distance(place, center) + Sql(" <= %s::float8", (radians,))
     return both([_bounds(place, center, radians), close])
 
@@ -88,22 +78,24 @@ def _bounds(place: Place, center: Point, radians: float) -> Sql:
     reach = math.degrees(radians) + _MARGIN_DEGREES
     south, north = center[0] - reach, center[0] + reach
     if south <= -90 or north >= 90:
-        return _box(place, (max(south, -90), -180), (min(north, 90), 180))
+        return in_box(place, (max(south, -90), -180), (min(north, 90), 180))
     ratio = math.sin(min(radians, math.pi / 2)) / math.cos(math.radians(center[0]))
     if ratio >= 1:
-        return _box(place, (south, -180), (north, 180))
+        return in_box(place, (south, -180), (north, 180))
     width = math.degrees(math.asin(ratio)) + _MARGIN_DEGREES
     west, east = center[1] - width, center[1] + width
     west, east = west + 360 * (west < -180), east - 360 * (east > 180)
-    return _box(place, (south, west), (north, east))
+    return in_box(place, (south, west), (north, east))
 
 
-def _box(place: Place, southwest: Point, northeast: Point) -> Sql:
-    """A box; one whose west is greater than its east crosses the date line."""
+def in_box(place: Place, southwest: Point, northeast: Point) -> Sql:
+    """A GeoPoint is in a box; one whose west is greater than its east crosses the date line."""
     (south, west), (north, east) = southwest, northeast
     if west > east:
         # Two boxes, each of which an index can find.
-        return either([_box(place, southwest, (north, 180)), _box(place, (south, -180), northeast)])
+        return either(
+            [in_box(place, southwest, (north, 180)), in_box(place, (south, -180), northeast)]
+        )
     exact = Sql(
         f"({place.latitude} BETWEEN %s::float8 AND %s::float8"
         f" AND {place.longitude} BETWEEN %s::float8 AND %s::float8)",
@@ -128,10 +120,6 @@ def _indexed_box(place: Place, southwest: Point, northeast: Point) -> Sql:
     )
 
 
-def _within_box(node: tree.WithinBox, place: Place) -> Sql:
-    return _box(place, node.southwest, node.northeast)
-
-
 # The even-odd rule over the edges e(y1, x1, y2, x2), for the point (y, x); see geo.in_polygon.
 _CROSS: Final = "((e.x2 - e.x1) * ({y} - e.y1) - ({x} - e.x1) * (e.y2 - e.y1))"
 _ON_EDGE: Final = (
@@ -144,10 +132,10 @@ assert "%" in _INSIDE
 _INSIDE_TEXT: Final = _INSIDE.replace("%", "%%")
 
 
-def _within_polygon(node: tree.WithinPolygon, place: Place) -> Sql:
-    ring = node.points
+def in_polygon(place: Place, ring: Sequence[Point]) -> Sql:
+    """A GeoPoint is in a closed ring, border included."""
     latitudes, longitudes = [point[0] for point in ring], [point[1] for point in ring]
-    bounds = _box(place, (min(latitudes), min(longitudes)), (max(latitudes), max(longitudes)))
+    bounds = in_box(place, (min(latitudes), min(longitudes)), (max(latitudes), max(longitudes)))
     inside = _INSIDE_TEXT.format(y=place.latitude, x=place.longitude)
     edges = Sql(
         f"(SELECT {inside} FROM unnest(%s::float8[], %s::float8[], %s::float8[], %s::float8[])"
@@ -157,8 +145,9 @@ def _within_polygon(node: tree.WithinPolygon, place: Place) -> Sql:
     return both([bounds, edges])
 
 
-def _intersects_point(node: tree.IntersectsPoint, place: Place) -> Sql:
-    y, x = node.point
+def is_around(place: Place, point: Point) -> Sql:
+    """A Polygon has the point inside or on its border."""
+    y, x = point
     inside = _INSIDE_TEXT.format(y="p.y", x="p.x")
     return Sql(
         f"(SELECT {inside} FROM (SELECT %s::float8 AS y, %s::float8 AS x) AS p,"
@@ -169,12 +158,3 @@ def _intersects_point(node: tree.IntersectsPoint, place: Place) -> Sql:
         " WHERE e.y2 IS NOT NULL)",
         (y, x),
     )
-
-
-PLACE_TESTS: Final[Mapping[type[tree.Query], tuple[Callable[[Any, Place], Sql], str]]] = {
-    tree.Near: (_near, "GeoPoint"),
-    tree.WithinBox: (_within_box, "GeoPoint"),
-    tree.WithinSphere: (_within_sphere, "GeoPoint"),
-    tree.WithinPolygon: (_within_polygon, "GeoPoint"),
-    tree.IntersectsPoint: (_intersects_point, "Polygon"),
-}

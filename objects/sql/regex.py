@@ -21,17 +21,18 @@ def found_in(text: str, pattern: str, options: str, short: str | None = None) ->
         if regex.at_start and regex.at_end:
             return Sql(f"({start} = %s)", (regex.literal,))
         if regex.at_start:
-            return _begins_with(start, regex.literal)
+            return begins_with(start, regex.literal)
         if not regex.at_end:
             return Sql(f"(strpos({text}, %s) > 0)", (regex.literal,))
     matched = Sql(f"({text} ~ %s)", (regex.postgres,))
     if regex.prefix:
         start = short if short is not None and len(regex.prefix) < SHORT else text
-        return "(" + _begins_with(start, regex.prefix) + " AND " + matched + ")"
+        return "(" + begins_with(start, regex.prefix) + " AND " + matched + ")"
     return matched
 
 
-def _begins_with(text: str, prefix: str) -> Sql:
+def begins_with(text: str, prefix: str) -> Sql:
+    """Whether a text begins with a prefix, as a range; ``text`` is SQL with collation "C"."""
     if not prefix:
         return Sql(f"({text} IS NOT NULL)")
     after = _first_text_after(prefix)

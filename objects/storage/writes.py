@@ -25,18 +25,8 @@ from objects.access.visibility import Visibility
 from objects.core.access.acl import Acl
 from objects.core.names import FieldName, ObjectId
 from objects.core.query.tree import Query
-from objects.core.update.operations import (
-    LARGE_AMOUNT,
-    Add,
-    ChangeRelation,
-    Delete,
-    Increment,
-    Operation,
-    Set,
-    Write,
-    apply,
-    echo,
-)
+from objects.core.update.operations import LARGE_AMOUNT, Write, apply, echo
+from objects.core.update.operators import Add, ChangeRelation, Delete, Increment, Operation, Set
 from objects.core.values import Json
 from objects.database import maintenance
 from objects.database.statements import Row, as_text, fetch

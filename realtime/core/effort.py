@@ -9,22 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from objects.core.query.tree import (
-    AllOf,
-    AnyOf,
-    ContainsAllRegex,
-    NoneOf,
-    Query,
-    WithinPolygon,
-    walk,
-)
+from objects.core.query.tree import Query, walk
 
 QUICK: Final = 20_000
 """So much, some milliseconds, may be done in the event loop."""
 MOST: Final = 5_000_000
 """More, some seconds, isn't done at all."""
 
-_POINTS: Final = 100  # of a polygon, that take as long as a comparison
 _CHARACTERS: Final = 64  # of a text, that take as long as an element
 _ALWAYS: Final = 1024
 _CHARACTER: Final = 4
@@ -41,17 +32,7 @@ def memory_of(text: str) -> int:
 
 def comparisons(query: Query) -> int:
     """How many comparisons the query makes with an element."""
-    return sum(_own(node) for node in walk(query))
-
-
-def _own(node: Query) -> int:
-    if isinstance(node, AllOf | AnyOf | NoneOf):
-        return 0
-    if isinstance(node, ContainsAllRegex):
-        return len(node.patterns)
-    if isinstance(node, WithinPolygon):
-        return 1 + len(node.points) // _POINTS
-    return 1
+    return sum(node.comparisons() for node in walk(query))
 
 
 def extent(image: Mapping[str, Any]) -> int:

@@ -9,24 +9,13 @@ asked whether it matches.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
-from objects.core.names import OBJECT_ID
 from objects.core.query.paths import Object, elements
-from objects.core.query.tree import (
-    AllOf,
-    AnyOf,
-    Compare,
-    ContainsAll,
-    Equals,
-    In,
-    OneOfIds,
-    Path,
-    Query,
-)
+from objects.core.query.tree import AllOf, AnyOf, Compare, Path, Query
 from objects.core.values import FieldKind, Json, kind
 from realtime.core.intervals import Intervals
 
@@ -132,20 +121,13 @@ def _in_range(kinds: dict[FieldKind, Intervals[S]], values: list[Json]) -> Itera
 
 def guards(query: Query) -> frozenset[Guard] | None:
     """Pairs of which every object has one that the query finds; None if there are none to name."""
-    if isinstance(query, Equals):
-        return None if query.value is None else frozenset({(query.path, _token(query.value))})
-    if isinstance(query, In):
-        return _of_values(query.path, query.values)
-    if isinstance(query, ContainsAll):
-        return _of_values(query.path, query.values[:1])
-    if isinstance(query, OneOfIds):
-        return _of_values((OBJECT_ID,), tuple(sorted(query.ids)[: MAX_GUARDS + 1]))
     if isinstance(query, AllOf):
         found = [one for one in map(guards, query.parts) if one is not None]
         return min(found, key=_worth) if found else None
     if isinstance(query, AnyOf):
         return _of_any(query)
-    return None
+    required = query.required_values()
+    return None if required is None else _of_values(*required)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +160,7 @@ def _range_of(query: Query) -> Range | None:
     )
 
 
-def _of_values(path: Path, values: tuple[Json, ...]) -> frozenset[Guard] | None:
+def _of_values(path: Path, values: Sequence[Json]) -> frozenset[Guard] | None:
     if len(values) > MAX_GUARDS or any(value is None for value in values):
         return None
     return frozenset((path, _token(value)) for value in values)

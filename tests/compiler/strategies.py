@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from hypothesis import strategies as st
 
+from objects.core.query import tree
 from objects.core.query.paths import candidates
 from objects.core.values import Json, kind, normalise
 from tests.compiler.world import Objects, friends, others
@@ -245,67 +247,88 @@ def _other_query(draw: st.DrawFn) -> dict[str, Any]:
     return {"className": "Other", "where": where, **paging}
 
 
+@dataclass(frozen=True)
+class _Operands:
+    """What strategies of operators draw from, for one path."""
+
+    value: st.SearchStrategy[Any]
+    comparable: st.SearchStrategy[Any]
+
+    @property
+    def many(self) -> st.SearchStrategy[Any]:
+        return st.lists(self.value, max_size=4)
+
+
+_patterns = st.sampled_from(PATTERNS)
+
+
+def _geo_within(operands: _Operands) -> st.SearchStrategy[Any]:
+    corners = st.lists(geo_points, min_size=3, max_size=6)
+    radii = st.sampled_from([0, 0.01, 0.04, 1.5, 4])
+    return st.one_of(
+        st.fixed_dictionaries({"$polygon": corners | polygons}),
+        st.fixed_dictionaries({"$centerSphere": st.tuples(geo_points, radii).map(list)}),
+    )
+
+
+def _select(operands: _Operands) -> st.SearchStrategy[Any]:
+    keys = st.sampled_from(["name", "score", "tags", "tags.a", "tags.0", "objectId"])
+    return st.fixed_dictionaries({"query": _other_query(), "key": keys})
+
+
+OPERANDS: dict[str, Callable[[_Operands], st.SearchStrategy[Any]]] = {
+    "$eq": lambda operands: operands.value,
+    "$ne": lambda operands: operands.value,
+    **dict.fromkeys(tree.Compare.names, lambda operands: operands.comparable),
+    "$in": lambda operands: operands.many,
+    "$nin": lambda operands: operands.many,
+    "$containedBy": lambda operands: operands.many,
+    "$exists": lambda operands: st.booleans(),
+    "$all": lambda operands: (
+        operands.many
+        | operands.many
+        | st.lists(st.fixed_dictionaries({"$regex": _patterns}), min_size=1, max_size=2)
+    ),
+    "$regex": lambda operands: _patterns,
+    "$nearSphere": lambda operands: geo_points,
+    "$within": lambda operands: st.fixed_dictionaries(
+        {"$box": st.tuples(geo_points, geo_points).map(list)}
+    ),
+    "$geoWithin": _geo_within,
+    "$geoIntersects": lambda operands: st.fixed_dictionaries({"$point": geo_points}),
+    **dict.fromkeys(tree.InQuery.names, lambda operands: _other_query()),
+    **dict.fromkeys(tree.Select.names, _select),
+}
+"""The operands of each operator after a field. ``$text`` has tests of its own."""
+
+COMPANIONS: dict[str, st.SearchStrategy[Any]] = {
+    "$regex": st.fixed_dictionaries({"$options": st.sampled_from(OPTIONS)}),
+    "$nearSphere": st.just({})
+    | st.fixed_dictionaries({"$maxDistance": st.sampled_from([0, 0.01, 0.05, 1, 3.2])}),
+}
+"""The options beside operators."""
+
+_CONSTRAINTS = ["", "", "mixed", "$geoWithin", *OPERANDS]
+
+
 @st.composite
 def constraints(draw: st.DrawFn, path: str, objects: Objects) -> Any:
     """What may stand after a key."""
     value = _bare(_operands(path, objects), path)
-    many = st.lists(value, max_size=4)
     comparable = value.filter(
         lambda one: (
             isinstance(one, bool | int | float | str)
             or (isinstance(one, dict) and one.get("__type") == "Date")
         )
     )
-    operator = draw(
-        st.sampled_from(
-            ["", "", "$eq", "$ne", "$lt", "$lte", "$gt", "$gte", "$in", "$nin", "$exists", "$all",
-             "$containedBy", "$regex", "$inQuery", "$notInQuery", "$select", "$dontSelect",
-             "$nearSphere", "$within", "$polygon", "$centerSphere", "$geoIntersects", "mixed",
-             "$all regex"]
-        )
-    )  # fmt: skip
+    operator = draw(st.sampled_from(_CONSTRAINTS))
     if operator == "":
         return draw(value)
-    if operator in ("$eq", "$ne"):
-        return {operator: draw(value)}
-    if operator in ("$lt", "$lte", "$gt", "$gte"):
-        return {operator: draw(comparable)}
-    if operator in ("$in", "$nin", "$all", "$containedBy"):
-        return {operator: draw(many)}
-    if operator == "$exists":
-        return {operator: draw(st.booleans())}
-    if operator == "$regex":
-        pattern, options = st.sampled_from(PATTERNS), st.sampled_from(OPTIONS)
-        return {"$regex": draw(pattern), "$options": draw(options)}
-    if operator == "$all regex":
-        patterns = draw(st.lists(st.sampled_from(PATTERNS), min_size=1, max_size=2))
-        return {"$all": [{"$regex": pattern} for pattern in patterns]}
-    if operator in ("$inQuery", "$notInQuery"):
-        return {operator: draw(_other_query())}
-    if operator in ("$select", "$dontSelect"):
-        key = draw(st.sampled_from(["name", "score", "tags", "tags.a", "tags.0", "objectId"]))
-        return {operator: {"query": draw(_other_query()), "key": key}}
     if operator == "mixed":
         low, high = draw(comparable), draw(comparable)
         return {"$gte": low, "$lte": high, "$ne": draw(value)}
-    return draw(_geo_constraint(operator))
-
-
-@st.composite
-def _geo_constraint(draw: st.DrawFn, operator: str) -> Any:
-    if operator == "$nearSphere":
-        bound = draw(st.none() | st.sampled_from([0, 0.01, 0.05, 1, 3.2]))
-        near = {"$nearSphere": draw(geo_points)}
-        return near if bound is None else near | {"$maxDistance": bound}
-    if operator == "$within":
-        return {"$within": {"$box": [draw(geo_points), draw(geo_points)]}}
-    if operator == "$polygon":
-        corners = st.lists(geo_points, min_size=3, max_size=6)
-        return {"$geoWithin": {"$polygon": draw(corners | polygons)}}
-    if operator == "$centerSphere":
-        radius = draw(st.sampled_from([0, 0.01, 0.04, 1.5, 4]))
-        return {"$geoWithin": {"$centerSphere": [draw(geo_points), radius]}}
-    return {"$geoIntersects": {"$point": draw(geo_points)}}
+    constraint = {operator: draw(OPERANDS[operator](_Operands(value, comparable)))}
+    return constraint | draw(COMPANIONS.get(operator, st.just({})))
 
 
 @st.composite

@@ -11,13 +11,13 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from backend.kernel.errors import InvalidQuery
-from objects.core.pipeline.meaning import document_of, result_of, run
 from objects.core.pipeline.stages import parse_aggregation
 from objects.core.query.predicate import matches
 from objects.core.values import equal, pointer
 from objects.sql.pipeline.statement import compile_aggregation
 from objects.sql.tables import ClassTable
 from tests.compiler.world import DECLARED, GENERIC, PROMOTED, THINGS, World, thing
+from tests.oracles.pipelines import document_of, result_of, run
 
 WHEN = {"__type": "Date", "iso": "2024-02-29T23:59:58.123Z"}
 EARLIER = {"__type": "Date", "iso": "2020-12-31T00:00:00.000Z"}

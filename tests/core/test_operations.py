@@ -19,18 +19,8 @@ from backend.kernel.errors import (
 )
 from objects.core.access.acl import Acl
 from objects.core.schema.definition import ClassSchema, FieldType
-from objects.core.update.operations import (
-    Add,
-    AddUnique,
-    ChangeRelation,
-    Increment,
-    Remove,
-    Set,
-    Write,
-    apply,
-    echo,
-    fit,
-)
+from objects.core.update.operations import Write, apply, echo, fit
+from objects.core.update.operators import Add, AddUnique, ChangeRelation, Increment, Remove, Set
 from objects.core.update.parser import parse_write
 from objects.core.values import equal, pointer
 

@@ -13,7 +13,6 @@ from backend.kernel.errors import (
     ServiceError,
 )
 from objects.core.pipeline.expressions import Call, Field, Literal
-from objects.core.pipeline.meaning import document_of, result_of, run
 from objects.core.pipeline.stages import (
     Group,
     Limit,
@@ -26,6 +25,7 @@ from objects.core.pipeline.stages import (
 from objects.core.query.predicate import matches
 from objects.core.query.tree import AllOf, Compare, Equals, Everything
 from objects.core.values import pointer
+from tests.oracles.pipelines import document_of, result_of, run
 
 DATE = {"__type": "Date", "iso": "2024-02-29T23:59:58.123Z"}
 

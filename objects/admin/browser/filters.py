@@ -7,18 +7,19 @@ shown and removed.
 
 from __future__ import annotations
 
-import copy
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, get_args
 
 import msgspec
 
 from backend.kernel.errors import InvalidJSON, ServiceError
 from objects.admin.values import read_number, read_point
+from objects.core.query.filters import Filter
+from objects.core.query.operators.registry import REGISTERED
 from objects.core.schema.definition import FieldType
-from objects.core.values import Json, date, normalise_date, pointer
+from objects.core.values import FieldKind, Json, date, normalise_date, pointer
 
 _SIGNS_OF_REGEX = re.compile(r"([\\.^$|?*+()\[\]{}])")
 
@@ -28,134 +29,73 @@ class BadValue(InvalidJSON):
 
 
 @dataclass(frozen=True, slots=True)
-class Operator:
-    """Something to ask of a field. ``make`` gives the constraint for the text entered."""
+class EnteredText:
+    """What was entered beside a filter (``objects.core.query.filters.Entry``)."""
 
-    key: str
-    label: str
-    make: Callable[[FieldType, str], Json]
-    takes_value: bool = True
-    hint: str = ""
+    field: FieldType
+    text: str
 
+    @property
+    def pattern(self) -> str:
+        return _SIGNS_OF_REGEX.sub(r"\\\1", self.text)
 
-def _plain(field: FieldType, text: str) -> Json:
-    return read_value(field, text)
+    @property
+    def value(self) -> Json:
+        return read_value(self.field, self.text)
 
+    @property
+    def values(self) -> list[Json]:
+        parts = map(str.strip, self.text.split(","))
+        return [read_value(self.field, part) for part in parts if part]
 
-def _with(name: str) -> Callable[[FieldType, str], Json]:
-    return lambda field, text: {name: read_value(field, text)}
+    @property
+    def json(self) -> Json:
+        return _json_or_text(self.text)
 
+    @property
+    def point(self) -> Json:
+        parts = self.text.split(",")
+        if len(parts) != 2:
+            raise BadValue("expected latitude, longitude")
+        return read_point(parts[0], parts[1])
 
-def _constant(value: Json) -> Callable[[FieldType, str], Json]:
-    return lambda field, text: copy.deepcopy(value)
-
-
-def _listed(name: str) -> Callable[[FieldType, str], Json]:
-    def make(field: FieldType, text: str) -> Json:
-        return {name: [read_value(field, one.strip()) for one in text.split(",") if one.strip()]}
-
-    return make
-
-
-def _pattern(before: str, options: str = "") -> Callable[[FieldType, str], Json]:
-    def make(field: FieldType, text: str) -> Json:
-        found: dict[str, Json] = {"$regex": before + _SIGNS_OF_REGEX.sub(r"\\\1", text)}
-        return found | ({"$options": options} if options else {})
-
-    return make
-
-
-def _regex(field: FieldType, text: str) -> Json:
-    return {"$regex": text}
+    @property
+    def circle(self) -> tuple[Json, Json]:
+        parts = self.text.split(",")
+        if len(parts) != 3:
+            raise BadValue("expected latitude, longitude, kilometres")
+        return read_point(parts[0], parts[1]), read_number(parts[2])
 
 
-def _words(field: FieldType, text: str) -> Json:
-    return {"$text": {"$search": {"$term": text}}}
+_ORDERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "String": ("is", "isNot", "begins", "contains", "words", "regex", "in"),
+    "Number": ("is", "isNot", "lt", "lte", "gt", "gte", "in"),
+    "Date": ("gte", "gt", "lte", "lt", "is"),
+}
+"""The first filters of a kind of field, by key; the others follow as the operators list them."""
+_LAST: Final = ("exists", "missing")
 
 
-def _element(field: FieldType, text: str) -> Json:
-    return _json_or_text(text)
+def _offered(kind: str) -> tuple[Filter, ...]:
+    order = _ORDERS.get(kind, ())
+
+    def rank(entry: Filter) -> int:
+        if entry.key in order:
+            return order.index(entry.key)
+        return len(order) + (entry.key in _LAST)
+
+    filters = (entry for operator in REGISTERED for entry in operator.filters)
+    return tuple(sorted((entry for entry in filters if kind in entry.kinds), key=rank))
 
 
-def _all(field: FieldType, text: str) -> Json:
-    values = _json_or_text(text)
-    return {"$all": values if isinstance(values, list) else [values]}
-
-
-def _near(field: FieldType, text: str) -> Json:
-    parts = text.split(",")
-    if len(parts) != 3:
-        raise BadValue("expected latitude, longitude, kilometres")
-    point = read_point(parts[0], parts[1])
-    return {"$nearSphere": point, "$maxDistanceInKilometers": read_number(parts[2])}
-
-
-def _holds_point(field: FieldType, text: str) -> Json:
-    parts = text.split(",")
-    if len(parts) != 2:
-        raise BadValue("expected latitude, longitude")
-    return {"$geoIntersects": {"$point": read_point(parts[0], parts[1])}}
-
-
-_IS = Operator("is", "is", _plain)
-_IS_NOT = Operator("isNot", "is not", _with("$ne"))
-_LISTED = Operator("in", "is one of a, b, c", _listed("$in"))
-_EXISTS = Operator("exists", "has a value", _constant({"$exists": True}), takes_value=False)
-_MISSING = Operator("missing", "has no value", _constant({"$exists": False}), takes_value=False)
-_RANGES = (
-    Operator("lt", "<", _with("$lt")),
-    Operator("lte", "≤", _with("$lte")),
-    Operator("gt", ">", _with("$gt")),
-    Operator("gte", "≥", _with("$gte")),
-)
-_THERE = (_EXISTS, _MISSING)
-_OPERATORS: Final[Mapping[str, tuple[Operator, ...]]] = {
-    "String": (
-        *(_IS, _IS_NOT),
-        Operator("begins", "begins with", _pattern("^")),
-        Operator("contains", "contains, in any case", _pattern("", "i")),
-        Operator("words", "has the words", _words),
-        Operator("regex", "matches the expression", _regex),
-        *(_LISTED, *_RANGES, *_THERE),
-    ),
-    "Number": (_IS, _IS_NOT, *_RANGES, _LISTED, *_THERE),
-    "Date": (
-        *(_RANGES[3], _RANGES[2], _RANGES[1], _RANGES[0]),
-        *(_IS, *_THERE),
-    ),
-    "Boolean": (
-        Operator("true", "is true", _constant(True), takes_value=False),
-        Operator("false", "is false", _constant(False), takes_value=False),
-        Operator("notTrue", "isn't true", _constant({"$ne": True}), takes_value=False),
-        *_THERE,
-    ),
-    "Pointer": (
-        Operator("is", "is", _plain, hint="an object id"),
-        *(_IS_NOT, _LISTED, *_THERE),
-    ),
-    "Relation": (Operator("is", "has the member", _plain, hint="an object id"),),
-    "Array": (
-        Operator("contains", "contains", _element, hint="text, or JSON"),
-        Operator("all", "contains all of", _all, hint='["a", "b"]'),
-        *_THERE,
-    ),
-    "GeoPoint": (
-        Operator("near", "is near", _near, hint="latitude, longitude, kilometres"),
-        *_THERE,
-    ),
-    "Polygon": (
-        Operator("holds", "holds the point", _holds_point, hint="latitude, longitude"),
-        *_THERE,
-    ),
-    "Object": (Operator("is", "is", _element, hint="JSON"), *_THERE),
-    "Bytes": _THERE,
-    "File": _THERE,
+_FILTERS: Final[Mapping[str, tuple[Filter, ...]]] = {
+    kind: _offered(kind) for kind in get_args(FieldKind)
 }
 
 
-def operators(field: FieldType) -> tuple[Operator, ...]:
-    """What can be asked of a field of this type."""
-    return _OPERATORS[field.kind]
+def operators(field: FieldType) -> tuple[Filter, ...]:
+    """The filters for a field of this type."""
+    return _FILTERS[field.kind]
 
 
 def read_value(field: FieldType, text: str) -> Json:
@@ -184,7 +124,7 @@ def add(
     if operator is None:
         raise BadValue(f"{name}: a {field} can't be asked for this")
     try:
-        constraint = operator.make(field, text)
+        constraint = operator.constraint(EnteredText(field, text))
     except ServiceError as error:
         raise BadValue(f"{name}: {error.message}") from None
     joined = dict(where)

@@ -10,20 +10,15 @@ many queries clients make up.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any, Final, Literal, TypeAlias, cast, get_args
+from typing import Any, Final, TypeAlias, cast, get_args
 
 from objects.core.names import CREATED_AT, OBJECT_ID, FieldName
 from objects.core.query import tree
-from objects.core.query.tree import OrderKey, Query
-from objects.core.regex.patterns import compile_regex
+from objects.core.query.node import OrderKey, Query, Use
 from objects.core.schema.definition import DEFAULT_FIELDS, ClassSchema, Direction
-
-Use: TypeAlias = Literal["equality", "range", "prefix", "place", "text", "alternative", "filter"]
-"""How a condition asks for a field. ``alternative``: a range that is one of several conditions;
-``filter``: in a way that no index serves."""
 
 IndexFields: TypeAlias = tuple[tuple[FieldName, Direction], ...]
 """The fields of an index in its order, as in ``IndexDeclaration.fields``."""
@@ -106,10 +101,7 @@ def key_of(where: Query, order: Sequence[OrderKey], schema: ClassSchema) -> Shap
     uses: dict[FieldName, Use] = {}
     own = schema.fields
     for part in where.parts if type(where) is tree.AllOf else (where,):
-        of_part = _PARTS.get(type(part))
-        if of_part is None:
-            continue
-        for name, use in of_part(part):
+        for name, use in part.uses():
             existing = uses.get(name)
             if existing is None:
                 if name in own or name in DEFAULT_FIELDS:
@@ -127,82 +119,6 @@ def key_of(where: Query, order: Sequence[OrderKey], schema: ClassSchema) -> Shap
             return conditions, ()
         keys.append((name, key.descending))
     return conditions, tuple(keys)
-
-
-_Parts = tuple[tuple[FieldName, Use], ...]
-
-
-def _equals(node: Any) -> _Parts:
-    is_plain = len(node.path) == 1 and node.value is not None
-    return ((node.path[0], "equality" if is_plain else "filter"),)
-
-
-def _compares(node: Any) -> _Parts:
-    return ((node.path[0], "range" if len(node.path) == 1 else "filter"),)
-
-
-def _matches(node: Any) -> _Parts:
-    is_prefix = len(node.path) == 1 and _prefix(node.pattern, node.options)
-    return ((node.path[0], "prefix" if is_prefix else "filter"),)
-
-
-def _prefix(pattern: str, options: str) -> str:
-    """The text that all matches begin with."""
-    if not pattern.startswith("^"):
-        return ""
-    regex = compile_regex(pattern, options)
-    return regex.prefix
-
-
-def _is_place(node: Any) -> _Parts:
-    return ((node.path[0], "place" if len(node.path) == 1 else "filter"),)
-
-
-def _near(node: Any) -> _Parts:
-    # Without a greatest distance every place is near, and all of them are sorted.
-    is_bounded = node.max_radians is not None and len(node.path) == 1
-    return ((node.path[0], "place" if is_bounded else "filter"),)
-
-
-def _text(node: Any) -> _Parts:
-    return ((node.path[0], "text" if len(node.path) == 1 else "filter"),) if node.path else ()
-
-
-def _filters(node: Any) -> _Parts:
-    return tuple((name, "filter") for name in tree.fields_read(node) if name != "*")
-
-
-def _alternatives(node: Any) -> _Parts:
-    ranges: _Parts = tuple(
-        (part.path[0], "alternative")
-        for part in tree.walk(node)
-        if isinstance(part, tree.Compare) and len(part.path) == 1
-    )
-    return ranges + _filters(node)
-
-
-def _ids(node: Any) -> _Parts:
-    return ((OBJECT_ID, "equality"),)
-
-
-_OTHERS: Final[tuple[type[Query], ...]] = (
-    *(tree.AllOf, tree.NoneOf, tree.NotEquals, tree.In, tree.NotIn),
-    *(tree.Exists, tree.ContainsAll, tree.ContainsAllRegex, tree.ContainedBy),
-    *(tree.IntersectsPoint, tree.InQuery, tree.Select),
-)
-_PARTS: Final[Mapping[type[Query], Callable[[Any], _Parts]]] = {
-    tree.Equals: _equals,
-    tree.Compare: _compares,
-    tree.Matches: _matches,
-    tree.Text: _text,
-    tree.Near: _near,
-    tree.WithinBox: _is_place,
-    tree.WithinPolygon: _is_place,
-    tree.WithinSphere: _is_place,
-    tree.OneOfIds: _ids,
-    tree.AnyOf: _alternatives,
-    **dict.fromkeys(_OTHERS, _filters),
-}
 
 
 # -- Indexes --------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """Expressions of the aggregation pipeline: ``"$price"``, ``{"$add": ["$price", 1]}``.
 
 ``parse_expression`` is the only gate: it knows every operator and how many operands it takes, so
-readers needn't check. What an expression means is in ``expression_values``.
+readers needn't check. What an expression means is in
+``tests.oracles.expressions``, which the SQL is tested against.
 
 A field's path begins with its name; ``_id`` is another name for ``objectId``, as are the native
 names of MongoDB for the two timestamps.

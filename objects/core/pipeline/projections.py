@@ -13,7 +13,6 @@ from typing import Final, TypeAlias, cast
 
 from backend.kernel.errors import InvalidQuery
 from backend.kernel.text import shown
-from objects.core.pipeline.expression_values import evaluate
 from objects.core.pipeline.expressions import MAX_STEPS, Expression, parse_expression, parse_path
 from objects.core.pipeline.limits import check_fields
 from objects.core.values import Json
@@ -164,79 +163,3 @@ def _tree(draft: _Draft) -> Tree:
             (name, _tree(part) if isinstance(part, dict) else part) for name, part in draft.items()
         )
     )
-
-
-# --- meaning -------------------------------------------------------------------------------------
-
-
-def included(stage: Include, document: Mapping[str, Json]) -> dict[str, Json]:
-    """What the stage makes of a document."""
-    result = _include(stage.tree, dict(document), document)
-    if stage.keeps_id and _ID in document and all(name != _ID for name, _ in stage.tree.parts):
-        result[_ID] = document[_ID]
-    return result
-
-
-def _include(tree: Tree, value: dict[str, Json], root: Mapping[str, Json]) -> dict[str, Json]:
-    result: dict[str, Json] = {}
-    for name, part in tree.parts:
-        if isinstance(part, Named):
-            if name in value:
-                result[name] = value[name]
-            continue
-        if not isinstance(part, Tree):
-            _put(result, name, part, root)
-            continue
-        inner = value.get(name)
-        if isinstance(inner, list):
-            result[name] = [_include(part, item, root) for item in inner if isinstance(item, dict)]
-        elif isinstance(inner, dict):
-            result[name] = _include(part, inner, root)
-        elif part.computes:
-            result[name] = _include(part, {}, root)
-    return result
-
-
-def _put(
-    result: dict[str, Json], name: str, expression: Expression, root: Mapping[str, Json]
-) -> None:
-    computed = evaluate(expression, root)
-    result.pop(name, None)
-    if computed is None or isinstance(computed, bool | int | float | str | list | dict):
-        result[name] = computed
-
-
-def excluded(tree: Tree, value: Mapping[str, Json]) -> dict[str, Json]:
-    """What ``Exclude`` with this tree makes of a document."""
-    result = dict(value)
-    for name, part in tree.parts:
-        if not isinstance(part, Tree):
-            result.pop(name, None)
-            continue
-        inner = result.get(name)
-        if isinstance(inner, dict):
-            result[name] = excluded(part, inner)
-        elif isinstance(inner, list):
-            result[name] = [
-                excluded(part, item) if isinstance(item, dict) else item for item in inner
-            ]
-    return result
-
-
-def with_fields(tree: Tree, value: Mapping[str, Json], root: Mapping[str, Json]) -> dict[str, Json]:
-    """What ``SetFields`` with this tree makes of a document."""
-    result = dict(value)
-    for name, part in tree.parts:
-        if isinstance(part, Named):
-            continue
-        if not isinstance(part, Tree):
-            _put(result, name, part, root)
-            continue
-        inner = result.get(name)
-        if isinstance(inner, list):
-            result[name] = [
-                with_fields(part, item if isinstance(item, dict) else {}, root) for item in inner
-            ]
-        else:
-            result[name] = with_fields(part, inner if isinstance(inner, dict) else {}, root)
-    return result

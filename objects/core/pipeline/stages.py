@@ -1,9 +1,9 @@
 """The aggregation pipeline: what ``/aggregate`` is sent, checked and as stages.
 
-``parse_aggregation`` is the only gate. Stages are frozen and checked: what they mean is in
-``pipeline_meaning``, how they become SQL in ``objects.sql.pipeline.statement``. A document in a
-pipeline is
-an object with ``objectId``, its timestamps as Dates, and its fields, without access list and
+``parse_aggregation`` is the only gate. Stages are frozen and checked. How they become SQL is in
+``objects.sql.pipeline.statement``, which is tested against a second implementation in Python
+(``tests.oracles.pipelines``). A document in a pipeline is an object with ``objectId``, its
+timestamps as Dates, and its fields, without access list and
 relations. ``_id`` is another name for ``objectId``.
 """
 

@@ -1,12 +1,16 @@
-"""What is found at a path of an object; ``objects.core.query.tree`` defines the words."""
+"""Values at a path of an object; ``objects.core.query.tree`` defines the terms."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
-from objects.core.query.tree import Path, Steps
+from objects.core.names import FieldPath
 from objects.core.values import Json, date
+
+Path: TypeAlias = FieldPath
+Steps: TypeAlias = tuple[str, ...]
+"""Keys inside a value."""
 
 Object: TypeAlias = Mapping[str, Any]
 """An object in its wire form."""

@@ -16,11 +16,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from backend.kernel.errors import InvalidJSON, InvalidQuery
-from backend.kernel.text import shown
-from objects.core.query.tree import Path, Text
-from objects.core.values import normalise
-
 MAX_TERM_LENGTH: Final = 1000
 DEFAULT_LANGUAGE: Final = "english"
 
@@ -71,34 +66,6 @@ class Search:
 def configuration(language: str) -> str | None:
     """PostgreSQL's name of a ``$language``; None for an unknown one."""
     return _CONFIGURATIONS.get(language.lower())
-
-
-def parse_text(path: Path | None, value: object, place: str) -> Text:
-    """The constraint of ``$text``: ``{"$search": {"$term": …}}``, with its options."""
-    search = value.get("$search") if isinstance(value, dict) else None
-    if not isinstance(search, dict):
-        raise InvalidJSON(f"{place}: bad $text: $search, should be object")
-    term = search.get("$term")
-    if not isinstance(term, str) or not term:
-        raise InvalidJSON(f"{place}.$search: bad $text: $term, should be string")
-    if len(term) > MAX_TERM_LENGTH:
-        raise InvalidQuery(f"{place}: $term has at most {MAX_TERM_LENGTH} characters")
-    language = search.get("$language", DEFAULT_LANGUAGE)
-    if not isinstance(language, str):
-        raise InvalidJSON(f"{place}.$search: bad $text: $language, should be string")
-    if configuration(language) is None:
-        raise InvalidQuery(f"{place}.$search: unknown $language {shown(language)}")
-    flags = []
-    for name in ("$caseSensitive", "$diacriticSensitive"):
-        flag = search.get(name, False)
-        if not isinstance(flag, bool):
-            raise InvalidJSON(f"{place}.$search: bad $text: {name}, should be boolean")
-        flags.append(flag)
-    unknown = set(search) - {"$term", "$language", "$caseSensitive", "$diacriticSensitive"}
-    if unknown:
-        raise InvalidJSON(f"{place}.$search: bad $text: {shown(min(unknown))}")
-    normalise(term, f"{place}.$search.$term")
-    return Text(path, term, language.lower(), flags[0], flags[1])
 
 
 def read_term(term: str) -> Search:

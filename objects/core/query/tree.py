@@ -1,14 +1,15 @@
 """The constraint tree: what a ``where`` means, independent of how it is read.
 
-A tree is made by ``query_parser.parse_where`` or by the policy, and is read by
-``matching.predicate`` (its meaning), by ``objects.sql.compiler`` (SQL), and by ``fields_read``.
-Nodes are immutable. Every value in them is canonical wire JSON, and every operand was checked
-by whoever made the node: readers don't validate again.
+A tree is made by ``parser.parse_where`` or by the policy, and is read by ``predicate`` (its
+meaning), by ``objects.sql.compiler`` (SQL), and by ``fields_read``. Nodes are immutable. Every
+value in them is canonical wire JSON, and every operand was checked when the node was made: readers
+don't validate again. This module exports all node classes; each is defined with its operator in
+``objects.core.query.operators``.
 
 Two nodes are compared by Python's ``==`` only in tests: ``Equals(p, True) == Equals(p, 1)``, so
 a tree must never be used as the key of a cache.
 
-Meaning of the words used below, for an object and a path:
+Terms used by the nodes, for an object and a path:
 
 * *candidates*: the values at the path. The first step reads the object; a further step reads a
   key of an object, and goes through a list to each element that is an object. When a step is a
@@ -20,302 +21,87 @@ Meaning of the words used below, for an object and a path:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias
+from typing import Literal
 
-from objects.core.names import ClassName, FieldName, FieldPath, ObjectId
+from objects.core.names import FieldName
+from objects.core.query.geo import EARTH_RADIUS_KM, EARTH_RADIUS_MILES, Point
+from objects.core.query.node import SCORE, OrderKey, Query, SubQuery, walk
+from objects.core.query.operators.access import OneOfIds, ReadableBy, WritableBy
+from objects.core.query.operators.comparison import (
+    Compare,
+    Comparison,
+    Equals,
+    Exists,
+    NotEquals,
+)
+from objects.core.query.operators.composition import (
+    AllOf,
+    AnyOf,
+    Everything,
+    NoneOf,
+    Nothing,
+    all_of,
+)
+from objects.core.query.operators.geo import (
+    IntersectsPoint,
+    Near,
+    WithinBox,
+    WithinPolygon,
+    WithinSphere,
+)
+from objects.core.query.operators.membership import ContainedBy, ContainsAll, In, NotIn
+from objects.core.query.operators.subqueries import InQuery, RelatedTo, Select
+from objects.core.query.operators.text import ContainsAllRegex, Matches, Text
+from objects.core.query.paths import Path, Steps
 from objects.core.values import Json
 
-Path: TypeAlias = FieldPath
-Steps: TypeAlias = tuple[str, ...]
-"""Keys inside a value."""
-Point: TypeAlias = tuple[float, float]
-"""(latitude, longitude) in degrees."""
-
-Comparison: TypeAlias = Literal["lt", "lte", "gt", "gte"]
-
-EARTH_RADIUS_KM = 6371.0
-EARTH_RADIUS_MILES = 3959.0
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """Any constraint. Use the subclasses."""
-
-
-# --- composition ---------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Everything(Query):
-    """Every object."""
-
-
-@dataclass(frozen=True, slots=True)
-class Nothing(Query):
-    """No object."""
-
-
-@dataclass(frozen=True, slots=True)
-class AllOf(Query):
-    """Objects that every part matches; all objects if there is no part."""
-
-    parts: tuple[Query, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class AnyOf(Query):
-    """Objects that some part matches; none if there is no part."""
-
-    parts: tuple[Query, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class NoneOf(Query):
-    """Objects that no part matches."""
-
-    parts: tuple[Query, ...]
-
-
-# --- a field and a value -------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Equals(Query):
-    """Some element equals the value. ``None``: no candidates, or some element is null."""
-
-    path: Path
-    value: Json
-
-
-@dataclass(frozen=True, slots=True)
-class NotEquals(Query):
-    """Exactly the objects that ``Equals`` leaves out."""
-
-    path: Path
-    value: Json
-
-
-@dataclass(frozen=True, slots=True)
-class Compare(Query):
-    """Some element of the operand's kind (Number, String, Date, Boolean) compares so.
-
-    Strings compare by code point, Dates by time, false is before true.
-    """
-
-    path: Path
-    op: Comparison
-    value: Json
-
-
-@dataclass(frozen=True, slots=True)
-class In(Query):
-    """``Equals`` for any of the values; nothing if there are none."""
-
-    path: Path
-    values: tuple[Json, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class NotIn(Query):
-    """Exactly the objects that ``In`` leaves out."""
-
-    path: Path
-    values: tuple[Json, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Exists(Query):
-    """Some candidate is not null (``wanted``), or none is."""
-
-    path: Path
-    wanted: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ContainsAll(Query):
-    """``Equals`` for each of the values; nothing if there are none."""
-
-    path: Path
-    values: tuple[Json, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ContainsAllRegex(Query):
-    """For each of the patterns, some element is a string that it matches."""
-
-    path: Path
-    patterns: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ContainedBy(Query):
-    """Some candidate is a list, and every element of it equals one of the values."""
-
-    path: Path
-    values: tuple[Json, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Matches(Query):
-    """Some element is a string in which the pattern (``objects.core.regex.patterns``) is found."""
-
-    path: Path
-    pattern: str
-    options: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Text(Query):
-    """Full-text search (``objects.core.query.text``). ``path`` None: all String fields of the
-    class."""
-
-    path: Path | None
-    term: str
-    language: str = "none"
-    case_sensitive: bool = False
-    diacritic_sensitive: bool = False
-
-
-# --- places --------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Near(Query):
-    """Some element is a GeoPoint, within ``max_radians`` of the point if that is given.
-
-    As a top-level part it also sorts: the nearest come first, unless an order is asked for.
-    """
-
-    path: Path
-    point: Point
-    max_radians: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class WithinBox(Query):
-    """Some element is a GeoPoint in the box, borders included.
-
-    A box whose south-west corner is east of the other one crosses the date line.
-    """
-
-    path: Path
-    southwest: Point
-    northeast: Point
-
-
-@dataclass(frozen=True, slots=True)
-class WithinPolygon(Query):
-    """Some element is a GeoPoint in the polygon (closed, in plane degrees), border included."""
-
-    path: Path
-    points: tuple[Point, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class WithinSphere(Query):
-    """Some element is a GeoPoint within ``radians`` of the centre; unlike Near, never sorts."""
-
-    path: Path
-    center: Point
-    radians: float
-
-
-@dataclass(frozen=True, slots=True)
-class IntersectsPoint(Query):
-    """Some element is a Polygon that has the point inside or on its border."""
-
-    path: Path
-    point: Point
-
-
-# --- other classes -------------------------------------------------------------------------
-
-
-SCORE: Final[Path] = (FieldName("$score"),)
-"""Stands for a path in sort keys; no field has this name."""
-
-
-@dataclass(frozen=True, slots=True)
-class OrderKey:
-    """One sort key. ``path`` is ``SCORE`` for the rank of a text search: best first."""
-
-    path: Path
-    descending: bool = False
-
-    @property
-    def is_score(self) -> bool:
-        return self.path == SCORE
-
-
-@dataclass(frozen=True, slots=True)
-class SubQuery:
-    """Objects of a class, under the rights of whoever asks. Without ``limit``, all of them."""
-
-    class_name: ClassName
-    where: Query
-    limit: int | None = None
-    skip: int = 0
-    order: tuple[OrderKey, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class InQuery(Query):
-    """Some element is a pointer to an object that the sub-query finds (or not, ``negated``)."""
-
-    path: Path
-    query: SubQuery
-    negated: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Select(Query):
-    """Some element equals a value that some object of the sub-query has at ``key``.
-
-    Null and missing are no values. ``negated`` gives exactly the other objects.
-    """
-
-    path: Path
-    query: SubQuery
-    key: Path
-    negated: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class RelatedTo(Query):
-    """The members of the relation ``key`` of one object, if the caller may read that object."""
-
-    class_name: ClassName
-    object_id: ObjectId
-    key: FieldName
-
-
-# --- for policies --------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class OneOfIds(Query):
-    """Objects with one of these ids."""
-
-    ids: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
-class ReadableBy(Query):
-    """Objects without an ACL, or whose ACL lets one of these ids (``*`` among them) read."""
-
-    ids: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
-class WritableBy(Query):
-    """Objects without an ACL, or whose ACL lets one of these ids (``*`` among them) write."""
-
-    ids: frozenset[str]
-
-
-# --- a whole question ----------------------------------------------------------------------
+__all__ = [
+    "EARTH_RADIUS_KM",
+    "EARTH_RADIUS_MILES",
+    "SCORE",
+    "AllOf",
+    "AnyOf",
+    "Compare",
+    "Comparison",
+    "ContainedBy",
+    "ContainsAll",
+    "ContainsAllRegex",
+    "Equals",
+    "Everything",
+    "Exists",
+    "FindOptions",
+    "In",
+    "InQuery",
+    "IntersectsPoint",
+    "Matches",
+    "Near",
+    "NoneOf",
+    "NotEquals",
+    "NotIn",
+    "Nothing",
+    "OneOfIds",
+    "OrderKey",
+    "Path",
+    "Point",
+    "Query",
+    "ReadableBy",
+    "RelatedTo",
+    "Select",
+    "Steps",
+    "SubQuery",
+    "Text",
+    "WithinBox",
+    "WithinPolygon",
+    "WithinSphere",
+    "WritableBy",
+    "all_of",
+    "fields_read",
+    "near_of",
+    "order_fields",
+    "text_of",
+    "walk",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,49 +127,13 @@ class FindOptions:
     """The client's own ``where``, as it was sent; for those who tell others of it."""
 
 
-# --- readings ------------------------------------------------------------------------------
-
-
-def all_of(*parts: Query) -> Query:
-    """The conjunction, flattened, without what is always true."""
-    flat: list[Query] = []
-    for part in parts:
-        if isinstance(part, AllOf):
-            flat.extend(part.parts)
-        elif isinstance(part, Nothing):
-            return part
-        elif not isinstance(part, Everything):
-            flat.append(part)
-    if not flat:
-        return Everything()
-    return flat[0] if len(flat) == 1 else AllOf(tuple(flat))
-
-
-def walk(query: Query, *, into_subqueries: bool = False) -> Iterator[Query]:
-    """The node and all nodes below it; those of sub-queries only when asked for."""
-    yield query
-    if isinstance(query, AllOf | AnyOf | NoneOf):
-        for part in query.parts:
-            yield from walk(part, into_subqueries=into_subqueries)
-    elif into_subqueries and isinstance(query, InQuery | Select):
-        yield from walk(query.query.where, into_subqueries=True)
-
-
 def fields_read(query: Query) -> frozenset[FieldName | Literal["*"]]:
     """The names of the top-level fields whose values decide whether an object is found.
 
-    Sub-queries read fields of their own class: ask again with their ``where`` (and ``key``).
-    ``RelatedTo`` reads a field of the owner, not of the class asked. A search without a path
-    reads every String field, which is said by ``"*"``.
+    Sub-queries read fields of their own class: call this with their ``where`` too. A search
+    without a path reads every String field, which ``"*"`` stands for.
     """
-    names: set[FieldName | Literal["*"]] = set()
-    for node in walk(query):
-        if isinstance(node, Text) and node.path is None:
-            names.add("*")
-        path = getattr(node, "path", None)
-        if path:
-            names.add(path[0])
-    return frozenset(names)
+    return frozenset(name for node in walk(query) for name in node.fields())
 
 
 def order_fields(order: tuple[OrderKey, ...]) -> frozenset[FieldName]:

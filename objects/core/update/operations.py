@@ -1,7 +1,7 @@
 """What a write asks for: values to set and update operators, per field or per path in a field.
 
 ``parse_write`` reads the body of a POST or PUT, ``fit`` checks it against the class's schema,
-``apply`` is the meaning of the operators. A store may run a write in another way (one SQL
+``apply`` carries out the operators (``operators``). A store may run a write in another way (one SQL
 statement) as long as the outcome is that of ``apply``.
 
 All operators take a field that is null for one that is missing: both start from nothing.
@@ -9,19 +9,26 @@ All operators take a field that is null for one that is missing: both start from
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Final, TypeAlias, cast
+from typing import Final, cast
 
 from backend.kernel.errors import IncorrectType
 from objects.core.access.acl import Acl
-from objects.core.names import ClassName, FieldName, ObjectId, WriteKey, field_of
+from objects.core.names import FieldName, WriteKey, field_of
 from objects.core.schema.definition import ClassSchema, FieldType, infer, reconcile
-from objects.core.values import MAX_INTEGER_DIGITS, Json, canonical_number, frozen, is_typed
+from objects.core.update.operators import (
+    ChangeRelation,
+    Delete,
+    Increment,
+    Operation,
+    Set,
+    SetOnInsert,
+)
+from objects.core.values import Json, is_typed
 
-_INTEGER_LIMIT: Final = 10**MAX_INTEGER_DIGITS
 LARGE_AMOUNT: Final = 2**63
 """Increments up to this exceed the largest number only from numbers that no application has.
 
@@ -29,74 +36,6 @@ Those are whole numbers of 1,000 digits, and numbers beyond 10^308 for an increm
 """
 
 
-@dataclass(slots=True)  # not frozen: a write has one for each field, and freezing doubles its cost
-class Set:
-    """The value, whatever was there. Nobody changes it once it is made."""
-
-    value: Json
-
-
-@dataclass(frozen=True, slots=True)
-class Delete:
-    """Nothing, as if it had never been set."""
-
-
-@dataclass(frozen=True, slots=True)
-class Increment:
-    """The number that is there plus the amount; nothing counts as 0."""
-
-    amount: int | float
-
-
-@dataclass(frozen=True, slots=True)
-class Add:
-    """The list that is there and these values after it."""
-
-    values: tuple[Json, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class AddUnique:
-    """The list that is there and after it those of these values that it lacks."""
-
-    values: tuple[Json, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Remove:
-    """The list that is there without any of these values."""
-
-    values: tuple[Json, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SetOnInsert:
-    """The value if the write creates the object; else what is there."""
-
-    value: Json
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeRelation:
-    """Members to add to a relation and to take out; first of all emptied if ``clear``.
-
-    ``target_class`` is None only if nothing is added or removed.
-    """
-
-    target_class: ClassName | None
-    added: tuple[ObjectId, ...] = ()
-    removed: tuple[ObjectId, ...] = ()
-    clear: bool = False
-
-
-Operation: TypeAlias = (
-    Set | Delete | Increment | Add | AddUnique | Remove | SetOnInsert | ChangeRelation
-)
-
-_NUMBER: Final = FieldType("Number")
-_ARRAY: Final = FieldType("Array")
-_SIMPLE: Final = (Set, Delete, Increment, Add)
-_ECHOED: Final = frozenset({Increment, Add, AddUnique, Remove, SetOnInsert})
 _NO_CHANGES: Final[Mapping[str, Json]] = MappingProxyType({})
 
 
@@ -120,8 +59,7 @@ class Write:
     def is_simple(self) -> bool:
         """Whether all it has are values, deletions, increments and appends of whole fields."""
         return all(
-            isinstance(operation, _SIMPLE) and "." not in path
-            for path, operation in self.operations.items()
+            operation.is_simple and "." not in path for path, operation in self.operations.items()
         )
 
     @cached_property
@@ -166,7 +104,7 @@ def fit(write: Write, schema: ClassSchema) -> tuple[Write, dict[FieldName, Field
             name = FieldName(container)
             types[name] = _container_type(schema, name, rest)
             continue
-        type_ = infer(operation.value) if type(operation) is Set else _operation_type(operation)
+        type_ = infer(operation.value) if type(operation) is Set else operation.field_type()
         if type_ is not None:
             types[key] = type_
             continue
@@ -187,23 +125,10 @@ def fit(write: Write, schema: ClassSchema) -> tuple[Write, dict[FieldName, Field
     return write, new
 
 
-def _operation_type(operation: Operation) -> FieldType | None:
-    if isinstance(operation, SetOnInsert):
-        return infer(operation.value)
-    if isinstance(operation, Increment):
-        return _NUMBER
-    if isinstance(operation, Delete):
-        return None
-    if isinstance(operation, ChangeRelation):
-        target_class = operation.target_class
-        return None if target_class is None else FieldType("Relation", target_class)
-    return _ARRAY
-
-
 def _container_type(schema: ClassSchema, name: FieldName, rest: str) -> FieldType:
     existing = schema.fields.get(name)
     if existing is not None and existing.kind == "Array" and _is_index(rest.partition(".")[0]):
-        return _ARRAY
+        return FieldType("Array")
     return FieldType("Object")
 
 
@@ -247,7 +172,7 @@ def apply(write: Write, obj: Mapping[str, Json]) -> dict[str, Json]:
         elif isinstance(operation, Delete):
             result.pop(name, None)
         else:
-            result[name] = outcome(operation, result.get(name), path)
+            result[name] = operation.outcome(result.get(name), path)
     if write.acl is not None:
         wire = write.acl.to_wire()
         if wire is None:
@@ -274,7 +199,7 @@ def _apply_nested(
         container = copied
     last = steps[-1]
     if not deleting:
-        _put(container, last, outcome(operation, _item(container, last, path), path), path)
+        _put(container, last, operation.outcome(_item(container, last, path), path), path)
     elif isinstance(container, dict):
         container.pop(last, None)
     elif _is_index(last) and int(last) < len(container):
@@ -313,58 +238,6 @@ def _put(container: dict[str, Json] | list[Json], step: str, value: Json, path: 
     container[position : position + 1] = [value]
 
 
-def outcome(operation: Operation, current: Json, path: str) -> Json:
-    """The value that an operator other than ``Delete`` makes of the one that is there."""
-    if isinstance(operation, Set):
-        return operation.value
-    if isinstance(operation, Increment):
-        if current is None:
-            return operation.amount
-        if isinstance(current, bool) or not isinstance(current, int | float):
-            raise IncorrectType(f"{path}: can't increment what is not a number")
-        return add_numbers(current, operation.amount, path)
-    if current is None:
-        current = []
-    if not isinstance(current, list):
-        raise IncorrectType(f"{path}: expected an array to add to or remove from")
-    if isinstance(operation, Add):
-        return [*current, *operation.values]
-    if isinstance(operation, AddUnique):
-        return [*current, *_lacking(current, operation.values)]
-    assert isinstance(operation, Remove)
-    removed = {_identity(value) for value in operation.values}
-    return [item for item in current if _identity(item) not in removed]
-
-
-def _lacking(current: list[Json], values: tuple[Json, ...]) -> Iterator[Json]:
-    seen = {_identity(item) for item in current}
-    for value in values:
-        key = _identity(value)
-        if key not in seen:
-            seen.add(key)
-            yield value
-
-
-def _identity(value: Json) -> Hashable:
-    # A file is known by its name: its url depends on the server that shows it.
-    if isinstance(value, dict) and value.get("__type") == "File":
-        return ("File", value["name"])
-    return cast(Hashable, frozen(value))
-
-
-def add_numbers(a: int | float, b: int | float, path: str) -> int | float:
-    """The sum: exact for whole numbers, else that of IEEE doubles; ``IncorrectType`` if too big."""
-    if isinstance(a, int) and isinstance(b, int):
-        total = a + b
-        if abs(total) >= _INTEGER_LIMIT:
-            raise IncorrectType(f"{path}: the sum is too big")
-        return total
-    try:
-        return canonical_number(float(a) + float(b), path)
-    except OverflowError:
-        raise IncorrectType(f"{path}: the sum is too big") from None
-
-
 def echo(write: Write, after: Mapping[str, Json]) -> dict[str, Json]:
     """What the answer to a write shows of its outcome: what its operators have made.
 
@@ -375,7 +248,7 @@ def echo(write: Write, after: Mapping[str, Json]) -> dict[str, Json]:
     result: dict[str, Json] = {}
     whole = dict(after)
     for path, operation in write.operations.items():
-        if type(operation) not in _ECHOED:
+        if not operation.is_echoed:
             continue
         source: Json = whole
         target: dict[str, Json] = result

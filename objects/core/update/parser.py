@@ -18,29 +18,16 @@ from backend.kernel.text import shown
 from objects.core.access.acl import PUBLIC_ACL, Acl, parse_acl
 from objects.core.names import (
     PROHIBITED_KEYS,
-    ClassName,
     DottedName,
     FieldName,
-    ObjectId,
     WriteKey,
     check_class_name,
     check_field_name,
     check_key_path,
-    parse_object_id,
 )
-from objects.core.update.operations import (
-    Add,
-    AddUnique,
-    ChangeRelation,
-    Delete,
-    Increment,
-    Operation,
-    Remove,
-    Set,
-    SetOnInsert,
-    Write,
-)
-from objects.core.values import Json, canonical_number, is_pointer, normalise
+from objects.core.update.operations import Write
+from objects.core.update.operators import OPERATORS, ChangeRelation, Operation, Set
+from objects.core.values import Json, normalise
 
 MAX_OPERATIONS: Final = 10_000
 # The service alone sets these.
@@ -130,26 +117,10 @@ def _parse_operation(key: str, value: dict[str, Json]) -> Operation:
     if "__op" not in value:
         return _set(key, normalise(value, key, key.count(".")))
     name = value["__op"]
-    if name == "Delete":
-        return Delete()
-    if name == "Increment":
-        return Increment(_amount(key, value.get("amount")))
-    if name == "Add":
-        return Add(_objects(key, value, "objects to add must be an array"))
-    if name == "AddUnique":
-        return AddUnique(_objects(key, value, "objects to add must be an array"))
-    if name == "Remove":
-        return Remove(_objects(key, value, "objects to remove must be an array"))
-    if name == "SetOnInsert":
-        if value.get("amount") is None:
-            raise InvalidJSON(f"{key}.amount: expected the value to set")
-        # A relation is no value to set: one level down it is refused like in any value.
-        return SetOnInsert(normalise(value["amount"], f"{key}.amount", key.count(".") + 1))
-    if name in ("AddRelation", "RemoveRelation", "Batch"):
-        if "." in key:
-            raise InvalidKeyName(f"{shown(key)}: a relation is a field, not a part of one")
-        return _relation_change(key, value)
-    raise CommandUnavailable(f"The {shown(name)} operator is not supported yet.")
+    operator = OPERATORS.get(name) if isinstance(name, str) else None
+    if operator is None:
+        raise CommandUnavailable(f"The {shown(name)} operator is not supported yet.")
+    return operator.parse(key, value)
 
 
 def _set(key: str, value: Json) -> Operation:
@@ -160,50 +131,3 @@ def _set(key: str, value: Json) -> Operation:
         assert isinstance(class_name, str)
         return ChangeRelation(check_class_name(class_name))
     return Set(value)
-
-
-def _amount(key: str, amount: Json) -> int | float:
-    if isinstance(amount, bool) or not isinstance(amount, int | float):
-        raise InvalidJSON(f"incrementing must provide a number ({key}.amount)")
-    normalise(amount, f"{key}.amount")
-    return canonical_number(amount, f"{key}.amount")
-
-
-def _objects(key: str, value: Mapping[str, Json], message: str) -> tuple[Json, ...]:
-    objects = value.get("objects")
-    if not isinstance(objects, list):
-        raise InvalidJSON(f"{message} ({key}.objects)")
-    values = normalise(objects, f"{key}.objects")
-    assert isinstance(values, list)
-    return tuple(values)
-
-
-def _relation_change(key: str, value: Mapping[str, Json]) -> ChangeRelation:
-    steps: Json = [dict(value)]
-    if value["__op"] == "Batch":
-        steps = value.get("ops")
-        if not isinstance(steps, list):
-            raise InvalidJSON(f"{key}.ops: expected an array of operators")
-    assert isinstance(steps, list)
-    target_classes: set[ClassName] = set()
-    members: dict[ObjectId, bool] = {}
-    for step in steps:
-        name = step.get("__op") if isinstance(step, dict) else None
-        if not isinstance(step, dict) or name not in ("AddRelation", "RemoveRelation"):
-            raise InvalidJSON(f"{key}.ops: only AddRelation and RemoveRelation go into a Batch")
-        adding = name == "AddRelation"
-        message = f"objects to {'add' if adding else 'remove'} must be an array"
-        for member in _objects(key, step, message):
-            if not is_pointer(member):
-                raise IncorrectType(f"{key}.objects: expected pointers")
-            assert isinstance(member, dict)
-            target_classes.add(check_class_name(str(member["className"])))
-            # What is said last about a member holds.
-            members[parse_object_id(str(member["objectId"]))] = adding
-    if len(target_classes) > 1:
-        raise IncorrectType(f"{key}: a relation has members of one class only")
-    return ChangeRelation(
-        next(iter(target_classes), None),
-        tuple(member for member, adding in members.items() if adding),
-        tuple(member for member, adding in members.items() if not adding),
-    )

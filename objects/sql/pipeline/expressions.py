@@ -1,4 +1,4 @@
-"""Expressions of the aggregation pipeline in SQL, as ``core.expression_values`` means them.
+"""Expressions of the aggregation pipeline in SQL, tested against ``tests.oracles.expressions``.
 
 A value is jsonb; SQL's NULL is a missing one. Nothing of what a client wrote is in the text. An
 operand is written once and named where an operator looks at it twice, so that the text grows

@@ -61,7 +61,10 @@ _MOST_PAIRS = 50
 
 
 def order_terms(value: str) -> list[str]:
-    """What a named value is sorted by (``expression_values.order_key``), each with NULLs first."""
+    """The sort terms of a named value, each with NULLs first.
+
+    The order is that of ``order_key`` in ``tests.oracles.expressions``.
+    """
     return [
         rank(value),
         f"(CASE WHEN jsonb_typeof({value}) = 'number' THEN ({value})::numeric END)",
@@ -89,7 +92,7 @@ def ordered_text(value: str) -> str:
 
 
 def quotient(a: str, b: str) -> str:
-    """``expression_values.quotient`` of two named numerics, as numeric."""
+    """The quotient of two named numerics, as numeric."""
     bounds = "BETWEEN 1e-140 AND 1e140"
     return (
         f"(CASE WHEN abs({b}) {bounds} AND ({a} = 0 OR abs({a}) {bounds})"

@@ -1,4 +1,4 @@
-"""The aggregation pipeline as one SQL statement, as ``core.pipeline_meaning`` means it.
+"""The aggregation pipeline as one SQL statement, tested against ``tests.oracles.pipelines``.
 
 Each stage is a SELECT over the one before (``pipeline_rows``). ``$match``, ``$sort``, ``$limit``
 and ``$skip`` at the beginning work on the class's own rows and are as fast as a find. Of what a

@@ -11,27 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from objects.core.pipeline.expression_values import (
-    MISSING,
-    Value,
-    decimal_of,
-    evaluate,
-    is_true,
-    number_of,
-    order_key,
-    present,
-    quotient,
-    value_at,
-)
 from objects.core.pipeline.expressions import Path
-from objects.core.pipeline.projections import (
-    Exclude,
-    Include,
-    SetFields,
-    excluded,
-    included,
-    with_fields,
-)
+from objects.core.pipeline.projections import Exclude, Include, SetFields
 from objects.core.pipeline.stages import (
     Accumulator,
     Count,
@@ -47,6 +28,19 @@ from objects.core.pipeline.stages import (
 )
 from objects.core.query.tree import Query
 from objects.core.values import Json, date, equal, frozen, is_pointer, kind
+from tests.oracles.expressions import (
+    MISSING,
+    Value,
+    decimal_of,
+    evaluate,
+    is_true,
+    number_of,
+    order_key,
+    present,
+    quotient,
+    value_at,
+)
+from tests.oracles.projections import excluded, included, with_fields
 
 Doc = dict[str, Json]
 Matcher = Callable[[Query, Doc], bool]

@@ -1,0 +1,1 @@
+"""The query operators: one class each. ``registry`` lists them."""

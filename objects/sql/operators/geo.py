@@ -1,0 +1,76 @@
+"""SQL of constraints on places."""
+
+from __future__ import annotations
+
+from typing import ClassVar, TypeVar
+
+from objects.core.query.operators.geo import (
+    IntersectsPoint,
+    Near,
+    WithinBox,
+    WithinPolygon,
+    WithinSphere,
+)
+from objects.sql import geo, jsonpath
+from objects.sql.fields import SINGLE_KINDS
+from objects.sql.fragments import FALSE, Sql
+from objects.sql.operators.compilation import Compilation, OperatorSql, sql_of
+from objects.sql.values import each_element
+
+N = TypeVar("N", bound=Near | WithinBox | WithinPolygon | WithinSphere | IntersectsPoint)
+
+
+class PlaceSql(OperatorSql[N]):
+    """Some element is a place that passes the test."""
+
+    type_name: ClassVar = "GeoPoint"
+
+    def test(self, node: N, place: geo.Place) -> Sql:
+        """The condition of one place."""
+        raise NotImplementedError
+
+    def condition(self, node: N, compilation: Compilation) -> Sql:
+        reading = compilation.read(node.path)
+        if reading.is_whole and reading.kind in SINGLE_KINDS | {"Polygon"}:
+            if reading.kind != self.type_name:
+                return FALSE
+            return self.test(node, geo.Place.of_field(reading))
+        return each_element(
+            reading,
+            jsonpath.has_type(self.type_name),
+            lambda c: self.test(node, geo.Place.of_value(c)),
+        )
+
+
+@sql_of(Near)
+class NearSql(PlaceSql[Near]):
+    def test(self, node: Near, place: geo.Place) -> Sql:
+        if node.max_radians is None:
+            return Sql(f"({place.latitude} IS NOT NULL)")
+        return geo.in_sphere(place, node.point, node.max_radians)
+
+
+@sql_of(WithinBox)
+class WithinBoxSql(PlaceSql[WithinBox]):
+    def test(self, node: WithinBox, place: geo.Place) -> Sql:
+        return geo.in_box(place, node.southwest, node.northeast)
+
+
+@sql_of(WithinPolygon)
+class WithinPolygonSql(PlaceSql[WithinPolygon]):
+    def test(self, node: WithinPolygon, place: geo.Place) -> Sql:
+        return geo.in_polygon(place, node.points)
+
+
+@sql_of(WithinSphere)
+class WithinSphereSql(PlaceSql[WithinSphere]):
+    def test(self, node: WithinSphere, place: geo.Place) -> Sql:
+        return geo.in_sphere(place, node.center, node.radians)
+
+
+@sql_of(IntersectsPoint)
+class IntersectsPointSql(PlaceSql[IntersectsPoint]):
+    type_name = "Polygon"
+
+    def test(self, node: IntersectsPoint, place: geo.Place) -> Sql:
+        return geo.is_around(place, node.point)
