@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from backend.kernel.errors import ServiceError
-from backend.openapi.operations import JSON_TEXT, query, ref
+from backend.kernel.json_types import Schema
+from backend.openapi.operations import JSON_TEXT, query
+from backend.openapi.schemas import ref
 from backend.settings.conf import service_settings
 
-Json = dict[str, Any]
-
-SECURITY_SCHEMES: Json = {
+SECURITY_SCHEMES: Schema = {
     name: {"type": "apiKey", "in": "header", "name": header, "description": description}
     for name, header, description in (
         ("applicationId", "X-Svc-Application-Id", "Which application; every request has it."),
@@ -75,7 +73,7 @@ _LIMIT_HEADERS = {
         ("RateLimit-Reset", "Seconds until all of them are there again."),
     )
 }
-HEADERS: Json = {
+HEADERS: Schema = {
     "Location": {
         "description": "The address of what was made.",
         "required": True,
@@ -85,7 +83,7 @@ HEADERS: Json = {
 }
 
 
-def error_schema() -> Json:
+def error_schema() -> Schema:
     """``ErrorAnswer``: the form of every failure, and the codes that there are."""
     rows = "\n".join(
         f"| {code} | {status} | {', '.join(names)} |"
@@ -115,10 +113,10 @@ def _codes() -> dict[tuple[int, int], list[str]]:
     return {key: sorted(set(names)) for key, names in found.items()}
 
 
-def responses() -> Json:
+def responses() -> Schema:
     """The errors by their status."""
     schema = ref("ErrorAnswer")
-    found: Json = {
+    found: Schema = {
         status: {
             "description": description,
             "content": {"application/json": {"schema": schema, "example": example}},
@@ -129,7 +127,7 @@ def responses() -> Json:
     return found
 
 
-def parameters() -> Json:
+def parameters() -> Schema:
     """The parameters that several operations share."""
     settings = service_settings
     words = {"type": "string"}
@@ -174,7 +172,7 @@ def parameters() -> Json:
 
 
 _OBJECT_ID = {"type": "string", "pattern": "^[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,127}$"}
-_IN_PATHS: dict[str, tuple[str, Json]] = {
+_IN_PATHS: dict[str, tuple[str, Schema]] = {
     "className": (
         "The name of a class.",
         {"type": "string", "pattern": "^_?[A-Za-z][A-Za-z0-9_]{0,127}$"},
@@ -184,8 +182,8 @@ _IN_PATHS: dict[str, tuple[str, Json]] = {
 }
 
 
-def path_parameter(name: str) -> Json:
+def path_parameter(name: str) -> Schema:
     """A name in a path."""
     description, schema = _IN_PATHS.get(name, ("", {"type": "string", "minLength": 1}))
-    found: Json = {"name": name, "in": "path", "required": True, "schema": schema}
+    found: Schema = {"name": name, "in": "path", "required": True, "schema": schema}
     return {**found, "description": description} if description else found

@@ -7,18 +7,16 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from threading import Lock
-from typing import Any
 
 import msgspec
 
 from backend import __version__
+from backend.kernel.json_types import Schema
 from backend.kernel.principal import Principal
 from backend.openapi import components
 from backend.openapi.operations import CLIENT_SECURITY, Operation
 from backend.openapi.sources import Names, Offer, fixed_schemas, offers
 from backend.settings.conf import service_settings
-
-Json = dict[str, Any]
 
 _NAMES = re.compile(r"{(\w+)}")
 _REFERENCES = re.compile(rb'"\$ref":"#/components/schemas/([^"]+)"')
@@ -85,11 +83,11 @@ def _settings() -> Hashable:
     )
 
 
-def _assembled(found: list[Offer], *, shows_master: bool) -> Json:
+def _assembled(found: list[Offer], *, shows_master: bool) -> Schema:
     names = Names(frozenset(fixed_schemas()) | {"ErrorAnswer"})
     ids = Names(frozenset())
-    paths: dict[str, Json] = {}
-    schemas: dict[str, Json] = {}
+    paths: dict[str, Schema] = {}
+    schemas: dict[str, Schema] = {}
     tags: dict[str, None] = {}
     for offer in found:
         part = offer.part(names)
@@ -124,19 +122,19 @@ def _assembled(found: list[Offer], *, shows_master: bool) -> Json:
     }
 
 
-def _path_item(path: str) -> Json:
+def _path_item(path: str) -> Schema:
     parameters = [components.path_parameter(name) for name in _NAMES.findall(path)]
     return {"parameters": parameters} if parameters else {}
 
 
-def _operation(operation: Operation, ids: Names, shows_master: bool) -> Json:
+def _operation(operation: Operation, ids: Names, shows_master: bool) -> Schema:
     return operation.to_json(ids.take(operation.id), shows_master=shows_master)
 
 
-def _used(schemas: Mapping[str, Json], *texts: bytes) -> dict[str, Json]:
-    """Those fixed schemas to which something refers: what only the master key meets isn't told
-    to others."""
-    used: dict[str, Json] = {}
+def _used(schemas: Mapping[str, Schema], *texts: bytes) -> dict[str, Schema]:
+    """The fixed schemas that something refers to: others don't learn of what only the master key
+    meets."""
+    used: dict[str, Schema] = {}
     waiting = [name for text in texts for name in set(_REFERENCES.findall(text))]
     while waiting:
         name = waiting.pop().decode()

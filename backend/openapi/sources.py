@@ -1,39 +1,46 @@
-"""Where the parts of the document come from.
+"""Where the parts of the document come from: the routes of the URL configuration, and what a
+*source* generates for some of them.
 
 A source is a function of the caller. It returns an ``Offer``: a fingerprint of everything that
-its part depends on, and a way to make the part. Fingerprints are asked for at every request, so
+its part depends on, and a way to make the part. Fingerprints are compared at every request, so
 they must be cheap; parts are made when a fingerprint is new.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from functools import cache
+from typing import TypeAlias
 
+from django.urls import URLPattern
+
+from backend.kernel.json_types import Schema
 from backend.kernel.principal import Principal
+from backend.openapi.descriptions import Route, routes_of
 from backend.openapi.operations import Operation
+from backend.openapi.schemas import schema_of
+from backend.settings.conf import service_settings
 
-Json: TypeAlias = dict[str, Any]
+Paths: TypeAlias = dict[str, dict[str, Operation]]
 
 
 @dataclass(slots=True)
 class Part:
-    """What a source has for a caller: operations by path and method, component schemas by the
-    names that ``Names`` gave."""
+    """Operations by path and method, and component schemas by the names that ``Names`` gave."""
 
-    paths: dict[str, dict[str, Operation]] = field(default_factory=dict)
-    schemas: dict[str, Json] = field(default_factory=dict)
+    paths: Paths = field(default_factory=dict)
+    schemas: dict[str, Schema] = field(default_factory=dict)
 
 
 class Names:
-    """The names of component schemas: one for each, whatever classes and functions are called."""
+    """The names of component schemas: unique, whatever classes and functions are called."""
 
     def __init__(self, taken: frozenset[str]) -> None:
         self._taken = set(taken)
 
     def take(self, wanted: str) -> str:
-        """The name that is wanted, or one like it if there is such a schema already."""
+        """Return the wanted name, or one like it if there is such a schema already."""
         name, number = wanted, 1
         while name in self._taken:
             number += 1
@@ -50,29 +57,73 @@ class Offer:
     part: Callable[[Names], Part]
 
 
-Source: TypeAlias = Callable[[Principal], Offer]
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What generates the operations of the routes whose views name it as their ``source``.
 
-_sources: dict[Source, None] = {}
-_schemas: dict[str, Json] = {}
-
-
-def contribute(source: Source, *, schemas: Mapping[str, Json] | None = None) -> None:
-    """Add a source to the document. Sources are asked in the order of their contribution.
-
-    ``schemas`` are components with fixed names. Raises ``ValueError`` if another schema has one
-    of the names.
+    ``offer`` gets the caller and these routes. ``schemas`` are components with fixed names, which
+    all descriptions may refer to.
     """
-    for name, schema in (schemas or {}).items():
-        if _schemas.setdefault(name, schema) != schema:
-            raise ValueError(f"There are two component schemas {name}.")
-    _sources[source] = None
+
+    offer: Callable[[Principal, list[Route]], Offer]
+    schemas: Mapping[str, Schema] = field(default_factory=dict)
+
+
+_Groups: TypeAlias = list[tuple[Source | None, list[Route]]]
+
+_patterns: list[URLPattern] = []
+
+
+def describe_routes(patterns: Iterable[URLPattern]) -> None:
+    """Make the document of these routes, in their order."""
+    _patterns[:] = patterns
+    _read.cache_clear()
+
+
+@cache
+def _read() -> tuple[_Groups, dict[str, Schema]]:
+    """The routes by their source, None for those whose views describe them in full; and the
+    components with fixed names, those of sources and those of declared types."""
+    groups: _Groups = []
+    routes = routes_of(_patterns)
+    sources = {id(source): source for route in routes if (source := _source(route))}
+    schemas = {name: each for source in sources.values() for name, each in source.schemas.items()}
+    for route in routes:
+        source = _source(route)
+        resolved = route.resolved(lambda type_: schema_of(type_, schemas))
+        same = [group for known, group in groups if known is source and source is not None]
+        if source is None and groups and groups[-1][0] is None:
+            same = [groups[-1][1]]
+        if same:
+            same[0].append(resolved)
+        else:
+            groups.append((source, [resolved]))
+    return groups, schemas
+
+
+def _source(route: Route) -> Source | None:
+    return getattr(route.view, "source", None)
+
+
+def fixed_schemas() -> Mapping[str, Schema]:
+    """Return the components with fixed names."""
+    return _read()[1]
 
 
 def offers(principal: Principal) -> list[Offer]:
-    """What all sources have for a caller."""
-    return [source(principal) for source in _sources]
+    """Return what all routes have for a caller."""
+    return [
+        _described(routes) if source is None else source.offer(principal, routes)
+        for source, routes in _read()[0]
+    ]
 
 
-def fixed_schemas() -> Mapping[str, Json]:
-    """The components with fixed names."""
-    return _schemas
+def _described(routes: list[Route]) -> Offer:
+    settings = {each.setting for route in routes for each in route.operations.values()}
+    off = {name for name in settings if name and not getattr(service_settings, name)}
+    paths: Paths = {}
+    for route in routes:
+        for method, operation in route.operations.items():
+            if operation.setting not in off:
+                paths.setdefault(route.path, {})[method] = operation
+    return Offer(tuple(sorted(off)), lambda names: Part(paths))
