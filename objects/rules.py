@@ -11,11 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from backend.kernel.errors import ServiceError
+from backend.kernel.json_types import Wire
 from backend.kernel.principal import Principal
 from objects.core.names import ClassName, ObjectId
-from objects.core.values import Json
-
-Wire = dict[str, Json]
 
 
 @dataclass

@@ -8,5 +8,7 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 """A decoded JSON value."""
 Wire: TypeAlias = dict[str, Json]
 """An object as JSON has it: in requests, in responses and in triggers."""
-Schema: TypeAlias = dict[str, Any]
+JsonObject: TypeAlias = dict[str, Any]
+"""An object as JSON has it, whose values are of types that only its reader knows."""
+Schema: TypeAlias = JsonObject
 """A JSON schema, or another object of an OpenAPI document."""

@@ -19,11 +19,12 @@ from itertools import count
 from typing import Any, Final, Protocol
 
 from backend.kernel.errors import InvalidQuery
+from backend.kernel.json_types import Json
 from objects.core.indexes.shapes import led_by_constants
 from objects.core.names import ClassName, FieldName
 from objects.core.query import tree
 from objects.core.query.tree import Path, Query, all_of
-from objects.core.values import Json, kind
+from objects.core.values import kind
 from objects.sql import geo, jsonpath
 from objects.sql import regex as regex_sql
 from objects.sql import text as text_sql

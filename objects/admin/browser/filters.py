@@ -16,9 +16,10 @@ from typing import Final
 import msgspec
 
 from backend.kernel.errors import InvalidJSON, ServiceError
+from backend.kernel.json_types import Json
 from objects.admin.values import read_number, read_point
 from objects.core.schema.definition import FieldType
-from objects.core.values import Json, date, normalise_date, pointer
+from objects.core.values import date, normalise_date, pointer
 
 _SIGNS_OF_REGEX = re.compile(r"([\\.^$|?*+()\[\]{}])")
 

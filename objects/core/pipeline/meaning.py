@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+from backend.kernel.json_types import Json
 from objects.core.pipeline.expression_values import (
     MISSING,
     Value,
@@ -46,7 +47,7 @@ from objects.core.pipeline.stages import (
     Unwind,
 )
 from objects.core.query.tree import Query
-from objects.core.values import Json, date, equal, frozen, is_pointer, kind
+from objects.core.values import date, equal, frozen, is_pointer, kind
 
 Doc = dict[str, Json]
 Matcher = Callable[[Query, Doc], bool]

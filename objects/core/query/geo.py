@@ -18,6 +18,7 @@ from itertools import pairwise
 from typing import Final
 
 from backend.kernel.errors import InvalidJSON, ServiceError
+from backend.kernel.json_types import Json
 from objects.core.query.tree import (
     EARTH_RADIUS_KM,
     EARTH_RADIUS_MILES,
@@ -30,7 +31,7 @@ from objects.core.query.tree import (
     WithinPolygon,
     WithinSphere,
 )
-from objects.core.values import Json, geo_coordinates, normalise
+from objects.core.values import geo_coordinates, normalise
 
 MAX_POINTS: Final = 1000
 

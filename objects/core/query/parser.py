@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, TypeGuard
 
 from backend.kernel.errors import InvalidJSON, InvalidKeyName, InvalidQuery, ServiceError
+from backend.kernel.json_types import Json
 from backend.kernel.text import shown
 from objects.core import names
 from objects.core.names import FieldName
@@ -47,7 +48,7 @@ from objects.core.query.tree import (
     all_of,
 )
 from objects.core.regex import patterns as regex
-from objects.core.values import Json, is_pointer, kind, normalise, normalise_date
+from objects.core.values import is_pointer, kind, normalise, normalise_date
 
 MAX_DEPTH: Final = 10
 """Of ``$or``, ``$and``, ``$nor`` and sub-queries inside of each other."""

@@ -12,12 +12,13 @@ from decimal import Decimal
 from typing import Any, Final, Protocol, TypeAlias
 
 from backend.kernel.errors import InvalidQuery
+from backend.kernel.json_types import Json
 from objects.core.query import geo, tree
 from objects.core.query.paths import Object, candidates, elements, exact_value
 from objects.core.query.text import configuration, found_in, read_term
 from objects.core.query.tree import OrderKey, Path, Query, SubQuery
 from objects.core.regex.patterns import compile_regex
-from objects.core.values import Json, equal, frozen, is_pointer, kind, number_key, pointer
+from objects.core.values import equal, frozen, is_pointer, kind, number_key, pointer
 
 Predicate: TypeAlias = Callable[[Object], bool]
 

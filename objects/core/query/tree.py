@@ -24,8 +24,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
+from backend.kernel.json_types import Json
 from objects.core.names import ClassName, FieldName, FieldPath, ObjectId
-from objects.core.values import Json
 
 Path: TypeAlias = FieldPath
 Steps: TypeAlias = tuple[str, ...]

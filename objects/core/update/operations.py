@@ -16,10 +16,11 @@ from types import MappingProxyType
 from typing import Final, TypeAlias, cast
 
 from backend.kernel.errors import IncorrectType
+from backend.kernel.json_types import Json
 from objects.core.access.acl import Acl
 from objects.core.names import ClassName, FieldName, ObjectId, WriteKey, field_of
 from objects.core.schema.definition import ClassSchema, FieldType, infer, reconcile
-from objects.core.values import MAX_INTEGER_DIGITS, Json, canonical_number, frozen, is_typed
+from objects.core.values import MAX_INTEGER_DIGITS, canonical_number, frozen, is_typed
 
 _INTEGER_LIMIT: Final = 10**MAX_INTEGER_DIGITS
 LARGE_AMOUNT: Final = 2**63

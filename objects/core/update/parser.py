@@ -14,6 +14,7 @@ from backend.kernel.errors import (
     InvalidKeyName,
     ObjectTooLarge,
 )
+from backend.kernel.json_types import Json
 from backend.kernel.text import shown
 from objects.core.access.acl import PUBLIC_ACL, Acl, parse_acl
 from objects.core.names import (
@@ -40,7 +41,7 @@ from objects.core.update.operations import (
     SetOnInsert,
     Write,
 )
-from objects.core.values import Json, canonical_number, is_pointer, normalise
+from objects.core.values import canonical_number, is_pointer, normalise
 
 MAX_OPERATIONS: Final = 10_000
 # The service alone sets these.

@@ -18,6 +18,7 @@ from backend.http.permissions import Requires, check_route
 from backend.http.renderers import Answer, render
 from backend.http.views import MethodNotAllowed, ServiceView, read_call
 from backend.kernel.errors import FileSaveFailed, InvalidFileName, OperationForbidden
+from backend.kernel.json_types import Json
 from backend.kernel.principal import APPLICATION, Authority, Principal
 from backend.openapi import (
     JSON_TEXT,
@@ -31,7 +32,7 @@ from backend.openapi import (
     query,
 )
 from backend.settings.conf import service_settings
-from objects.core.values import Json, wire_time
+from objects.core.values import wire_time
 from objects.file_urls import EXPIRES, SIGNATURE, Link, file_url
 from objects.files import service
 from objects.files.delivery import check_destination
