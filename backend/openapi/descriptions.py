@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from re import Match, compile
 from typing import Any, Final, TypeVar
 
 from django.urls import URLPattern
@@ -17,7 +17,7 @@ from backend.openapi.operations import JSON_TYPE, Body, Operation, Response, ans
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 _ATTRIBUTE: Final = "described_as"
-_NAME: Final = compile(r"<(?:\w+:)?(\w+)>")
+_NAME: Final = re.compile(r"<(?:\w+:)?(\w+)>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +127,6 @@ def _operations(view: Any) -> dict[str, Operation]:
     return operations
 
 
-def _camel_case(match: Match[str]) -> str:
+def _camel_case(match: re.Match[str]) -> str:
     first, *more = match[1].split("_")
     return "{" + first + "".join(word.title() for word in more) + "}"

@@ -4,7 +4,6 @@ for the JSON of a request or a response."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
@@ -19,14 +18,11 @@ Uri: TypeAlias = Annotated[str, Meta(extra_json_schema={"format": "uri"})]
 EmptyObject: TypeAlias = Annotated[dict[str, Any], Meta(max_length=0)]
 
 
-@dataclass(frozen=True, slots=True, init=False)
 class AnyOf:
     """One of several types, also where ``msgspec`` has no union of them."""
 
-    types: tuple[Any, ...]
-
     def __init__(self, *types: Any) -> None:
-        object.__setattr__(self, "types", types)
+        self.types = types
 
 
 def ref(name: str) -> Schema:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import groupby
 from typing import TypeAlias
 
 from django.urls import URLPattern
@@ -57,7 +58,7 @@ class Offer:
     part: Callable[[Names], Part]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Source:
     """What generates the operations of the routes whose views name it as their ``source``.
 
@@ -69,8 +70,23 @@ class Source:
     schemas: Mapping[str, Schema] = field(default_factory=dict)
 
 
-_Groups: TypeAlias = list[tuple[Source | None, list[Route]]]
+def _describe(principal: Principal, routes: list[Route]) -> Offer:
+    """Take over what views say of themselves, except for operations whose setting is off."""
+    settings = {each.setting for route in routes for each in route.operations.values()}
+    off = {name for name in settings if name and not getattr(service_settings, name)}
 
+    def part(names: Names) -> Part:
+        paths: Paths = {}
+        for route in routes:
+            for method, operation in route.operations.items():
+                if operation.setting not in off:
+                    paths.setdefault(route.path, {})[method] = operation
+        return Part(paths)
+
+    return Offer(tuple(sorted(off)), part)
+
+
+_DESCRIBED = Source(_describe)
 _patterns: list[URLPattern] = []
 
 
@@ -81,49 +97,30 @@ def describe_routes(patterns: Iterable[URLPattern]) -> None:
 
 
 @cache
-def _read() -> tuple[_Groups, dict[str, Schema]]:
-    """The routes by their source, None for those whose views describe them in full; and the
-    components with fixed names, those of sources and those of declared types."""
-    groups: _Groups = []
+def _read() -> tuple[list[tuple[Source, list[Route]]], dict[str, Schema]]:
+    """The routes by their source, and the components with fixed names."""
     routes = routes_of(_patterns)
-    sources = {id(source): source for route in routes if (source := _source(route))}
-    schemas = {name: each for source in sources.values() for name, each in source.schemas.items()}
+    schemas: dict[str, Schema] = {}
     for route in routes:
-        source = _source(route)
-        resolved = route.resolved(lambda type_: schema_of(type_, schemas))
-        same = [group for known, group in groups if known is source and source is not None]
-        if source is None and groups and groups[-1][0] is None:
-            same = [groups[-1][1]]
-        if same:
-            same[0].append(resolved)
-        else:
-            groups.append((source, [resolved]))
-    return groups, schemas
+        schemas |= _source(route).schemas
+    groups: dict[Hashable, tuple[Source, list[Route]]] = {}
+    for number, (source, neighbours) in enumerate(groupby(routes, _source)):
+        # Routes that are described in full keep their place among the others.
+        key = number if source is _DESCRIBED else source
+        resolved = [route.resolved(lambda type_: schema_of(type_, schemas)) for route in neighbours]
+        groups.setdefault(key, (source, []))[1].extend(resolved)
+    return [*groups.values()], schemas
 
 
-def _source(route: Route) -> Source | None:
-    return getattr(route.view, "source", None)
+def _source(route: Route) -> Source:
+    return getattr(route.view, "source", None) or _DESCRIBED
 
 
 def fixed_schemas() -> Mapping[str, Schema]:
-    """Return the components with fixed names."""
+    """Return the components with fixed names: those of sources and those of declared types."""
     return _read()[1]
 
 
 def offers(principal: Principal) -> list[Offer]:
     """Return what all routes have for a caller."""
-    return [
-        _described(routes) if source is None else source.offer(principal, routes)
-        for source, routes in _read()[0]
-    ]
-
-
-def _described(routes: list[Route]) -> Offer:
-    settings = {each.setting for route in routes for each in route.operations.values()}
-    off = {name for name in settings if name and not getattr(service_settings, name)}
-    paths: Paths = {}
-    for route in routes:
-        for method, operation in route.operations.items():
-            if operation.setting not in off:
-                paths.setdefault(route.path, {})[method] = operation
-    return Offer(tuple(sorted(off)), lambda names: Part(paths))
+    return [source.offer(principal, routes) for source, routes in _read()[0]]
