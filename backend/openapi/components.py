@@ -46,10 +46,7 @@ _STATUSES = {
     ),
     "415": (
         "The body is not of a type that is read here.",
-        {
-            "code": 108,
-            "error": "The request body must be JSON (Content-Type: application/json).",
-        },
+        {"code": 108, "error": "The request body must be JSON (Content-Type: application/json)."},
     ),
     "429": (
         "Too many requests; `Retry-After` says when to try again.",
@@ -133,19 +130,10 @@ def parameters() -> Schema:
     words = {"type": "string"}
     most = 2**31 - 1
     found = [
-        query(
-            "where",
-            JSON_TEXT,
-            'Constraints as JSON: `{"stars": {"$gte": 3}}`.',
-        ),
+        query("where", JSON_TEXT, 'Constraints as JSON: `{"stars": {"$gte": 3}}`.'),
         query(
             "limit",
-            {
-                "type": "integer",
-                "minimum": 0,
-                "maximum": most,
-                "default": settings.DEFAULT_LIMIT,
-            },
+            {"type": "integer", "minimum": 0, "maximum": most, "default": settings.DEFAULT_LIMIT},
             f"How many results at most; never more than {settings.MAX_LIMIT}.",
         ),
         query(

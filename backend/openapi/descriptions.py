@@ -67,7 +67,8 @@ def describes(
     ``parameters`` of all of its methods. ``is_public`` is a handler that needs no header.
     ``method`` is for handlers that aren't named by their method.
     """
-    body = Body({JSON_TYPE: request}) if request and not isinstance(request, Body) else request
+    if request is not None and not isinstance(request, Body):
+        request = Body({JSON_TYPE: request})
     operation = Operation(
         id_,
         tag,
@@ -76,7 +77,7 @@ def describes(
         None if is_public else requires or Requires.CLIENT_KEY,
         description,
         parameters,
-        body,
+        request,
         can_refuse,
         setting=setting,
     )
@@ -112,8 +113,11 @@ def _route(pattern: URLPattern) -> Route:
 
 
 def _operations(view: Any) -> dict[str, Operation]:
-    handlers = (getattr(getattr(view, name), _ATTRIBUTE, None) for name in dir(view))
-    declared = {each.method: each for each in handlers if each is not None}
+    declared: dict[str, _Declared] = {}
+    # From the base on: an override without a description keeps the one of what it overrides.
+    for kind in reversed(view.__mro__):
+        handlers = (getattr(handler, _ATTRIBUTE, None) for handler in vars(kind).values())
+        declared |= {each.method: each for each in handlers if each is not None}
     operations = {}
     for method in map(str.lower, METHODS):
         if method in declared:

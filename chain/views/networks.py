@@ -13,12 +13,7 @@ from backend.http.call import Call
 from backend.http.permissions import Requires
 from backend.http.renderers import Answer
 from backend.http.views import ServiceView
-from backend.kernel.errors import (
-    InvalidValue,
-    ObjectNotFound,
-    OperationForbidden,
-    ValidationFailed,
-)
+from backend.kernel.errors import InvalidValue, ObjectNotFound, OperationForbidden, ValidationFailed
 from backend.openapi import EmptyObject, answer, describes, optional
 from chain import rpc
 from chain.core.names import LONGEST_PROVIDER_NAME, network_of
@@ -64,11 +59,7 @@ class NetworksView(ServiceView):
     tag = "Networks"
     requires = Requires.MASTER_KEY
 
-    @describes(
-        "listNetworks",
-        "The state of all networks",
-        response=answer("All of them.", bodies.NetworkStates),
-    )
+    @describes("listNetworks", "The state of all networks", response=bodies.NetworkStates)
     def get(self, call: Call) -> Answer:
         return Answer({"results": status.networks(), "chainPaused": maintenance.is_chain_paused()})
 
@@ -76,11 +67,7 @@ class NetworksView(ServiceView):
 class NetworkView(_NetworkView):
     """The state of one network."""
 
-    @describes(
-        "showNetwork",
-        "The state of a network",
-        response=answer("The network.", bodies.NetworkState),
-    )
+    @describes("showNetwork", "The state of a network", response=bodies.NetworkState)
     def get(self, call: Call, network_id: int) -> Answer:
         states = status.networks(network_id)
         if not states:
@@ -91,11 +78,7 @@ class NetworkView(_NetworkView):
 class ProvidersView(_NetworkView):
     """The providers of a network: list them, add one."""
 
-    @describes(
-        "listProviders",
-        "The providers of a network",
-        response=answer("All of them.", bodies.Providers),
-    )
+    @describes("listProviders", "The providers of a network", response=bodies.Providers)
     def get(self, call: Call, network_id: int) -> Answer:
         described = _described(network_id)
         if not described:
@@ -125,7 +108,7 @@ class ProvidersView(_NetworkView):
 class ProviderView(_NetworkView):
     """One provider: show, change, remove it."""
 
-    @describes("showProvider", "A provider", response=answer("The provider.", bodies.Provider))
+    @describes("showProvider", "A provider", response=bodies.Provider)
     def get(self, call: Call, network_id: int, name: str) -> Answer:
         return Answer(_one(network_id, name))
 
@@ -133,7 +116,7 @@ class ProviderView(_NetworkView):
         "changeProvider",
         "Change fields of a provider",
         request=bodies.ProviderForm,
-        response=answer("The provider.", bodies.Provider),
+        response=bodies.Provider,
         description="`null` removes `socketUrl` or a limit.",
     )
     def put(self, call: Call, network_id: int, name: str) -> Answer:
@@ -145,9 +128,7 @@ class ProviderView(_NetworkView):
             raise _wire_error(wrong) from None
         return Answer(_one(network_id, fields.get("name", name)))
 
-    @describes(
-        "removeProvider", "Remove a provider", response=answer("It is removed.", EmptyObject)
-    )
+    @describes("removeProvider", "Remove a provider", response=EmptyObject)
     def delete(self, call: Call, network_id: int, name: str) -> Answer:
         _check_may_write(call)
         providers.remove(network_id, _name(name))
@@ -163,7 +144,7 @@ class ResumeView(_NetworkView):
         "resumeNetwork",
         "Index a halted network again",
         request=optional(bodies.EndOfHalt),
-        response=answer("It is indexed again.", EmptyObject),
+        response=EmptyObject,
     )
     def post(self, call: Call, network_id: int) -> Answer:
         _check_may_write(call)

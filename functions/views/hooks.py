@@ -11,7 +11,7 @@ from backend.http.call import Call
 from backend.http.permissions import Requires
 from backend.http.renderers import Answer
 from backend.http.views import ServiceView
-from backend.openapi import AnyOf, EmptyObject, Response, answer, describes
+from backend.openapi import AnyOf, EmptyObject, describes
 from functions.webhooks import service
 from functions.webhooks.names import checked_subject
 from objects.core.names import Subject
@@ -56,30 +56,17 @@ _CLASS_NAME: Final[dict[str, Any]] = {
 _CHANGE: Final = AnyOf(HookAddress, HookRemoval)
 
 
-def _now(type_: Any) -> Response:
-    return answer("As it is now.", type_)
-
-
 class FunctionHooksView(ServiceView):
     """Functions: list them, declare one."""
 
     tag = "Webhooks"
     requires = Requires.MASTER_KEY
 
-    @describes(
-        "listFunctionHooks",
-        "The functions that are webhooks",
-        response=_now(list[FunctionHook]),
-    )
+    @describes("listFunctionHooks", "The functions that are webhooks", response=list[FunctionHook])
     def get(self, call: Call) -> Answer:
         return Answer(service.functions(call.principal))
 
-    @describes(
-        "addFunctionHook",
-        "Declare a function",
-        request=FunctionHook,
-        response=_now(FunctionHook),
-    )
+    @describes("addFunctionHook", "Declare a function", request=FunctionHook, response=FunctionHook)
     def post(self, call: Call) -> Answer:
         return Answer(service.create(call.principal, call.body))
 
@@ -90,7 +77,7 @@ class FunctionHookView(ServiceView):
     tag = "Webhooks"
     requires = Requires.MASTER_KEY
 
-    @describes("readFunctionHook", "A function that is a webhook", response=_now(FunctionHook))
+    @describes("readFunctionHook", "A function that is a webhook", response=FunctionHook)
     def get(self, call: Call, name: str) -> Answer:
         return Answer(service.function(call.principal, name))
 
@@ -98,14 +85,14 @@ class FunctionHookView(ServiceView):
         "changeFunctionHook",
         "Give a function another address",
         request=_CHANGE,
-        response=_now(AnyOf(FunctionHook, EmptyObject)),
+        response=AnyOf(FunctionHook, EmptyObject),
     )
     def put(self, call: Call, name: str) -> Answer:
         if call.body.get("__op") == "Delete":
             return self.delete(call, name)
         return Answer(service.update_function(call.principal, name, call.body))
 
-    @describes("removeFunctionHook", "Remove a function", response=_now(EmptyObject))
+    @describes("removeFunctionHook", "Remove a function", response=EmptyObject)
     def delete(self, call: Call, name: str) -> Answer:
         service.delete_function(call.principal, name)
         return Answer({})
@@ -117,20 +104,11 @@ class TriggerHooksView(ServiceView):
     tag = "Webhooks"
     requires = Requires.MASTER_KEY
 
-    @describes(
-        "listTriggerHooks",
-        "The triggers that are webhooks",
-        response=_now(list[TriggerHook]),
-    )
+    @describes("listTriggerHooks", "The triggers that are webhooks", response=list[TriggerHook])
     def get(self, call: Call) -> Answer:
         return Answer(service.triggers(call.principal))
 
-    @describes(
-        "addTriggerHook",
-        "Declare a trigger",
-        request=TriggerHook,
-        response=_now(TriggerHook),
-    )
+    @describes("addTriggerHook", "Declare a trigger", request=TriggerHook, response=TriggerHook)
     def post(self, call: Call) -> Answer:
         return Answer(service.create(call.principal, call.body))
 
@@ -145,7 +123,7 @@ class TriggerHookView(ServiceView):
     def parse_names(self, names: Mapping[str, str]) -> dict[str, str]:
         return {**names, "class_name": checked_subject(names["class_name"])}
 
-    @describes("readTriggerHook", "A trigger that is a webhook", response=_now(TriggerHook))
+    @describes("readTriggerHook", "A trigger that is a webhook", response=TriggerHook)
     def get(self, call: Call, class_name: Subject, trigger_name: str) -> Answer:
         return Answer(service.trigger(call.principal, class_name, trigger_name))
 
@@ -153,7 +131,7 @@ class TriggerHookView(ServiceView):
         "changeTriggerHook",
         "Give a trigger another address",
         request=_CHANGE,
-        response=_now(AnyOf(TriggerHook, EmptyObject)),
+        response=AnyOf(TriggerHook, EmptyObject),
     )
     def put(self, call: Call, class_name: Subject, trigger_name: str) -> Answer:
         if call.body.get("__op") == "Delete":
@@ -161,7 +139,7 @@ class TriggerHookView(ServiceView):
         found = service.update_trigger(call.principal, class_name, trigger_name, call.body)
         return Answer(found)
 
-    @describes("removeTriggerHook", "Remove a trigger", response=_now(EmptyObject))
+    @describes("removeTriggerHook", "Remove a trigger", response=EmptyObject)
     def delete(self, call: Call, class_name: Subject, trigger_name: str) -> Answer:
         service.delete_trigger(call.principal, class_name, trigger_name)
         return Answer({})

@@ -157,11 +157,7 @@ class JobSchedulesView(ServiceView):
     tag = "Jobs"
     requires = Requires.MASTER_KEY
 
-    @describes(
-        "listJobSchedules",
-        "The schedules of jobs",
-        response=answer("All of them.", list[JobSchedule]),
-    )
+    @describes("listJobSchedules", "The schedules of jobs", response=list[JobSchedule])
     def get(self, call: Call) -> Answer:
         return Answer(parse_schedules.all_schedules())
 
@@ -186,7 +182,7 @@ class JobScheduleView(ServiceView):
         "changeJobSchedule",
         "Change a schedule, by its id or its job's name",
         request=JobScheduleForm,
-        response=answer("It is changed.", _UpdatedSchedule),
+        response=_UpdatedSchedule,
     )
     def put(self, call: Call, name: str) -> Answer:
         changed = parse_schedules.update(call.principal, name, call.body)
@@ -195,7 +191,7 @@ class JobScheduleView(ServiceView):
     @describes(
         "removeJobSchedule",
         "Remove a schedule; one that code has created is switched off",
-        response=answer("It is removed.", EmptyObject),
+        response=EmptyObject,
     )
     def delete(self, call: Call, name: str) -> Answer:
         parse_schedules.delete(call.principal, name)
@@ -208,10 +204,6 @@ class JobsDataView(ServiceView):
     tag = "Jobs"
     requires = Requires.MASTER_KEY
 
-    @describes(
-        "listJobs",
-        "The jobs that exist, and those that have schedules",
-        response=answer("Their names.", JobNames),
-    )
+    @describes("listJobs", "The jobs that exist, and those that have schedules", response=JobNames)
     def get(self, call: Call) -> Answer:
         return Answer(parse_schedules.data())

@@ -10,7 +10,7 @@ from backend.http.call import Call
 from backend.http.parsers import decoded_parameters
 from backend.http.permissions import Requires
 from backend.http.renderers import Answer
-from backend.openapi import JSON_TEXT, answer, describes, parameter, query
+from backend.openapi import JSON_TEXT, describes, parameter, query
 from objects import service
 from objects.core.names import ClassName
 from objects.core.pipeline.stages import parse_aggregation
@@ -39,7 +39,7 @@ class AggregateView(ClassView):
             query("distinct", {"type": "string"}, "The field whose values to list."),
             parameter("where"),
         ),
-        response=answer("The results.", AggregateResults),
+        response=AggregateResults,
         description="Stages can also be parameters themselves: `$match`, `$group`, …",
     )
     def get(self, call: Call, class_name: ClassName) -> Answer:

@@ -6,14 +6,7 @@ from typing import Annotated, Any, Final, NotRequired, TypeAlias, TypedDict
 
 from msgspec import Meta
 
-from backend.openapi import (
-    LOCATION,
-    DateTime,
-    answer,
-    optional,
-    parameter,
-    ref,
-)
+from backend.openapi import LOCATION, DateTime, answer, optional, parameter, ref
 
 FIND_PARAMETERS: Final = tuple(
     parameter(name)

@@ -37,12 +37,7 @@ class ObjectsView(ClassView):
     tag = "Objects"
     source = _CLASS_ROUTES
 
-    @describes(
-        "listObjects",
-        "Find objects",
-        parameters=FIND_PARAMETERS,
-        response=answer("What was found.", AnyResults),
-    )
+    @describes("listObjects", "Find objects", parameters=FIND_PARAMETERS, response=AnyResults)
     def get(self, call: Call, class_name: ClassName) -> Answer:
         options = parse_find_options(call.params, find_limits())
         return Answer(found_body(service.find(call.principal, class_name, options)))
@@ -59,12 +54,7 @@ class ObjectView(ClassView):
     tag = "Objects"
     source = _CLASS_ROUTES
 
-    @describes(
-        "readObject",
-        "Get an object",
-        parameters=GET_PARAMETERS,
-        response=answer("The object.", AnyObject),
-    )
+    @describes("readObject", "Get an object", parameters=GET_PARAMETERS, response=AnyObject)
     def get(self, call: Call, class_name: ClassName, object_id: ObjectId) -> Answer:
         options = parse_get_options(call.params, find_limits())
         return Answer(object_body(service.get(call.principal, class_name, object_id, options)))

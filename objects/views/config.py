@@ -8,7 +8,7 @@ from backend.http.call import Call
 from backend.http.permissions import Requires
 from backend.http.renderers import Answer
 from backend.http.views import ServiceView
-from backend.openapi import answer, describes, optional
+from backend.openapi import describes, optional
 from objects.app_config import service
 
 
@@ -26,11 +26,7 @@ class ConfigView(ServiceView):
 
     tag = "Config"
 
-    @describes(
-        "readConfig",
-        "The parameters of the app",
-        response=answer("The parameters.", ConfigParameters),
-    )
+    @describes("readConfig", "The parameters of the app", response=ConfigParameters)
     def get(self, call: Call) -> Answer:
         return Answer(service.read(call.principal).wire())
 
@@ -38,7 +34,7 @@ class ConfigView(ServiceView):
         "changeConfig",
         "Set and remove parameters of the app",
         request=optional(ConfigParameters),
-        response=answer("They are saved.", _Saved),
+        response=_Saved,
         requires=Requires.MASTER_KEY,
     )
     def put(self, call: Call) -> Answer:

@@ -57,12 +57,7 @@ class EventView(ServiceView):
     def get(self, call: Call, name: str) -> Answer:
         return Answer({"results": service.counts(call.principal, name, call.params)})
 
-    @describes(
-        "reportEvent",
-        "Report an event",
-        request=optional(EventForm),
-        response=answer("It is stored.", EmptyAnswer),
-    )
+    @describes("reportEvent", "Report an event", request=optional(EventForm), response=EmptyAnswer)
     def post(self, call: Call, name: str) -> Answer:
         service.record(call.principal, name, call.body)
         return Answer({})

@@ -27,7 +27,6 @@ from objects.views.bodies import (
     OWN_USER,
     SESSION_CHANGE,
     UPDATED,
-    AnyObject,
     AuthData,
     Password,
     SessionToken,
@@ -63,7 +62,6 @@ class ChallengeData(TypedDict):
 
 _ACCOUNT = answer("The user, with a session.", OWN_USER)
 _USER = answer("The user.", OWN_USER)
-_SESSION = answer("The session.", SESSION_FORM)
 _QUERY = tuple(
     query(name, {"type": "string"}, required=name == "password")
     for name in ("username", "email", "password")
@@ -102,12 +100,6 @@ class UsersView(ObjectsView):
 class UserView(ObjectView):
     """One user."""
 
-    @describes(
-        "readUser",
-        "Get an object",
-        parameters=GET_PARAMETERS,
-        response=answer("The object.", AnyObject),
-    )
     def get(self, call: Call, class_name: ClassName, object_id: ObjectId) -> Answer:
         if object_id != call.principal.user_id:
             return super().get(call, class_name, object_id)
@@ -214,7 +206,7 @@ class ChallengeView(ServiceView):
         "challenge",
         "What other services require before signing in",
         request=ChallengeData,
-        response=answer("Their challenges.", ChallengeData),
+        response=ChallengeData,
     )
     def post(self, call: Call) -> Answer:
         return Answer(sign_in.challenge(call.body))
@@ -225,11 +217,7 @@ class UpgradeSessionView(ServiceView):
 
     tag = "Sessions"
 
-    @describes(
-        "upgradeSession",
-        "For sessions of old versions; there are none",
-        response=answer("The session.", OWN_USER),
-    )
+    @describes("upgradeSession", "For sessions of old versions; there are none", response=OWN_USER)
     def post(self, call: Call) -> Answer:
         return Answer(sign_in.upgrade_session(call.principal))
 
@@ -239,7 +227,7 @@ class OwnSessionView(ServiceView):
 
     tag = "Sessions"
 
-    @describes("currentSession", "The session of the request", response=_SESSION)
+    @describes("currentSession", "The session of the request", response=SESSION_FORM)
     def get(self, call: Call) -> Answer:
         principal = call.principal
         if principal.session_id is None:

@@ -49,12 +49,7 @@ _Binary: TypeAlias = Annotated[str, Meta(extra_json_schema={"format": "binary"})
 # Of any type; generators of clients support this one.
 _CONTENT = Body({"application/octet-stream": _Binary, "*/*": _Binary})
 _NOTE_PARAMETERS = tuple(
-    {
-        "name": f"X-Svc-File-{name}",
-        "in": "header",
-        "description": description,
-        "schema": JSON_TEXT,
-    }
+    {"name": f"X-Svc-File-{name}", "in": "header", "description": description, "schema": JSON_TEXT}
     for name, description in (
         ("Metadata", "What to store about the file, as JSON."),
         ("Tags", "Tags, as JSON."),
@@ -120,7 +115,7 @@ class FileView(ServiceView):
     @describes(
         "removeFile",
         "Remove a file",
-        response=answer("It is removed.", EmptyAnswer),
+        response=EmptyAnswer,
         requires=Requires.MASTER_KEY,
         method="delete",
     )
@@ -185,10 +180,7 @@ class NamelessFileView(ServiceView):
         return self._refused(request)
 
     @describes(
-        "uploadNamelessFile",
-        "Always refused: a file needs a name",
-        response=(),
-        method="post",
+        "uploadNamelessFile", "Always refused: a file needs a name", response=(), method="post"
     )
     def _refused(self, request: HttpRequest) -> HttpResponse:
         return error_response(InvalidFileName("Filename not provided."), request)
@@ -259,11 +251,7 @@ class FileMetadataView(ServiceView):
 
     tag = "Files"
 
-    @describes(
-        "describeFile",
-        "What is known about a file",
-        response=answer("The description.", FileDescription),
-    )
+    @describes("describeFile", "What is known about a file", response=FileDescription)
     def get(self, call: Call, app_id: str, name: str) -> Answer:
         _check_application(app_id)
         record, signed = service.describe(call.principal, name)

@@ -117,10 +117,7 @@ _PLAIN: Mapping[str, Schema] = {
     "Object": {"type": "object"},
     "Array": _LIST,
 }
-_OPERATORS_OF = {
-    "Number": ("Increment",),
-    "Array": ("Add", "AddUnique", "Remove"),
-}
+_OPERATORS_OF = {"Number": ("Increment",), "Array": ("Add", "AddUnique", "Remove")}
 _RELATION_CHANGES = [
     ref(name)
     for name in (
@@ -153,10 +150,7 @@ _READ: Mapping[str, Schema] = {
     **{kind: _or_null(kind) for kind in _KINDS},
     "Relation": ref("RelationValue"),
 }
-_CREATE: Mapping[str, Schema] = {
-    **_READ,
-    "Relation": {"anyOf": [*_RELATION_CHANGES, _NULL]},
-}
+_CREATE: Mapping[str, Schema] = {**_READ, "Relation": {"anyOf": [*_RELATION_CHANGES, _NULL]}}
 _UPDATE: Mapping[str, Schema] = {
     **{kind: _change(kind) for kind in _KINDS},
     "Relation": {"anyOf": [*_RELATION_CHANGES, _NULL, ref("DeleteOperator")]},

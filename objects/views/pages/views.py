@@ -151,10 +151,7 @@ class VerifyEmailPage(PageView):
         token = sent.text("token")
         holder = links.account_of_verification(token)
         return page(
-            "verify_email",
-            token=token,
-            address=holder.address,
-            action=address_of("verify_email"),
+            "verify_email", token=token, address=holder.address, action=address_of("verify_email")
         )
 
     @_describes_form("verifyEmail", "Verify an address", "token")
