@@ -53,7 +53,7 @@ _STATUSES = {
         {"code": 100, "error": "Too many requests. Try again in 7 seconds."},
     ),
     "500": (
-        "A fault of the service. The text has the request id under which the log has it.",
+        "An internal error. The text has the request id, for the log.",
         {"code": 1, "error": "Internal server error. Request id: 8ad6b2…"},
     ),
     "503": (
@@ -81,7 +81,7 @@ HEADERS: Schema = {
 
 
 def error_schema() -> Schema:
-    """``ErrorAnswer``: the form of every failure, and the codes that there are."""
+    """Return ``ErrorAnswer``: the form of every failure, and the codes that there are."""
     rows = "\n".join(
         f"| {code} | {status} | {', '.join(names)} |"
         for (code, status), names in sorted(_codes().items())
@@ -100,51 +100,56 @@ def error_schema() -> Schema:
 
 def _codes() -> dict[tuple[int, int], list[str]]:
     """The names of errors by code and status."""
-    found: dict[tuple[int, int], list[str]] = {}
-    waiting: list[type[ServiceError]] = [ServiceError]
-    while waiting:
-        kind = waiting.pop()
-        waiting.extend(kind.__subclasses__())
+    names: dict[tuple[int, int], list[str]] = {}
+    remaining: list[type[ServiceError]] = [ServiceError]
+    while remaining:
+        kind = remaining.pop()
+        remaining.extend(kind.__subclasses__())
         if kind is not ServiceError:
-            found.setdefault((kind.code, kind.status), []).append(kind.__name__)
-    return {key: sorted(set(names)) for key, names in found.items()}
+            names.setdefault((kind.code, kind.status), []).append(kind.__name__)
+    return {key: sorted(set(each)) for key, each in names.items()}
 
 
 def responses() -> Schema:
-    """The errors by their status."""
+    """Return the errors by their status."""
     schema = ref("ErrorAnswer")
-    found: Schema = {
+    responses: Schema = {
         status: {
             "description": description,
             "content": {"application/json": {"schema": schema, "example": example}},
         }
         for status, (description, example) in _STATUSES.items()
     }
-    found["429"]["headers"] = _LIMIT_HEADERS
-    return found
+    responses["429"]["headers"] = _LIMIT_HEADERS
+    return responses
 
 
 def parameters() -> Schema:
-    """The parameters that several operations share."""
+    """Return the parameters that several operations share."""
     settings = service_settings
-    words = {"type": "string"}
-    most = 2**31 - 1
-    found = [
+    text = {"type": "string"}
+    largest = 2**31 - 1
+    shared = [
         query("where", JSON_TEXT, 'Constraints as JSON: `{"stars": {"$gte": 3}}`.'),
         query(
             "limit",
-            {"type": "integer", "minimum": 0, "maximum": most, "default": settings.DEFAULT_LIMIT},
+            {
+                "type": "integer",
+                "minimum": 0,
+                "maximum": largest,
+                "default": settings.DEFAULT_LIMIT,
+            },
             f"How many results at most; never more than {settings.MAX_LIMIT}.",
         ),
         query(
             "skip",
-            {"type": "integer", "minimum": 0, "maximum": most, "default": 0},
+            {"type": "integer", "minimum": 0, "maximum": largest, "default": 0},
             "How many results to leave out at the beginning.",
         ),
-        query("order", words, "Fields to sort by, with commas; `-` before one for descending."),
-        query("keys", words, "Fields to send, with commas; dotted into included objects."),
-        query("excludeKeys", words, "Fields to leave out, with commas."),
-        query("include", words, "Pointers to follow, with commas; dotted; `*` for all."),
+        query("order", text, "Fields to sort by, with commas; `-` before one for descending."),
+        query("keys", text, "Fields to send, with commas; dotted into included objects."),
+        query("excludeKeys", text, "Fields to leave out, with commas."),
+        query("include", text, "Pointers to follow, with commas; dotted; `*` for all."),
         query(
             "count",
             {"type": "boolean", "default": False},
@@ -152,11 +157,11 @@ def parameters() -> Schema:
         ),
         query(
             "redirectClassNameForKey",
-            words,
+            text,
             "Find objects of the class that this field leads to instead.",
         ),
     ]
-    return {one["name"]: one for one in found}
+    return {each["name"]: each for each in shared}
 
 
 _OBJECT_ID = {"type": "string", "pattern": "^[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,127}$"}
@@ -171,7 +176,7 @@ _IN_PATHS: dict[str, tuple[str, Schema]] = {
 
 
 def path_parameter(name: str) -> Schema:
-    """A name in a path."""
+    """Return the parameter for a name in a path."""
     description, schema = _IN_PATHS.get(name, ("", {"type": "string", "minLength": 1}))
-    found: Schema = {"name": name, "in": "path", "required": True, "schema": schema}
-    return {**found, "description": description} if description else found
+    parameter: Schema = {"name": name, "in": "path", "required": True, "schema": schema}
+    return {**parameter, "description": description} if description else parameter

@@ -32,13 +32,15 @@ def described_functions(principal: Principal, routes: list[Route]) -> Offer:
 
 def may_see(function: Function, principal: Principal) -> bool:
     """Whether the caller could call it, as far as that doesn't depend on the user's object."""
-    asked = function.requirements
+    requirements = function.requirements
     if principal.is_master:
         return True
-    if asked.master or (asked.asks_for_user and principal.user_id is None):
+    if requirements.master or (requirements.asks_for_user and principal.user_id is None):
         return False
-    held = principal.roles
-    return asked.all_roles <= held and not (asked.any_role and asked.any_role.isdisjoint(held))
+    roles = principal.roles
+    return requirements.all_roles <= roles and not (
+        requirements.any_role and requirements.any_role.isdisjoint(roles)
+    )
 
 
 def _part(visible: list[Function], routes: list[Route], names: Names) -> Part:
@@ -80,24 +82,24 @@ class _Schemas:
         self._components = components
 
     def of_parameters(self, function: Function) -> Schema:
-        """The body of a call."""
-        found: Schema = {
+        """Return the schema of the body of a call."""
+        schema: Schema = {
             "type": "object",
-            "properties": {one.name: self._of_parameter(one) for one in function.parameters},
+            "properties": {each.name: self._of_parameter(each) for each in function.parameters},
         }
-        required = [one.name for one in function.parameters if one.is_required]
-        return {**found, "required": required} if required else found
+        required = [each.name for each in function.parameters if each.is_required]
+        return {**schema, "required": required} if required else schema
 
-    def _of_parameter(self, one: Parameter) -> Schema:
-        schema = dict(self._of_type(one.type))
-        if one.description:
-            schema["description"] = one.description
-        if not one.is_required and one.default is not None:
-            schema["default"] = one.default
+    def _of_parameter(self, parameter: Parameter) -> Schema:
+        schema = dict(self._of_type(parameter.type))
+        if parameter.description:
+            schema["description"] = parameter.description
+        if not parameter.is_required and parameter.default is not None:
+            schema["default"] = parameter.default
         return schema
 
     def of_result(self, function: Function) -> Schema:
-        """What a function says it returns; any value if it says nothing that a schema can say."""
+        """Return the schema of the annotated result, or that of any value without one."""
         try:
             hints = get_type_hints(function.body, include_extras=True)
             return self._of_type(hints.get("return", Any))
@@ -105,13 +107,13 @@ class _Schemas:
             return {}
 
     def _of_type(self, type_: Any) -> Schema:
-        (found,), parts = msgspec.json.schema_components(
+        (own,), parts = msgspec.json.schema_components(
             [_with_zone(type_)], schema_hook=_of_value, ref_template="{name}"
         )
         chosen = {name: self._names.take(name) for name in parts}
         for name, part in parts.items():
             self._components[chosen[name]] = _wire(part, chosen)
-        schema: Schema = _wire(found, chosen)
+        schema: Schema = _wire(own, chosen)
         return schema
 
 

@@ -17,7 +17,7 @@ from objects.views.openapi import values
 _TIME: Schema = {"type": "string", "format": "date-time"}
 _TEXT: Schema = {"type": "string"}
 _OBJECT_FIELDS: Schema = {"objectId": _TEXT, "createdAt": _TIME, "updatedAt": _TIME}
-# Of an object that stands in another one's place, by `include`.
+# An object in the place of a pointer, by `include`.
 _INCLUDED: Schema = {"__type": {"const": "Object"}, "className": {"type": "string"}}
 # What an account has and no answer shows.
 _NEVER_READ = {"_User": frozenset({"password"})}
@@ -46,7 +46,7 @@ class ClassSchemas:
     """The component schemas of all classes that a caller may know."""
 
     def __init__(self, classes: Iterable[VisibleClass], names: Names) -> None:
-        self._classes = {one.name: one for one in classes}
+        self._classes = {definition.name: definition for definition in classes}
         self._names = names
         self.forms: dict[str, Forms] = {}
         """The forms by class. Those of the service's own classes have fixed names."""
@@ -56,8 +56,8 @@ class ClassSchemas:
             read = {name: names.take(name.lstrip("_")) for name in group}
             self.forms |= {name: self._forms(base) for name, base in read.items()}
         self.schemas: dict[str, Schema] = {}
-        for name, one in self._classes.items():
-            self._describe(one, self.forms[name])
+        for name, definition in self._classes.items():
+            self._describe(definition, self.forms[name])
         self._complete()
 
     def _forms(self, base: str) -> Forms:
@@ -84,19 +84,21 @@ class ClassSchemas:
         if "_Role" in self.forms:
             self.schemas[self.forms["_Role"].create]["required"] = ["name", "ACL"]
 
-    def _describe(self, one: VisibleClass, forms: Forms) -> None:
+    def _describe(self, definition: VisibleClass, forms: Forms) -> None:
         add = self.schemas
         add[forms.read] = {
             "type": "object",
             "properties": {
                 **_OBJECT_FIELDS,
-                **self.fields(one),
+                **self.fields(definition),
                 "ACL": ref("AccessList"),
                 **_INCLUDED,
             },
             "required": [*_OBJECT_FIELDS],
         }
-        written = {n: field for n, field in one.fields.items() if n not in one.computed}
+        written = {
+            n: field for n, field in definition.fields.items() if n not in definition.computed
+        }
         required = [n for n, f in written.items() if f.required and f.default is None]
         created = {name: self._create(field) for name, field in written.items()}
         add[forms.create] = {"type": "object", "properties": {**created, "ACL": ACL_CHANGE}}
@@ -105,12 +107,12 @@ class ClassSchemas:
         changes = {name: self._update(field) for name, field in written.items()}
         add[forms.update] = {"type": "object", "properties": {**changes, "ACL": ACL_CHANGE}}
         add[forms.results] = results_of(ref(forms.read))
-        add[forms.pointer] = values.pointer_schema(one.name)
+        add[forms.pointer] = values.pointer_schema(definition.name)
 
-    def fields(self, one: VisibleClass) -> Schema:
+    def fields(self, definition: VisibleClass) -> Schema:
         """The fields of a class as they are read."""
-        unread = _NEVER_READ.get(one.name, ())
-        return {n: self._read(field) for n, field in one.fields.items() if n not in unread}
+        unread = _NEVER_READ.get(definition.name, ())
+        return {n: self._read(field) for n, field in definition.fields.items() if n not in unread}
 
     def _target(self, field: FieldType) -> Forms | None:
         """The forms of the class that a pointer leads to, if the caller may know the class."""

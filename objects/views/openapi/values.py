@@ -19,9 +19,9 @@ _LIST: Schema = {"type": "array", "items": _ANY}
 def _object(
     properties: Schema, *, required: tuple[str, ...] | None = None, about: str = ""
 ) -> Schema:
-    found: Schema = {"type": "object", "properties": properties}
-    found["required"] = [*(properties if required is None else required)]
-    return {**found, "description": about} if about else found
+    schema: Schema = {"type": "object", "properties": properties}
+    schema["required"] = [*(properties if required is None else required)]
+    return {**schema, "description": about} if about else schema
 
 
 def _fixed(text: str) -> Schema:
@@ -33,7 +33,7 @@ def _typed(
     name: str, about: str, /, optional: tuple[str, ...] = (), **properties: Schema
 ) -> Schema:
     every = {"__type": _fixed(name), **properties}
-    needed = tuple(one for one in every if one not in optional)
+    needed = tuple(each for each in every if each not in optional)
     return _object(every, required=needed, about=about)
 
 
@@ -166,13 +166,13 @@ def create_form(field: FieldType) -> Schema:
     """A field of a new object."""
     if not (field.required or field.default is not None):
         return _CREATE[field.kind]
-    found = _value(field.kind) if field.required else _CREATE[field.kind]
+    schema = _value(field.kind) if field.required else _CREATE[field.kind]
     if field.required and field.kind == "String":
-        found = {**found, "minLength": 1}
+        schema = {**schema, "minLength": 1}
     # Other defaults may name classes that the reader of the document doesn't know.
     if field.kind in ("String", "Number", "Boolean") and field.default is not None:
-        found = {**found, "default": field.default}
-    return found
+        schema = {**schema, "default": field.default}
+    return schema
 
 
 def update_form(field: FieldType) -> Schema:
