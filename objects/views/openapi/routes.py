@@ -45,7 +45,8 @@ def _part(visible: list[VisibleClass], routes: list[Route], names: Names) -> Par
     described = [*visible, *_accounts(visible)]
     described.sort(key=lambda each: (each.name not in SYSTEM_CLASSES, each.name))
     schemas = ClassSchemas(described, names)
-    routes = sorted(routes, key=lambda route: route.path)
+    # The alias below ``/classes`` after the class's own routes.
+    routes = sorted(routes, key=lambda route: (route.path.startswith("/classes/"), route.path))
     generic = [route for route in routes if route.path.startswith(_ANY)]
     own: Paths = {}
     others: Paths = {}
