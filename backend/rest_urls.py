@@ -1,4 +1,7 @@
-"""The REST routes, below ``MOUNT_PATH``. Resolved by ``edge``; the busiest come first."""
+"""The REST routes, below ``MOUNT_PATH``, in the order in which the API document shows them.
+
+``routing`` looks a path up by its first word, so the order matters only among routes that share it.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,8 @@ from django.urls import path
 
 from backend.endpoints.health import health
 from backend.endpoints.openapi import DocsPage, DocumentView
-from backend.endpoints.openapi_routes import contribute_service
 from backend.endpoints.server_info import ServerInfoView
+from backend.openapi import describe_routes
 from chain.views.networks import (
     NetworksView,
     NetworkView,
@@ -15,7 +18,6 @@ from chain.views.networks import (
     ProviderView,
     ResumeView,
 )
-from chain.views.openapi import contribute_networks
 from functions.views.functions import FunctionView
 from functions.views.hooks import (
     FunctionHooksView,
@@ -30,17 +32,13 @@ from functions.views.jobs import (
     JobsView,
     JobView,
 )
-from functions.views.openapi import contribute_functions
-from functions.views.openapi_hooks import contribute_hooks
-from functions.views.openapi_jobs import contribute_jobs
 from objects.views.aggregate import AggregateView
 from objects.views.batch import BatchView
-from objects.views.classes import ObjectsView, ObjectView
+from objects.views.classes import InstallationsView, ObjectsView, ObjectView
 from objects.views.config import ConfigView
 from objects.views.email import RequestPasswordResetView, VerificationEmailRequestView
 from objects.views.events import EventsView, EventView
 from objects.views.files.views import FileMetadataView, FileView, NamelessFileView, StoredFileView
-from objects.views.openapi import contribute_objects
 from objects.views.pages.views import (
     ChoosePasswordPage,
     NoticePage,
@@ -68,12 +66,6 @@ urlpatterns = [
     path("classes/_User", UsersView.as_view(), {"class_name": "_User"}),
     path("classes/<str:class_name>/<str:object_id>", ObjectView.as_view()),
     path("classes/<str:class_name>", ObjectsView.as_view()),
-    path("functions/<str:name>", FunctionView.as_view()),
-    path("jobs/<str:name>", JobView.as_view()),
-    path("jobs", JobsView.as_view()),
-    path("cloud_code/jobs/data", JobsDataView.as_view()),
-    path("cloud_code/jobs/<str:name>", JobScheduleView.as_view()),
-    path("cloud_code/jobs", JobSchedulesView.as_view()),
     path("users/me", MeView.as_view()),
     path("users/<str:object_id>", UserView.as_view(), {"class_name": "_User"}),
     path("users", UsersView.as_view(), {"class_name": "_User"}),
@@ -85,30 +77,36 @@ urlpatterns = [
     path("upgradeToRevocableSession", UpgradeSessionView.as_view()),
     path("requestPasswordReset", RequestPasswordResetView.as_view()),
     path("verificationEmailRequest", VerificationEmailRequestView.as_view()),
-    path("apps/choose_password", ChoosePasswordPage.as_view()),
-    path("apps/<str:app_id>/verify_email", VerifyEmailPage.as_view()),
-    path("apps/<str:app_id>/resend_verification_email", ResendVerificationPage.as_view()),
-    path("apps/<str:app_id>/request_password_reset", ResetPasswordPage.as_view()),
-    path("apps/<str:app_id>/<str:notice>", NoticePage.as_view()),
     path("sessions/me", OwnSessionView.as_view()),
     path("sessions/<str:object_id>", ObjectView.as_view(), {"class_name": "_Session"}),
     path("sessions", ObjectsView.as_view(), {"class_name": "_Session"}),
     path("roles/<str:object_id>", ObjectView.as_view(), {"class_name": "_Role"}),
     path("roles", ObjectsView.as_view(), {"class_name": "_Role"}),
     path("installations/<str:object_id>", ObjectView.as_view(), {"class_name": "_Installation"}),
-    path("installations", ObjectsView.as_view(), {"class_name": "_Installation"}),
+    path("installations", InstallationsView.as_view(), {"class_name": "_Installation"}),
     path("files/<str:app_id>/metadata/<str:name>", FileMetadataView.as_view()),
     path("files/<str:app_id>/<str:name>", StoredFileView.as_view()),
     path("files/<str:name>", FileView.as_view()),
     path("files", NamelessFileView.as_view()),
-    path("health", health),
-    path("openapi.json", DocumentView.as_view()),
-    path("docs", DocsPage.as_view()),
     path("batch", BatchView.as_view()),
     path("config", ConfigView.as_view()),
+    path("schemas", SchemasView.as_view()),
+    path("schemas/<str:class_name>", SchemaView.as_view()),
+    path("purge/<str:class_name>", PurgeView.as_view()),
+    path("aggregate/<str:class_name>", AggregateView.as_view()),
     path("events/<str:name>", EventView.as_view()),
     path("events", EventsView.as_view()),
-    path("serverInfo", ServerInfoView.as_view()),
+    path("apps/choose_password", ChoosePasswordPage.as_view()),
+    path("apps/<str:app_id>/verify_email", VerifyEmailPage.as_view()),
+    path("apps/<str:app_id>/resend_verification_email", ResendVerificationPage.as_view()),
+    path("apps/<str:app_id>/request_password_reset", ResetPasswordPage.as_view()),
+    path("apps/<str:app_id>/<str:notice>", NoticePage.as_view()),
+    path("functions/<str:name>", FunctionView.as_view()),
+    path("jobs/<str:name>", JobView.as_view()),
+    path("jobs", JobsView.as_view()),
+    path("cloud_code/jobs/data", JobsDataView.as_view()),
+    path("cloud_code/jobs/<str:name>", JobScheduleView.as_view()),
+    path("cloud_code/jobs", JobSchedulesView.as_view()),
     path("hooks/functions/<str:name>", FunctionHookView.as_view()),
     path("hooks/functions", FunctionHooksView.as_view()),
     path("hooks/triggers/<str:class_name>/<str:trigger_name>", TriggerHookView.as_view()),
@@ -118,16 +116,10 @@ urlpatterns = [
     path("networks/<str:network_id>/providers", ProvidersView.as_view()),
     path("networks/<str:network_id>/providers/<path:name>", ProviderView.as_view()),
     path("networks/<str:network_id>/resume", ResumeView.as_view()),
-    path("schemas", SchemasView.as_view()),
-    path("schemas/<str:class_name>", SchemaView.as_view()),
-    path("purge/<str:class_name>", PurgeView.as_view()),
-    path("aggregate/<str:class_name>", AggregateView.as_view()),
+    path("health", health),
+    path("serverInfo", ServerInfoView.as_view()),
+    path("openapi.json", DocumentView.as_view()),
+    path("docs", DocsPage.as_view()),
 ]
 
-# In the order in which the document shows them.
-contribute_objects()
-contribute_functions()
-contribute_jobs()
-contribute_hooks()
-contribute_networks()
-contribute_service()
+describe_routes(urlpatterns)

@@ -12,11 +12,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from backend.kernel.errors import ServiceError
+from backend.kernel.json_types import Wire
 from backend.kernel.principal import Principal
 from objects.core.names import ClassName, ObjectId
-from objects.core.values import Json
 
-Wire = dict[str, Json]
 AnyChange = TypeVar("AnyChange", bound="Change")
 
 

@@ -17,14 +17,12 @@ from typing import Final, Literal, TypeAlias
 from django.db import transaction
 
 from backend.kernel.errors import OperationForbidden, ServiceError
+from backend.kernel.json_types import Wire
 from backend.kernel.principal import Principal
 from backend.kernel.text_cache import short_cache
 from backend.logs.setup import get_logger
 from objects.core.names import MAX_NAME_LENGTH, FieldPath, Subject
 from objects.core.query.tree import Everything, FindOptions, Query
-from objects.core.values import Json
-
-Wire: TypeAlias = dict[str, Json]
 
 Event: TypeAlias = Literal[
     "before_save",  # may change ``object``

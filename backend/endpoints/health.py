@@ -14,7 +14,7 @@ from contextlib import closing
 from functools import lru_cache
 from pathlib import Path
 from time import monotonic, time
-from typing import Final
+from typing import Final, Literal, TypedDict
 
 import msgspec
 import psycopg
@@ -36,6 +36,7 @@ from backend.kernel.process.heartbeats import (
     latest_of,
 )
 from backend.logs.setup import get_logger
+from backend.openapi import describes
 
 PATIENCE: Final = 2
 """Seconds that PostgreSQL and Redis have, both together, for a connection and the answers."""
@@ -51,6 +52,18 @@ log = get_logger("ready")
 _encode = msgspec.json.encode
 
 
+class _Healthy(TypedDict):
+    status: Literal["ok"]
+
+
+@describes(
+    "health",
+    "Whether the service answers",
+    response=_Healthy,
+    tag="Service",
+    is_public=True,
+    can_refuse=False,
+)
 def health(request: HttpRequest) -> HttpResponse:
     """Endpoint 7 of the specification."""
     return _answer(request, 200, b'{"status":"ok"}')

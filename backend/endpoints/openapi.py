@@ -19,7 +19,7 @@ from backend.http.renderers import Answer
 from backend.http.views import MethodNotAllowed, ServiceView
 from backend.kernel.errors import CommandUnavailable
 from backend.kernel.principal import APPLICATION
-from backend.openapi.document import document_for
+from backend.openapi import Body, Response, answer, describes, document_for
 from backend.settings.conf import service_settings
 
 _UI = "drf_spectacular_sidecar/swagger-ui-dist"
@@ -42,6 +42,8 @@ _HEADERS = {
 class DocumentView(ServiceView):
     """The OpenAPI document, as the caller may know it. It is 304 for who has the same already."""
 
+    tag = "Service"
+
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         response = super().dispatch(request, *args, **kwargs)
         etag = response.headers.get("ETag", "")
@@ -56,6 +58,18 @@ class DocumentView(ServiceView):
             unchanged.headers[name] = response.headers[name]
         return rate_limits.stamped(unchanged, request)
 
+    @describes(
+        "openapi",
+        "This document, as the caller may know it",
+        response=(
+            answer(
+                "The document.",
+                dict[str, Any],
+                headers={"ETag": {"$ref": "#/components/headers/ETag"}},
+            ),
+            Response(304, "It is what you have."),
+        ),
+    )
     def get(self, call: Call) -> Answer:
         document = document_for(call.principal)
         # For one caller, who asks each time whether it is still the same.
@@ -66,20 +80,33 @@ class DocumentView(ServiceView):
 class DocsPage(ServiceView):
     """A page that asks for keys, shows the document and sends requests. It holds no data."""
 
+    tag = "Service"
+
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         method = request.method or ""
         try:
             rate_limits.enter(request, method, client_address(request.META), APPLICATION, "")
-            if not service_settings.API_DOCS:
-                raise CommandUnavailable("There is no such route.", status=404)
-            if method not in ("GET", "HEAD"):
-                raise MethodNotAllowed(method, self._methods())
-            policy = _POLICY.format(static=static_sources(request))
-            headers = {"Content-Security-Policy": policy, **_HEADERS}
-            response = HttpResponse(_page(), headers=headers)
+            response = self._page(request, method)
         except Exception as error:
             response = error_response(error, request)
         return rate_limits.stamped(response, request)
+
+    @describes(
+        "docs",
+        "A page to read this document and try requests",
+        response=Response(200, "The page.", Body({"text/html": str})),
+        is_public=True,
+        setting="API_DOCS",
+        method="get",
+    )
+    def _page(self, request: HttpRequest, method: str) -> HttpResponse:
+        if not service_settings.API_DOCS:
+            raise CommandUnavailable("There is no such route.", status=404)
+        if method not in ("GET", "HEAD"):
+            raise MethodNotAllowed(method, self._methods())
+        policy = _POLICY.format(static=static_sources(request))
+        headers = {"Content-Security-Policy": policy, **_HEADERS}
+        return HttpResponse(_page(), headers=headers)
 
     def _methods(self) -> tuple[str, ...]:
         return ("GET", "HEAD")

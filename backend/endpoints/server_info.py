@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Any, TypedDict
+
 from backend import __version__
 from backend.http.call import Call
 from backend.http.permissions import Requires
 from backend.http.renderers import Answer
 from backend.http.routing import resolve
 from backend.http.views import ServiceView
+from backend.openapi import describes
 
 PARSE_VERSION = "9.10.0"
 """The version of Parse Server whose REST surface is followed. Dashboards choose by it."""
 
 
+class _ServerInfo(TypedDict):
+    features: dict[str, Any]
+    parseServerVersion: str
+    serviceVersion: str
+
+
 class ServerInfoView(ServiceView):
     """Features and versions, for the master key; the read-only one as well."""
 
+    tag = "Service"
     requires = Requires.MASTER_KEY
 
+    @describes("serverInfo", "Versions and features, for dashboards", response=_ServerInfo)
     def get(self, call: Call) -> Answer:
         return Answer(
             {

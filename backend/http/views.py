@@ -57,6 +57,13 @@ class ServiceView(APIView):
     """Whether it answers with uploaded content: on ``FILE_HOST`` alone, where that is set."""
     keeping: ClassVar[Keeping] = Keeping.IN_TRANSACTION
     """How its answers are kept for requests with an id that are sent again."""
+    tag: ClassVar[str] = ""
+    """The group of its operations in the API document."""
+    parameters: ClassVar[tuple[dict[str, Any], ...]] = ()
+    """Parameters of all its methods, for the API document: names in its path that need words."""
+    source: ClassVar[Any] = None
+    """What generates its operations in the API document (``backend.openapi.Source``), or None if
+    it describes them itself."""
 
     @classmethod
     def as_view(cls, **initkwargs: Any) -> Callable[..., HttpResponse]:

@@ -1,26 +1,52 @@
-"""``{mount}/openapi.json``: the API as an OpenAPI 3.1 document, made for the caller who asks.
+"""The API as an OpenAPI 3.1 document (``{mount}/openapi.json``), made for its caller.
 
-The app that adds routes describes them: a *source* says what it has for a caller, and
-``backend.rest_urls`` contributes it beside the routes. ``document_for`` puts the parts of all
-sources together. Nothing here knows classes or functions.
+Views describe themselves (``describes``), and ``backend.rest_urls`` gives their routes to
+``describe_routes``. A *source* generates what depends on the caller: the routes of classes and of
+functions. Nothing here knows either.
 """
 
 from __future__ import annotations
 
+from backend.openapi.descriptions import Route, describes
 from backend.openapi.document import Document, document_for
-from backend.openapi.operations import Operation, answer, body, parameter, ref
-from backend.openapi.sources import Names, Offer, Part, contribute
+from backend.openapi.operations import (
+    JSON_TEXT,
+    LOCATION,
+    Body,
+    Operation,
+    Response,
+    answer,
+    optional,
+    parameter,
+    query,
+)
+from backend.openapi.schemas import AnyOf, DateTime, EmptyObject, Uri, ref, schema_of
+from backend.openapi.sources import Names, Offer, Part, Paths, Source, describe_routes
 
 __all__ = [
+    "JSON_TEXT",
+    "LOCATION",
+    "AnyOf",
+    "Body",
+    "DateTime",
     "Document",
+    "EmptyObject",
     "Names",
     "Offer",
     "Operation",
     "Part",
+    "Paths",
+    "Response",
+    "Route",
+    "Source",
+    "Uri",
     "answer",
-    "body",
-    "contribute",
+    "describe_routes",
+    "describes",
     "document_for",
+    "optional",
     "parameter",
+    "query",
     "ref",
+    "schema_of",
 ]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from backend.kernel.errors import ServiceError
-from backend.openapi.operations import JSON_TEXT, query, ref
+from backend.kernel.json_types import Schema
+from backend.openapi.operations import JSON_TEXT, query
+from backend.openapi.schemas import ref
 from backend.settings.conf import service_settings
 
-Json = dict[str, Any]
-
-SECURITY_SCHEMES: Json = {
+SECURITY_SCHEMES: Schema = {
     name: {"type": "apiKey", "in": "header", "name": header, "description": description}
     for name, header, description in (
         ("applicationId", "X-Svc-Application-Id", "Which application; every request has it."),
@@ -48,17 +46,14 @@ _STATUSES = {
     ),
     "415": (
         "The body is not of a type that is read here.",
-        {
-            "code": 108,
-            "error": "The request body must be JSON (Content-Type: application/json).",
-        },
+        {"code": 108, "error": "The request body must be JSON (Content-Type: application/json)."},
     ),
     "429": (
         "Too many requests; `Retry-After` says when to try again.",
         {"code": 100, "error": "Too many requests. Try again in 7 seconds."},
     ),
     "500": (
-        "A fault of the service. The text has the request id under which the log has it.",
+        "An internal error. The text has the request id, for the log.",
         {"code": 1, "error": "Internal server error. Request id: 8ad6b2…"},
     ),
     "503": (
@@ -75,7 +70,7 @@ _LIMIT_HEADERS = {
         ("RateLimit-Reset", "Seconds until all of them are there again."),
     )
 }
-HEADERS: Json = {
+HEADERS: Schema = {
     "Location": {
         "description": "The address of what was made.",
         "required": True,
@@ -85,8 +80,8 @@ HEADERS: Json = {
 }
 
 
-def error_schema() -> Json:
-    """``ErrorAnswer``: the form of every failure, and the codes that there are."""
+def error_schema() -> Schema:
+    """Return ``ErrorAnswer``: the form of every failure, and the codes that there are."""
     rows = "\n".join(
         f"| {code} | {status} | {', '.join(names)} |"
         for (code, status), names in sorted(_codes().items())
@@ -105,60 +100,56 @@ def error_schema() -> Json:
 
 def _codes() -> dict[tuple[int, int], list[str]]:
     """The names of errors by code and status."""
-    found: dict[tuple[int, int], list[str]] = {}
-    waiting: list[type[ServiceError]] = [ServiceError]
-    while waiting:
-        kind = waiting.pop()
-        waiting.extend(kind.__subclasses__())
+    names: dict[tuple[int, int], list[str]] = {}
+    remaining: list[type[ServiceError]] = [ServiceError]
+    while remaining:
+        kind = remaining.pop()
+        remaining.extend(kind.__subclasses__())
         if kind is not ServiceError:
-            found.setdefault((kind.code, kind.status), []).append(kind.__name__)
-    return {key: sorted(set(names)) for key, names in found.items()}
+            names.setdefault((kind.code, kind.status), []).append(kind.__name__)
+    return {key: sorted(set(each)) for key, each in names.items()}
 
 
-def responses() -> Json:
-    """The errors by their status."""
+def responses() -> Schema:
+    """Return the errors by their status."""
     schema = ref("ErrorAnswer")
-    found: Json = {
+    responses: Schema = {
         status: {
             "description": description,
             "content": {"application/json": {"schema": schema, "example": example}},
         }
         for status, (description, example) in _STATUSES.items()
     }
-    found["429"]["headers"] = _LIMIT_HEADERS
-    return found
+    responses["429"]["headers"] = _LIMIT_HEADERS
+    return responses
 
 
-def parameters() -> Json:
-    """The parameters that several operations share."""
+def parameters() -> Schema:
+    """Return the parameters that several operations share."""
     settings = service_settings
-    words = {"type": "string"}
-    most = 2**31 - 1
-    found = [
-        query(
-            "where",
-            JSON_TEXT,
-            'Constraints as JSON: `{"stars": {"$gte": 3}}`.',
-        ),
+    text = {"type": "string"}
+    largest = 2**31 - 1
+    shared = [
+        query("where", JSON_TEXT, 'Constraints as JSON: `{"stars": {"$gte": 3}}`.'),
         query(
             "limit",
             {
                 "type": "integer",
                 "minimum": 0,
-                "maximum": most,
+                "maximum": largest,
                 "default": settings.DEFAULT_LIMIT,
             },
             f"How many results at most; never more than {settings.MAX_LIMIT}.",
         ),
         query(
             "skip",
-            {"type": "integer", "minimum": 0, "maximum": most, "default": 0},
+            {"type": "integer", "minimum": 0, "maximum": largest, "default": 0},
             "How many results to leave out at the beginning.",
         ),
-        query("order", words, "Fields to sort by, with commas; `-` before one for descending."),
-        query("keys", words, "Fields to send, with commas; dotted into included objects."),
-        query("excludeKeys", words, "Fields to leave out, with commas."),
-        query("include", words, "Pointers to follow, with commas; dotted; `*` for all."),
+        query("order", text, "Fields to sort by, with commas; `-` before one for descending."),
+        query("keys", text, "Fields to send, with commas; dotted into included objects."),
+        query("excludeKeys", text, "Fields to leave out, with commas."),
+        query("include", text, "Pointers to follow, with commas; dotted; `*` for all."),
         query(
             "count",
             {"type": "boolean", "default": False},
@@ -166,15 +157,15 @@ def parameters() -> Json:
         ),
         query(
             "redirectClassNameForKey",
-            words,
+            text,
             "Find objects of the class that this field leads to instead.",
         ),
     ]
-    return {one["name"]: one for one in found}
+    return {each["name"]: each for each in shared}
 
 
 _OBJECT_ID = {"type": "string", "pattern": "^[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,127}$"}
-_IN_PATHS: dict[str, tuple[str, Json]] = {
+_IN_PATHS: dict[str, tuple[str, Schema]] = {
     "className": (
         "The name of a class.",
         {"type": "string", "pattern": "^_?[A-Za-z][A-Za-z0-9_]{0,127}$"},
@@ -184,8 +175,8 @@ _IN_PATHS: dict[str, tuple[str, Json]] = {
 }
 
 
-def path_parameter(name: str) -> Json:
-    """A name in a path."""
+def path_parameter(name: str) -> Schema:
+    """Return the parameter for a name in a path."""
     description, schema = _IN_PATHS.get(name, ("", {"type": "string", "minLength": 1}))
-    found: Json = {"name": name, "in": "path", "required": True, "schema": schema}
-    return {**found, "description": description} if description else found
+    parameter: Schema = {"name": name, "in": "path", "required": True, "schema": schema}
+    return {**parameter, "description": description} if description else parameter

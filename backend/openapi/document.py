@@ -7,24 +7,22 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from threading import Lock
-from typing import Any
 
 import msgspec
 
 from backend import __version__
+from backend.kernel.json_types import Schema
 from backend.kernel.principal import Principal
 from backend.openapi import components
 from backend.openapi.operations import CLIENT_SECURITY, Operation
 from backend.openapi.sources import Names, Offer, fixed_schemas, offers
 from backend.settings.conf import service_settings
 
-Json = dict[str, Any]
-
 _NAMES = re.compile(r"{(\w+)}")
 _REFERENCES = re.compile(rb'"\$ref":"#/components/schemas/([^"]+)"')
 _encode = msgspec.json.Encoder().encode
 
-# How many documents are kept: callers with the same rights get the same one.
+# The number of documents in memory: callers with the same rights get the same one.
 _KEPT = 8
 _DESCRIPTION = """\
 Objects in classes, users and roles, files, and server functions. Every answer that is not a success
@@ -51,17 +49,17 @@ _lock = Lock()
 
 
 def document_for(principal: Principal) -> Document:
-    """The API as this caller may know it: the same text for the same rights."""
-    found = offers(principal)
+    """Return the API as this caller may know it: the same text for the same rights."""
+    parts = offers(principal)
     key = (
         principal.is_master,
         _settings(),
         tuple(fixed_schemas()),
-        tuple(offer.fingerprint for offer in found),
+        tuple(offer.fingerprint for offer in parts),
     )
     document = _documents.get(key)
     if document is None:
-        text = _encode(_assembled(found, shows_master=principal.is_master))
+        text = _encode(_assembled(parts, shows_master=principal.is_master))
         document = Document(text, f'"{sha256(text).hexdigest()[:32]}"')
         _keep(key, document)
     return document
@@ -85,13 +83,13 @@ def _settings() -> Hashable:
     )
 
 
-def _assembled(found: list[Offer], *, shows_master: bool) -> Json:
+def _assembled(parts: list[Offer], *, shows_master: bool) -> Schema:
     names = Names(frozenset(fixed_schemas()) | {"ErrorAnswer"})
     ids = Names(frozenset())
-    paths: dict[str, Json] = {}
-    schemas: dict[str, Json] = {}
+    paths: dict[str, Schema] = {}
+    schemas: dict[str, Schema] = {}
     tags: dict[str, None] = {}
-    for offer in found:
+    for offer in parts:
         part = offer.part(names)
         schemas.update(part.schemas)
         for path, operations in part.paths.items():
@@ -124,23 +122,23 @@ def _assembled(found: list[Offer], *, shows_master: bool) -> Json:
     }
 
 
-def _path_item(path: str) -> Json:
+def _path_item(path: str) -> Schema:
     parameters = [components.path_parameter(name) for name in _NAMES.findall(path)]
     return {"parameters": parameters} if parameters else {}
 
 
-def _operation(operation: Operation, ids: Names, shows_master: bool) -> Json:
+def _operation(operation: Operation, ids: Names, shows_master: bool) -> Schema:
     return operation.to_json(ids.take(operation.id), shows_master=shows_master)
 
 
-def _used(schemas: Mapping[str, Json], *texts: bytes) -> dict[str, Json]:
-    """Those fixed schemas to which something refers: what only the master key meets isn't told
-    to others."""
-    used: dict[str, Json] = {}
-    waiting = [name for text in texts for name in set(_REFERENCES.findall(text))]
-    while waiting:
-        name = waiting.pop().decode()
+def _used(schemas: Mapping[str, Schema], *texts: bytes) -> dict[str, Schema]:
+    """The fixed schemas that something refers to: others don't learn of what only the master key
+    meets."""
+    used: dict[str, Schema] = {}
+    remaining = [name for text in texts for name in set(_REFERENCES.findall(text))]
+    while remaining:
+        name = remaining.pop().decode()
         if name in schemas and name not in used:
             used[name] = schemas[name]
-            waiting.extend(_REFERENCES.findall(_encode(schemas[name])))
+            remaining.extend(_REFERENCES.findall(_encode(schemas[name])))
     return {name: used[name] for name in schemas if name in used}

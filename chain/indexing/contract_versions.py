@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from django.db import transaction
 
+from backend.kernel.json_types import Wire
 from chain.core.names import network_of
 from chain.dispatch import start_backfills
 from objects.database.statements import fetch
 from objects.definitions.models import VERSION_SEQUENCE
-from objects.rules import Wire
 
 # From one sequence, so that no version comes twice, not even after a write that was undone.
 NEXT_VERSION = f"nextval('{VERSION_SEQUENCE}')"

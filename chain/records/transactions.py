@@ -18,6 +18,7 @@ from backend.kernel.errors import (
     OperationForbidden,
     ValidationFailed,
 )
+from backend.kernel.json_types import Wire
 from chain import monitor
 from chain.core.names import address_of, hash_of, network_of, whole_number
 from chain.core.transactions.states import (
@@ -35,7 +36,7 @@ from objects.core.names import ObjectId, check_class_name
 from objects.core.query.tree import Everything
 from objects.database.statements import fetch_value
 from objects.definitions import registry
-from objects.rules import Change, Rules, Wire
+from objects.rules import Change, Rules
 from objects.storage import writes
 
 _CLASS: Final = "Transaction"

@@ -13,12 +13,8 @@ from backend.http.call import Call
 from backend.http.permissions import Requires
 from backend.http.renderers import Answer
 from backend.http.views import ServiceView
-from backend.kernel.errors import (
-    InvalidValue,
-    ObjectNotFound,
-    OperationForbidden,
-    ValidationFailed,
-)
+from backend.kernel.errors import InvalidValue, ObjectNotFound, OperationForbidden, ValidationFailed
+from backend.openapi import EmptyObject, answer, describes, optional
 from chain import rpc
 from chain.core.names import LONGEST_PROVIDER_NAME, network_of
 from chain.indexing import head
@@ -26,6 +22,7 @@ from chain.indexing.head.halts import CannotResume
 from chain.models import Provider
 from chain.networks import providers, status
 from chain.rpc import ProviderHealth
+from chain.views import bodies
 from objects.core.values import wire_time
 from objects.database import maintenance
 
@@ -45,7 +42,9 @@ _WIRE: Final = {key: name for name, key in _FIELDS.items()}
 class _NetworkView(ServiceView):
     """A route below a network."""
 
+    tag = "Networks"
     requires = Requires.MASTER_KEY
+    parameters = (bodies.NETWORK_ID,)
 
     def parse_names(self, names: Mapping[str, str]) -> dict[str, Any]:
         try:
@@ -57,8 +56,10 @@ class _NetworkView(ServiceView):
 class NetworksView(ServiceView):
     """The state of all networks, as ``chain_status --json`` prints it."""
 
+    tag = "Networks"
     requires = Requires.MASTER_KEY
 
+    @describes("listNetworks", "The state of all networks", response=bodies.NetworkStates)
     def get(self, call: Call) -> Answer:
         return Answer({"results": status.networks(), "chainPaused": maintenance.is_chain_paused()})
 
@@ -66,6 +67,7 @@ class NetworksView(ServiceView):
 class NetworkView(_NetworkView):
     """The state of one network."""
 
+    @describes("showNetwork", "The state of a network", response=bodies.NetworkState)
     def get(self, call: Call, network_id: int) -> Answer:
         states = status.networks(network_id)
         if not states:
@@ -76,12 +78,20 @@ class NetworkView(_NetworkView):
 class ProvidersView(_NetworkView):
     """The providers of a network: list them, add one."""
 
+    @describes("listProviders", "The providers of a network", response=bodies.Providers)
     def get(self, call: Call, network_id: int) -> Answer:
         described = _described(network_id)
         if not described:
             providers.check_network(network_id)
         return Answer({"results": described})
 
+    @describes(
+        "addProvider",
+        "Add a provider to a network",
+        request=bodies.NewProvider,
+        response=answer("It is added.", bodies.Provider, 201),
+        description="No request is sent to it.",
+    )
     def post(self, call: Call, network_id: int) -> Answer:
         _check_may_write(call)
         fields = _fields(call.body)
@@ -98,9 +108,17 @@ class ProvidersView(_NetworkView):
 class ProviderView(_NetworkView):
     """One provider: show, change, remove it."""
 
+    @describes("showProvider", "A provider", response=bodies.Provider)
     def get(self, call: Call, network_id: int, name: str) -> Answer:
         return Answer(_one(network_id, name))
 
+    @describes(
+        "changeProvider",
+        "Change fields of a provider",
+        request=bodies.ProviderForm,
+        response=bodies.Provider,
+        description="`null` removes `socketUrl` or a limit.",
+    )
     def put(self, call: Call, network_id: int, name: str) -> Answer:
         _check_may_write(call)
         fields = _fields(call.body)
@@ -110,6 +128,7 @@ class ProviderView(_NetworkView):
             raise _wire_error(wrong) from None
         return Answer(_one(network_id, fields.get("name", name)))
 
+    @describes("removeProvider", "Remove a provider", response=EmptyObject)
     def delete(self, call: Call, network_id: int, name: str) -> Answer:
         _check_may_write(call)
         providers.remove(network_id, _name(name))
@@ -121,6 +140,12 @@ class ResumeView(_NetworkView):
 
     in_transaction = False
 
+    @describes(
+        "resumeNetwork",
+        "Index a halted network again",
+        request=optional(bodies.EndOfHalt),
+        response=EmptyObject,
+    )
     def post(self, call: Call, network_id: int) -> Answer:
         _check_may_write(call)
         unknown = call.body.keys() - {"unwindTo", "fromScratch"}

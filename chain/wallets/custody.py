@@ -9,6 +9,7 @@ from cryptography.fernet import InvalidToken
 from django.db import IntegrityError, transaction
 
 from backend.kernel.encryption import cipher
+from backend.kernel.json_types import Json
 from backend.kernel.principal import MASTER
 from backend.logs.setup import get_logger
 from backend.settings.conf import service_settings
@@ -21,7 +22,7 @@ from chain.wallets.local import Local
 from chain.wallets.mock import Mock
 from objects import service
 from objects.core.names import check_class_name
-from objects.core.values import Json, pointer
+from objects.core.values import pointer
 from objects.database import maintenance
 
 _CUSTODIANS: Final[dict[str, type[Custodian]]] = {"local": Local, "http": Http, "mock": Mock}

@@ -15,10 +15,11 @@ import msgspec
 from msgspec import inspect
 
 from backend.kernel.errors import InvalidJSON, ServiceError
+from backend.kernel.json_types import Json
 from functions.runtime.parameters import Parameter, Parameters, expected
 from functions.runtime.values import File, GeoPoint, Object, Pointer, Polygon, Relation
 from objects.admin.values import read_json, read_number
-from objects.core.values import Json, date, normalise_date
+from objects.core.values import date, normalise_date
 
 Kind = Literal["text", "number", "checkbox", "choice", "moment", "day", "json"]
 MORE: Final = "more"

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from shlex import quote
 from typing import Final, Literal
 
+from backend.kernel.json_types import Json
 from backend.settings.conf import service_settings
-from objects.core.values import Json
 
 Caller = Literal["public", "user", "master"]
 

@@ -17,6 +17,7 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 from django.views.decorators.http import require_http_methods, require_safe
 
 from backend.kernel.errors import InvalidJSON, ObjectNotFound, ServiceError
+from backend.kernel.json_types import Json
 from backend.kernel.principal import CLIENT, Principal
 from backend.kernel.request_context import current
 from backend.site.model_admin import page, render
@@ -29,7 +30,6 @@ from functions.runtime.registry import Function, find_function, registry
 from objects.admin.operations.log_pages import VIEW as VIEW_LOGS
 from objects.admin.operations.log_pages import address_of
 from objects.admin.people.pages import note
-from objects.core.values import Json
 from objects.definitions import registry as class_registry
 from objects.users.accounts.directory import user_named
 from objects.users.accounts.impersonation import as_user

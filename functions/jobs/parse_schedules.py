@@ -26,6 +26,7 @@ from backend.kernel.errors import (
     ObjectNotFound,
     ScriptFailed,
 )
+from backend.kernel.json_types import JsonObject
 from backend.kernel.principal import Principal
 from backend.kernel.text import shown
 from functions.jobs import schedules
@@ -44,21 +45,19 @@ _DAY: Final = 1440  # minutes
 _TIME_OF_DAY = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)(?::[0-5]\d(?:\.\d{1,6})?)?Z?").fullmatch
 _LONGEST: Final = 1000  # characters of a description
 
-Wire = dict[str, Any]
 
-
-def all_schedules() -> list[Wire]:
+def all_schedules() -> list[JsonObject]:
     """Every schedule of a job, in wire form."""
     return [_wire(row) for row in schedules.rows()]
 
 
-def data() -> Wire:
+def data() -> JsonObject:
     """The names of jobs: those that have schedules, and all that are registered."""
     in_use = dict.fromkeys(schedules.job_of(row) for row in schedules.rows())
     return {"in_use": [*in_use], "jobs": sorted(registry.jobs)}
 
 
-def create(principal: Principal, body: Mapping[str, Any]) -> Wire:
+def create(principal: Principal, body: Mapping[str, Any]) -> JsonObject:
     """Make a schedule; its wire form. Raises ``ScriptFailed`` for a job that isn't there or that
     doesn't take the parameters, ``UnderMaintenance``, and what the body deserves."""
     check_may_start(principal)
@@ -72,7 +71,7 @@ def create(principal: Principal, body: Mapping[str, Any]) -> Wire:
     return _wire(row)
 
 
-def update(principal: Principal, name: str, body: Mapping[str, Any]) -> Wire:
+def update(principal: Principal, name: str, body: Mapping[str, Any]) -> JsonObject:
     """Change what the body names of a schedule, by its id or by its job's name."""
     check_may_start(principal)
     given = _given(body)
@@ -111,7 +110,7 @@ def _find(name: str) -> PeriodicTask:
 # -- Writing ---------------------------------------------------------------------------------------
 
 
-def _given(body: Mapping[str, Any]) -> Wire:
+def _given(body: Mapping[str, Any]) -> JsonObject:
     given = body.get("job_schedule")
     if not isinstance(given, dict):
         raise InvalidJSON("job_schedule: expected an object")
@@ -121,7 +120,7 @@ def _given(body: Mapping[str, Any]) -> Wire:
     return given
 
 
-def _change(row: PeriodicTask, whole: Wire, given: Wire) -> None:
+def _change(row: PeriodicTask, whole: JsonObject, given: JsonObject) -> None:
     """Put what is ``given`` into a row; ``whole`` has what it doesn't name as well."""
     job = whole["jobName"]
     if not isinstance(job, str) or job not in registry.jobs:
@@ -149,7 +148,7 @@ def _change(row: PeriodicTask, whole: Wire, given: Wire) -> None:
         row.start_time = None if isinstance(timing, Once) else start
 
 
-def _params(given: object) -> Wire:
+def _params(given: object) -> JsonObject:
     if isinstance(given, str):
         # Parse Dashboard sends the text of a JSON object.
         try:
@@ -177,7 +176,7 @@ def _moment(given: object) -> datetime:
     return datetime.fromisoformat(normalise_date(given, "job_schedule.startAfter"))
 
 
-def _timing(whole: Wire, start: datetime) -> Timing:
+def _timing(whole: JsonObject, start: datetime) -> Timing:
     minutes = whole.get("repeatMinutes")
     if minutes in (None, 0):
         return Once(start)
@@ -237,11 +236,11 @@ def _listed(numbers: list[int]) -> str:
 # -- Reading ---------------------------------------------------------------------------------------
 
 
-def _wire(row: PeriodicTask) -> Wire:
+def _wire(row: PeriodicTask) -> JsonObject:
     timing = schedules.timing_of(row)
     start = row.start_time or (timing.at if isinstance(timing, Once) else row.date_changed)
     changed = wire_time(row.date_changed)
-    wire: Wire = {
+    wire: JsonObject = {
         "objectId": str(row.pk),
         "createdAt": changed,
         "updatedAt": changed,
@@ -262,7 +261,7 @@ def _wire(row: PeriodicTask) -> Wire:
     return wire
 
 
-def _repeating(timing: Cron) -> Wire:
+def _repeating(timing: Cron) -> JsonObject:
     """A crontab line as Parse's fields, as far as they can say it: the smallest pause between two
     times of a day, and the first of these."""
     try:

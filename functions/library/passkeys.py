@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from django.db import transaction
 
 from backend.kernel.errors import ObjectNotFound, OperationForbidden, ScriptFailed
+from backend.kernel.json_types import Json
 from backend.kernel.networks import client_network
 from backend.kernel.principal import MASTER, Principal
 from backend.kernel.spelling import has_control_characters
@@ -18,7 +19,6 @@ from functions.runtime.parameters import Meta
 from functions.runtime.registry import function
 from objects import service
 from objects.core.names import USER, ObjectId
-from objects.core.values import Json
 from objects.database import maintenance
 from objects.users import sign_in
 from objects.users.accounts import directory

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final
 from django.db import connection
 
 from backend.kernel.errors import OperationForbidden, ScriptFailed, UsernameMissing, UsernameTaken
+from backend.kernel.json_types import Json
 from backend.kernel.networks import client_network
 from backend.kernel.principal import MASTER, Principal
 from backend.kernel.spelling import name_key
@@ -25,7 +26,6 @@ from functions.runtime.parameters import Meta
 from functions.runtime.registry import function
 from objects import service
 from objects.core.names import USER, ObjectId, new_object_id
-from objects.core.values import Json
 from objects.database import maintenance
 from objects.database.transactions import all_or_nothing
 from objects.storage.records import wire_object

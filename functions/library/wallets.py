@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from backend.kernel.json_types import Json
 from chain.wallets import custody
 from functions import FunctionRequest
 from functions.runtime.parameters import Meta
 from functions.runtime.registry import function
-from objects.core.values import Json
 from objects.users.sessions import tokens
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from backend.kernel.errors import InvalidQuery, ObjectNotFound
+from backend.kernel.json_types import Json
 from backend.kernel.principal import MASTER, Principal
 from backend.kernel.result_memory import largest_fitting
 from backend.settings.conf import service_settings
@@ -23,7 +24,6 @@ from objects.core.names import ClassName, ObjectId, check_class_name, parse_obje
 from objects.core.pipeline.stages import parse_aggregation
 from objects.core.query.options import FindLimits, parse_find_options
 from objects.core.query.tree import FindOptions
-from objects.core.values import Json
 from objects.storage.records import wire_object
 
 # What stands after two underscores, and the constraint that it means.

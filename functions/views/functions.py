@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from backend.http.call import Call
 from backend.http.idempotency import Keeping
 from backend.http.parsers import decoded_parameters
 from backend.http.permissions import Requires
 from backend.http.renderers import Answer
 from backend.http.views import ServiceView
+from backend.openapi import Source, answer, describes, optional
 from functions.runtime import runner
 from functions.runtime.registry import find_function
+from functions.views.openapi import described_functions, result_of
 
 
 class FunctionView(ServiceView):
     """Call a server function. The application id is enough: functions decide who may call them."""
 
+    tag = "Functions"
     requires = Requires.APPLICATION
+    source = Source(described_functions)
 
     def keeping_of(self, call: Call, **kwargs: str) -> Keeping:
         function = find_function(kwargs["name"])
@@ -24,6 +30,12 @@ class FunctionView(ServiceView):
         # What it does outside of a transaction can't be undone.
         return Keeping.AFTERWARDS
 
+    @describes(
+        "callFunction",
+        "Call a function",
+        request=optional(dict[str, Any]),
+        response=answer("What it returned.", result_of({})),
+    )
     def post(self, call: Call, name: str) -> Answer:
         params = {**decoded_parameters(call.params), **call.body}
         return Answer({"result": runner.call(name, params, call.principal, call.key)})

@@ -3,24 +3,70 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, NotRequired, TypeAlias, TypedDict
+
+from msgspec import Meta
 
 from backend.http.call import Call
 from backend.http.permissions import Requires
 from backend.http.renderers import Answer
 from backend.http.views import ServiceView
+from backend.openapi import AnyOf, EmptyObject, describes
 from functions.webhooks import service
 from functions.webhooks.names import checked_subject
 from objects.core.names import Subject
+
+_Url: TypeAlias = Annotated[
+    str, Meta(description="The address that the service calls, by http or https.")
+]
+
+
+class FunctionHook(TypedDict):
+    functionName: str
+    url: _Url
+    shadowed: NotRequired[
+        Annotated[bool, Meta(description="A function in Python takes precedence.")]
+    ]
+
+
+class TriggerHook(TypedDict):
+    className: str
+    triggerName: str
+    url: _Url
+
+
+class HookAddress(TypedDict):
+    url: _Url
+
+
+HookRemoval = TypedDict(
+    "HookRemoval",
+    {"__op": Annotated[Literal["Delete"], Meta(extra_json_schema={"default": "Delete"})]},
+)
+HookRemoval.__doc__ = "How old clients remove webhooks."
+
+# The classes include those that are none: @File, @Config.
+_CLASS_NAME: Final[dict[str, Any]] = {
+    "name": "className",
+    "in": "path",
+    "required": True,
+    "description": "The name of a class, or `@File` and the like.",
+    "schema": {"type": "string", "minLength": 1},
+}
+_CHANGE: Final = AnyOf(HookAddress, HookRemoval)
 
 
 class FunctionHooksView(ServiceView):
     """Functions: list them, declare one."""
 
+    tag = "Webhooks"
     requires = Requires.MASTER_KEY
 
+    @describes("listFunctionHooks", "The functions that are webhooks", response=list[FunctionHook])
     def get(self, call: Call) -> Answer:
         return Answer(service.functions(call.principal))
 
+    @describes("addFunctionHook", "Declare a function", request=FunctionHook, response=FunctionHook)
     def post(self, call: Call) -> Answer:
         return Answer(service.create(call.principal, call.body))
 
@@ -28,16 +74,25 @@ class FunctionHooksView(ServiceView):
 class FunctionHookView(ServiceView):
     """One function: show, change, remove it."""
 
+    tag = "Webhooks"
     requires = Requires.MASTER_KEY
 
+    @describes("readFunctionHook", "A function that is a webhook", response=FunctionHook)
     def get(self, call: Call, name: str) -> Answer:
         return Answer(service.function(call.principal, name))
 
+    @describes(
+        "changeFunctionHook",
+        "Give a function another address",
+        request=_CHANGE,
+        response=AnyOf(FunctionHook, EmptyObject),
+    )
     def put(self, call: Call, name: str) -> Answer:
         if call.body.get("__op") == "Delete":
             return self.delete(call, name)
         return Answer(service.update_function(call.principal, name, call.body))
 
+    @describes("removeFunctionHook", "Remove a function", response=EmptyObject)
     def delete(self, call: Call, name: str) -> Answer:
         service.delete_function(call.principal, name)
         return Answer({})
@@ -46,11 +101,14 @@ class FunctionHookView(ServiceView):
 class TriggerHooksView(ServiceView):
     """Triggers: list them, declare one."""
 
+    tag = "Webhooks"
     requires = Requires.MASTER_KEY
 
+    @describes("listTriggerHooks", "The triggers that are webhooks", response=list[TriggerHook])
     def get(self, call: Call) -> Answer:
         return Answer(service.triggers(call.principal))
 
+    @describes("addTriggerHook", "Declare a trigger", request=TriggerHook, response=TriggerHook)
     def post(self, call: Call) -> Answer:
         return Answer(service.create(call.principal, call.body))
 
@@ -58,20 +116,30 @@ class TriggerHooksView(ServiceView):
 class TriggerHookView(ServiceView):
     """One trigger: show, change, remove it."""
 
+    tag = "Webhooks"
     requires = Requires.MASTER_KEY
+    parameters = (_CLASS_NAME,)
 
     def parse_names(self, names: Mapping[str, str]) -> dict[str, str]:
         return {**names, "class_name": checked_subject(names["class_name"])}
 
+    @describes("readTriggerHook", "A trigger that is a webhook", response=TriggerHook)
     def get(self, call: Call, class_name: Subject, trigger_name: str) -> Answer:
         return Answer(service.trigger(call.principal, class_name, trigger_name))
 
+    @describes(
+        "changeTriggerHook",
+        "Give a trigger another address",
+        request=_CHANGE,
+        response=AnyOf(TriggerHook, EmptyObject),
+    )
     def put(self, call: Call, class_name: Subject, trigger_name: str) -> Answer:
         if call.body.get("__op") == "Delete":
             return self.delete(call, class_name, trigger_name)
         found = service.update_trigger(call.principal, class_name, trigger_name, call.body)
         return Answer(found)
 
+    @describes("removeTriggerHook", "Remove a trigger", response=EmptyObject)
     def delete(self, call: Call, class_name: Subject, trigger_name: str) -> Answer:
         service.delete_trigger(call.principal, class_name, trigger_name)
         return Answer({})

@@ -10,58 +10,41 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 import msgspec
 
 from backend.http.permissions import Requires
+from backend.kernel.json_types import Schema
 from backend.kernel.principal import Principal
-from backend.openapi import Names, Offer, Operation, Part, answer, body, contribute, ref
+from backend.openapi import Body, Names, Offer, Operation, Part, Route, answer, ref
+from backend.openapi.operations import JSON_TYPE
 from functions.runtime.parameters import Parameter
 from functions.runtime.registry import Function, registry
 from functions.runtime.values import Object
 
-Json = dict[str, Any]
-
-_TAG = "Functions"
 # Values of objects, by what the schema of a signature says of them.
 _TYPED = frozenset({"Pointer", "GeoPoint", "File", "Polygon", "Relation"})
 
 
-def contribute_functions() -> None:
-    """Describe the routes of ``functions.views``."""
-    contribute(_functions)
-
-
-def _functions(principal: Principal) -> Offer:
-    visible = [one for one in registry.functions.values() if may_see(one, principal)]
-    visible.sort(key=lambda one: one.name)
-    return Offer(
-        tuple((one.name, one.parameters) for one in visible), lambda names: _part(visible, names)
-    )
+def described_functions(principal: Principal, routes: list[Route]) -> Offer:
+    """Describe ``/functions/{name}``, and each function that the caller may call."""
+    visible = [each for each in registry.functions.values() if may_see(each, principal)]
+    visible.sort(key=lambda each: each.name)
+    fingerprint = tuple((each.name, each.parameters) for each in visible)
+    return Offer(fingerprint, lambda names: _part(visible, routes, names))
 
 
 def may_see(function: Function, principal: Principal) -> bool:
     """Whether the caller could call it, as far as that doesn't depend on the user's object."""
-    asked = function.requirements
+    requirements = function.requirements
     if principal.is_master:
         return True
-    if asked.master or (asked.asks_for_user and principal.user_id is None):
+    if requirements.master or (requirements.asks_for_user and principal.user_id is None):
         return False
-    held = principal.roles
-    return asked.all_roles <= held and not (asked.any_role and asked.any_role.isdisjoint(held))
-
-
-def _part(visible: list[Function], names: Names) -> Part:
-    part = Part(
-        {
-            "/functions/{name}": {
-                "post": Operation(
-                    "callFunction",
-                    _TAG,
-                    "Call a function",
-                    {"200": answer("What it returned.", _result({}))},
-                    requires=Requires.APPLICATION,
-                    body=body({"type": "object"}, required=False),
-                )
-            }
-        }
+    roles = principal.roles
+    return requirements.all_roles <= roles and not (
+        requirements.any_role and requirements.any_role.isdisjoint(roles)
     )
+
+
+def _part(visible: list[Function], routes: list[Route], names: Names) -> Part:
+    part = Part({route.path: dict(route.operations) for route in routes})
     schemas = _Schemas(names, part.schemas)
     for function in visible:
         part.paths[f"/functions/{function.name}"] = {"post": _operation(function, schemas)}
@@ -70,22 +53,23 @@ def _part(visible: list[Function], names: Names) -> Part:
 
 def _operation(function: Function, schemas: _Schemas) -> Operation:
     summary, _, rest = function.description.partition("\n")
-    asked = function.requirements
+    requirements = function.requirements
     parameters = schemas.of_parameters(function)
-    returned = _result(schemas.of_result(function))
+    returned = result_of(schemas.of_result(function))
     return Operation(
         f"call{function.name[:1].upper()}{function.name[1:]}",
-        _TAG,
+        "Functions",
         summary.strip() or f"Call {function.name}",
-        {"200": answer("What it returned.", returned)},
-        requires=Requires.MASTER_KEY if asked.master else Requires.APPLICATION,
-        needs_user=asked.asks_for_user and not asked.master,
+        (answer("What it returned.", returned),),
+        requires=Requires.MASTER_KEY if requirements.master else Requires.APPLICATION,
+        needs_user=requirements.asks_for_user and not requirements.master,
         description=rest.strip(),
-        body=body(parameters, required="required" in parameters),
+        request=Body({JSON_TYPE: parameters}, required="required" in parameters),
     )
 
 
-def _result(schema: Json) -> Json:
+def result_of(schema: Schema) -> Schema:
+    """Return the schema of the response to a call."""
     return {"type": "object", "properties": {"result": schema}, "required": ["result"]}
 
 
@@ -93,43 +77,43 @@ class _Schemas:
     """Schemas of Python types, as of the JSON that stands for their values. The types that they
     are made of are components of their own."""
 
-    def __init__(self, names: Names, components: dict[str, Json]) -> None:
+    def __init__(self, names: Names, components: dict[str, Schema]) -> None:
         self._names = names
         self._components = components
 
-    def of_parameters(self, function: Function) -> Json:
-        """The body of a call."""
-        found: Json = {
+    def of_parameters(self, function: Function) -> Schema:
+        """Return the schema of the body of a call."""
+        schema: Schema = {
             "type": "object",
-            "properties": {one.name: self._of_parameter(one) for one in function.parameters},
+            "properties": {each.name: self._of_parameter(each) for each in function.parameters},
         }
-        required = [one.name for one in function.parameters if one.is_required]
-        return {**found, "required": required} if required else found
+        required = [each.name for each in function.parameters if each.is_required]
+        return {**schema, "required": required} if required else schema
 
-    def _of_parameter(self, one: Parameter) -> Json:
-        schema = dict(self._of_type(one.type))
-        if one.description:
-            schema["description"] = one.description
-        if not one.is_required and one.default is not None:
-            schema["default"] = one.default
+    def _of_parameter(self, parameter: Parameter) -> Schema:
+        schema = dict(self._of_type(parameter.type))
+        if parameter.description:
+            schema["description"] = parameter.description
+        if not parameter.is_required and parameter.default is not None:
+            schema["default"] = parameter.default
         return schema
 
-    def of_result(self, function: Function) -> Json:
-        """What a function says it returns; any value if it says nothing that a schema can say."""
+    def of_result(self, function: Function) -> Schema:
+        """Return the schema of the annotated result, or that of any value without one."""
         try:
             hints = get_type_hints(function.body, include_extras=True)
             return self._of_type(hints.get("return", Any))
         except (TypeError, NameError):
             return {}
 
-    def _of_type(self, type_: Any) -> Json:
-        (found,), parts = msgspec.json.schema_components(
+    def _of_type(self, type_: Any) -> Schema:
+        (own,), parts = msgspec.json.schema_components(
             [_with_zone(type_)], schema_hook=_of_value, ref_template="{name}"
         )
         chosen = {name: self._names.take(name) for name in parts}
         for name, part in parts.items():
             self._components[chosen[name]] = _wire(part, chosen)
-        schema: Json = _wire(found, chosen)
+        schema: Schema = _wire(own, chosen)
         return schema
 
 
@@ -145,7 +129,7 @@ def _with_zone(type_: Any) -> Any:
     return type_
 
 
-def _of_value(type_: type[Any]) -> Json:
+def _of_value(type_: type[Any]) -> Schema:
     """Of the values of ``functions.runtime.values``."""
     if type_.__name__ in _TYPED:
         return {"$ref": f"{type_.__name__}Value"}

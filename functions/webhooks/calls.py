@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from backend.kernel.errors import ScriptFailed, ServiceError
+from backend.kernel.json_types import Json, Wire
 from backend.kernel.outgoing import Unreachable
 from backend.logs.setup import get_logger
 from functions.runtime.parameters import Parameters
@@ -23,7 +24,6 @@ from functions.runtime.values import decode
 from functions.webhooks import client, payload, signatures
 from functions.webhooks.models import Hook
 from functions.webhooks.responses import BadAnswer, Refusal, success_of
-from objects.core.values import Json
 from objects.triggers import CONFIG, Occasion
 
 log = get_logger("webhooks")
@@ -60,7 +60,7 @@ def _url(**which: object) -> str | None:
     return Hook.objects.filter(**which).order_by().values_list("url", flat=True).first()
 
 
-def _asked(what: str, url: str, told: payload.Wire) -> Json:
+def _asked(what: str, url: str, told: Wire) -> Json:
     try:
         key, body = signatures.new_key(), msgspec.json.encode(told)
         return success_of(client.post(url, body, signatures.headers(key, body)))

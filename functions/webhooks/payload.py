@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from backend.kernel.errors import ObjectNotFound
+from backend.kernel.json_types import Wire
 from backend.kernel.principal import MASTER, Principal
 from backend.kernel.request_context import current
 from functions.runtime.request import FunctionRequest
@@ -20,8 +21,6 @@ from objects.core.names import USER, ObjectId
 from objects.core.values import pointer
 from objects.storage.records import wire_object
 from objects.triggers import CONFIG, FILE, Occasion
-
-Wire = dict[str, Any]
 
 _SECRET: Final = frozenset({"password", "authData", "sessionToken"})
 _OF_PEOPLE: Final = frozenset({"_User", "_Session"})

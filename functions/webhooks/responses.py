@@ -9,8 +9,8 @@ from typing import Any, Final
 import msgspec
 
 from backend.kernel.errors import ScriptFailed
+from backend.kernel.json_types import Json
 from functions.webhooks.client import Answer
-from objects.core.values import Json
 
 _LONGEST_TEXT: Final = 1000  # characters
 _OUR_OWN: Final = 1  # the code of our own faults, which nobody else can claim

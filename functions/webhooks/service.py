@@ -8,11 +8,12 @@ before a webhook of the same name, and a new webhook can't have the name of one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 from django.db import IntegrityError, transaction
 
 from backend.kernel.errors import InvalidHook, MasterKeyRequired, OperationForbidden
+from backend.kernel.json_types import JsonObject
 from backend.kernel.principal import Principal
 from backend.kernel.text import shown
 from functions.runtime.registry import registry
@@ -28,23 +29,21 @@ from objects.core.names import Subject
 from objects.database import maintenance
 from objects.definitions import registry as class_registry
 
-Wire = dict[str, Any]
 
-
-def functions(principal: Principal) -> list[Wire]:
+def functions(principal: Principal) -> list[JsonObject]:
     """All functions that are webhooks, by name."""
     _check_may_read(principal)
     return [_wire(one) for one in Hook.objects.filter(class_name=None).order_by("function_name")]
 
 
-def triggers(principal: Principal) -> list[Wire]:
+def triggers(principal: Principal) -> list[JsonObject]:
     """All triggers that are webhooks, by class and name."""
     _check_may_read(principal)
     found = Hook.objects.filter(function_name=None).order_by("class_name", "trigger_name")
     return [_wire(one) for one in found]
 
 
-def function(principal: Principal, name: str) -> Wire:
+def function(principal: Principal, name: str) -> JsonObject:
     """One of them. Raises ``InvalidHook`` if it isn't there."""
     _check_may_read(principal)
     found = Hook.objects.filter(function_name=name).first()
@@ -53,7 +52,7 @@ def function(principal: Principal, name: str) -> Wire:
     return _wire(found)
 
 
-def trigger(principal: Principal, class_name: Subject, trigger_name: str) -> Wire:
+def trigger(principal: Principal, class_name: Subject, trigger_name: str) -> JsonObject:
     """One of them. Raises ``InvalidHook`` if it isn't there."""
     _check_may_read(principal)
     found = Hook.objects.filter(class_name=class_name, trigger_name=trigger_name).first()
@@ -63,7 +62,7 @@ def trigger(principal: Principal, class_name: Subject, trigger_name: str) -> Wir
 
 
 @maintenance.comes_first
-def create(principal: Principal, body: Wire) -> Wire:
+def create(principal: Principal, body: JsonObject) -> JsonObject:
     """Declare ``{"functionName", "url"}`` or ``{"className", "triggerName", "url"}``.
 
     Raises ``InvalidHook``: it is there already, the class can't have such a trigger, or the address
@@ -98,7 +97,7 @@ def create(principal: Principal, body: Wire) -> Wire:
 
 
 @maintenance.comes_first
-def update_function(principal: Principal, name: str, body: Wire) -> Wire:
+def update_function(principal: Principal, name: str, body: JsonObject) -> JsonObject:
     """Give a function another address. Raises ``InvalidHook``."""
     _check_may_write(principal, "update")
     url = checked_url(body.get("url"))
@@ -110,8 +109,8 @@ def update_function(principal: Principal, name: str, body: Wire) -> Wire:
 
 @maintenance.comes_first
 def update_trigger(
-    principal: Principal, class_name: Subject, trigger_name: str, body: Wire
-) -> Wire:
+    principal: Principal, class_name: Subject, trigger_name: str, body: JsonObject
+) -> JsonObject:
     """Give a trigger another address. Raises ``InvalidHook``, also for one that was declared
     earlier and is never called."""
     _check_may_write(principal, "update")
@@ -153,14 +152,14 @@ def _place(hook: Hook) -> dict[str, str | None]:
     return {name: value for name in names if (value := getattr(hook, name)) is not None}
 
 
-def _wire(hook: Hook) -> Wire:
+def _wire(hook: Hook) -> JsonObject:
     if hook.function_name is None:
         return {
             "className": hook.class_name,
             "triggerName": hook.trigger_name,
             "url": hook.url,
         }
-    wire: Wire = {"functionName": hook.function_name, "url": hook.url}
+    wire: JsonObject = {"functionName": hook.function_name, "url": hook.url}
     if hook.function_name in registry.functions:
         wire["shadowed"] = True  # a later version of the deployment brings it in Python
     return wire

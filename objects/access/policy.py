@@ -20,6 +20,7 @@ from backend.kernel.errors import (
     OperationForbidden,
     SessionMissing,
 )
+from backend.kernel.json_types import Json
 from backend.kernel.principal import Principal
 from backend.kernel.text import shown
 from backend.settings.conf import service_settings
@@ -52,7 +53,7 @@ from objects.core.query.tree import (
     order_fields,
     walk,
 )
-from objects.core.values import Json, pointer
+from objects.core.values import pointer
 from objects.definitions import registry
 from objects.sql.tables import ClassTable
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from backend.kernel.errors import OperationForbidden, ServiceError
+from backend.kernel.json_types import Json
 from backend.kernel.principal import Principal
 from objects.access.policy import fields_hidden_somewhere, hidden_fields, readable
 from objects.core.access.class_permissions import Action
@@ -27,7 +28,6 @@ from objects.core.query.predicate import matches
 from objects.core.query.tree import AnyOf, Everything, Nothing, Query, ReadableBy
 from objects.core.update.operations import Write, depends_on_stored
 from objects.core.update.operators import Increment
-from objects.core.values import Json
 from objects.sql.tables import ClassTable
 
 _READING: tuple[Action, ...] = ("get", "find")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from backend.kernel.errors import InvalidJSON
-from objects.core.values import Json, canonical_number, geo_coordinates
+from backend.kernel.json_types import Json
+from objects.core.values import canonical_number, geo_coordinates
 
 
 def read_json(text: str) -> Json:

@@ -20,10 +20,11 @@ from backend.kernel.errors import (
     MasterKeyRequired,
     OperationForbidden,
 )
+from backend.kernel.json_types import Wire
 from backend.kernel.principal import Principal
 from backend.kernel.text import shown
 from objects.core.names import is_storable_text
-from objects.core.values import Json, normalise_date, wire_time
+from objects.core.values import normalise_date, wire_time
 from objects.database import maintenance
 from objects.database.statements import fetch
 
@@ -92,9 +93,6 @@ def counts(principal: Principal, name: str | None, asked: Mapping[str, Any]) -> 
         }
         for day, found, value, number in rows
     ]
-
-
-Wire = dict[str, Json]
 
 
 def _check_name(name: str) -> None:

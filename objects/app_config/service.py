@@ -22,11 +22,12 @@ from backend.kernel.errors import (
     ObjectTooLarge,
     OperationForbidden,
 )
+from backend.kernel.json_types import Json
 from backend.kernel.principal import Principal
 from backend.kernel.text import shown
 from objects import triggers
 from objects.core.names import PROHIBITED_KEYS, check_field_name
-from objects.core.values import Json, normalise
+from objects.core.values import normalise
 from objects.database import maintenance
 from objects.database.statements import fetch
 from objects.triggers import CONFIG, Occasion

@@ -34,10 +34,9 @@ from decimal import Decimal
 from typing import Any, Final, Literal, TypeAlias
 
 from backend.kernel.errors import IncorrectType, InvalidJSON, InvalidKeyName, InvalidNestedKey
+from backend.kernel.json_types import Json
 from backend.kernel.text import shown
 from objects.core.names import PROHIBITED_KEYS, is_class_name, is_object_id, is_storable_text
-
-Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 FieldKind: TypeAlias = Literal[
     "String",

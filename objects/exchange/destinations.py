@@ -20,11 +20,11 @@ from backend.kernel.errors import (
     ServiceUnavailable,
     UnderMaintenance,
 )
+from backend.kernel.json_types import Json
 from backend.kernel.principal import MASTER
 from objects import service
 from objects.core.names import ClassName, parse_object_id
 from objects.core.schema.definition import ClassSchema
-from objects.core.values import Json
 from objects.database import maintenance
 from objects.database.transactions import all_or_nothing
 from objects.definitions import registry

@@ -8,7 +8,7 @@ from typing import IO
 
 import msgspec
 
-from objects.core.values import Json
+from backend.kernel.json_types import Json
 from objects.exchange.row_files import Format
 
 

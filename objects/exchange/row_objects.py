@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
 
+from backend.kernel.json_types import Json
 from objects.core import values
 from objects.core.names import is_field_name
-from objects.core.values import Json
 from objects.exchange.problems import BadRow
 from objects.exchange.row_files import decode
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from backend.kernel.errors import ObjectNotFound, ServiceError
+from backend.kernel.json_types import Wire
 from backend.kernel.principal import Principal
 from backend.kernel.text import shown
 from objects import triggers
@@ -35,7 +36,6 @@ from objects.core.access.reasons import Reason
 from objects.core.names import ObjectId, Subject, check_class_name, is_class_name, is_object_id
 from objects.core.query.predicate import matches
 from objects.core.query.tree import Everything, Query, all_of
-from objects.core.values import Json
 from objects.database import maintenance
 from objects.definitions import registry
 from objects.explanations.texts import Said, say
@@ -47,7 +47,6 @@ from objects.triggers import Event
 from objects.users import roles
 
 Verdict: TypeAlias = Literal["yes", "no", "depends"]
-Wire: TypeAlias = dict[str, Json]
 
 _EVENTS: Mapping[str, tuple[Event, ...]] = {
     "read": ("before_find", "after_find"),

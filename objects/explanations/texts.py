@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from backend.kernel.json_types import Json
 from backend.kernel.principal import EVERYBODY, Principal
 from objects.core.access.class_permissions import NOBODY, READ_ACTIONS, ClassPermissions
 from objects.core.access.reasons import Reason, Rule
 from objects.core.names import FieldName
 from objects.core.query.predicate import matches
 from objects.core.query.tree import Equals
-from objects.core.values import Json, pointer
+from objects.core.values import pointer
 
 _ROLE = "role:"
 _MOST_NAMES = 20

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 from django.db import transaction
 
-from objects.core.values import Json
+from backend.kernel.json_types import Json
 from objects.database.statements import Row, fetch
 
 _COLUMNS = (

@@ -23,11 +23,12 @@ from backend.kernel.errors import (
     OperationForbidden,
     UnderMaintenance,
 )
+from backend.kernel.json_types import Json
 from backend.kernel.principal import EVERYBODY, Principal
 from backend.logs.setup import get_logger
 from backend.settings.conf import service_settings
 from objects.core.access.acl import parse_acl
-from objects.core.values import Json, normalise
+from objects.core.values import normalise
 from objects.database import maintenance
 from objects.file_urls import Link, SignedUrl, file_url, has_expired, is_genuine, signed_url
 from objects.files import quotas, records, storage, triggers

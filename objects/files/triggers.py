@@ -10,13 +10,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from backend.kernel.errors import InvalidJSON
+from backend.kernel.json_types import Wire
 from backend.kernel.principal import CLIENT, Principal
 from objects import triggers
 from objects.core.query.tree import Everything, FindOptions
 from objects.core.values import normalise, pointer
 from objects.file_urls import file_url
 from objects.files.records import FileRecord
-from objects.triggers import FILE, Event, Occasion, Wire
+from objects.triggers import FILE, Event, Occasion
 
 _ONE = FindOptions(where=Everything(), limit=1)
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal
 
+from backend.kernel.json_types import Json
 from objects.core.indexes.shapes import Shape, decode
 from objects.core.names import FieldName
-from objects.core.values import Json
 from objects.database.statements import fetch
 from objects.learned import shape_counts
 from objects.sql.tables import ClassTable

@@ -21,12 +21,12 @@ from backend.kernel.errors import (
     TransactionConflict,
     UnderMaintenance,
 )
+from backend.kernel.json_types import Json
 from backend.kernel.principal import MASTER
 from objects.core.names import ClassName, ObjectId, check_object_id
 from objects.core.schema.definition import ClassSchema
 from objects.core.update.operations import fit
 from objects.core.update.parser import parse_write
-from objects.core.values import Json
 from objects.definitions import registry
 from objects.service import direct_writes, staged_writes
 from objects.service.class_growth import create_class, grow

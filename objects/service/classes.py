@@ -19,6 +19,7 @@ from backend.kernel.errors import (
     OperationForbidden,
     ServiceError,
 )
+from backend.kernel.json_types import Json, Wire
 from backend.kernel.principal import Principal
 from backend.settings.conf import service_settings
 from objects.access.policy import MASTER_ONLY_CLASSES
@@ -27,15 +28,12 @@ from objects.core.access.class_permissions import Action, default_permissions
 from objects.core.names import ClassName, FieldName, check_class_name
 from objects.core.schema.changes import SchemaChange, change_schema, new_schema
 from objects.core.schema.definition import IndexDeclaration
-from objects.core.values import Json
 from objects.database import maintenance
 from objects.database.statements import fetch
 from objects.definitions import indexes, registry
 from objects.learned import drops, evidence, locks
 from objects.rules import rules_of
 from objects.sql.tables import ClassTable
-
-Wire = dict[str, Json]
 
 
 def all_schemas(principal: Principal) -> list[Wire]:

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from django.db import transaction
 
 from backend.kernel.errors import ObjectNotFound
+from backend.kernel.json_types import Json
 from backend.kernel.principal import Principal
 from objects.access.policy import Scope, writable
 from objects.core.names import ClassName, ObjectId
-from objects.core.values import Json
 from objects.service import direct_writes
 from objects.service.definitions import with_current_classes
 from objects.service.direct_writes import Updated

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from django.db import transaction
 
 from backend.kernel.errors import InvalidKeyName, ObjectNotFound
+from backend.kernel.json_types import Json
 from backend.kernel.principal import Principal
 from objects.access.policy import Scope, check_class, check_missing_class, writable
 from objects.access.visibility import Visibility
@@ -25,7 +26,6 @@ from objects.core.schema.definition import (
     with_defaults,
 )
 from objects.core.update.operations import Write, apply, echo, fit
-from objects.core.values import Json
 from objects.definitions import registry
 from objects.service.class_growth import (
     add_fields,

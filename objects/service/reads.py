@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from backend.kernel import result_memory
 from backend.kernel.errors import MasterKeyRequired, ObjectNotFound
+from backend.kernel.json_types import Wire
 from backend.kernel.memory_pool import ResultMemory
 from backend.kernel.principal import Principal
 from objects import triggers
@@ -34,7 +35,7 @@ from objects.service.definitions import with_current_classes
 from objects.sql.pipeline.statement import compile_aggregation
 from objects.sql.tables import ClassTable
 from objects.storage import reads
-from objects.storage.includes import Wire, expand, project, visible
+from objects.storage.includes import expand, project, visible
 from objects.storage.records import Record, decoded, wire_object
 
 _NOTHING_ELSE = Everything()

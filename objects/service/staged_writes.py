@@ -21,6 +21,7 @@ from django.db import transaction
 from psycopg.errors import IntegrityError
 
 from backend.kernel.errors import ObjectNotFound
+from backend.kernel.json_types import Json, Wire
 from backend.kernel.principal import MASTER, Principal
 from objects import triggers
 from objects.access.policy import Scope, writable
@@ -32,7 +33,7 @@ from objects.core.schema.definition import with_defaults
 from objects.core.update.operations import Write, apply, fit
 from objects.core.update.operators import Operation
 from objects.core.update.parser import parse_write
-from objects.core.values import Json, copied, equal
+from objects.core.values import copied, equal
 from objects.database import maintenance
 from objects.definitions import registry
 from objects.rules import Change, NoRules, Rules, rules_of
@@ -42,8 +43,6 @@ from objects.sql.tables import ClassTable
 from objects.storage import reads, writes
 from objects.storage.conflicts import refusal
 from objects.triggers import Event, Occasion
-
-Wire = dict[str, Json]
 
 _SAVING: tuple[Event, ...] = ("before_save", "saved", "after_save")
 _DELETING: tuple[Event, ...] = ("before_delete", "deleted", "after_delete")

@@ -12,6 +12,7 @@ from functools import partial
 from django.db import transaction
 
 from backend.kernel.errors import ServiceError
+from backend.kernel.json_types import Json
 from backend.kernel.principal import Principal
 from backend.settings.conf import service_settings
 from objects.access.policy import check_chosen_id
@@ -24,7 +25,6 @@ from objects.core.names import (
 )
 from objects.core.update.operations import Write
 from objects.core.update.parser import parse_write
-from objects.core.values import Json
 from objects.database import maintenance
 from objects.service import direct_writes, staged_writes
 from objects.service.definitions import with_current_classes

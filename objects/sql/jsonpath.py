@@ -14,8 +14,8 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
+from backend.kernel.json_types import Json
 from objects.core.query.tree import Comparison, Steps
-from objects.core.values import Json
 
 _OPERATORS: Final = {"lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
 

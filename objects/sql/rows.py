@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from backend.kernel.errors import IncorrectType
-from objects.core.values import Json
+from backend.kernel.json_types import Json
 from objects.sql.fields import wire_form
 from objects.sql.fragments import literal
 from objects.sql.tables import ClassTable, Column

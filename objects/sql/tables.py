@@ -15,10 +15,10 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal
 
+from backend.kernel.json_types import Json
 from objects.core.indexes.shapes import IndexFields
 from objects.core.names import ClassName, FieldName
 from objects.core.schema.definition import ClassSchema
-from objects.core.values import Json
 
 ColumnType = Literal["text", "bigint", "numeric", "boolean", "timestamptz", "jsonb"]
 

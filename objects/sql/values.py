@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from backend.kernel.json_types import Json
 from objects.core.query.tree import Comparison, Path, Steps
-from objects.core.values import Json, kind
+from objects.core.values import kind
 from objects.sql import jsonpath
 from objects.sql.fields import SHORT, Reading, read
 from objects.sql.fragments import FALSE, Sql, both, either, json_text, negation

@@ -11,19 +11,19 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from backend.kernel.errors import ServiceError, ServiceUnavailable, Timeout
+from backend.kernel.json_types import Json, Wire
 from backend.kernel.memory_pool import ResultMemory
 from backend.kernel.principal import Principal
 from objects import triggers
 from objects.access.policy import Scope, hidden_fields, hides_by_object, readable
 from objects.core.names import ClassName, Subject, check_class_name
 from objects.core.query.tree import FindOptions, Path, all_of
-from objects.core.values import Json, is_pointer
+from objects.core.values import is_pointer
 from objects.definitions import registry
 from objects.sql.tables import ClassTable
 from objects.storage import reads
 from objects.storage.records import decoded
 
-Wire = dict[str, Json]
 # Field → the fields to include of the objects that it leads to.
 _Tree = dict[str, Any]
 

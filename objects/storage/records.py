@@ -7,12 +7,12 @@ from typing import Final
 
 import msgspec
 
+from backend.kernel.json_types import Json
 from backend.kernel.memory_pool import ResultMemory
 from backend.kernel.process.garbage import no_collection
 from backend.kernel.text_cache import short_cache
 from objects.core.access.acl import Acl
 from objects.core.names import ObjectId
-from objects.core.values import Json
 from objects.file_urls import with_current_addresses
 from objects.sql.rows import wire_timestamp
 from objects.sql.tables import ClassTable

@@ -20,6 +20,7 @@ import msgspec
 from django.db import transaction
 from psycopg.errors import DatabaseError
 
+from backend.kernel.json_types import Json
 from objects.access.policy import Scope
 from objects.access.visibility import Visibility
 from objects.core.access.acl import Acl
@@ -27,7 +28,6 @@ from objects.core.names import FieldName, ObjectId
 from objects.core.query.tree import Query
 from objects.core.update.operations import LARGE_AMOUNT, Write, apply, echo
 from objects.core.update.operators import Add, ChangeRelation, Delete, Increment, Operation, Set
-from objects.core.values import Json
 from objects.database import maintenance
 from objects.database.statements import Row, as_text, fetch
 from objects.sql.compiler import compile_query

@@ -23,11 +23,11 @@ from backend.kernel.errors import (
     PasswordMissing,
     UsernameMissing,
 )
+from backend.kernel.json_types import Json, Wire
 from backend.kernel.principal import MASTER, Principal
 from backend.kernel.spelling import check_account_name
 from objects import service, triggers
 from objects.core.names import SESSION, ObjectId, is_object_id
-from objects.core.values import Json
 from objects.database.statements import fetch
 from objects.storage.records import wire_object
 from objects.triggers import Occasion
@@ -39,9 +39,6 @@ from objects.users.adapters import identities
 from objects.users.names import account_keys
 from objects.users.rules.users import verified
 from objects.users.sessions import gate, tokens
-
-Wire = dict[str, Json]
-
 
 _BY_NAME = f"""{gate.ACCOUNT}
 WHERE (%s::text IS NULL OR u.username_key IN (%s, %s))

@@ -2,23 +2,46 @@
 
 from __future__ import annotations
 
+from typing import Any, TypedDict
+
 import msgspec
 
 from backend.http.call import Call
 from backend.http.parsers import decoded_parameters
 from backend.http.permissions import Requires
 from backend.http.renderers import Answer
+from backend.openapi import JSON_TEXT, describes, parameter, query
 from objects import service
 from objects.core.names import ClassName
 from objects.core.pipeline.stages import parse_aggregation
 from objects.views.base import ClassView
 
 
+class AggregateResults(TypedDict):
+    results: list[Any]
+
+
 class AggregateView(ClassView):
     """Run a pipeline, or list the distinct values of a field."""
 
+    tag = "Objects"
     requires = Requires.MASTER_KEY
 
+    @describes(
+        "aggregate",
+        "Run a pipeline, or list the distinct values of a field",
+        parameters=(
+            query(
+                "pipeline",
+                JSON_TEXT,
+                'Stages as JSON: `[{"$group": {"_id": "$city", "n": {"$sum": 1}}}]`.',
+            ),
+            query("distinct", {"type": "string"}, "The field whose values to list."),
+            parameter("where"),
+        ),
+        response=AggregateResults,
+        description="Stages can also be parameters themselves: `$match`, `$group`, …",
+    )
     def get(self, call: Call, class_name: ClassName) -> Answer:
         aggregation = parse_aggregation(decoded_parameters(call.params))
         results = service.aggregate(call.principal, class_name, aggregation)

@@ -13,9 +13,10 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypeAlias, TypedDict
 
 from django.db import transaction
+from msgspec import Meta
 
 from backend.http.call import Call
 from backend.http.exceptions import as_service_error
@@ -34,6 +35,7 @@ from backend.kernel.errors import (
     UnderMaintenance,
 )
 from backend.limits import Request, rules_for
+from backend.openapi import answer, describes, ref
 from backend.settings.conf import service_settings
 from objects import service
 from objects.core.names import check_class_name
@@ -42,8 +44,36 @@ from objects.service import Created
 from objects.views.classes import ObjectsView, created_body
 
 
+class BatchItem(TypedDict):
+    method: Literal["GET", "POST", "PUT", "DELETE"]
+    path: Annotated[str, Meta(description="With the mount path: `/api/classes/Note`.")]
+    body: NotRequired[dict[str, Any]]
+
+
+class BatchForm(TypedDict):
+    requests: list[BatchItem]
+    transaction: NotRequired[
+        Annotated[
+            bool | None, Meta(description="All or nothing.", extra_json_schema={"default": False})
+        ]
+    ]
+
+
+BatchAnswer: TypeAlias = Annotated[
+    dict[str, Any],
+    Meta(
+        title="BatchAnswer",
+        min_length=1,
+        max_length=1,
+        extra_json_schema={"properties": {"success": {}, "error": ref("ErrorAnswer")}},
+    ),
+]
+
+
 class BatchView(ServiceView):
     """Run the requests of a batch."""
+
+    tag = "Batch"
 
     def keeping_of(self, call: Call, **kwargs: str) -> Keeping:
         # What only reads is never kept: clients who may write nothing must not fill the table.
@@ -52,6 +82,12 @@ class BatchView(ServiceView):
             return Keeping.NOT
         return Keeping.IN_TRANSACTION if kinds <= {Keeping.IN_TRANSACTION} else Keeping.AFTERWARDS
 
+    @describes(
+        "batch",
+        "Several requests in one, in order",
+        request=BatchForm,
+        response=answer("One answer for each request.", list[BatchAnswer]),
+    )
     def post(self, call: Call) -> Answer:
         items = _items(call)
         requests = [item.request for item in items]

@@ -6,23 +6,43 @@ import msgspec
 
 from backend.http.call import Call
 from backend.http.renderers import Answer
+from backend.kernel.json_types import Wire
+from backend.openapi import Source, answer, describes
 from backend.settings.conf import service_settings
 from objects import service
 from objects.core.names import ClassName, ObjectId
 from objects.core.query.options import FindLimits, parse_find_options, parse_get_options
 from objects.service import Created, Found
-from objects.storage.includes import Wire
 from objects.storage.records import Record
 from objects.views.base import ClassView
+from objects.views.bodies import (
+    CREATED,
+    DONE,
+    FIELDS,
+    FIND_PARAMETERS,
+    GET_PARAMETERS,
+    UPDATED,
+    AnyObject,
+    AnyResults,
+    CreatedAnswer,
+)
+from objects.views.openapi import SCHEMAS, class_routes
+
+_CLASS_ROUTES = Source(class_routes, SCHEMAS)
 
 
 class ObjectsView(ClassView):
     """The objects of a class: find some, create one."""
 
+    tag = "Objects"
+    source = _CLASS_ROUTES
+
+    @describes("listObjects", "Find objects", parameters=FIND_PARAMETERS, response=AnyResults)
     def get(self, call: Call, class_name: ClassName) -> Answer:
         options = parse_find_options(call.params, find_limits())
         return Answer(found_body(service.find(call.principal, class_name, options)))
 
+    @describes("addObject", "Create an object", request=FIELDS, response=CREATED)
     def post(self, call: Call, class_name: ClassName) -> Answer:
         created = service.create(call.principal, class_name, call.body)
         return created_answer(created, f"/classes/{class_name}")
@@ -31,17 +51,37 @@ class ObjectsView(ClassView):
 class ObjectView(ClassView):
     """One object: read, change, remove it."""
 
+    tag = "Objects"
+    source = _CLASS_ROUTES
+
+    @describes("readObject", "Get an object", parameters=GET_PARAMETERS, response=AnyObject)
     def get(self, call: Call, class_name: ClassName, object_id: ObjectId) -> Answer:
         options = parse_get_options(call.params, find_limits())
         return Answer(object_body(service.get(call.principal, class_name, object_id, options)))
 
+    @describes("changeObject", "Change an object", request=FIELDS, response=UPDATED)
     def put(self, call: Call, class_name: ClassName, object_id: ObjectId) -> Answer:
         updated = service.update(call.principal, class_name, object_id, call.body)
         return Answer({"updatedAt": updated.updated_at, **updated.fields})
 
+    @describes("removeObject", "Delete an object", response=DONE)
     def delete(self, call: Call, class_name: ClassName, object_id: ObjectId) -> Answer:
         service.delete(call.principal, class_name, object_id)
         return Answer({})
+
+
+class InstallationsView(ObjectsView):
+    """Apps on devices: find some, register one."""
+
+    @describes(
+        "addInstallation",
+        "Register an app on a device",
+        request=FIELDS,
+        response=(CREATED, answer("It was registered before.", CreatedAnswer)),
+        description="`deviceType`, and `installationId` or `deviceToken`.",
+    )
+    def post(self, call: Call, class_name: ClassName) -> Answer:
+        return super().post(call, class_name)
 
 
 def found_body(found: Found) -> msgspec.Raw:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NotRequired, TypedDict
 
 from backend.http.call import Call
 from backend.http.idempotency import Keeping
@@ -11,20 +11,76 @@ from backend.http.permissions import Requires
 from backend.http.renderers import Answer
 from backend.http.views import ServiceView
 from backend.kernel.errors import AccountAlreadyLinked, InvalidSessionToken
+from backend.kernel.json_types import Wire
 from backend.kernel.principal import Principal
+from backend.openapi import LOCATION, DateTime, answer, describes, query
 from objects import service
 from objects.core.names import SESSION, USER, ClassName, ObjectId
 from objects.core.query.options import parse_get_options
-from objects.storage.includes import Wire
 from objects.storage.records import wire_object
 from objects.users import sign_in
 from objects.users.accounts.owner_view import owners_view
+from objects.views.bodies import (
+    DONE,
+    FIELDS,
+    GET_PARAMETERS,
+    OWN_USER,
+    SESSION_CHANGE,
+    UPDATED,
+    AuthData,
+    Password,
+    SessionToken,
+)
+from objects.views.bodies import SESSION as SESSION_FORM
 from objects.views.classes import ObjectsView, ObjectView, created_answer, find_limits
+
+
+class SignedUpAnswer(TypedDict):
+    objectId: str
+    createdAt: DateTime
+    updatedAt: NotRequired[DateTime]
+    sessionToken: NotRequired[SessionToken]
+
+
+class PasswordForm(TypedDict):
+    """A user name or an address, and the password; `authData.mfa.token` where the user has a
+    second factor."""
+
+    username: NotRequired[str]
+    email: NotRequired[str]
+    password: Password
+    authData: NotRequired[AuthData]
+
+
+class LogInAsForm(TypedDict):
+    userId: str
+
+
+class ChallengeData(TypedDict):
+    challengeData: dict[str, Any]
+
+
+_ACCOUNT = answer("The user, with a session.", OWN_USER)
+_USER = answer("The user.", OWN_USER)
+_QUERY = tuple(
+    query(name, {"type": "string"}, required=name == "password")
+    for name in ("username", "email", "password")
+)
 
 
 class UsersView(ObjectsView):
     """Find users; sign up, or in with another service's proof."""
 
+    @describes(
+        "addUser",
+        "Sign up, or in with another service's proof",
+        request=FIELDS,
+        response=(
+            answer("A new user.", SignedUpAnswer, 201, LOCATION),
+            answer("A user whom the proof in `authData` belongs to.", OWN_USER),
+        ),
+        description="`username` and `password`, or `authData`.",
+    )
     def post(self, call: Call, class_name: ClassName) -> Answer:
         body = call.body
         known = sign_in.sign_in_with_providers(call.principal, body)
@@ -53,6 +109,9 @@ class UserView(ObjectView):
 class MeView(ServiceView):
     """The user of the session."""
 
+    tag = "Users"
+
+    @describes("currentUser", "The user of the session", parameters=GET_PARAMETERS, response=_USER)
     def get(self, call: Call) -> Answer:
         if call.principal.user_id is None:
             raise InvalidSessionToken("Invalid session token")
@@ -68,6 +127,7 @@ def _own_account(call: Call, user_id: str) -> Answer:
 class LoginView(ServiceView):
     """Sign in, by ``GET`` or ``POST``. A session token that comes along doesn't matter."""
 
+    tag = "Users"
     proves: ClassVar[Callable[[Principal, Mapping[str, Any]], Wire]] = sign_in.log_in
     with_session = False
     # Undone, a wrong guess would not have been counted.
@@ -75,9 +135,17 @@ class LoginView(ServiceView):
     # A session may have ended since; another one does no harm.
     keeping = Keeping.NOT
 
+    @describes(
+        "logInByQuery",
+        "Log in, as old clients do it",
+        parameters=_QUERY,
+        response=_ACCOUNT,
+        description="Better by `POST`: addresses are stored in logs.",
+    )
     def get(self, call: Call) -> Answer:
         return self.post(call)
 
+    @describes("logIn", "Log in", request=PasswordForm, response=_ACCOUNT)
     def post(self, call: Call) -> Answer:
         return Answer(type(self).proves(call.principal, {**call.params, **call.body}))
 
@@ -87,12 +155,32 @@ class VerifyPasswordView(LoginView):
 
     proves = sign_in.verify_password
 
+    @describes(
+        "verifyPasswordByQuery",
+        "Whether a password is right, as old clients request it",
+        parameters=_QUERY,
+        response=_USER,
+    )
+    def get(self, call: Call) -> Answer:
+        return super().get(call)
+
+    @describes(
+        "verifyPassword",
+        "Whether a password is right; no session starts",
+        request=PasswordForm,
+        response=_USER,
+    )
+    def post(self, call: Call) -> Answer:
+        return super().post(call)
+
 
 class LoginAsView(ServiceView):
     """A session of any user, for the master key."""
 
+    tag = "Users"
     requires = Requires.MASTER_KEY
 
+    @describes("logInAs", "Start a session of any user", request=LogInAsForm, response=_ACCOUNT)
     def post(self, call: Call) -> Answer:
         return Answer(sign_in.log_in_as(call.principal, call.body.get("userId")))
 
@@ -100,6 +188,9 @@ class LoginAsView(ServiceView):
 class LogoutView(ServiceView):
     """End the session."""
 
+    tag = "Users"
+
+    @describes("logOut", "End the session", response=DONE)
     def post(self, call: Call) -> Answer:
         sign_in.log_out(call.principal)
         return Answer({})
@@ -108,8 +199,15 @@ class LogoutView(ServiceView):
 class ChallengeView(ServiceView):
     """What another service wants answered."""
 
+    tag = "Users"
     with_session = False
 
+    @describes(
+        "challenge",
+        "What other services require before signing in",
+        request=ChallengeData,
+        response=ChallengeData,
+    )
     def post(self, call: Call) -> Answer:
         return Answer(sign_in.challenge(call.body))
 
@@ -117,6 +215,9 @@ class ChallengeView(ServiceView):
 class UpgradeSessionView(ServiceView):
     """Sessions of long ago to revocable ones; there are none."""
 
+    tag = "Sessions"
+
+    @describes("upgradeSession", "For sessions of old versions; there are none", response=OWN_USER)
     def post(self, call: Call) -> Answer:
         return Answer(sign_in.upgrade_session(call.principal))
 
@@ -124,6 +225,9 @@ class UpgradeSessionView(ServiceView):
 class OwnSessionView(ServiceView):
     """The session of the request itself."""
 
+    tag = "Sessions"
+
+    @describes("currentSession", "The session of the request", response=SESSION_FORM)
     def get(self, call: Call) -> Answer:
         principal = call.principal
         if principal.session_id is None:
@@ -131,6 +235,12 @@ class OwnSessionView(ServiceView):
         found = wire_object(service.get(principal, SESSION, ObjectId(principal.session_id)))
         return Answer({**found, "sessionToken": principal.session_token})
 
+    @describes(
+        "changeCurrentSession",
+        "Change the session of the request",
+        request=SESSION_CHANGE,
+        response=UPDATED,
+    )
     def put(self, call: Call) -> Answer:
         principal = call.principal
         if principal.session_id is None:

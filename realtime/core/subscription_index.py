@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
+from backend.kernel.json_types import Json
 from objects.core.query.paths import Object, elements
 from objects.core.query.tree import AllOf, AnyOf, Compare, Path, Query
-from objects.core.values import FieldKind, Json, kind
+from objects.core.values import FieldKind, kind
 from realtime.core.intervals import Intervals
 
 Guard: TypeAlias = tuple[Path, Hashable]

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from backend.kernel.errors import InvalidQuery, OperationForbidden
+from backend.kernel.json_types import Wire
 from backend.kernel.principal import Principal
 from objects import triggers
 from objects.access import policy
@@ -34,11 +35,8 @@ from objects.core.query.tree import (
     fields_read,
     walk,
 )
-from objects.core.values import Json
 from objects.definitions import registry
 from objects.sql.tables import ClassTable
-
-Wire = dict[str, Json]
 
 _NOTHING_HIDDEN: Final[frozenset[str]] = frozenset()
 

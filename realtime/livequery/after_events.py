@@ -15,9 +15,9 @@ from typing import Final
 import msgspec
 
 from backend.kernel.errors import ServiceError
+from backend.kernel.json_types import Wire
 from backend.logs.setup import get_logger
 from objects.core.names import ClassName, ObjectId
-from objects.core.values import Json
 from realtime.core import messages
 from realtime.core.outcome import Op
 from realtime.livequery import events
@@ -25,8 +25,6 @@ from realtime.livequery.access import Access
 from realtime.livequery.events import Counts
 from realtime.livequery.subscriptions import Subscription, is_too_large
 from realtime.sockets.connections import TRY_AGAIN
-
-Wire = dict[str, Json]
 
 MOST_WAITING: Final = 10_000
 """Events of one class; whoever would be told of more is sent away and has to connect again."""

@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from secrets import token_hex
 from typing import NamedTuple
 
+from backend.kernel.json_types import Json, Wire
 from backend.kernel.networks import client_network
 from backend.kernel.principal import Principal
 from backend.kernel.request_context import Budget, Current, as_current
 from objects import triggers
 from objects.core.names import ClassName
 from objects.core.query.tree import FindOptions, Path, Query
-from objects.core.values import Json
 from objects.sql.tables import ClassTable
 from objects.triggers import CONNECT, Live, Occasion
-from realtime.livequery.access import Access, Wire, bind, check_matchable, current_table
+from realtime.livequery.access import Access, bind, check_matchable, current_table
 
 
 class Counts(NamedTuple):

@@ -12,16 +12,15 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
+from backend.kernel.json_types import Wire
 from backend.kernel.principal import EVERYBODY
 from objects.changes import Change
-from objects.core.values import Json
 from objects.storage.records import Record
 from realtime.core.effort import QUICK, extent
 from realtime.core.messages import event_body, only_which
 from realtime.core.outcome import Op, outcome, touches
 from realtime.livequery.subscriptions import Cohort, Group, Readers
 
-Wire = dict[str, Json]
 Which = Literal["before", "after"]
 
 _encode: Final = msgspec.json.Encoder().encode

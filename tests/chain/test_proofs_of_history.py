@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from backend.kernel.json_types import JsonObject
 from chain.core.blocks.hashes import hash_of
 from chain.core.blocks.receipts import root_of
 from chain.core.node import Header, LoggedReceipt
@@ -26,7 +27,6 @@ from tests.evm.proxy import Call, Proxy, proxied
 pytestmark = pytest.mark.django_db(transaction=True)
 
 BLOCKS = 200
-Json = dict[str, Any]
 
 
 class Forger:
@@ -34,8 +34,8 @@ class Forger:
     hashes that fit, each the parent of the next. Everything else it says is true."""
 
     def __init__(self, node: Node, proxy: Proxy, first: int, last: int) -> None:
-        self._blocks: dict[str, Json] = {}
-        self._receipts: dict[str, list[Json]] = {}
+        self._blocks: dict[str, JsonObject] = {}
+        self._receipts: dict[str, list[JsonObject]] = {}
         self._first, self._last = first, last
         parent = None
         for height in range(first, last + 1):
@@ -49,7 +49,7 @@ class Forger:
         proxy.on("eth_getBlockReceipts", self._receipts_of)
         proxy.on("eth_getLogs", self._logs)
 
-    def _forged(self, node: Node, height: int, parent: str | None) -> Json:
+    def _forged(self, node: Node, height: int, parent: str | None) -> JsonObject:
         block = node.rpc("eth_getBlockByNumber", hex(height), False)
         receipts = node.rpc("eth_getBlockReceipts", hex(height))
         for receipt in receipts:
@@ -84,7 +84,7 @@ class Forger:
         false = self._logs_in([hex(height) for height in heights])
         return sorted(true + false, key=lambda log: int(log["blockNumber"], 16))
 
-    def _logs_in(self, keys: list[str]) -> list[Json]:
+    def _logs_in(self, keys: list[str]) -> list[JsonObject]:
         return [log for key in keys for one in self._receipts[key] for log in one["logs"]]
 
 

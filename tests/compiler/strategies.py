@@ -8,9 +8,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from backend.kernel.json_types import Json
 from objects.core.query import tree
 from objects.core.query.paths import candidates
-from objects.core.values import Json, kind, normalise
+from objects.core.values import kind, normalise
 from tests.compiler.world import Objects, friends, others
 
 TEXTS = [

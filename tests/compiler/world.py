@@ -12,12 +12,13 @@ from typing import Any
 
 import psycopg
 
+from backend.kernel.json_types import Json
 from objects.core.access.acl import parse_acl
 from objects.core.indexes.shapes import served_equality
 from objects.core.query.predicate import predicate, sorted_objects
 from objects.core.query.tree import Everything, OrderKey, Query, SubQuery
 from objects.core.schema.definition import ClassSchema, FieldType, IndexDeclaration
-from objects.core.values import Json, pointer
+from objects.core.values import pointer
 from objects.sql.compiler import compile_query, order_by
 from objects.sql.tables import ClassTable, Column
 

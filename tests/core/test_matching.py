@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from backend.kernel.errors import InvalidQuery
+from backend.kernel.json_types import Json
 from objects.core.query.limits import MAX_ALL_VALUES
 from objects.core.query.parser import parse_order, parse_where
 from objects.core.query.predicate import matches, predicate, sorted_objects
@@ -21,7 +22,7 @@ from objects.core.query.tree import (
     WritableBy,
     all_of,
 )
-from objects.core.values import Json, pointer
+from objects.core.values import pointer
 
 
 def obj(**fields: Any) -> dict[str, Any]:

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backend.kernel.errors import IncorrectType, InvalidJSON, InvalidKeyName, InvalidNestedKey
+from backend.kernel.json_types import Json
 from objects.core import values
-from objects.core.values import Json, equal, kind, normalise, normalise_date, number_key
+from objects.core.values import equal, kind, normalise, normalise_date, number_key
 
 json_values = st.recursive(
     st.none()

@@ -29,6 +29,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
+from backend.kernel.json_types import JsonObject
 from chain.core.blocks.bloom import bits_of
 from chain.core.blocks.hashes import hash_of
 from chain.core.node import Header
@@ -53,8 +54,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 _OF_LOGS: tuple[Kind, ...] = ("drop", "change", "retopic")
 _OF_BLOCKS: tuple[Kind, ...] = ("delay", "reorder", "invent")
 
-Json = dict[str, Any]
-_FORGED: Json = {"extraData": "0xf0"}
+_FORGED: JsonObject = {"extraData": "0xf0"}
 Place = Literal["logs", "receipts", "bloom"]
 
 
@@ -108,9 +108,9 @@ class Liar:
         self._told: defaultdict[str, set[str]] = defaultdict(set)
         self._true_hashes: dict[str, str] = {}
         self._forgeries: dict[tuple[str, int], str] = {}
-        self._invented: dict[str, Json] = {}
+        self._invented: dict[str, JsonObject] = {}
         self._sizes: dict[str, int] = {}
-        self._template: Json | None = None
+        self._template: JsonObject | None = None
         self._first_asked: dict[str, float] = {}
         proxy.on("eth_getLogs", self._logs)
         proxy.on("eth_getBlockByNumber", self._block)
@@ -182,7 +182,7 @@ class Liar:
 
     def _forged(self, block_hash: str, first: int) -> str:
         """The hash of a block in a chain whose blocks have other extra data from ``first`` on."""
-        below: list[Json] = []
+        below: list[JsonObject] = []
         found = block_hash
         while (found, first) not in self._forgeries:
             block = self.proxy.ask("eth_getBlockByHash", [found, False])
@@ -227,7 +227,7 @@ class Liar:
             "logsBloom": self._false_bloom(call, block),
         }
 
-    def _false_bloom(self, call: Call, block: Json) -> str:
+    def _false_bloom(self, call: Call, block: JsonObject) -> str:
         height, block_hash, bloom = int(block["number"], 16), block["hash"], block["logsBloom"]
         if any(self._lies_of("no bloom", height, block_hash)):
             self._note("no bloom", block_hash)
@@ -255,18 +255,20 @@ class Liar:
             {**log, "blockHash": self._false_hash(log["blockHash"], _height(log))} for log in logs
         ]
 
-    def _false_logs_of(self, call: Call, height: int, block_hash: str, place: Place) -> list[Json]:
+    def _false_logs_of(
+        self, call: Call, height: int, block_hash: str, place: Place
+    ) -> list[JsonObject]:
         """All logs of a block as they are told in a place."""
         logs = call.ask("eth_getLogs", [{"blockHash": block_hash}])
         invented = self._invented_in(call, height, block_hash, place)
         return self._false_logs(call, logs, place) + invented
 
-    def _false_logs(self, call: Call, logs: Sequence[Json], place: Place) -> list[Json]:
+    def _false_logs(self, call: Call, logs: Sequence[JsonObject], place: Place) -> list[JsonObject]:
         """Logs of the node as they are told in a place, without those that are invented."""
         false_logs = (self._false_log(call, log, place) for log in logs)
         return [log for log in false_logs if log is not None]
 
-    def _false_log(self, call: Call, log: Json, place: Place) -> Json | None:
+    def _false_log(self, call: Call, log: JsonObject, place: Place) -> JsonObject | None:
         """A log as it is told, or None for one that is missing."""
         height, block_hash, index = _height(log), log["blockHash"], log["logIndex"]
         if self._is_late(height, block_hash, place):
@@ -292,7 +294,7 @@ class Liar:
             self._sizes[block_hash] = len(call.ask("eth_getLogs", [{"blockHash": block_hash}]))
         return self._sizes[block_hash]
 
-    def _changed(self, kind: Kind, log: Json) -> Json:
+    def _changed(self, kind: Kind, log: JsonObject) -> JsonObject:
         false = self._digest(kind, log["blockHash"], log["logIndex"])
         size = len(log["data"]) - 2
         if kind == "change" and size:
@@ -313,7 +315,7 @@ class Liar:
                 return True
         return False
 
-    def _invented_for(self, call: Call, query: Json) -> list[Json]:
+    def _invented_for(self, call: Call, query: JsonObject) -> list[JsonObject]:
         """The logs that blocks of a query never had."""
         if self._template is None or not any(lie.kind == "invent" for lie in self._lies):
             return []
@@ -325,7 +327,7 @@ class Liar:
             for log in self._invented_in(call, height, block_hash, "logs")
         ]
 
-    def _blocks_of(self, call: Call, query: Json) -> Iterator[tuple[int, str]]:
+    def _blocks_of(self, call: Call, query: JsonObject) -> Iterator[tuple[int, str]]:
         if "blockHash" in query:
             block = call.ask("eth_getBlockByHash", [query["blockHash"], False])
             yield int(block["number"], 16), block["hash"]
@@ -336,7 +338,9 @@ class Liar:
                 block = call.ask("eth_getBlockByNumber", [hex(height), False])
                 yield height, block["hash"]
 
-    def _invented_in(self, call: Call, height: int, block_hash: str, place: Place) -> list[Json]:
+    def _invented_in(
+        self, call: Call, height: int, block_hash: str, place: Place
+    ) -> list[JsonObject]:
         """The log that a block never had, if one is told of. It is of the block's last transaction,
         or of none."""
         if self._template is None:
@@ -359,7 +363,7 @@ class Liar:
             self._invented.setdefault(block_hash, self._changed("change", log))
         return [self._invented[block_hash]]
 
-    def _page(self, query: Json, logs: list[Json]) -> list[Json]:
+    def _page(self, query: JsonObject, logs: list[JsonObject]) -> list[JsonObject]:
         """The logs as one answer has them: cut, or out of order."""
         if not logs:
             return logs
@@ -396,7 +400,7 @@ class Liar:
             return receipt
         return self._false_receipt(call, receipt)
 
-    def _false_receipt(self, call: Call, receipt: Json) -> Json:
+    def _false_receipt(self, call: Call, receipt: JsonObject) -> JsonObject:
         height, block_hash = _height(receipt), receipt["blockHash"]
         logs = self._false_logs(call, receipt["logs"], "receipts")
         for log in self._invented_in(call, height, block_hash, "receipts"):
@@ -404,7 +408,7 @@ class Liar:
                 logs.append(log)
         return self._sealed(receipt, logs)
 
-    def _invented_receipts(self, call: Call, which: str) -> list[Json]:
+    def _invented_receipts(self, call: Call, which: str) -> list[JsonObject]:
         """The receipts of a block without transactions: that of its invented log, if it has one."""
         method = "eth_getBlockByHash" if len(which) == 66 else "eth_getBlockByNumber"
         block = call.ask(method, [which, False])
@@ -416,7 +420,7 @@ class Liar:
         copied = ("transactionHash", "transactionIndex", "blockNumber", "blockHash")
         return [self._sealed({**model, **{name: logs[0][name] for name in copied}}, logs)]
 
-    def _sealed(self, receipt: Json, logs: list[Json]) -> Json:
+    def _sealed(self, receipt: JsonObject, logs: list[JsonObject]) -> JsonObject:
         """A receipt with these logs and the hash of its block."""
         height, true_hash = _height(receipt), receipt["blockHash"]
         block_hash = self._false_hash(true_hash, height)
@@ -444,11 +448,11 @@ def lying(node: Node, *lies: Lie, seed: int = 0) -> Iterator[Liar]:
         yield liar
 
 
-def _height(found: Json) -> int:
+def _height(found: JsonObject) -> int:
     return int(found["blockNumber"], 16)
 
 
-def hex_bloom(logs: Sequence[Json]) -> str:
+def hex_bloom(logs: Sequence[JsonObject]) -> str:
     """The bloom filter of a block or receipt with these logs."""
     bloom = 0
     for log in logs:
@@ -457,7 +461,7 @@ def hex_bloom(logs: Sequence[Json]) -> str:
     return f"0x{bloom:0512x}"
 
 
-def _range(call: Call, query: Json) -> tuple[int, int]:
+def _range(call: Call, query: JsonObject) -> tuple[int, int]:
     """The heights of a query, as ``range`` takes them; tags are those that all nodes have."""
     head = int(call.ask("eth_blockNumber", []), 16)
     bounds = [query.get("fromBlock", "latest"), query.get("toBlock", "latest")]
@@ -467,7 +471,7 @@ def _range(call: Call, query: Json) -> tuple[int, int]:
     return first, min(last, head) + 1
 
 
-def _matches(query: Json, log: Json) -> bool:
+def _matches(query: JsonObject, log: JsonObject) -> bool:
     """Whether a filter of ``eth_getLogs`` wants a log."""
     addresses = _several(query.get("address"))
     if addresses and log["address"].lower() not in {one.lower() for one in addresses}:

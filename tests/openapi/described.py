@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
+from backend.kernel.json_types import JsonObject
 from tests.rest import Api
 
-Json = dict[str, Any]
 METHODS = ("get", "post", "put", "delete")
 
 
-def document(caller: Api) -> Json:
+def document(caller: Api) -> JsonObject:
     """The document as this caller gets it."""
     reply = caller.get("/openapi.json")
     assert reply.status == 200, reply.json
-    found: Json = reply.json
+    found: JsonObject = reply.json
     return found
 
 
-def operations(api: Json) -> Iterator[tuple[str, str, Json]]:
+def operations(api: JsonObject) -> Iterator[tuple[str, str, JsonObject]]:
     """Path, method and description of every operation."""
     for path, item in api["paths"].items():
         for method in METHODS:
@@ -27,12 +26,12 @@ def operations(api: Json) -> Iterator[tuple[str, str, Json]]:
                 yield path, method, item[method]
 
 
-def schema(api: Json, name: str) -> Json:
+def schema(api: JsonObject, name: str) -> JsonObject:
     """A component schema."""
-    found: Json = api["components"]["schemas"][name]
+    found: JsonObject = api["components"]["schemas"][name]
     return found
 
 
-def closed(api: Json, name: str) -> Json:
+def closed(api: JsonObject, name: str) -> JsonObject:
     """A component schema with everything that it refers to, for a validator."""
     return {"$ref": f"#/components/schemas/{name}", "components": api["components"]}

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from backend.http.permissions import Requires
+from backend.openapi.descriptions import routes_of
 from backend.rest_urls import urlpatterns
 from tests.openapi.described import METHODS, document, operations
 
@@ -54,6 +55,18 @@ def test_the_methods_of_a_route_are_described(path, master):
     item = document(master)["paths"][path]
     expected = {"get"} if view is None else methods_of(view)
     assert set(item) & set(METHODS) == expected
+
+
+@pytest.mark.parametrize("route", routes_of(urlpatterns), ids=lambda route: route.path)
+def test_a_view_describes_what_each_of_its_methods_does_and_returns(route):
+    assert route.operations
+    for operation in route.operations.values():
+        assert operation.id
+        assert operation.tag
+        assert operation.summary
+        assert not operation.summary.endswith(".")
+        # Uploads without a name are always refused.
+        assert operation.responses or operation.id == "uploadNamelessFile"
 
 
 def test_what_a_route_requires_is_described(master):

@@ -20,6 +20,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decima
 from functools import partial
 from typing import Any, Final, TypeAlias, cast
 
+from backend.kernel.json_types import Json
 from objects.core.pipeline.expressions import (
     Call,
     Document,
@@ -29,7 +30,7 @@ from objects.core.pipeline.expressions import (
     Literal,
     format_parts,
 )
-from objects.core.values import Json, canonical_number, date, equal, kind, number_key, wire_time
+from objects.core.values import canonical_number, date, equal, kind, number_key, wire_time
 
 
 class _Missing:

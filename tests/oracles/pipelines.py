@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+from backend.kernel.json_types import Json
 from objects.core.pipeline.expressions import Path
 from objects.core.pipeline.projections import Exclude, Include, SetFields
 from objects.core.pipeline.stages import (
@@ -27,7 +28,7 @@ from objects.core.pipeline.stages import (
     Unwind,
 )
 from objects.core.query.tree import Query
-from objects.core.values import Json, date, equal, frozen, is_pointer, kind
+from objects.core.values import date, equal, frozen, is_pointer, kind
 from tests.oracles.expressions import (
     MISSING,
     Value,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from backend.kernel.json_types import Json
 from objects.core.names import OBJECT_ID
 from objects.core.pipeline.expressions import Expression
 from objects.core.pipeline.projections import Include, Named, Tree
-from objects.core.values import Json
 from tests.oracles.expressions import evaluate
 
 

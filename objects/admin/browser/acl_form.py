@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from backend.kernel.errors import InvalidACL
+from backend.kernel.json_types import Json
 from backend.kernel.text import shown
 from objects.core.access.acl import parse_acl
 from objects.core.names import ROLE_PREFIX, is_entity
-from objects.core.values import Json
 
 _SPARE_ROWS: Final = 3
 _MOST_ROWS: Final = 500

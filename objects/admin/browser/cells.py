@@ -9,9 +9,10 @@ from urllib.parse import urlsplit
 import msgspec
 from django.urls import reverse
 
+from backend.kernel.json_types import Json
 from objects.core.names import is_class_name, is_object_id
 from objects.core.schema.definition import FieldType
-from objects.core.values import Json, kind
+from objects.core.values import kind
 from objects.files.names import is_stored_name
 
 _SHORT: Final = 80  # characters

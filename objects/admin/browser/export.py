@@ -11,13 +11,13 @@ import msgspec
 from django.http import HttpResponseBase, StreamingHttpResponse
 
 from backend.kernel.errors import InvalidQuery
+from backend.kernel.json_types import Json
 from objects import service
 from objects.admin.browser import pagination
 from objects.admin.browser.table import column_names, read_question
 from objects.admin.frame import Place, class_page
 from objects.core.names import FieldName
 from objects.core.query.tree import FindOptions, OrderKey, Query, near_of
-from objects.core.values import Json
 
 _PAGE: Final = 500
 # What a spreadsheet would take for a formula, or for what begins one.

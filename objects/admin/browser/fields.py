@@ -15,12 +15,12 @@ import msgspec
 from django.core.files.uploadedfile import UploadedFile
 
 from backend.kernel.errors import InvalidJSON, ServiceError
+from backend.kernel.json_types import Json, Wire
 from objects.admin.browser.cells import Cell, file_cell, value_cell
 from objects.admin.values import read_json, read_number, read_point
 from objects.core.schema.definition import ClassSchema, FieldType
-from objects.core.values import Json, date, equal, normalise, normalise_date, pointer
+from objects.core.values import date, equal, normalise, normalise_date, pointer
 
-Wire = dict[str, Json]
 Upload = Callable[[UploadedFile], Wire]
 DELETE: Final[Json] = {"__op": "Delete"}
 _UNSAFE_IN_NAMES = re.compile(r"[^a-zA-Z0-9@. ~_-]")

@@ -15,11 +15,12 @@ from typing import Final, get_args
 import msgspec
 
 from backend.kernel.errors import InvalidJSON, ServiceError
+from backend.kernel.json_types import Json
 from objects.admin.values import read_number, read_point
 from objects.core.query.filters import Filter
 from objects.core.query.operators.registry import REGISTERED
 from objects.core.schema.definition import FieldType
-from objects.core.values import FieldKind, Json, date, normalise_date, pointer
+from objects.core.values import FieldKind, date, normalise_date, pointer
 
 _SIGNS_OF_REGEX = re.compile(r"([\\.^$|?*+()\[\]{}])")
 

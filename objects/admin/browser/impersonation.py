@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from backend.kernel.errors import ServiceError
+from backend.kernel.json_types import Json
 from backend.kernel.principal import READ_ONLY_MASTER
 from backend.site.model_admin import page, render
 from objects import service
@@ -20,7 +21,6 @@ from objects.core.names import OBJECT_ID, ROLE, USER, is_object_id
 from objects.core.query.parser import parse_where
 from objects.core.query.tree import FindOptions, OrderKey
 from objects.core.schema.definition import ClassSchema
-from objects.core.values import Json
 from objects.files import service as files
 
 _SUGGESTIONS: Final = 10

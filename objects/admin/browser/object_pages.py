@@ -14,6 +14,7 @@ from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpResponse, HttpResponseBase, HttpResponseRedirect
 
 from backend.kernel.errors import InvalidJSON, OperationForbidden, ServiceError
+from backend.kernel.json_types import Json, Wire
 from backend.kernel.principal import Principal
 from backend.settings.conf import service_settings
 from backend.site.staff import principal_for
@@ -22,12 +23,11 @@ from objects.admin.browser import acl_form
 from objects.admin.browser import fields as object_fields
 from objects.admin.browser.acl_form import AclForm
 from objects.admin.browser.cells import Cell, object_address, value_cell
-from objects.admin.browser.fields import DELETE, Input, Wire, pretty
+from objects.admin.browser.fields import DELETE, Input, pretty
 from objects.admin.browser.impersonation import label
 from objects.admin.frame import Place, class_page
 from objects.admin.values import read_json
 from objects.core.names import parse_object_id
-from objects.core.values import Json
 from objects.files import service as files
 from objects.files.uploads import Upload
 from objects.storage.records import wire_object

@@ -16,12 +16,13 @@ from typing import Final
 import msgspec
 
 from backend.kernel.errors import InvalidQuery
+from backend.kernel.json_types import Json
 from backend.kernel.result_memory import largest_fitting
 from objects.core.names import CREATED_AT, OBJECT_ID, FieldName, is_field_name, is_object_id
 from objects.core.query.tree import AnyOf, Compare, Exists, Query, all_of
 from objects.core.query.tree import OrderKey as Key
 from objects.core.schema.definition import ClassSchema
-from objects.core.values import Json, date, kind, normalise
+from objects.core.values import date, kind, normalise
 
 SORTABLE: Final = frozenset({"String", "Number", "Boolean", "Date"})
 _NEVER_NULL: Final = frozenset({"objectId", "createdAt", "updatedAt"})

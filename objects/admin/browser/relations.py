@@ -8,6 +8,7 @@ from django.contrib import messages
 from django.http import HttpResponseBase, HttpResponseRedirect
 
 from backend.kernel.errors import InvalidKeyName, ServiceError
+from backend.kernel.json_types import Json
 from backend.kernel.text import shown
 from objects import service
 from objects.admin.browser import pagination
@@ -17,7 +18,7 @@ from objects.admin.frame import Place, class_page, permission
 from objects.core.names import OBJECT_ID, ClassName, is_field_name, parse_object_id
 from objects.core.query.parser import parse_where
 from objects.core.query.tree import FindOptions, OrderKey, Query
-from objects.core.values import Json, pointer
+from objects.core.values import pointer
 from objects.definitions.registry import find as find_class
 
 _PAGE: Final = 50

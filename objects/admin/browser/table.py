@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpRespons
 from django.template.response import TemplateResponse
 
 from backend.kernel.errors import InvalidKeyName, OperationForbidden, ServiceError, Timeout
+from backend.kernel.json_types import Json
 from backend.kernel.text import shown
 from objects import service
 from objects.admin.browser import filters, pagination
@@ -37,7 +38,6 @@ from objects.core.query.tree import (
     walk,
 )
 from objects.core.schema.definition import ClassSchema, FieldType
-from objects.core.values import Json
 from objects.definitions.indexes import is_ordered_by_index
 
 PAGE: Final = 50

@@ -15,6 +15,7 @@ from backend.kernel.errors import (
     InvalidSchemaOperation,
     ServiceError,
 )
+from backend.kernel.json_types import Json
 from backend.kernel.text import shown
 from objects.admin.browser.fields import pretty
 from objects.admin.class_sizes import estimate
@@ -22,7 +23,7 @@ from objects.admin.frame import Place, class_page
 from objects.admin.values import read_json
 from objects.core.names import FieldName, is_field_name
 from objects.core.schema.definition import DEFAULT_FIELDS, SYSTEM_FIELDS, FieldType
-from objects.core.values import FieldKind, Json
+from objects.core.values import FieldKind
 from objects.definitions import registry
 from objects.service import classes
 

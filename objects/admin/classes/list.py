@@ -15,6 +15,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from backend.kernel.errors import ServiceError
+from backend.kernel.json_types import Json
 from backend.settings.conf import service_settings
 from backend.site.model_admin import ReadOnlyModelAdmin, render
 from backend.site.staff import principal_for
@@ -22,7 +23,6 @@ from objects.admin.class_sizes import with_statistics
 from objects.admin.frame import class_permission
 from objects.core.access.class_permissions import ACTIONS
 from objects.core.names import check_class_name
-from objects.core.values import Json
 from objects.definitions import registry
 from objects.definitions.models import ObjectClass
 from objects.service import classes

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from backend.kernel.errors import InvalidJSON, ServiceError
+from backend.kernel.json_types import Json
 from objects.admin.browser.fields import pretty
 from objects.admin.values import read_json
 from objects.core.access.class_permissions import ACTIONS, ClassPermissions, Rule
 from objects.core.schema.definition import ClassSchema
-from objects.core.values import Json
 
 _MEANINGS: Final = {
     "find": "search and list",

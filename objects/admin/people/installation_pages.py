@@ -8,9 +8,10 @@ from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.http import require_safe
 
 from backend.kernel.errors import ServiceError
+from backend.kernel.json_types import Wire
 from backend.site.model_admin import page, render
 from objects.admin.browser.pagination import PageOfRows
-from objects.admin.people.pages import LONGEST, Wire, asked_page, time_of
+from objects.admin.people.pages import LONGEST, asked_page, time_of
 from objects.core.names import INSTALLATION, OBJECT_ID, FieldName
 from objects.core.query.tree import AnyOf, Equals, Everything, Query
 

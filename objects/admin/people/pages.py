@@ -12,6 +12,7 @@ from typing import Final
 from django.http import HttpRequest, HttpResponseRedirect
 from django.utils.http import url_has_allowed_host_and_scheme
 
+from backend.kernel.json_types import Json, Wire
 from backend.kernel.principal import READ_ONLY_MASTER
 from backend.logs.setup import get_logger
 from objects import service
@@ -24,13 +25,10 @@ from objects.admin.browser.pagination import (
 )
 from objects.core.names import OBJECT_ID, USER, ClassName, parse_object_id
 from objects.core.query.tree import FindOptions, In, OrderKey, Query
-from objects.core.values import Json
 
 ON_A_PAGE: Final = 50
 LONGEST: Final = 256
 """Characters of what is looked for."""
-
-Wire = dict[str, Json]
 
 
 def find(

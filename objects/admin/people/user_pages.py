@@ -11,23 +11,15 @@ from django.template.response import TemplateResponse
 from django.views.decorators.http import require_safe
 
 from backend.kernel.errors import ServiceError
+from backend.kernel.json_types import Json, Wire
 from backend.site.model_admin import page, render
 from objects.admin.browser.pagination import PageOfRows
 from objects.admin.frame import error_page
-from objects.admin.people.pages import (
-    LONGEST,
-    ON_A_PAGE,
-    Wire,
-    asked_page,
-    by_ids,
-    find,
-    get,
-    time_of,
-)
+from objects.admin.people.pages import LONGEST, ON_A_PAGE, asked_page, by_ids, find, get, time_of
 from objects.admin.people.sections import sections
 from objects.core.names import CREATED_AT, SESSION, USER, FieldName
 from objects.core.query.tree import Equals, Everything, OrderKey
-from objects.core.values import Json, pointer
+from objects.core.values import pointer
 from objects.files import quotas
 from objects.users import roles
 from objects.users.accounts import directory

@@ -16,6 +16,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from backend.kernel.errors import InvalidJSON, ServiceError
+from backend.kernel.json_types import Json
 from backend.kernel.principal import READ_ONLY_MASTER
 from backend.site.model_admin import page, render
 from backend.site.staff import principal_for, require
@@ -25,7 +26,7 @@ from objects.admin.people.pages import note
 from objects.admin.values import read_json, read_number
 from objects.app_config import service
 from objects.app_config.service import Config
-from objects.core.values import Json, date, kind, normalise_date
+from objects.core.values import date, kind, normalise_date
 
 VIEW: Final = "objects.view_appconfig"
 ADD: Final = "objects.add_appconfig"

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from backend.kernel.errors import InvalidACL
+from backend.kernel.json_types import Json
 from backend.kernel.text import shown
 from objects.core.access.class_permissions import (
     CURRENT_USER,
@@ -27,7 +28,6 @@ from objects.core.access.class_permissions import (
     ClassPermissions,
 )
 from objects.core.names import FieldName, is_entity
-from objects.core.values import Json
 
 
 @dataclass(frozen=True, slots=True)

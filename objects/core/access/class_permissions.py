@@ -13,9 +13,9 @@ from types import MappingProxyType
 from typing import Final, Literal, TypeAlias, get_args
 
 from backend.kernel.errors import InvalidJSON
+from backend.kernel.json_types import Json
 from backend.kernel.text import shown
 from objects.core.names import ClassName, FieldName, is_entity
-from objects.core.values import Json
 
 EVERYBODY: Final = "*"
 CURRENT_USER: Final = "currentUser"

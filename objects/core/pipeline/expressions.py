@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from backend.kernel.errors import InvalidQuery
+from backend.kernel.json_types import Json
 from backend.kernel.text import shown
 from objects.core.names import PROHIBITED_KEYS, is_storable_text
-from objects.core.values import Json, date, normalise, normalise_date
+from objects.core.values import date, normalise, normalise_date
 
 Path: TypeAlias = tuple[str, ...]
 

@@ -6,7 +6,7 @@ from collections.abc import Sized
 from typing import Final
 
 from backend.kernel.errors import InvalidQuery
-from objects.core.values import Json
+from backend.kernel.json_types import Json
 
 _MAX_FIELDS: Final = 500  # of one stage
 _MAX_PARTS: Final = 5_000

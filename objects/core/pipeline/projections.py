@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias, cast
 
 from backend.kernel.errors import InvalidQuery
+from backend.kernel.json_types import Json
 from backend.kernel.text import shown
 from objects.core.pipeline.expressions import MAX_STEPS, Expression, parse_expression, parse_path
 from objects.core.pipeline.limits import check_fields
-from objects.core.values import Json
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from backend.kernel.errors import InvalidJSON, InvalidQuery
+from backend.kernel.json_types import Json
 from backend.kernel.text import shown
 from objects.core.names import ClassName, check_class_name
 from objects.core.pipeline.expressions import (
@@ -38,7 +39,7 @@ from objects.core.pipeline.projections import (
 from objects.core.query.parser import parse_where
 from objects.core.query.paths import is_index
 from objects.core.query.tree import Everything, Query
-from objects.core.values import Json, date, normalise_date
+from objects.core.values import date, normalise_date
 
 MAX_STAGES: Final = 50
 _MAX_NESTED_PIPELINES: Final = 3

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from objects.core.values import FieldKind, Json
+from backend.kernel.json_types import Json
+from objects.core.values import FieldKind
 
 
 class Entry(Protocol):

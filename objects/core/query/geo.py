@@ -13,7 +13,7 @@ import math
 from itertools import pairwise
 from typing import Final, TypeAlias
 
-from objects.core.values import Json
+from backend.kernel.json_types import Json
 
 Point: TypeAlias = tuple[float, float]
 """(latitude, longitude) in degrees."""

@@ -11,11 +11,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal, Protocol, TypeAlias
 
+from backend.kernel.json_types import Json
 from objects.core.names import ClassName, FieldName
 from objects.core.query.filters import Filter
 from objects.core.query.limits import QuerySize
 from objects.core.query.paths import Object, Path, candidates, elements
-from objects.core.values import Json
 
 Predicate: TypeAlias = Callable[[Object], bool]
 

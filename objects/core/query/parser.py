@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, TypeGuard
 
 from backend.kernel.errors import InvalidJSON, InvalidKeyName, InvalidQuery
+from backend.kernel.json_types import Json
 from backend.kernel.text import shown
 from objects.core import names
 from objects.core.names import FieldName
@@ -24,7 +25,7 @@ from objects.core.query.operators.composition import Everything, all_of
 from objects.core.query.operators.registry import CLAUSES, COMPANIONS, OPERATORS
 from objects.core.query.paths import Path, is_index
 from objects.core.query.relative_time import relative_date
-from objects.core.values import Json, normalise, normalise_date
+from objects.core.values import normalise, normalise_date
 
 MAX_DEPTH: Final = 10
 """Of ``$or``, ``$and``, ``$nor`` and sub-queries inside of each other."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
+from backend.kernel.json_types import Json
 from objects.core.names import FieldPath
-from objects.core.values import Json, date
+from objects.core.values import date
 
 Path: TypeAlias = FieldPath
 Steps: TypeAlias = tuple[str, ...]

@@ -11,11 +11,12 @@ from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal
 from typing import Final
 
+from backend.kernel.json_types import Json
 from objects.core.query import geo
 from objects.core.query.node import Lookup, Matching, OrderKey, Predicate, Query, SubQuery
 from objects.core.query.paths import Object, elements, exact_value
 from objects.core.query.tree import near_of
-from objects.core.values import Json, kind, number_key
+from objects.core.values import kind, number_key
 
 __all__ = [
     "Lookup",

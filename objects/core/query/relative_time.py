@@ -6,8 +6,9 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from backend.kernel.errors import InvalidJSON
+from backend.kernel.json_types import Json
 from backend.kernel.text import shown
-from objects.core.values import Json, date, normalise_date
+from objects.core.values import date, normalise_date
 
 # A year and a month have a fixed length, as Parse Server counts them.
 _SECONDS: Final = {

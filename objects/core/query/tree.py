@@ -24,6 +24,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from backend.kernel.json_types import Json
 from objects.core.names import FieldName
 from objects.core.query.geo import EARTH_RADIUS_KM, EARTH_RADIUS_MILES, Point
 from objects.core.query.node import SCORE, OrderKey, Query, SubQuery, walk
@@ -54,7 +55,6 @@ from objects.core.query.operators.membership import ContainedBy, ContainsAll, In
 from objects.core.query.operators.subqueries import InQuery, RelatedTo, Select
 from objects.core.query.operators.text import ContainsAllRegex, Matches, Text
 from objects.core.query.paths import Path, Steps
-from objects.core.values import Json
 
 __all__ = [
     "EARTH_RADIUS_KM",

@@ -19,6 +19,7 @@ from backend.kernel.errors import (
     InvalidQuery,
     InvalidSchemaOperation,
 )
+from backend.kernel.json_types import Json
 from backend.kernel.text import shown
 from objects.core.access.class_permissions import (
     ClassPermissions,
@@ -38,7 +39,7 @@ from objects.core.schema.definition import (
     empty_schema,
     infer,
 )
-from objects.core.values import FieldKind, Json, normalise
+from objects.core.values import FieldKind, normalise
 
 # Codes that Parse gives without a name of their own.
 _MISSING_CLASS_NAME: Final = 135

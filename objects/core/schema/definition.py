@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
 from backend.kernel.errors import IncorrectType, ObjectTooLarge, ValidationFailed
+from backend.kernel.json_types import Json
 from objects.core.access.class_permissions import (
     ClassPermissions,
     Openness,
@@ -22,7 +23,7 @@ from objects.core.access.class_permissions import (
     parse_permissions,
 )
 from objects.core.names import CREATED_AT, OBJECT_ID, UPDATED_AT, ClassName, FieldName
-from objects.core.values import FieldKind, Json, kind
+from objects.core.values import FieldKind, kind
 
 # Every write of a class and every process that knows it carries all of them.
 MAX_FIELDS: Final = 2_000

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Final, cast
 
 from backend.kernel.errors import IncorrectType
+from backend.kernel.json_types import Json
 from objects.core.access.acl import Acl
 from objects.core.names import FieldName, WriteKey, field_of
 from objects.core.schema.definition import ClassSchema, FieldType, infer, reconcile
@@ -27,7 +28,7 @@ from objects.core.update.operators import (
     Set,
     SetOnInsert,
 )
-from objects.core.values import Json, is_typed
+from objects.core.values import is_typed
 
 LARGE_AMOUNT: Final = 2**63
 """Increments up to this exceed the largest number only from numbers that no application has.

@@ -14,6 +14,7 @@ from backend.kernel.errors import (
     InvalidKeyName,
     ObjectTooLarge,
 )
+from backend.kernel.json_types import Json
 from backend.kernel.text import shown
 from objects.core.access.acl import PUBLIC_ACL, Acl, parse_acl
 from objects.core.names import (
@@ -27,7 +28,7 @@ from objects.core.names import (
 )
 from objects.core.update.operations import Write
 from objects.core.update.operators import OPERATORS, ChangeRelation, Operation, Set
-from objects.core.values import Json, normalise
+from objects.core.values import normalise
 
 MAX_OPERATIONS: Final = 10_000
 # The service alone sets these.

@@ -10,10 +10,10 @@ import msgspec
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from backend.kernel.errors import InvalidClassName, ServiceError
+from backend.kernel.json_types import Json
 from backend.kernel.principal import MASTER
 from objects.core.names import check_class_name
 from objects.core.schema.changes import new_schema
-from objects.core.values import Json
 from objects.service import classes
 
 _SPECIAL = ("text", "2dsphere")

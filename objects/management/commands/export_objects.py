@@ -15,13 +15,13 @@ import msgspec
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from backend.kernel.errors import ServiceError
+from backend.kernel.json_types import Json
 from backend.kernel.principal import MASTER
 from backend.kernel.result_memory import largest_fitting
 from objects import service
 from objects.core.names import OBJECT_ID, ClassName, check_class_name
 from objects.core.query.parser import parse_where
 from objects.core.query.tree import Compare, FindOptions, OrderKey, Query, all_of
-from objects.core.values import Json
 from objects.definitions import registry
 from objects.exchange.exports import write_objects
 from objects.exchange.row_files import FORMATS, format_of

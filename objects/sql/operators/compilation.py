@@ -12,9 +12,9 @@ from itertools import count
 from typing import Final, Generic, Protocol, TypeVar
 
 from backend.kernel.errors import InvalidQuery
+from backend.kernel.json_types import Json
 from objects.core.names import ClassName, FieldName
 from objects.core.query.tree import Path, Query, SubQuery, all_of
-from objects.core.values import Json
 from objects.sql.fields import SINGLE_KINDS, Reading, read
 from objects.sql.fragments import FALSE, TRUE, Sql, either, negation
 from objects.sql.order import order_by

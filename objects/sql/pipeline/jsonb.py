@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from objects.core.values import Json
+from backend.kernel.json_types import Json
 from objects.sql.fragments import Sql, json_text
 
 

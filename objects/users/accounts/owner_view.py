@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from backend.kernel.json_types import Wire
 from backend.kernel.principal import MASTER, Authority, Principal
 from objects import service
 from objects.core.names import USER, ObjectId
-from objects.core.values import Json
 from objects.storage.records import wire_object
 from objects.users.accounts import second_factor
 from objects.users.accounts.second_factor import MFA
-
-Wire = dict[str, Json]
 
 
 def account_of(user_id: str) -> Wire:

@@ -33,7 +33,7 @@ from backend.kernel.errors import (
     SecondFactorMissing,
     ServiceUnavailable,
 )
-from objects.core.values import Json
+from backend.kernel.json_types import Json
 from objects.users.accounts import short_lived
 from objects.users.models import RecoveryCode, SecondFactor
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from objects.core.values import Json
+from backend.kernel.json_types import Json
 from objects.users.adapters.base import Adapter, ProviderIdentity, Unproven
 from objects.users.adapters.http import Unreachable
 from objects.users.adapters.setup import adapter_for, providers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from objects.core.values import Json
+from backend.kernel.json_types import Json
 from objects.users.adapters.base import Adapter, ProviderIdentity, Unproven, proof_text
 
 # SDKs send a UUID. Whoever knows the id is the user, so it can't be a short one.

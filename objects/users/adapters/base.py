@@ -15,7 +15,7 @@ import structlog
 from django.core.exceptions import ImproperlyConfigured
 
 from backend.kernel.errors import ObjectNotFound, OtherCause, ServiceUnavailable
-from objects.core.values import Json
+from backend.kernel.json_types import Json
 from objects.users.adapters.http import Unreachable
 
 _log = structlog.get_logger(__name__)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from objects.core.values import Json
+from backend.kernel.json_types import Json
 from objects.users.adapters.base import Adapter, ProviderIdentity, Unproven, proof_text
 from objects.users.adapters.http import Unreachable, allowed, fetch
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import jwt
 
-from objects.core.values import Json
+from backend.kernel.json_types import Json
 from objects.users.adapters.base import Adapter, ProviderIdentity, Unproven, proof_text
 from objects.users.adapters.http import Unreachable, allowed, fetch
 from objects.users.adapters.keys import ALGORITHMS, IssuerKeys

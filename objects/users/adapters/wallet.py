@@ -21,8 +21,8 @@ from urllib.parse import urlsplit
 from eth_utils import is_checksum_address, to_checksum_address
 
 from backend.kernel.errors import IncorrectType
+from backend.kernel.json_types import Json
 from backend.settings.conf import service_settings
-from objects.core.values import Json
 from objects.users.accounts import short_lived
 from objects.users.adapters import siwe
 from objects.users.adapters.base import Adapter, ProviderIdentity, Unproven, proof_text

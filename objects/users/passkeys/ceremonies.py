@@ -32,9 +32,9 @@ from webauthn.helpers.structs import (
     UserVerificationRequirement,
 )
 
+from backend.kernel.json_types import Json
 from backend.logs.setup import get_logger
 from backend.settings.conf import service_settings
-from objects.core.values import Json
 from objects.users.passkeys import relying_party
 from objects.users.passkeys.challenges import Issued
 

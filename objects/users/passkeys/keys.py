@@ -14,9 +14,10 @@ from webauthn.helpers import bytes_to_base64url
 
 from backend.kernel.encryption import secret_keys
 from backend.kernel.errors import ScriptFailed, ValidationFailed
+from backend.kernel.json_types import Json
 from backend.kernel.spelling import name_key
 from backend.logs.setup import get_logger
-from objects.core.values import Json, wire_time
+from objects.core.values import wire_time
 from objects.database.statements import fetch
 from objects.users.passkeys.ceremonies import Assertion, NewPasskey
 from objects.users.passkeys.models import Passkey

@@ -19,12 +19,13 @@ from backend.kernel.errors import (
     ObjectNotFound,
     OperationForbidden,
 )
+from backend.kernel.json_types import Wire
 from objects.access.policy import Scope, writable
 from objects.core.names import INSTALLATION, ObjectId
 from objects.core.query.tree import Everything
 from objects.database.statements import fetch
 from objects.definitions import registry
-from objects.rules import Change, Rules, Wire
+from objects.rules import Change, Rules
 from objects.sql.tables import ClassTable
 from objects.storage import writes
 

@@ -19,9 +19,9 @@ from backend.kernel.errors import (
     ServiceError,
     UsernameTaken,
 )
+from backend.kernel.json_types import Json
 from backend.kernel.spelling import name_key
 from backend.settings.conf import service_settings
-from objects.core.values import Json
 from objects.database.statements import fetch
 from objects.rules import Change, Rules
 from objects.users import adapters, passkeys

@@ -25,11 +25,11 @@ from backend.kernel.errors import (
     ObjectNotFound,
     OperationForbidden,
 )
+from backend.kernel.json_types import Json
 from backend.kernel.principal import Principal
 from backend.settings.conf import service_settings
 from objects import triggers
 from objects.core.names import USER
-from objects.core.values import Json
 from objects.database.statements import Row, fetch
 from objects.triggers import Event, Occasion
 from objects.users.accounts import passwords, second_factor

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from backend.kernel.errors import InvalidSessionToken
+from backend.kernel.json_types import Json
 from backend.settings.conf import service_settings
-from objects.core.values import Json, wire_time
+from objects.core.values import wire_time
 from objects.database.statements import fetch
 from objects.users import roles
 

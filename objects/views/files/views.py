@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Annotated, Any, NotRequired, TypeAlias, TypedDict
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from msgspec import Meta
 
 from backend.http import authentication, file_host, idempotency, parsers, rate_limits
 from backend.http.authentication import Credentials
@@ -17,20 +18,73 @@ from backend.http.permissions import Requires, check_route
 from backend.http.renderers import Answer, render
 from backend.http.views import MethodNotAllowed, ServiceView, read_call
 from backend.kernel.errors import FileSaveFailed, InvalidFileName, OperationForbidden
+from backend.kernel.json_types import Json
 from backend.kernel.principal import APPLICATION, Authority, Principal
+from backend.openapi import (
+    JSON_TEXT,
+    LOCATION,
+    Body,
+    DateTime,
+    Response,
+    Uri,
+    answer,
+    describes,
+    query,
+)
 from backend.settings.conf import service_settings
-from objects.core.values import Json, wire_time
+from objects.core.values import wire_time
 from objects.file_urls import EXPIRES, SIGNATURE, Link, file_url
 from objects.files import service
 from objects.files.delivery import check_destination
 from objects.files.names import check_name, is_stored_name
 from objects.files.records import FileRecord
 from objects.files.uploads import Upload
+from objects.views.bodies import AccessList, EmptyAnswer
 from objects.views.files.responses import file_answer
 from objects.views.files.uploads import json_upload, receive_form, receive_raw
 
 # The parts of ``fileData``, for bodies that are the file itself.
 _NOTE_HEADERS = {"metadata": "FILE_METADATA", "tags": "FILE_TAGS", "acl": "FILE_ACL"}
+_Binary: TypeAlias = Annotated[str, Meta(extra_json_schema={"format": "binary"})]
+# Of any type; generators of clients support this one.
+_CONTENT = Body({"application/octet-stream": _Binary, "*/*": _Binary})
+_NOTE_PARAMETERS = tuple(
+    {"name": f"X-Svc-File-{name}", "in": "header", "description": description, "schema": JSON_TEXT}
+    for name, description in (
+        ("Metadata", "What to store about the file, as JSON."),
+        ("Tags", "Tags, as JSON."),
+        ("ACL", "Who may read the file, as JSON."),
+    )
+)
+
+
+class StoredFile(TypedDict):
+    name: str
+    url: Uri
+
+
+class FileNotes(TypedDict, total=False):
+    metadata: dict[str, Any]
+    tags: dict[str, Any]
+    acl: AccessList
+
+
+class FileForm(TypedDict):
+    file: _Binary
+    fileData: NotRequired[FileNotes]
+
+
+class FileDescription(TypedDict):
+    name: str
+    url: Uri
+    size: int
+    contentType: str
+    createdAt: DateTime
+    metadata: dict[str, Any]
+    tags: dict[str, Any]
+    expiresAt: NotRequired[
+        Annotated[DateTime, Meta(description="Of a private file: how long `url` opens it.")]
+    ]
 
 
 class FileView(ServiceView):
@@ -40,6 +94,8 @@ class FileView(ServiceView):
     form with the file; any other is JSON, with credentials and the file in base64. Items of a batch
     can do neither: storage takes no part in transactions.
     """
+
+    tag = "Files"
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         handlers = {"POST": self._uploaded, "DELETE": self._removed}
@@ -56,10 +112,26 @@ class FileView(ServiceView):
     def _methods(self) -> tuple[str, ...]:
         return ("POST", "DELETE")
 
+    @describes(
+        "removeFile",
+        "Remove a file",
+        response=EmptyAnswer,
+        requires=Requires.MASTER_KEY,
+        method="delete",
+    )
     def _removed(self, request: HttpRequest, name: str) -> Answer:
         call = read_call(request)
         return _once(request, call, lambda: _deleted(call.principal, name))
 
+    @describes(
+        "uploadFile",
+        "Upload a file",
+        parameters=_NOTE_PARAMETERS,
+        request=Body({"application/octet-stream": _Binary, "multipart/form-data": FileForm}),
+        response=answer("The file.", StoredFile, 201, LOCATION),
+        description="The body is the file, of whatever type, or a form with one file.",
+        method="post",
+    )
     def _uploaded(self, request: HttpRequest, name: str) -> Answer:
         credentials = authentication.of_request(request.META)
         if credentials.application_id is None:
@@ -100,9 +172,17 @@ class FileView(ServiceView):
 class NamelessFileView(ServiceView):
     """Where a name is missing."""
 
+    tag = "Files"
+
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if request.method != "POST":
             return super().dispatch(request, *args, **kwargs)
+        return self._refused(request)
+
+    @describes(
+        "uploadNamelessFile", "Always refused: a file needs a name", response=(), method="post"
+    )
+    def _refused(self, request: HttpRequest) -> HttpResponse:
         return error_response(InvalidFileName("Filename not provided."), request)
 
     def _methods(self) -> tuple[str, ...]:
@@ -112,6 +192,7 @@ class NamelessFileView(ServiceView):
 class StoredFileView(ServiceView):
     """A stored file: its content, with or without credentials."""
 
+    tag = "Files"
     requires = Requires.APPLICATION
     serves_files = True
 
@@ -121,33 +202,56 @@ class StoredFileView(ServiceView):
         if request.method not in ("GET", "HEAD"):
             return super().dispatch(request, *args, **kwargs)
         try:
-            _check_application(kwargs["app_id"])
-            credentials = authentication.of_request(request.META)
-            principal: Principal | None = None
-            if credentials.application_id is None:
-                rate_limits.enter(request, "GET", client_address(request.META), APPLICATION, "")
-            else:
-                principal, _, _ = rate_limits.admitted(request, credentials, "GET")
-                if principal.authority is Authority.APPLICATION:
-                    # As everywhere, a session counts with a client key only.
-                    principal = None
-            check_destination(request.META)
-            if service_settings.FILE_HOST and not file_host.is_for_files(request.META):
-                return _moved(request, kwargs["name"])
-            link = _link(parsers.read_query(request))
-            record = service.open_file(principal, kwargs["name"], link)
-            response = file_answer(record, request.method, request.META)
+            response = self._content(request, kwargs["app_id"], kwargs["name"])
         except Exception as error:
             response = error_response(error, request)
         return rate_limits.stamped(response, request)  # type: ignore[arg-type]
+
+    @describes(
+        "downloadFile",
+        "The content of a file",
+        parameters=(
+            query("expires", {"type": "string"}, "Of a signed address."),
+            query("signature", {"type": "string"}, "Of a signed address."),
+        ),
+        response=(
+            Response(200, "The file.", _CONTENT),
+            Response(206, "The requested range.", _CONTENT),
+            Response(304, "It is what you have."),
+        ),
+        errors=(Response(416, "The file has no such range."),),
+        description="Private files need a session, a master key or a signed address.",
+        is_public=True,
+        method="get",
+    )
+    def _content(self, request: HttpRequest, app_id: str, name: str) -> HttpResponseBase:
+        _check_application(app_id)
+        credentials = authentication.of_request(request.META)
+        principal: Principal | None = None
+        if credentials.application_id is None:
+            rate_limits.enter(request, "GET", client_address(request.META), APPLICATION, "")
+        else:
+            principal, _, _ = rate_limits.admitted(request, credentials, "GET")
+            if principal.authority is Authority.APPLICATION:
+                # As everywhere, a session counts with a client key only.
+                principal = None
+        check_destination(request.META)
+        if service_settings.FILE_HOST and not file_host.is_for_files(request.META):
+            return _moved(request, name)
+        link = _link(parsers.read_query(request))
+        record = service.open_file(principal, name, link)
+        return file_answer(record, request.method or "", request.META)
 
     def _methods(self) -> tuple[str, ...]:
         return ("GET", "HEAD")
 
 
 class FileMetadataView(ServiceView):
-    """What is known about a file, for whoever may read it."""
+    """What is known about a file, for callers who may read it."""
 
+    tag = "Files"
+
+    @describes("describeFile", "What is known about a file", response=FileDescription)
     def get(self, call: Call, app_id: str, name: str) -> Answer:
         _check_application(app_id)
         record, signed = service.describe(call.principal, name)
@@ -172,7 +276,7 @@ def _moved(request: HttpRequest, name: str) -> HttpResponse:
     query = request.META.get("QUERY_STRING", "")
     address = f"{file_url(name)}?{query}" if query else file_url(name)
     headers = {"Location": address, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
-    return rate_limits.stamped(HttpResponse(status=307, headers=headers), request)
+    return HttpResponse(status=307, headers=headers)
 
 
 def _check_application(app_id: str) -> None:

@@ -1,8 +1,11 @@
-"""The objects' part of the API document: what ``backend.rest_urls`` contributes for their
-routes."""
+"""The part of the API document that depends on classes: their forms, and the routes of each."""
 
 from __future__ import annotations
 
-from objects.views.openapi.sources import contribute_objects
+from objects.views.openapi.routes import class_routes
+from objects.views.openapi.values import OPERATORS, VALUES
 
-__all__ = ["contribute_objects"]
+SCHEMAS = {**VALUES, **OPERATORS}
+"""Typed values and update operators, as components."""
+
+__all__ = ["SCHEMAS", "class_routes"]

@@ -1,33 +1,34 @@
-"""Each class by itself: its forms as component schemas, and its routes."""
+"""The forms of each class as component schemas: read, created, changed, found, pointed to."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from backend.openapi import Names, Operation, answer, body, parameter, ref
+from backend.kernel.json_types import Schema
+from backend.openapi import Names, ref, schema_of
 from objects.access.visible_classes import VisibleClass
+from objects.core.names import SYSTEM_CLASSES
 from objects.core.schema.definition import FieldType
+from objects.views.bodies import ACL_CHANGE, AuthData, Password, SessionToken
 from objects.views.openapi import values
 
-Json = dict[str, Any]
-Paths = dict[str, dict[str, Operation]]
-
-FIND_PARAMETERS = tuple(
-    parameter(name)
-    for name in ("where", "limit", "skip", "order", "keys", "excludeKeys", "include", "count")
-)
-GET_PARAMETERS = tuple(parameter(name) for name in ("keys", "excludeKeys", "include"))
-
-_TIME: Json = {"type": "string", "format": "date-time"}
-OBJECT_FIELDS: Json = {"objectId": {"type": "string"}, "createdAt": _TIME, "updatedAt": _TIME}
-_ACL = ref("AccessList")
-ACL_CHANGE: Json = {"anyOf": [_ACL, {"type": "null"}, ref("DeleteOperator")]}
-# Of an object that stands in another one's place, by `include`.
-_INCLUDED: Json = {"__type": {"const": "Object"}, "className": {"type": "string"}}
+_TIME: Schema = {"type": "string", "format": "date-time"}
+_TEXT: Schema = {"type": "string"}
+_OBJECT_FIELDS: Schema = {"objectId": _TEXT, "createdAt": _TIME, "updatedAt": _TIME}
+# An object in the place of a pointer, by `include`.
+_INCLUDED: Schema = {"__type": {"const": "Object"}, "className": {"type": "string"}}
 # What an account has and no answer shows.
 _NEVER_READ = {"_User": frozenset({"password"})}
+
+
+OWN_USER: Final = "OwnUser"
+"""The name of the schema of a user as the user sees it."""
+
+
+def _of(type_: Any) -> Schema:
+    return schema_of(type_, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,32 +46,59 @@ class ClassSchemas:
     """The component schemas of all classes that a caller may know."""
 
     def __init__(self, classes: Iterable[VisibleClass], names: Names) -> None:
-        self._classes = {one.name: one for one in classes}
-        self.own_user = names.take("OwnUser")
-        """The name of the schema of a user as the user sees it."""
-        read = {name: names.take(name.lstrip("_")) for name in self._classes}
-        self.forms = {
-            name: Forms(
-                base,
-                names.take(f"{base}Create"),
-                names.take(f"{base}Update"),
-                names.take(f"{base}Results"),
-                names.take(f"{base}Pointer"),
-            )
-            for name, base in read.items()
-        }
-        self.schemas: dict[str, Json] = {}
-        for name, one in self._classes.items():
-            self._describe(one, self.forms[name])
+        self._classes = {definition.name: definition for definition in classes}
+        self._names = names
+        self.forms: dict[str, Forms] = {}
+        """The forms by class. Those of the service's own classes have fixed names."""
+        names.take(OWN_USER)
+        for is_own in (True, False):
+            group = [name for name in self._classes if (name in SYSTEM_CLASSES) is is_own]
+            read = {name: names.take(name.lstrip("_")) for name in group}
+            self.forms |= {name: self._forms(base) for name, base in read.items()}
+        self.schemas: dict[str, Schema] = {}
+        for name, definition in self._classes.items():
+            self._describe(definition, self.forms[name])
+        self._complete()
 
-    def _describe(self, one: VisibleClass, forms: Forms) -> None:
+    def _forms(self, base: str) -> Forms:
+        parts = ("Create", "Update", "Results", "Pointer")
+        return Forms(base, *(self._names.take(f"{base}{part}") for part in parts))
+
+    def _complete(self) -> None:
+        """Add what an account's owner sees and sends, and what a role needs."""
+        users = self.forms["_User"]
+        credentials = {"password": _of(Password), "email": _TEXT, "authData": _of(AuthData)}
+        for name in (users.create, users.update):
+            self.schemas[name]["properties"].update(credentials)
+        account = self.schemas[users.read]
+        own = {
+            "email": values.read_form(FieldType("String")),
+            "authData": _of(AuthData),
+            "sessionToken": _of(SessionToken),
+        }
+        self.schemas[OWN_USER] = {
+            **account,
+            "description": "A user as the user sees it.",
+            "properties": {**account["properties"], **own},
+        }
+        if "_Role" in self.forms:
+            self.schemas[self.forms["_Role"].create]["required"] = ["name", "ACL"]
+
+    def _describe(self, definition: VisibleClass, forms: Forms) -> None:
         add = self.schemas
         add[forms.read] = {
             "type": "object",
-            "properties": {**OBJECT_FIELDS, **self.fields(one), "ACL": _ACL, **_INCLUDED},
-            "required": [*OBJECT_FIELDS],
+            "properties": {
+                **_OBJECT_FIELDS,
+                **self.fields(definition),
+                "ACL": ref("AccessList"),
+                **_INCLUDED,
+            },
+            "required": [*_OBJECT_FIELDS],
         }
-        written = {n: field for n, field in one.fields.items() if n not in one.computed}
+        written = {
+            n: field for n, field in definition.fields.items() if n not in definition.computed
+        }
         required = [n for n, f in written.items() if f.required and f.default is None]
         created = {name: self._create(field) for name, field in written.items()}
         add[forms.create] = {"type": "object", "properties": {**created, "ACL": ACL_CHANGE}}
@@ -79,12 +107,12 @@ class ClassSchemas:
         changes = {name: self._update(field) for name, field in written.items()}
         add[forms.update] = {"type": "object", "properties": {**changes, "ACL": ACL_CHANGE}}
         add[forms.results] = results_of(ref(forms.read))
-        add[forms.pointer] = values.pointer_schema(one.name)
+        add[forms.pointer] = values.pointer_schema(definition.name)
 
-    def fields(self, one: VisibleClass) -> Json:
+    def fields(self, definition: VisibleClass) -> Schema:
         """The fields of a class as they are read."""
-        unread = _NEVER_READ.get(one.name, ())
-        return {n: self._read(field) for n, field in one.fields.items() if n not in unread}
+        unread = _NEVER_READ.get(definition.name, ())
+        return {n: self._read(field) for n, field in definition.fields.items() if n not in unread}
 
     def _target(self, field: FieldType) -> Forms | None:
         """The forms of the class that a pointer leads to, if the caller may know the class."""
@@ -92,26 +120,26 @@ class ClassSchemas:
             return None
         return self.forms.get(field.target_class)
 
-    def _read(self, field: FieldType) -> Json:
+    def _read(self, field: FieldType) -> Schema:
         target = self._target(field)
         if target is None:
             return values.read_form(field)
         return values.read_pointer(target.pointer, target.read)
 
-    def _create(self, field: FieldType) -> Json:
+    def _create(self, field: FieldType) -> Schema:
         target = self._target(field)
         if target is None:
             return values.create_form(field)
         return values.create_pointer(target.pointer, required=field.required)
 
-    def _update(self, field: FieldType) -> Json:
+    def _update(self, field: FieldType) -> Schema:
         target = self._target(field)
         return (
             values.update_form(field) if target is None else values.update_pointer(target.pointer)
         )
 
 
-def results_of(item: Json) -> Json:
+def results_of(item: Schema) -> Schema:
     """What a find is answered with."""
     return {
         "type": "object",
@@ -121,75 +149,3 @@ def results_of(item: Json) -> Json:
         },
         "required": ["results"],
     }
-
-
-@dataclass(frozen=True, slots=True)
-class Words:
-    """How the routes of a class are spoken of: verbs of operation ids, and nouns."""
-
-    tag: str
-    one: str
-    many: str
-    ids: Mapping[str, str]
-
-
-def words_of(class_name: str) -> Words:
-    """The words for the routes below ``/classes``."""
-    verbs = ("find", "create", "get", "update", "delete")
-    ids = {verb: f"{verb}{class_name[:1].upper()}{class_name[1:]}" for verb in verbs}
-    tag = "Users" if class_name == "_User" else class_name.lstrip("_")
-    return Words(tag, f"an object of {class_name}", f"objects of {class_name}", ids)
-
-
-CREATED = {"201": answer("The new object.", ref("CreatedAnswer"), Location="Location")}
-UPDATED = {"200": answer("It is changed.", ref("UpdatedAnswer"))}
-DONE = {"200": answer("It is done.", ref("EmptyAnswer"))}
-
-
-def routes(path: str, forms: Forms, words: Words, actions: Iterable[str]) -> Paths:
-    """The operations of a class that are among ``actions``, at ``path`` and below it."""
-    ids, tag = words.ids, words.tag
-    every = {
-        "find": Operation(
-            ids["find"],
-            tag,
-            f"Find {words.many}",
-            {"200": answer("What was found.", ref(forms.results))},
-            parameters=FIND_PARAMETERS,
-        ),
-        "create": Operation(
-            ids["create"],
-            tag,
-            f"Create {words.one}",
-            CREATED,
-            body=body(ref(forms.create), required=False),
-        ),
-        "get": Operation(
-            ids["get"],
-            tag,
-            f"Get {words.one}",
-            {"200": answer("The object.", ref(forms.read))},
-            parameters=GET_PARAMETERS,
-        ),
-        "update": Operation(
-            ids["update"],
-            tag,
-            f"Change {words.one}",
-            UPDATED,
-            body=body(ref(forms.update), required=False),
-        ),
-        "delete": Operation(ids["delete"], tag, f"Delete {words.one}", DONE),
-    }
-    places = {
-        "find": (path, "get"),
-        "create": (path, "post"),
-        "get": (f"{path}/{{objectId}}", "get"),
-        "update": (f"{path}/{{objectId}}", "put"),
-        "delete": (f"{path}/{{objectId}}", "delete"),
-    }
-    found: Paths = {}
-    allowed = frozenset(actions)
-    for action, (place, method) in places.items():
-        if action in allowed:
-            found.setdefault(place, {})[method] = every[action]
-    return found

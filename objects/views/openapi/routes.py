@@ -1,325 +1,115 @@
-"""Objects of any class, batches, aggregation, parameters of the app, and classes themselves."""
+"""The routes of each class, made from what the views of objects say of any class."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
 
-from backend.http.permissions import Requires
-from backend.openapi import Operation, answer, body, parameter, ref
-from backend.openapi.operations import JSON_TEXT, query
-from objects.views.openapi.classes import (
-    ACL_CHANGE,
-    OBJECT_FIELDS,
-    Forms,
-    Paths,
-    Words,
-    results_of,
-    routes,
-)
+from backend.kernel.json_types import Schema
+from backend.kernel.principal import Principal
+from backend.openapi import Names, Offer, Operation, Part, Paths, Route, ref
+from objects.access.visible_classes import VisibleClass, visible_classes
+from objects.core.names import SYSTEM_CLASSES
+from objects.core.schema.definition import SYSTEM_FIELDS
+from objects.views.openapi.classes import ClassSchemas, Forms
 
-Json = dict[str, Any]
-
-_MASTER = Requires.MASTER_KEY
-_OBJECT: Json = {"type": "object"}
-_TIME: Json = {"type": "string", "format": "date-time"}
-_OBJECT_OR_NULL: Json = {"type": ["object", "null"]}
-_FLAGS: Json = {**_OBJECT_OR_NULL, "additionalProperties": {"type": ["boolean", "null"]}}
-
-SCHEMAS: dict[str, Json] = {
-    "EmptyAnswer": {"type": "object", "maxProperties": 0},
-    "CreatedAnswer": {
-        "type": "object",
-        "description": "Beside these, fields that the service has computed.",
-        "properties": {"objectId": {"type": "string"}, "createdAt": _TIME},
-        "required": ["objectId", "createdAt"],
-    },
-    "UpdatedAnswer": {
-        "type": "object",
-        "description": "Beside this, the results of operators.",
-        "properties": {"updatedAt": _TIME},
-        "required": ["updatedAt"],
-    },
-    "AnyObject": {
-        "type": "object",
-        "description": "An object of any class: its fields are beside these.",
-        "properties": {**OBJECT_FIELDS, "ACL": ref("AccessList")},
-        "required": [*OBJECT_FIELDS],
-    },
-    "AnyResults": results_of(ref("AnyObject")),
-    "AnyFields": {
-        "type": "object",
-        "description": "Fields by name: values, typed values, operators.",
-        "properties": {"ACL": ACL_CHANGE},
-    },
-    "BatchItem": {
-        "type": "object",
-        "properties": {
-            "method": {"enum": ["GET", "POST", "PUT", "DELETE"]},
-            "path": {
-                "type": "string",
-                "description": "With the mount path: `/api/classes/Note`.",
-            },
-            "body": _OBJECT,
-        },
-        "required": ["method", "path"],
-    },
-    "BatchForm": {
-        "type": "object",
-        "properties": {
-            "requests": {"type": "array", "items": ref("BatchItem")},
-            "transaction": {
-                "type": ["boolean", "null"],
-                "default": False,
-                "description": "All or nothing.",
-            },
-        },
-        "required": ["requests"],
-    },
-    "BatchAnswer": {
-        "type": "object",
-        "properties": {"success": {}, "error": ref("ErrorAnswer")},
-        "minProperties": 1,
-        "maxProperties": 1,
-    },
-    "ConfigParameters": {
-        "type": "object",
-        "properties": {"params": _OBJECT_OR_NULL, "masterKeyOnly": _FLAGS},
-    },
-    "ClassPermissions": {
-        **_OBJECT_OR_NULL,
-        "description": "Who may do what: `find`, `get`, `count`, `create`, `update`, `delete`,"
-        " `addField`, `readUserFields`, `writeUserFields`, `protectedFields`, `ACL`.",
-    },
-    "ClassField": {
-        "type": "object",
-        "properties": {
-            "type": {
-                "enum": [
-                    *("String", "Number", "Boolean", "Object", "Array", "Date", "Pointer"),
-                    *("GeoPoint", "Bytes", "File", "Polygon", "Relation", "ACL"),
-                ]
-            },
-            "targetClass": {"type": "string"},
-            "required": {"type": "boolean"},
-            "defaultValue": {},
-            "unique": {"type": "boolean"},
-            "__op": {"const": "Delete", "description": "Removes the field."},
-        },
-    },
-    "ClassSchema": {
-        "type": "object",
-        "properties": {
-            "className": {"type": ["string", "null"]},
-            "fields": {**_OBJECT_OR_NULL, "additionalProperties": ref("ClassField")},
-            "classLevelPermissions": ref("ClassPermissions"),
-            "indexes": {**_OBJECT_OR_NULL, "additionalProperties": _OBJECT},
-        },
-    },
-    "ClassSchemas": {
-        "type": "object",
-        "properties": {"results": {"type": "array", "items": ref("ClassSchema")}},
-        "required": ["results"],
-    },
-    "EventForm": {
-        "type": "object",
-        "properties": {
-            "at": {"anyOf": [ref("DateValue"), {"type": "null"}]},
-            "dimensions": {
-                **_OBJECT_OR_NULL,
-                "additionalProperties": {"type": "string", "maxLength": 256},
-                "maxProperties": 8,
-            },
-        },
-    },
-    "EventCounts": {
-        "type": "object",
-        "properties": {
-            "results": {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "properties": {
-                        "day": {"type": "string", "format": "date"},
-                        "name": {"type": "string"},
-                        "count": {"type": "integer"},
-                        "value": {"type": ["string", "null"]},
-                    },
-                    "required": ["day", "name", "count"],
-                },
-            }
-        },
-        "required": ["results"],
-    },
-    "AggregateResults": {
-        "type": "object",
-        "properties": {"results": {"type": "array", "items": {}}},
-        "required": ["results"],
-    },
+_ANY: Final = "/classes/{className}"
+_ACTIONS: Final = {
+    (False, "get"): "find",
+    (False, "post"): "create",
+    (True, "get"): "get",
+    (True, "put"): "update",
+    (True, "delete"): "delete",
+}
+# The verbs in ids of operations, of classes with routes of their own. Those of other classes are
+# the names of the actions, so that the two can't be the same.
+_VERBS: Final = {
+    "find": "list",
+    "create": "add",
+    "get": "read",
+    "update": "change",
+    "delete": "remove",
 }
 
-_OBJECTS = Words(
-    "Objects",
-    "an object",
-    "objects",
-    {
-        "find": "listObjects",
-        "create": "addObject",
-        "get": "readObject",
-        "update": "changeObject",
-        "delete": "removeObject",
-    },
-)
-_ANY = Forms("AnyObject", "AnyFields", "AnyFields", "AnyResults", "PointerValue")
+
+def class_routes(principal: Principal, routes: list[Route]) -> Offer:
+    """Describe the routes below ``/classes``, and those that belong to one class."""
+    visible = visible_classes(principal)
+    fingerprint = tuple((each.name, each.version, each.actions, each.hidden) for each in visible)
+    return Offer(fingerprint, lambda names: _part(visible, routes, names))
 
 
-def any_objects() -> Paths:
-    """``/classes/{className}``."""
-    return routes(
-        "/classes/{className}", _ANY, _OBJECTS, ("find", "create", "get", "update", "delete")
-    )
+def _part(visible: list[VisibleClass], routes: list[Route], names: Names) -> Part:
+    # The service's own classes first: descriptions refer to their schemas by name.
+    described = [*visible, *_accounts(visible)]
+    described.sort(key=lambda each: (each.name not in SYSTEM_CLASSES, each.name))
+    schemas = ClassSchemas(described, names)
+    # The alias below ``/classes`` after the class's own routes.
+    routes = sorted(routes, key=lambda route: (route.path.startswith("/classes/"), route.path))
+    generic = [route for route in routes if route.path.startswith(_ANY)]
+    own: Paths = {}
+    others: Paths = {}
+    for each in visible:
+        fixed = [route for route in routes if route.arguments.get("class_name") == each.name]
+        for route in fixed or generic:
+            path = route.path.replace("{className}", each.name)
+            for method, operation in route.operations.items():
+                action = _ACTIONS[path.endswith("/{objectId}"), method]
+                if action in each.actions:
+                    words = _words(path.removesuffix("/{objectId}"), each.name)
+                    changed = _of_class(operation, action, words, schemas.forms[each.name])
+                    (others if fixed else own).setdefault(path, {})[method] = changed
+    any_class: Paths = {route.path: dict(route.operations) for route in generic}
+    return Part({**own, **any_class, **others}, schemas.schemas)
 
 
-def events() -> Paths:
-    """``/events``."""
-    span: Json = {"type": "string", "format": "date-time"}
-    asked = (
-        query("since", span, "From when on; 30 days before `until` unless it is given."),
-        query("until", span, "Until when; now unless it is given."),
-        query("dimension", {"type": "string"}, "Count by the values of this dimension, too."),
-    )
-    counts = {"200": answer("Counts by day.", ref("EventCounts"))}
-    return {
-        "/events/{name}": {
-            "post": Operation(
-                "reportEvent",
-                "Events",
-                "Report an event",
-                {"200": answer("It is kept.", ref("EmptyAnswer"))},
-                body=body(ref("EventForm"), required=False),
-            ),
-            "get": Operation(
-                "countEvents",
-                "Events",
-                "How many events of a name there were",
-                counts,
-                requires=_MASTER,
-                parameters=asked,
-            ),
-        },
-        "/events": {
-            "get": Operation(
-                "countAllEvents",
-                "Events",
-                "How many events there were",
-                counts,
-                requires=_MASTER,
-                parameters=asked,
-            )
-        },
+def _accounts(classes: list[VisibleClass]) -> list[VisibleClass]:
+    """``_User`` and ``_Session`` as far as everyone knows them, where the caller may do nothing in
+    them: the routes for signing in refer to them."""
+    names = {each.name for each in classes}
+    return [
+        VisibleClass(name, 0, SYSTEM_FIELDS[name], frozenset(), frozenset())
+        for name in ("_User", "_Session")
+        if name not in names
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """What the routes of a class are called: their tag, ids of operations by action, nouns."""
+
+    tag: str
+    ids: Mapping[str, str]
+    nouns: Mapping[str, str]
+
+
+def _words(path: str, class_name: str) -> _Words:
+    if path.startswith("/classes/"):
+        name = f"{class_name[:1].upper()}{class_name[1:]}"
+        nouns = {"an object": f"an object of {class_name}", "objects": f"objects of {class_name}"}
+        tag = "Users" if class_name == "_User" else class_name.lstrip("_")
+        return _Words(tag, {action: f"{action}{name}" for action in _VERBS}, nouns)
+    plural = path.removeprefix("/")
+    singular = plural.removesuffix("s")
+    article = "an" if singular[0] in "aeio" else "a"
+    ids = {
+        action: f"{verb}{(plural if action == 'find' else singular).title()}"
+        for action, verb in _VERBS.items()
     }
+    nouns = {"an object": f"{article} {singular}", "objects": plural}
+    return _Words(plural.title(), ids, nouns)
 
 
-def others() -> Paths:
-    """``/batch``, ``/config``, ``/schemas``, ``/purge``, ``/aggregate``."""
-    schema = answer("The class.", ref("ClassSchema"))
-    done = {"200": answer("It is done.", ref("EmptyAnswer"))}
-    return {
-        "/batch": {
-            "post": Operation(
-                "batch",
-                "Batch",
-                "Several requests in one, in order",
-                {
-                    "200": answer(
-                        "One answer for each request.",
-                        {"type": "array", "items": ref("BatchAnswer")},
-                    )
-                },
-                body=body(ref("BatchForm")),
-            )
-        },
-        "/config": {
-            "get": Operation(
-                "readConfig",
-                "Config",
-                "The parameters of the app",
-                {"200": answer("The parameters.", ref("ConfigParameters"))},
-            ),
-            "put": Operation(
-                "changeConfig",
-                "Config",
-                "Set and remove parameters of the app",
-                {
-                    "200": answer(
-                        "They are saved.",
-                        {"type": "object", "properties": {"result": {"type": "boolean"}}},
-                    )
-                },
-                requires=_MASTER,
-                body=body(ref("ConfigParameters"), required=False),
-            ),
-        },
-        "/schemas": {
-            "get": Operation(
-                "listClasses",
-                "Classes",
-                "All classes",
-                {"200": answer("The classes.", ref("ClassSchemas"))},
-                requires=_MASTER,
-            ),
-            "post": Operation(
-                "addNamedClass",
-                "Classes",
-                "Create the class that the body names",
-                {"200": schema},
-                requires=_MASTER,
-                body=body(ref("ClassSchema")),
-            ),
-        },
-        "/schemas/{className}": {
-            "get": Operation("readClass", "Classes", "A class", {"200": schema}, requires=_MASTER),
-            "post": Operation(
-                "addClass",
-                "Classes",
-                "Create a class",
-                {"200": schema},
-                requires=_MASTER,
-                body=body(ref("ClassSchema"), required=False),
-            ),
-            "put": Operation(
-                "changeClass",
-                "Classes",
-                "Change fields, permissions and indexes of a class",
-                {"200": schema},
-                requires=_MASTER,
-                body=body(ref("ClassSchema"), required=False),
-            ),
-            "delete": Operation(
-                "removeClass", "Classes", "Remove an empty class", done, requires=_MASTER
-            ),
-        },
-        "/purge/{className}": {
-            "delete": Operation(
-                "purgeClass", "Classes", "Remove all objects of a class", done, requires=_MASTER
-            )
-        },
-        "/aggregate/{className}": {
-            "get": Operation(
-                "aggregate",
-                "Objects",
-                "Run a pipeline, or list the distinct values of a field",
-                {"200": answer("The outcome.", ref("AggregateResults"))},
-                requires=_MASTER,
-                parameters=(
-                    query(
-                        "pipeline",
-                        JSON_TEXT,
-                        'Stages as JSON: `[{"$group": {"_id": "$city", "n": {"$sum": 1}}}]`.',
-                    ),
-                    query("distinct", {"type": "string"}, "The field whose values to list."),
-                    parameter("where"),
-                ),
-                description="Stages can also be parameters themselves: `$match`, `$group`, …",
-            )
-        },
-    }
+def _of_class(operation: Operation, action: str, words: _Words, forms: Forms) -> Operation:
+    """The operation of any class, as one of this class."""
+    written = forms.create if action == "create" else forms.update
+    own = {"AnyObject": forms.read, "AnyResults": forms.results, "AnyFields": written}
+    by_reference = {ref(name)["$ref"]: ref(form) for name, form in own.items()}
+
+    def schema(given: Schema) -> Schema:
+        return by_reference.get(given.get("$ref", ""), given)
+
+    verb, _, noun = operation.summary.partition(" ")
+    summary = f"{verb} {words.nouns[noun]}" if noun in words.nouns else operation.summary
+    return replace(operation.resolved(schema), id=words.ids[action], tag=words.tag, summary=summary)

@@ -4,38 +4,40 @@ an object's three forms: read, create, update."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
+from backend.kernel.json_types import Schema
 from backend.openapi import ref
 from objects.core.schema.definition import FieldType
 
-Json = dict[str, Any]
-
-_TEXT: Json = {"type": "string"}
-_NUMBER: Json = {"type": "number"}
-_NULL: Json = {"type": "null"}
-_ANY: Json = {}
-_LIST: Json = {"type": "array", "items": _ANY}
+_TEXT: Schema = {"type": "string"}
+_NUMBER: Schema = {"type": "number"}
+_NULL: Schema = {"type": "null"}
+_ANY: Schema = {}
+_LIST: Schema = {"type": "array", "items": _ANY}
 
 
-def _object(properties: Json, *, required: tuple[str, ...] | None = None, about: str = "") -> Json:
-    found: Json = {"type": "object", "properties": properties}
-    found["required"] = [*(properties if required is None else required)]
-    return {**found, "description": about} if about else found
+def _object(
+    properties: Schema, *, required: tuple[str, ...] | None = None, about: str = ""
+) -> Schema:
+    schema: Schema = {"type": "object", "properties": properties}
+    schema["required"] = [*(properties if required is None else required)]
+    return {**schema, "description": about} if about else schema
 
 
-def _fixed(text: str) -> Json:
+def _fixed(text: str) -> Schema:
     """One text and no other; generated clients fill it in by the default."""
     return {"const": text, "default": text}
 
 
-def _typed(name: str, about: str, /, optional: tuple[str, ...] = (), **properties: Json) -> Json:
+def _typed(
+    name: str, about: str, /, optional: tuple[str, ...] = (), **properties: Schema
+) -> Schema:
     every = {"__type": _fixed(name), **properties}
-    needed = tuple(one for one in every if one not in optional)
+    needed = tuple(each for each in every if each not in optional)
     return _object(every, required=needed, about=about)
 
 
-def _operator(name: str, about: str, /, **properties: Json) -> Json:
+def _operator(name: str, about: str, /, **properties: Schema) -> Schema:
     return _object({"__op": _fixed(name), **properties}, about=about)
 
 
@@ -44,7 +46,7 @@ _LONGITUDE = {"type": "number", "minimum": -180, "maximum": 180}
 _CORNER = {"type": "array", "items": _NUMBER, "minItems": 2, "maxItems": 2}
 _POINTERS = {"type": "array", "items": ref("PointerValue")}
 
-VALUES: Mapping[str, Json] = {
+VALUES: Mapping[str, Schema] = {
     "DateValue": _typed(
         "Date",
         "A point in time, kept in UTC to the millisecond.",
@@ -83,7 +85,7 @@ VALUES: Mapping[str, Json] = {
     },
 }
 
-OPERATORS: Mapping[str, Json] = {
+OPERATORS: Mapping[str, Schema] = {
     "IncrementOperator": _operator("Increment", "Adds to a number.", amount=_NUMBER),
     "DeleteOperator": _operator("Delete", "Removes the field."),
     "AddOperator": _operator("Add", "Appends to a list.", objects=_LIST),
@@ -108,17 +110,14 @@ OPERATORS: Mapping[str, Json] = {
     ),
 }
 
-_PLAIN: Mapping[str, Json] = {
+_PLAIN: Mapping[str, Schema] = {
     "String": _TEXT,
     "Number": _NUMBER,
     "Boolean": {"type": "boolean"},
     "Object": {"type": "object"},
     "Array": _LIST,
 }
-_OPERATORS_OF = {
-    "Number": ("Increment",),
-    "Array": ("Add", "AddUnique", "Remove"),
-}
+_OPERATORS_OF = {"Number": ("Increment",), "Array": ("Add", "AddUnique", "Remove")}
 _RELATION_CHANGES = [
     ref(name)
     for name in (
@@ -130,75 +129,72 @@ _RELATION_CHANGES = [
 ]
 
 
-def _value(kind: str) -> Json:
+def _value(kind: str) -> Schema:
     return _PLAIN.get(kind) or ref(f"{kind}Value")
 
 
-def _or_null(kind: str) -> Json:
+def _or_null(kind: str) -> Schema:
     plain = _PLAIN.get(kind)
     if plain is None:
         return {"anyOf": [ref(f"{kind}Value"), _NULL]}
     return {**plain, "type": [plain["type"], "null"]}
 
 
-def _change(kind: str) -> Json:
+def _change(kind: str) -> Schema:
     operators = (*_OPERATORS_OF.get(kind, ()), "SetOnInsert", "Delete")
     return {"anyOf": [_value(kind), _NULL, *(ref(f"{name}Operator") for name in operators)]}
 
 
 _KINDS = (*_PLAIN, "Date", "Pointer", "GeoPoint", "Polygon", "Bytes", "File")
-_READ: Mapping[str, Json] = {
+_READ: Mapping[str, Schema] = {
     **{kind: _or_null(kind) for kind in _KINDS},
     "Relation": ref("RelationValue"),
 }
-_CREATE: Mapping[str, Json] = {
-    **_READ,
-    "Relation": {"anyOf": [*_RELATION_CHANGES, _NULL]},
-}
-_UPDATE: Mapping[str, Json] = {
+_CREATE: Mapping[str, Schema] = {**_READ, "Relation": {"anyOf": [*_RELATION_CHANGES, _NULL]}}
+_UPDATE: Mapping[str, Schema] = {
     **{kind: _change(kind) for kind in _KINDS},
     "Relation": {"anyOf": [*_RELATION_CHANGES, _NULL, ref("DeleteOperator")]},
 }
 
 
-def read_form(field: FieldType) -> Json:
+def read_form(field: FieldType) -> Schema:
     """A field of an object that is read."""
     return _READ[field.kind]
 
 
-def create_form(field: FieldType) -> Json:
+def create_form(field: FieldType) -> Schema:
     """A field of a new object."""
     if not (field.required or field.default is not None):
         return _CREATE[field.kind]
-    found = _value(field.kind) if field.required else _CREATE[field.kind]
+    schema = _value(field.kind) if field.required else _CREATE[field.kind]
     if field.required and field.kind == "String":
-        found = {**found, "minLength": 1}
+        schema = {**schema, "minLength": 1}
     # Other defaults may name classes that the reader of the document doesn't know.
     if field.kind in ("String", "Number", "Boolean") and field.default is not None:
-        found = {**found, "default": field.default}
-    return found
+        schema = {**schema, "default": field.default}
+    return schema
 
 
-def update_form(field: FieldType) -> Json:
+def update_form(field: FieldType) -> Schema:
     """A field in a change of an object: a value or an operator."""
     return _UPDATE[field.kind]
 
 
-def pointer_schema(class_name: str) -> Json:
+def pointer_schema(class_name: str) -> Schema:
     """A pointer to an object of one class."""
     return _typed("Pointer", "", className=_fixed(class_name), objectId=_TEXT)
 
 
-def read_pointer(pointer: str, target: str) -> Json:
+def read_pointer(pointer: str, target: str) -> Schema:
     """A pointer field of an object that is read: the pointer, or the object that was included."""
     return {"anyOf": [ref(pointer), ref(target), _NULL]}
 
 
-def create_pointer(pointer: str, *, required: bool) -> Json:
+def create_pointer(pointer: str, *, required: bool) -> Schema:
     """A pointer field of a new object."""
     return ref(pointer) if required else {"anyOf": [ref(pointer), _NULL]}
 
 
-def update_pointer(pointer: str) -> Json:
+def update_pointer(pointer: str) -> Schema:
     """A pointer field in a change of an object."""
     return {"anyOf": [ref(pointer), _NULL, ref("SetOnInsertOperator"), ref("DeleteOperator")]}

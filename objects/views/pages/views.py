@@ -12,6 +12,7 @@ deployments with pages of their own.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -39,7 +40,11 @@ from backend.kernel.errors import (
     ServiceUnavailable,
     ValidationFailed,
 )
+from backend.kernel.json_types import Schema
 from backend.kernel.principal import APPLICATION
+from backend.openapi import Body, Response, answer, describes, query, ref
+from backend.openapi.descriptions import Handler
+from backend.openapi.operations import JSON_TYPE
 from backend.settings.conf import service_settings
 from objects.users.email import delivery, links
 from objects.views.pages import forms
@@ -51,10 +56,53 @@ _NOTICES = frozenset(
     {"email_verified", "password_changed", "reset_mail_sent", "verification_mail_sent"}
 )
 _DONE = "Password successfully reset"
+_TEXT: Schema = {"type": "string"}
+_FAILURE = Body({"text/html": str, JSON_TYPE: ref("ErrorAnswer")})
+_FAILURES = tuple(
+    Response(status, description, _FAILURE)
+    for status, description in (
+        (400, "What was sent isn't right."),
+        (403, "Another application's id, for scripts."),
+        (404, "There is no such page, or the link is no longer valid."),
+        (429, "Too many requests."),
+        (500, "An internal error."),
+        (503, "Something that the service needs can't be reached."),
+    )
+)
+_describes_page = partial(
+    describes,
+    response=Response(200, "The page.", Body({"text/html": str})),
+    errors=_FAILURES,
+    is_public=True,
+    method="get",
+)
+_TOKEN = query("token", _TEXT, "From the link.")
+
+
+def _describes_form(id_: str, summary: str, *fields: str) -> Callable[[Handler], Handler]:
+    form = {"type": "object", "properties": dict.fromkeys(fields, _TEXT)}
+    return describes(
+        id_,
+        summary,
+        request=Body({"application/x-www-form-urlencoded": form, JSON_TYPE: form}),
+        response=(
+            answer("For scripts.", {"type": ["object", "string"]}),
+            Response(303, "The page to go to.", headers={"Location": {"schema": _TEXT}}),
+        ),
+        errors=(
+            *_FAILURES,
+            Response(413, "The form is too large.", _FAILURE),
+            Response(415, "Neither a form nor JSON.", _FAILURE),
+        ),
+        is_public=True,
+        method="post",
+    )
 
 
 class PageView(View):
     """A page. Subclasses define ``show`` for GET and ``take`` for POST, as ``(sent)``."""
+
+    tag = "Pages"
 
     def dispatch(self, request: HttpRequest, *args: Any, **names: str) -> HttpResponse:
         try:
@@ -98,16 +146,15 @@ class PageView(View):
 class VerifyEmailPage(PageView):
     """The link of a verification mail: a button, and what it does."""
 
+    @_describes_page("verifyEmailPage", "The link of a verification mail", parameters=(_TOKEN,))
     def show(self, sent: Sent) -> HttpResponse:
         token = sent.text("token")
         holder = links.account_of_verification(token)
         return page(
-            "verify_email",
-            token=token,
-            address=holder.address,
-            action=address_of("verify_email"),
+            "verify_email", token=token, address=holder.address, action=address_of("verify_email")
         )
 
+    @_describes_form("verifyEmail", "Verify an address", "token")
     def take(self, sent: Sent) -> HttpResponse:
         links.verify_email(sent.fields.get("token"))
         return json_response({}) if sent.wants_json else see_other("email_verified")
@@ -119,9 +166,11 @@ class ResendVerificationPage(PageView):
     def _stands_for(self, sent: Sent) -> str | None:
         return "/verificationEmailRequest"
 
+    @_describes_page("resendVerificationPage", "Request another verification mail")
     def show(self, sent: Sent) -> HttpResponse:
         return page("resend_verification")
 
+    @_describes_form("resendVerification", "Send another verification mail", "email")
     def take(self, sent: Sent) -> HttpResponse:
         try:
             delivery.request_verification(sent.fields.get("email"))
@@ -142,11 +191,17 @@ class ResetPasswordPage(PageView):
         # A password that the policy refuses may be corrected without waiting.
         return None if "token" in sent.fields else "/requestPasswordReset"
 
+    @_describes_page("resetPasswordPage", "The link of a reset mail", parameters=(_TOKEN,))
     def show(self, sent: Sent) -> HttpResponse:
         if "token" not in sent.fields:
             return page("request_reset")
         return _password_form(sent)
 
+    @_describes_form(
+        "resetPassword",
+        "Set a password, or request a link",
+        *("token", "new_password", "repeat_password", "email"),
+    )
     def take(self, sent: Sent) -> HttpResponse:
         if "token" not in sent.fields and "email" in sent.fields:
             return self._ask(sent)
@@ -180,6 +235,11 @@ class ResetPasswordPage(PageView):
 class ChoosePasswordPage(PageView):
     """The same form under Parse's other name for it, with the application in ``id``."""
 
+    @_describes_page(
+        "choosePasswordPage",
+        "Choose a password",
+        parameters=(_TOKEN, query("id", _TEXT, "The application id.")),
+    )
     def show(self, sent: Sent) -> HttpResponse:
         if not is_application(sent.text("id")):
             raise InvalidApplicationId
@@ -228,6 +288,7 @@ def _address_refused(name: str, sent: Sent, error: ServiceError) -> HttpResponse
 class NoticePage(PageView):
     """One of the pages to which forms lead."""
 
+    @_describes_page("noticePage", "A page to which forms lead")
     def show(self, sent: Sent) -> HttpResponse:
         name = self.kwargs["notice"]
         if name not in _NOTICES:

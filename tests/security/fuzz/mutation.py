@@ -8,9 +8,7 @@ from typing import Any
 
 from tests.security.hostile import TEXTS
 
-Json = Any
-
-SCALARS: list[Json] = [
+SCALARS: list[Any] = [
     *(None, True, False, 0, -1, 1, 0.5, -0.0, 1e308, 2**31, 2**53 + 1, 2**63, -(2**63) - 1),
     *(10**400, "", " ", "a", "objectId", "1", "-1", "\u0000", "\ud7ff", "\U0010ffff", "\u202e"),
     *("é", "e\u0301", "İ", "ß", "\ufb01", "0x1", "1e3", "NaN", "null", "[", '{"a":1}'),
@@ -105,13 +103,13 @@ class Mutator:
 
     # -- JSON ---------------------------------------------------------------------------------
 
-    def json(self, value: Json) -> Json:
+    def json(self, value: Any) -> Any:
         """The value with a few changes; the given one is left as it is."""
         for _ in self.often():
             value = self._edit(value)
         return value
 
-    def _edit(self, value: Json) -> Json:
+    def _edit(self, value: Any) -> Any:
         if value and isinstance(value, dict | list) and self.below(4):
             key = self.pick(list(value)) if isinstance(value, dict) else self.below(len(value))
             changed = value.copy()
@@ -136,13 +134,13 @@ class Mutator:
             return self.pick((-value, value + 1, value * 1_000_000_007, str(value)))
         return self.pick(self.values)
 
-    def _nested(self, value: Json) -> Json:
+    def _nested(self, value: Any) -> Any:
         name = None if self.below(2) else self.pick(self.words)
         for _ in range(self.below(40)):
             value = [value] if name is None else {name: value}
         return value
 
-    def _edit_object(self, value: dict[str, Json]) -> Json:
+    def _edit_object(self, value: dict[str, Any]) -> Any:
         changed = dict(value)
         name = self.pick(list(value)) if value else None
         kind = self.below(5)
@@ -159,7 +157,7 @@ class Mutator:
             changed[self.pick(self.words)] = self.pick(self.values)
         return changed
 
-    def _edit_list(self, value: list[Json]) -> Json:
+    def _edit_list(self, value: list[Any]) -> Any:
         at = self.below(len(value) + 1)
         kind = self.below(4)
         if kind == 0:
@@ -169,9 +167,9 @@ class Mutator:
         return [*value[:at], self.pick(self.values), *value[at:]]
 
 
-def _parts(values: Iterable[Any]) -> tuple[list[Json], list[str]]:
+def _parts(values: Iterable[Any]) -> tuple[list[Any], list[str]]:
     """Everything inside of these values, and the names of keys and the texts in them."""
-    parts: list[Json] = []
+    parts: list[Any] = []
     words: dict[str, None] = {}
     waiting = list(values)
     while waiting:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from backend.kernel.json_types import Json
 from objects.core.names import OBJECT_ID
 from objects.core.query.node import Matching, Predicate, Query, Uses
 from objects.core.query.paths import Object, Path
-from objects.core.values import Json
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from backend.kernel.errors import InvalidJSON
+from backend.kernel.json_types import Json
 from objects.core.query.filters import ORDERED, Filter
 from objects.core.query.node import (
     Matching,
@@ -20,7 +21,7 @@ from objects.core.query.node import (
 )
 from objects.core.query.operators.equality import equality
 from objects.core.query.paths import Path
-from objects.core.values import FieldKind, Json, kind, number_key
+from objects.core.values import FieldKind, kind, number_key
 
 Comparison: TypeAlias = Literal["lt", "lte", "gt", "gte"]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 
-from objects.core.values import Json, equal, frozen
+from backend.kernel.json_types import Json
+from objects.core.values import equal, frozen
 
 
 def equality(value: Json) -> Callable[[Json], bool]:

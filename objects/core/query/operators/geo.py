@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from backend.kernel.errors import InvalidJSON, ServiceError
+from backend.kernel.json_types import Json
 from objects.core.query import geo
 from objects.core.query.filters import Filter
 from objects.core.query.geo import EARTH_RADIUS_KM, EARTH_RADIUS_MILES, Point, ring_of
 from objects.core.query.node import Matching, Operand, Parser, Predicate, Query, Uses, filtered
 from objects.core.query.paths import Path
-from objects.core.values import Json, geo_coordinates, normalise
+from objects.core.values import geo_coordinates, normalise
 
 MAX_POINTS: Final = 1000
 

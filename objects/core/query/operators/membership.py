@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from backend.kernel.errors import InvalidJSON
+from backend.kernel.json_types import Json
 from objects.core.query.filters import Filter
 from objects.core.query.node import (
     Matching,
@@ -20,7 +21,6 @@ from objects.core.query.node import (
 from objects.core.query.operators.equality import value_key, value_keys
 from objects.core.query.operators.text import ContainsAllRegex
 from objects.core.query.paths import Object, Path, candidates, elements
-from objects.core.values import Json
 
 
 @dataclass(frozen=True, slots=True)

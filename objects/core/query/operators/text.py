@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from backend.kernel.errors import InvalidJSON, InvalidQuery, ServiceError
+from backend.kernel.json_types import Json
 from backend.kernel.text import shown
 from objects.core.names import FieldName
 from objects.core.query.filters import Filter
@@ -30,7 +31,7 @@ from objects.core.query.text import (
     read_term,
 )
 from objects.core.regex import patterns as regex
-from objects.core.values import FieldKind, Json, normalise
+from objects.core.values import FieldKind, normalise
 
 _REGEX_OPTIONS: Final = frozenset("imsxu")
 _STRING: Final[tuple[FieldKind, ...]] = ("String",)
