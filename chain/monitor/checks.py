@@ -8,17 +8,16 @@ reorganisation or another check has come between, theirs holds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
 from typing import Final
 
-import psycopg
 from msgspec.structs import replace
 
-from backend.kernel.errors import ServiceError, UnderMaintenance
+from backend.kernel.connections.advisory_locks import chain_checks
+from backend.kernel.errors import UnderMaintenance
 from backend.logs.setup import get_logger
 from backend.settings.conf import service_settings
 from chain import rpc
@@ -39,7 +38,7 @@ from chain.monitor.rows import (
     write_pauses,
     write_sightings,
 )
-from objects.database import maintenance
+from objects.database import locks, maintenance
 from objects.database.statements import fetch
 from objects.database.transactions import all_or_nothing
 
@@ -77,7 +76,7 @@ def check_due(network_id: int, *, now: int | None = None) -> int:
     """
     if not Blockchain.objects.filter(network_id=network_id, active=True).exists():
         return 0
-    with _alone(network_id) as is_alone:
+    with locks.try_held(chain_checks(network_id)) as is_alone:
         return _check(network_id, now) if is_alone else 0
 
 
@@ -105,23 +104,6 @@ def _check(network_id: int, now: int | None) -> int:
         if len(due.rows) < MOST:
             break
     return checked
-
-
-_TAKE: Final = "SELECT pg_try_advisory_lock(hashtextextended('chain.check_due', %s))"
-_RELEASE: Final = "SELECT pg_advisory_unlock(hashtextextended('chain.check_due', %s))"
-
-
-@contextmanager
-def _alone(network_id: int) -> Iterator[bool]:
-    rows = fetch(_TAKE, (network_id,), prepare=True)
-    if rows[0][0] != "t":
-        yield False
-        return
-    try:
-        yield True
-    finally:
-        with suppress(ServiceError, psycopg.Error):
-            fetch(_RELEASE, (network_id,), prepare=True)
 
 
 def _due(network_id: int, now: int | None) -> _Due:

@@ -15,19 +15,19 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Final
 
 import msgspec
-import psycopg
 from cryptography.fernet import InvalidToken
-from django.db import transaction
 
+from backend.kernel.connections import advisory_locks
 from backend.kernel.encryption import cipher, secret_keys
-from backend.kernel.errors import DuplicateRequest, ServiceError, Timeout
+from backend.kernel.errors import DuplicateRequest, Timeout
 from backend.kernel.replays import IdentifiedRequest, StoredResponse
 from backend.settings.conf import service_settings
+from objects.database import locks
 from objects.database.statements import fetch
 from objects.database.transactions import all_or_nothing
 
@@ -66,7 +66,10 @@ def in_transaction(
     nothing is kept."""
 
     def once() -> tuple[StoredResponse, bool]:
-        _lock("pg_advisory_xact_lock", request)
+        try:
+            locks.lock_transaction(advisory_locks.request(request.key))
+        except Timeout:
+            raise StillRunning from None
         return _once(request, carry_out)
 
     return all_or_nothing(once)
@@ -76,7 +79,11 @@ def afterwards(
     request: IdentifiedRequest, carry_out: Callable[[], StoredResponse]
 ) -> tuple[StoredResponse, bool]:
     """The answer, and whether it is a former one. Nothing is kept of what ``carry_out`` raises."""
-    with _locked(request):
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(locks.held(advisory_locks.request(request.key)))
+        except Timeout:
+            raise StillRunning from None
         return _once(request, carry_out)
 
 
@@ -89,27 +96,6 @@ def _once(
     answered = carry_out()
     _keep(request, answered)
     return answered, False
-
-
-def _lock(function: str, request: IdentifiedRequest) -> None:
-    try:
-        fetch(f"SELECT {function}(hashtextextended(%s, 0))", (request.key,), prepare=True)
-    except Timeout:
-        raise StillRunning from None
-
-
-@contextmanager
-def _locked(request: IdentifiedRequest) -> Iterator[None]:
-    _lock("pg_advisory_lock", request)
-    try:
-        yield
-    finally:
-        try:
-            _lock("pg_advisory_unlock", request)
-        except (ServiceError, psycopg.Error):
-            # The lock ends with the connection, at the latest.
-            if not transaction.get_connection().in_atomic_block:
-                transaction.get_connection().close()
 
 
 def _find(request: IdentifiedRequest) -> StoredResponse | None:

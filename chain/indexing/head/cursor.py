@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic, sleep
 from typing import Final
 
-import psycopg
-
-from backend.kernel.errors import ServiceError
+from backend.kernel.connections.advisory_locks import chain_head
 from chain.core.blocks.forks import Hashes
+from objects.database import locks
 from objects.database.statements import fetch
 
 
@@ -152,9 +151,6 @@ def lowest(network_id: int) -> int | None:
 
 
 _PATIENCE: Final = 0.2  # seconds
-# Of a session: PostgreSQL releases it when the connection ends, however the process died.
-_TAKE = "SELECT pg_try_advisory_lock(hashtextextended('chain.follow', %s))"
-_RELEASE = "SELECT pg_advisory_unlock(hashtextextended('chain.follow', %s))"
 
 
 @contextmanager
@@ -163,7 +159,7 @@ def alone(network_id: int) -> Iterator[bool]:
     be dropped; nothing relies on it. Whoever comes while another one is about to leave waits for
     that: the other may have looked before the block was there that this one has heard of."""
     end = monotonic() + _PATIENCE
-    while fetch(_TAKE, (network_id,), prepare=True)[0][0] != "t":
+    while not locks.try_lock(chain_head(network_id)):
         if monotonic() >= end:
             yield False
             return
@@ -171,8 +167,7 @@ def alone(network_id: int) -> Iterator[bool]:
     try:
         yield True
     finally:
-        with suppress(ServiceError, psycopg.Error):
-            fetch(_RELEASE, (network_id,), prepare=True)
+        locks.unlock(chain_head(network_id))
 
 
 def _whole(value: str | None) -> int | None:
