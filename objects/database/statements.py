@@ -119,7 +119,7 @@ def fetch(
             if is_first and is_read and not has_rows and _was_lost(error):
                 is_first = False
                 continue
-            _raise_service_error(error)
+            raise_service_error(error)
             raise
         finally:
             statement_limits.note_answer()
@@ -287,6 +287,14 @@ def _session(*, may_repeat: bool = False) -> _Session:
     return session
 
 
+def ensure_session() -> None:
+    """Connect this thread if it isn't, or if the server has closed its connection.
+
+    Raises ``ServiceUnavailable``.
+    """
+    _session()
+
+
 @short_cache(maxsize=2048, longest=_LONGEST_KEPT)
 def _numbered(sql: str, parameters: int) -> bytes:
     """The statement with libpq's placeholders ($1, $2, …)."""
@@ -346,7 +354,8 @@ def _encode_element(value: Any) -> bytes:
 _UNSTORABLE = (pg.UntranslatableCharacter, pg.CharacterNotInRepertoire)
 
 
-def _raise_service_error(error: psycopg.Error) -> None:
+def raise_service_error(error: psycopg.Error) -> None:
+    """Raise the service's error for one of psycopg's; return if there is none."""
     if isinstance(error, pg.QueryCanceled):
         raise statement_limits.too_long() from error
     if isinstance(error, pg.LockNotAvailable):

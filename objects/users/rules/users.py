@@ -21,13 +21,14 @@ from backend.kernel.errors import (
 from backend.kernel.spelling import name_key
 from backend.settings.conf import service_settings
 from objects.core.values import Json
-from objects.database.statements import fetch
+from objects.database.orm import orm_queries
 from objects.rules import Change, Rules
 from objects.users import adapters, passkeys
 from objects.users.accounts import master_fields, passwords, second_factor
 from objects.users.accounts.second_factor import MFA
 from objects.users.adapters import identities
 from objects.users.email import delivery
+from objects.users.models import Session, User
 from objects.users.names import check_email, check_new_email, check_new_username, check_username
 from objects.users.passkeys import keys
 from objects.users.sessions import gate, tokens
@@ -145,7 +146,8 @@ class UserRules(Rules):
         tokens.end_all_of(change.object_id)
 
     def purged(self) -> None:
-        fetch("DELETE FROM objects_session", (), prepare=True)
+        with orm_queries():
+            Session.objects.all().delete()
 
     def refusal(self, constraint: str) -> ServiceError | None:
         if constraint == "objects_user_username_unique":
@@ -193,17 +195,12 @@ def _check_new_names(fields: Mapping[str, Any], before: Mapping[str, Json]) -> N
 def _keep_keys(change: Change) -> None:
     """Store the keys of a new name and address. A taken one violates the unique constraint."""
     before = change.before or {}
-    for name, statement in _KEEP_KEY.items():
+    for name in ("username", "email"):
         if name in change.fields and (change.creating or change.fields[name] != before.get(name)):
             value = change.fields[name]
             key = name_key(value) if isinstance(value, str) else None
-            fetch(statement, (key, change.object_id), prepare=True)
-
-
-_KEEP_KEY = {
-    "username": "UPDATE objects_user SET username_key = %s WHERE object_id = %s",
-    "email": "UPDATE objects_user SET email_key = %s WHERE object_id = %s",
-}
+            with orm_queries():
+                User.objects.filter(pk=change.object_id).update(**{f"{name}_key": key})
 
 
 # -- authData -------------------------------------------------------------------------------------
