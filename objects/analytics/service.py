@@ -81,7 +81,12 @@ def counts(principal: Principal, name: str | None, asked: Mapping[str, Any]) -> 
     if name is not None:
         events = events.filter(name=name)
     # Not a lookup of the field: Django reads the key "1" as the index of an array.
-    value = Func(F("dimensions"), Value(dimension), function="jsonb_extract_path_text")
+    value = Func(
+        F("dimensions"),
+        Value(dimension),
+        function="jsonb_extract_path_text",
+        output_field=TextField(),
+    )
     with orm_queries():
         days = [
             *events.annotate(

@@ -11,13 +11,14 @@ the caller, who knows what the constraint means.
 
 libpq reads statements and parameters as C strings, which end at the first NUL: the server would see
 another text than the one that was checked. No text with a NUL reaches libpq, neither from here nor
-from Django's cursors (``guard_connection``); ``IncorrectType`` is raised instead.
+from Django's cursors (``orm.guard_connection``); ``IncorrectType`` is raised instead.
 """
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from time import monotonic
 from typing import Any
@@ -25,12 +26,10 @@ from typing import Any
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.utils import DataError as DjangoDataError
 from django.db.utils import OperationalError as DjangoOperationalError
 from psycopg import errors as pg
 from psycopg import pq
 from psycopg.adapt import Transformer
-from psycopg.types.json import Json, Jsonb
 
 from backend.kernel import statement_limits
 from backend.kernel.connections.outages import is_outage
@@ -63,13 +62,14 @@ _TEXT = 25  # the type text
 _JUST_NOW = 0.01  # seconds
 # The columns whose length clients decide, last in ``rows.object_columns``: access lists and fields.
 _COUNTED = 3
+_NAMED = re.compile(r"%\((\w+)\)s")
 _SUCCESS = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
 _IDLE = pq.TransactionStatus.IDLE
 
 
 def fetch(
     sql: str,
-    params: Sequence[Any],
+    params: Sequence[Any] | Mapping[str, Any],
     *,
     prepare: bool,
     is_limited: bool = False,
@@ -79,7 +79,8 @@ def fetch(
 ) -> list[Row]:
     """Run one statement and return its rows, every value as PostgreSQL's text or None.
 
-    ``sql`` has a ``%s`` for each parameter; parameters are text, numbers, booleans, None, or lists
+    ``sql`` has a ``%(name)s`` for each value of a mapping, or a ``%s`` for each value of a
+    sequence; parameters are text, numbers, booleans, None, or lists
     of text or numbers for arrays. ``prepare`` keeps the statement's plan on the server: for
     statements whose best plan doesn't depend on the parameters (lookups by id, writes), never for
     a client's ``where``, since a generic plan doesn't know how rare a value is. Long statements are
@@ -94,6 +95,9 @@ def fetch(
     text that PostgreSQL can't store and numbers out of range, ``Timeout``, ``TransactionConflict``,
     ``ServiceUnavailable``, what ``memory`` raises, and psycopg's other errors as they are.
     """
+    if isinstance(params, Mapping):
+        sql, names = _positional(sql)
+        params = [params[name] for name in names]
     if len(params) > _MOST_PARAMS:
         raise InvalidQuery("The request has too many values for one statement.")
     encoded: list[Any] = [_encode(value) for value in params]
@@ -296,9 +300,18 @@ def ensure_session() -> None:
 
 
 @short_cache(maxsize=2048, longest=_LONGEST_KEPT)
+def _positional(sql: str) -> tuple[str, list[str]]:
+    """The statement with ``%s`` for each ``%(name)s``, and the names in order.
+
+    A name that comes twice gets two placeholders: each place says the type of its own.
+    """
+    return _NAMED.sub("%s", sql), _NAMED.findall(sql)
+
+
+@short_cache(maxsize=2048, longest=_LONGEST_KEPT)
 def _numbered(sql: str, parameters: int) -> bytes:
     """The statement with libpq's placeholders ($1, $2, …)."""
-    _check_text(sql)
+    check_text(sql)
     parts = sql.split("%s")
     if len(parts) - 1 != parameters:
         raise ValueError(f"{len(parts) - 1} placeholders for {parameters} parameters: {sql}")
@@ -319,11 +332,11 @@ def _encode(value: Any) -> bytes | None:
     """A parameter in PostgreSQL's text form; its type follows from where it stands."""
     if isinstance(value, str):
         if "\x00" in value:
-            raise _unstorable()
+            raise unstorable()
         try:
             return value.encode()
         except UnicodeEncodeError:  # half of a surrogate pair
-            raise _unstorable() from None
+            raise unstorable() from None
     if value is None:
         return None
     if isinstance(value, bool):
@@ -334,12 +347,14 @@ def _encode(value: Any) -> bytes | None:
     return str(value).encode()
 
 
-def _check_text(text: str) -> None:
+def check_text(text: str) -> None:
+    """Raise ``IncorrectType`` for text that libpq would cut or can't encode."""
     if not is_storable_text(text):
-        raise _unstorable()
+        raise unstorable()
 
 
-def _unstorable() -> IncorrectType:
+def unstorable() -> IncorrectType:
+    """Return the error for text that PostgreSQL can't store."""
     return IncorrectType("Text must not hold NUL or half of a surrogate pair.")
 
 
@@ -351,7 +366,7 @@ def _encode_element(value: Any) -> bytes:
 
 
 # How PostgreSQL refuses such text where a statement decodes it, as in the strings of JSON.
-_UNSTORABLE = (pg.UntranslatableCharacter, pg.CharacterNotInRepertoire)
+UNSTORABLE = (pg.UntranslatableCharacter, pg.CharacterNotInRepertoire)
 
 
 def raise_service_error(error: psycopg.Error) -> None:
@@ -364,8 +379,8 @@ def raise_service_error(error: psycopg.Error) -> None:
         raise TransactionConflict("Another request changed the same objects; try again.") from error
     if isinstance(error, pg.NumericValueOutOfRange):
         raise IncorrectType("A number is out of range.") from error
-    if isinstance(error, _UNSTORABLE):
-        raise _unstorable() from error
+    if isinstance(error, UNSTORABLE):
+        raise unstorable() from error
     if isinstance(error, psycopg.OperationalError) and _is_closed():
         raise _unavailable(error) from error
     if is_outage(error):
@@ -393,43 +408,3 @@ def _was_lost(error: psycopg.Error) -> bool:
 def _is_closed() -> bool:
     raw = _thread.connection.connection
     return raw is None or raw.closed
-
-
-# -- Django's cursors -----------------------------------------------------------------------------
-
-_Execute = Callable[[Any, Any, bool, dict[str, Any]], Any]
-
-
-def guard_connection(connection: BaseDatabaseWrapper, **_: Any) -> None:
-    """Refuse unstorable text in everything that Django's ORM sends over a connection.
-
-    A receiver of ``connection_created``; several calls for one connection do no harm.
-    """
-    if _refuse_unstorable not in connection.execute_wrappers:
-        connection.execute_wrappers.append(_refuse_unstorable)
-
-
-def _refuse_unstorable(
-    execute: _Execute, sql: Any, params: Any, many: bool, context: dict[str, Any]
-) -> Any:
-    if isinstance(sql, str):
-        _check_text(sql)
-    try:
-        return execute(sql, params, many, context)
-    except DjangoDataError as error:
-        # psycopg refuses NUL itself, with an error that isn't only about text.
-        if isinstance(error.__cause__, _UNSTORABLE) or _holds_unstorable(params):
-            raise _unstorable() from error
-        raise
-    except UnicodeEncodeError as error:
-        raise _unstorable() from error
-
-
-def _holds_unstorable(value: object) -> bool:
-    if isinstance(value, str):
-        return not is_storable_text(value)
-    if isinstance(value, Json | Jsonb):
-        return _holds_unstorable(value.obj)
-    if isinstance(value, Mapping):
-        return any(map(_holds_unstorable, [*value.keys(), *value.values()]))
-    return isinstance(value, list | tuple) and any(map(_holds_unstorable, value))

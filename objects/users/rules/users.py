@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from backend.kernel.errors import (
     EmailTaken,
@@ -22,13 +22,14 @@ from backend.kernel.spelling import name_key
 from backend.settings.conf import service_settings
 from objects.core.values import Json
 from objects.database.orm import orm_queries
+from objects.database.statements import fetch
 from objects.rules import Change, Rules
 from objects.users import adapters, passkeys
 from objects.users.accounts import master_fields, passwords, second_factor
 from objects.users.accounts.second_factor import MFA
 from objects.users.adapters import identities
 from objects.users.email import delivery
-from objects.users.models import Session, User
+from objects.users.models import Session
 from objects.users.names import check_email, check_new_email, check_new_username, check_username
 from objects.users.passkeys import keys
 from objects.users.sessions import gate, tokens
@@ -195,12 +196,18 @@ def _check_new_names(fields: Mapping[str, Any], before: Mapping[str, Json]) -> N
 def _keep_keys(change: Change) -> None:
     """Store the keys of a new name and address. A taken one violates the unique constraint."""
     before = change.before or {}
-    for name in ("username", "email"):
+    for name, statement in _KEEP_KEY.items():
         if name in change.fields and (change.creating or change.fields[name] != before.get(name)):
             value = change.fields[name]
             key = name_key(value) if isinstance(value, str) else None
-            with orm_queries():
-                User.objects.filter(pk=change.object_id).update(**{f"{name}_key": key})
+            fetch(statement, {"key": key, "user_id": change.object_id}, prepare=True)
+
+
+# SQL: every sign-up runs them, between other statements of the store.
+_KEEP_KEY: Final = {
+    "username": "UPDATE objects_user SET username_key = %(key)s WHERE object_id = %(user_id)s",
+    "email": "UPDATE objects_user SET email_key = %(key)s WHERE object_id = %(user_id)s",
+}
 
 
 # -- authData -------------------------------------------------------------------------------------
