@@ -12,7 +12,7 @@ from backend.http.ports import ports
 from objects.access import default_protection
 from objects.changes import capture
 from objects.core.values import set_file_address
-from objects.database.statements import guard_connection
+from objects.database.orm import guard_connection
 from objects.file_urls import address_in_value
 from objects.reencryption import encrypted_column
 from objects.replays import store

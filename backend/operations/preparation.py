@@ -19,8 +19,6 @@ from backend.instance.folder import private_file
 from backend.settings.areas.processes import Servers
 from objects.changes import capture
 
-LOCK: Final = 7_316_504_801
-"""The advisory lock of ``prepare`` and ``restore``: any number that nothing else locks."""
 FILE: Final = "admin.json"
 """In the data folder: the password of the first staff user, until it is changed."""
 

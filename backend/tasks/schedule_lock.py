@@ -6,15 +6,15 @@ and some seconds after its machine is cut off.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from time import sleep
-from typing import Final
+from typing import Any, Final
 
 import psycopg
 
-from backend.kernel.connections import postgres
+from backend.kernel.connections import advisory_locks, postgres
 from backend.logs.setup import get_logger
 
-_KEY: Final = 7_316_504_811  # any number that nothing else locks
 _PATIENCE: Final = 5  # seconds
 _PAUSE: Final = 1.0  # seconds
 # Both sides find out within half a minute that the other one can't be reached, whether they are
@@ -58,7 +58,7 @@ class ScheduleLock:
                 self._connection = postgres.connect(
                     _PATIENCE, _SERVER_KEEPALIVES, **_CLIENT_KEEPALIVES
                 )
-            row = self._connection.execute("SELECT pg_try_advisory_lock(%s)", (_KEY,)).fetchone()
+            is_held = advisory_locks.try_lock_session(self._run, advisory_locks.SCHEDULE)
         except psycopg.Error as error:
             if not self._has_warned:
                 log.warning("the schedule waits for the database", error=str(error))
@@ -66,7 +66,11 @@ class ScheduleLock:
             self.release()
             return False
         self._has_warned = False
-        return row is not None and bool(row[0])
+        return is_held
+
+    def _run(self, sql: str, parameters: Sequence[Any]) -> list[Any]:
+        assert self._connection is not None
+        return self._connection.execute(sql, parameters).fetchall()
 
     @property
     def is_held(self) -> bool:

@@ -8,17 +8,16 @@ reorganisation or another check has come between, theirs holds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
 from typing import Final
 
-import psycopg
 from msgspec.structs import replace
 
-from backend.kernel.errors import ServiceError, UnderMaintenance
+from backend.kernel.connections.advisory_locks import chain_checks
+from backend.kernel.errors import UnderMaintenance
 from backend.logs.setup import get_logger
 from backend.settings.conf import service_settings
 from chain import rpc
@@ -38,8 +37,8 @@ from chain.monitor.rows import (
     write_pauses,
     write_sightings,
 )
-from objects.database import maintenance
-from objects.database.statements import fetch, fetch_rows, fetch_value
+from objects.database import locks, maintenance
+from objects.database.statements import fetch_rows
 from objects.database.transactions import all_or_nothing
 
 MOST: Final = 1000
@@ -76,7 +75,7 @@ def check_due(network_id: int, *, now: int | None = None) -> int:
     """
     if not Blockchain.objects.filter(network_id=network_id, active=True).exists():
         return 0
-    with _alone(network_id) as is_alone:
+    with locks.try_held(chain_checks(network_id)) as is_alone:
         return _check(network_id, now) if is_alone else 0
 
 
@@ -106,22 +105,8 @@ def _check(network_id: int, now: int | None) -> int:
     return checked
 
 
-_TAKE: Final = "SELECT pg_try_advisory_lock(hashtextextended('chain.check_due', %(network)s))"
-_RELEASE: Final = "SELECT pg_advisory_unlock(hashtextextended('chain.check_due', %(network)s))"
 _CLOCK: Final = f"COALESCE({moment('%(now)s')}, statement_timestamp())"
 _SELECT: Final = select_transactions(_CLOCK)
-
-
-@contextmanager
-def _alone(network_id: int) -> Iterator[bool]:
-    if not fetch_value(bool, _TAKE, {"network": network_id}, prepare=True):
-        yield False
-        return
-    try:
-        yield True
-    finally:
-        with suppress(ServiceError, psycopg.Error):
-            fetch(_RELEASE, {"network": network_id}, prepare=True)
 
 
 def _due(network_id: int, now: int | None) -> _Due:

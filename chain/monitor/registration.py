@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from django.db import transaction
 
+from backend.kernel.connections.advisory_locks import unique_value
 from backend.logs.setup import get_logger
 from backend.tasks import broker
 from backend.tasks.broker import BrokerAway
@@ -15,7 +16,7 @@ from chain.core.names import hash_of, network_of
 from chain.core.transactions.sightings import Sighting
 from chain.monitor.claims import move
 from objects.core.names import new_object_id
-from objects.database import maintenance
+from objects.database import locks, maintenance
 from objects.database.statements import fetch, fetch_rows
 
 _SECONDS: Final = 5.0
@@ -83,8 +84,7 @@ def started(object_id: str, network_id: int) -> None:
 
 def lock(tx_hash: str) -> None:
     """Have whoever starts the same hash wait until this transaction is over."""
-    key = f"Transaction.hash={tx_hash}"
-    fetch("SELECT pg_advisory_xact_lock(hashtextextended(%(key)s, 0))", {"key": key}, prepare=True)
+    locks.lock_transaction(unique_value("Transaction", "hash", tx_hash))
 
 
 def _check_after_commit(network_id: int) -> None:

@@ -11,11 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Final
 
 import msgspec
+from django.db.models import DateTimeField, F, Func, Q, QuerySet, Value
+from django.db.models.expressions import CombinedExpression
+from django.db.models.functions import Now
 
+from functions.jobs.models import FAILED, QUEUED, RUNNING, SUCCEEDED, JobStatus
 from objects.core.names import new_object_id
+from objects.database.orm import delete_in_batches, orm_queries
 from objects.database.statements import fetch
 
 LONGEST_TEXT: Final = 10_000  # characters of a message
@@ -82,45 +88,36 @@ def add_failed(job_name: str, params: Mapping[str, Any], *, source: str, error: 
 
 def of_occasion(occasion: str) -> str | None:
     """The run that a tick of a schedule has made."""
-    rows = fetch(
-        "SELECT object_id FROM functions_job_status WHERE occasion = %s", (occasion,), prepare=True
-    )
-    return rows[0][0] if rows else None
+    with orm_queries():
+        runs = JobStatus.objects.filter(occasion=occasion)
+        return runs.values_list("pk", flat=True).first()
 
 
 def open_status(job_name: str) -> str | None:
     """Whether a run of the job is ``queued`` or ``running``."""
-    rows = fetch(
-        "SELECT status FROM functions_job_status WHERE job_name = %s"
-        " AND status IN ('queued', 'running') ORDER BY status DESC LIMIT 1",
-        (job_name,),
-        prepare=True,
-    )
-    return rows[0][0] if rows else None
+    with orm_queries():
+        runs = JobStatus.objects.filter(job_name=job_name, status__in=(QUEUED, RUNNING))
+        return runs.order_by("-status").values_list("status", flat=True).first()
 
 
 def note_skipped(job_name: str) -> None:
     """Count, at the run under way, that a schedule would have begun another one."""
-    fetch(
-        "UPDATE functions_job_status SET skipped = skipped + 1 WHERE job_name = %s"
-        " AND exclusive AND status IN ('queued', 'running')",
-        (job_name,),
-        prepare=True,
-    )
+    with orm_queries():
+        JobStatus.objects.filter(
+            job_name=job_name, exclusive=True, status__in=(QUEUED, RUNNING)
+        ).update(skipped=F("skipped") + 1)
 
 
 def note_published(status_id: str) -> None:
     """Workers have been told of the run."""
-    fetch(
-        f"UPDATE functions_job_status SET published_at = {_NOW}"
-        " WHERE object_id = %s AND status = 'queued'",
-        (status_id,),
-        prepare=True,
-    )
+    with orm_queries():
+        queued = JobStatus.objects.filter(pk=status_id, status=QUEUED)
+        queued.update(published_at=_now())
 
 
 def claim(status_id: str) -> Run | None:
     """Begin a queued run; None if somebody has begun it before, or it is gone."""
+    # SQL: the update returns what it has claimed.
     rows = fetch(
         "UPDATE functions_job_status SET status = 'running', attempt = attempt + 1,"
         f" started_at = {_NOW}, heartbeat_at = {_NOW}, updated_at = {_NOW}"
@@ -135,96 +132,81 @@ def claim(status_id: str) -> Run | None:
     return Run(status_id, int(attempt), job_name, msgspec.json.decode(params or "{}"))
 
 
-_HELD: Final = "WHERE object_id = %s AND attempt = %s AND status = 'running'"
-
-
 def beat(run: Run, message: str | None) -> bool:
     """Leave a sign of life, and the latest message if there is a new one; whether the run is
     still held."""
-    if message is None:
-        statement = f"UPDATE functions_job_status SET heartbeat_at = {_NOW} {_HELD} RETURNING 1"
-        return bool(fetch(statement, (run.status_id, run.attempt), prepare=True))
-    rows = fetch(
-        f"UPDATE functions_job_status SET heartbeat_at = {_NOW}, updated_at = {_NOW}, message = %s"
-        f" {_HELD} RETURNING 1",
-        (_short(message), run.status_id, run.attempt),
-        prepare=True,
-    )
-    return bool(rows)
+    now = _now()
+    with orm_queries():
+        if message is None:
+            return _held(run).update(heartbeat_at=now) == 1
+        text = _short(message)
+        return _held(run).update(heartbeat_at=now, updated_at=now, message=text) == 1
 
 
 def finish(
     run: Run | Open, status: str, message: str | None, error: str | None, *, silence: float = 0
 ) -> bool:
     """End a run that is held, or one that was silent for so many seconds; whether it was."""
-    rows = fetch(
-        f"UPDATE functions_job_status SET status = %s, finished_at = {_NOW}, updated_at = {_NOW},"
-        f" message = COALESCE(%s, message), error = %s {_HELD} AND ({_SILENT}) RETURNING 1",
-        (status, _short(message), _short(error), run.status_id, run.attempt, silence, silence),
-        prepare=True,
-    )
-    return bool(rows)
+    now = _now()
+    values = {"status": status, "finished_at": now, "updated_at": now, "error": _short(error)}
+    if message is not None:
+        values["message"] = _short(message)
+    with orm_queries():
+        return _held(run, silence).update(**values) == 1
 
 
-_SILENT: Final = (
-    "%s::float8 = 0 OR heartbeat_at < statement_timestamp() - make_interval(secs => %s::float8)"
-)
+def _held(run: Run | Open, silence: float = 0) -> QuerySet[JobStatus]:
+    held = JobStatus.objects.filter(pk=run.status_id, attempt=run.attempt, status=RUNNING)
+    return held.filter(heartbeat_at__lt=_before(silence)) if silence else held
 
 
 def silent(seconds: float) -> list[Open]:
     """The runs that have left no sign of life for so long."""
-    rows = fetch(
-        "SELECT object_id, attempt, job_name,"
-        " extract(epoch FROM statement_timestamp() - started_at) FROM functions_job_status"
-        " WHERE status = 'running'"
-        " AND heartbeat_at < statement_timestamp() - make_interval(secs => %s::float8)",
-        (seconds,),
-        prepare=False,
-    )
-    return [Open(row[0], int(row[1]), row[2], float(row[3] or 0)) for row in rows]
+    with orm_queries():
+        runs = JobStatus.objects.filter(status=RUNNING, heartbeat_at__lt=_before(seconds))
+        rows = runs.values_list("pk", "attempt", "job_name", Now() - F("started_at"))
+        return [
+            Open(status_id, attempt, job_name, 0 if age is None else age.total_seconds())
+            for status_id, attempt, job_name, age in rows.order_by()
+        ]
 
 
 def queue_again(run: Open, silence: float) -> bool:
     """Have a run that was silent for so long carried out once more; whether it still was."""
-    rows = fetch(
-        "UPDATE functions_job_status SET status = 'queued', published_at = NULL,"
-        f" heartbeat_at = NULL, updated_at = {_NOW} {_HELD} AND ({_SILENT}) RETURNING 1",
-        (run.status_id, run.attempt, silence, silence),
-        prepare=False,
-    )
-    return bool(rows)
+    with orm_queries():
+        changed = _held(run, silence).update(
+            status=QUEUED, published_at=None, heartbeat_at=None, updated_at=_now()
+        )
+    return changed == 1
 
 
 def unheard(never: float, again: float) -> list[tuple[str, str]]:
     """The queued runs, as (id, job), that no worker seems to know of: those of which workers were
     ``never`` told for so many seconds, and those that they were told of so long ago."""
-    rows = fetch(
-        "SELECT object_id, job_name FROM functions_job_status WHERE status = 'queued' AND"
-        " CASE WHEN published_at IS NULL"
-        " THEN updated_at < statement_timestamp() - make_interval(secs => %s::float8)"
-        " ELSE published_at < statement_timestamp() - make_interval(secs => %s::float8) END",
-        (never, again),
-        prepare=False,
-    )
-    return [(row[0], row[1]) for row in rows]
+    is_due = Q(published_at=None, updated_at__lt=_before(never))
+    is_due |= Q(published_at__lt=_before(again))
+    with orm_queries():
+        queued = JobStatus.objects.filter(is_due, status=QUEUED).order_by()
+        return list(queued.values_list("pk", "job_name"))
 
 
 def remove_old(days: int) -> int:
     """Remove runs that have been over for so many days; how many that were."""
-    removed = 0
-    while True:
-        rows = fetch(
-            "DELETE FROM functions_job_status WHERE object_id = ANY (SELECT object_id"
-            " FROM functions_job_status WHERE status IN ('succeeded', 'failed')"
-            " AND created_at < statement_timestamp() - make_interval(days => %s)"
-            " AND finished_at < statement_timestamp() - make_interval(days => %s)"
-            " LIMIT %s FOR UPDATE SKIP LOCKED) RETURNING 1",
-            (days, days, _AT_ONCE),
-            prepare=False,
-        )
-        removed += len(rows)
-        if len(rows) < _AT_ONCE:
-            return removed
+    over = JobStatus.objects.filter(
+        status__in=(SUCCEEDED, FAILED),
+        created_at__lt=_before(days * 86_400),
+        finished_at__lt=_before(days * 86_400),
+    )
+    return delete_in_batches(over.order_by(), _AT_ONCE)
+
+
+def _now() -> Func:
+    """The database's clock, in whole milliseconds as in the wire form of dates."""
+    return Func(Value("milliseconds"), Now(), function="date_trunc", output_field=DateTimeField())
+
+
+def _before(seconds: float) -> CombinedExpression:
+    return Now() - timedelta(seconds=seconds)
 
 
 def _json(params: Mapping[str, Any]) -> str:

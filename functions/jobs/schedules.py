@@ -21,15 +21,16 @@ from django_celery_beat.models import (
     PeriodicTask,
 )
 
+from backend.kernel.connections.advisory_locks import JOB_SCHEDULES
 from backend.logs.setup import get_logger
 from functions.runtime.registry import registry
 from functions.runtime.timetables import Cron, Every, Once, Timing, parse
+from objects.database import locks
 
 START_TASK: Final = "functions.start_scheduled_job"
 _OF_CODE: Final = "job "  # what the names of their rows begin with
 _DECLARED, _GONE = "declared", "gone"
 _LATE: Final = 3600  # seconds after which a tick that no worker has taken is forgotten
-_LOCK: Final = 7_316_504_802  # any number that nothing else locks
 
 log = get_logger("jobs")
 
@@ -153,7 +154,7 @@ def synchronise() -> None:
     """Make the rows of jobs that say when they run; switch off those whose job is gone, and on
     again those whose job is back. May be called by several processes at once."""
     with transaction.atomic():
-        _lock()
+        locks.lock_transaction(JOB_SCHEDULES)
         known = {row.name: row for row in rows().select_for_update(of=("self",))}
         for name, job in registry.jobs.items():
             if job.schedule is not None:
@@ -208,11 +209,6 @@ def with_jobs() -> Iterator[tuple[str, list[PeriodicTask]]]:
         found.setdefault(job_of(row), []).append(row)
     for name in sorted(registry.jobs):
         yield name, found.get(name, [])
-
-
-def _lock() -> None:
-    with transaction.get_connection().cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
 
 
 def _decoded(text: str | None) -> dict[str, Any]:

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any, Final
 
-from django.db import connection
-
 from backend.kernel.errors import OperationForbidden, ScriptFailed, UsernameMissing, UsernameTaken
 from backend.kernel.json_types import Json
 from backend.kernel.networks import client_network
@@ -27,10 +25,12 @@ from functions.runtime.registry import function
 from objects import service
 from objects.core.names import USER, ObjectId, new_object_id
 from objects.database import maintenance
+from objects.database.orm import orm_queries
 from objects.database.transactions import all_or_nothing
 from objects.storage.records import wire_object
 from objects.users.accounts import directory
 from objects.users.adapters import ProviderIdentity
+from objects.users.models import User
 from objects.users.names import check_new_username, check_username
 from objects.users.passkeys import PROVIDER, ceremonies, challenges, keys
 from objects.users.passkeys.ceremonies import Credential, NewPasskey, Unverified
@@ -209,5 +209,6 @@ def refuse_read_only(request: FunctionRequest) -> None:
 
 def lock_for_change(user_id: str) -> None:
     """Let nobody else change the user until the transaction ends."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT FROM objects_user WHERE object_id = %s FOR NO KEY UPDATE", [user_id])
+    users = User.objects.select_for_update(no_key=True).filter(pk=user_id)
+    with orm_queries():
+        list(users.values_list("pk"))

@@ -11,13 +11,14 @@ worker dies, that time comes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from random import uniform
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 from django.db import transaction
+from django.db.models.functions import Now
 
 from backend.kernel.outgoing import Unreachable
 from backend.logs.setup import get_logger
@@ -26,9 +27,10 @@ from backend.tasks import broker
 from backend.tasks.broker import BrokerAway
 from backend.tasks.registered import task
 from functions.webhooks import client, payload, signatures
-from functions.webhooks.models import Delivery
+from functions.webhooks.models import Delivery, Hook
 from functions.webhooks.responses import BadAnswer, Refusal, check_received
-from objects.database.statements import fetch
+from objects.database.orm import orm_queries
+from objects.database.statements import fetch, fetch_rows
 from objects.triggers import Occasion
 
 PAUSES: Final = (60, 120, 600, 1800, 3600, 7200, 14_400)
@@ -78,15 +80,15 @@ def start_due() -> int:
     return len(rows)
 
 
-@dataclass(frozen=True, slots=True)
-class _Taken:
+class _Taken(NamedTuple):
     id: int
     key: str
     about: str
-    body: bytes
+    body: str
     attempt: int
     hook_id: int
     url: str | None
+    rests: bool
 
 
 def deliver(delivery_id: int) -> None:
@@ -98,7 +100,8 @@ def deliver(delivery_id: int) -> None:
         _give_up(taken, "the webhook was removed")
         return
     try:
-        answer = client.post(taken.url, taken.body, signatures.headers(taken.key, taken.body))
+        body = taken.body.encode()
+        answer = client.post(taken.url, body, signatures.headers(taken.key, body))
         check_received(answer)
     except Unreachable as error:
         _let_rest(taken.hook_id)
@@ -117,26 +120,26 @@ WITH due AS (
         -- Longer than that, if the clock was set back.
         h.rests_until > now() AND h.rests_until <= now() + interval '{_REST} s' AS rests
     FROM functions_delivery d LEFT JOIN functions_hook h ON h.id = d.hook_id
-    WHERE d.id = %s AND d.state = 'pending' AND d.due_at <= now()
+    WHERE d.id = %(delivery_id)s AND d.state = 'pending' AND d.due_at <= now()
     FOR UPDATE OF d SKIP LOCKED
 )
 UPDATE functions_delivery d SET
     attempts = d.attempts + (CASE WHEN due.rests THEN 0 ELSE 1 END),
     due_at = CASE WHEN due.rests THEN due.rests_until
         ELSE now() + make_interval(secs => (ARRAY[{", ".join(map(str, (*PAUSES, PAUSES[0])))}])
-            [least(d.attempts + 1, {ATTEMPTS})] * %s::double precision) END
+            [least(d.attempts + 1, {ATTEMPTS})] * %(spread)s::double precision) END
 FROM due WHERE d.id = due.id
 RETURNING d.id, d.key, d.about, d.body, d.attempts, d.hook_id, due.url,
-    due.rests::text
+    COALESCE(due.rests, false)
 """
 
 
 def _take(delivery_id: int) -> _Taken | None:
-    rows = fetch(_TAKE, (delivery_id, uniform(1, 1.2)), prepare=True)
-    if not rows or rows[0][7] == "true":
+    values = {"delivery_id": delivery_id, "spread": uniform(1, 1.2)}
+    rows = fetch_rows(_Taken, _TAKE, values, prepare=True)
+    if not rows or rows[0].rests:
         return None
-    found, key, about, body, attempt, hook_id, url, _ = rows[0]
-    taken = _Taken(int(found), key, about, body.encode(), int(attempt), int(hook_id), url)
+    taken = rows[0]
     if taken.attempt > ATTEMPTS:
         # The worker of the last attempt has died.
         _give_up(taken, "the last attempt wasn't finished")
@@ -149,11 +152,8 @@ def _failed(taken: _Taken, reason: str) -> None:
         _give_up(taken, reason)
         return
     log.warning("webhook not delivered", about=taken.about, attempt=taken.attempt, reason=reason)
-    fetch(
-        "UPDATE functions_delivery SET last_error = %s WHERE id = %s",
-        (reason, taken.id),
-        prepare=True,
-    )
+    with orm_queries():
+        Delivery.objects.filter(pk=taken.id).update(last_error=reason)
 
 
 def _give_up(taken: _Taken, reason: str) -> None:
@@ -162,21 +162,15 @@ def _give_up(taken: _Taken, reason: str) -> None:
 
 
 def _end(delivery_id: int, state: str, reason: str) -> None:
-    fetch(
-        "UPDATE functions_delivery SET state = %s, last_error = %s, ended_at = now()"
-        " WHERE id = %s AND state = 'pending'",
-        (state, reason, delivery_id),
-        prepare=True,
-    )
+    with orm_queries():
+        pending = Delivery.objects.filter(pk=delivery_id, state=Delivery.State.PENDING)
+        pending.update(state=state, last_error=reason, ended_at=Now())
 
 
 def _let_rest(hook_id: int) -> None:
     """One who doesn't answer would hold every worker for the time that is waited."""
-    fetch(
-        "UPDATE functions_hook SET rests_until = now() + make_interval(secs => %s) WHERE id = %s",
-        (_REST, hook_id),
-        prepare=True,
-    )
+    with orm_queries():
+        Hook.objects.filter(pk=hook_id).update(rests_until=Now() + timedelta(seconds=_REST))
 
 
 def again(delivery_ids: list[int]) -> int:
@@ -195,11 +189,7 @@ def again(delivery_ids: list[int]) -> int:
 
 def forget_old() -> int:
     """Remove those that ended ``WEBHOOK_RETENTION`` days ago; how many."""
-    rows = fetch(
-        "WITH gone AS (DELETE FROM functions_delivery"
-        " WHERE ended_at < now() - make_interval(days => %s) RETURNING id)"
-        " SELECT count(*) FROM gone",
-        (service_settings.WEBHOOK_RETENTION,),
-        prepare=False,
-    )
-    return int(rows[0][0])
+    age = timedelta(days=service_settings.WEBHOOK_RETENTION)
+    with orm_queries():
+        deleted, _ = Delivery.objects.filter(ended_at__lt=Now() - age).delete()
+    return deleted

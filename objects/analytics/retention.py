@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
+from django.db.models import Max
+from django.db.models.functions import Now
+
 from backend.settings.conf import service_settings
-from objects.database.statements import fetch
+from objects.analytics.models import Event
+from objects.database.orm import delete_in_batches, orm_queries
 
-# One statement removes no more, so that nobody waits long for the locks of its rows.
 _AT_ONCE = 5000
-
-_OLD = "SELECT id FROM objects_event WHERE received_at < now() - make_interval(days => %s)"
-# Ids are drawn one after the other; those that were drawn and not used make it fewer, never more.
-_TOO_MANY = "SELECT id FROM objects_event WHERE id <= (SELECT max(id) FROM objects_event) - %s"
 
 
 def remove_old_events() -> int:
@@ -18,20 +19,11 @@ def remove_old_events() -> int:
 
     It may run twice at once.
     """
-    return _remove(_OLD, service_settings.EVENT_RETENTION) + _remove(
-        _TOO_MANY, service_settings.EVENT_LIMIT
-    )
-
-
-def _remove(which: str, bound: int) -> int:
-    removed = 0
-    while True:
-        rows = fetch(
-            f"DELETE FROM objects_event WHERE id = ANY (ARRAY({which} ORDER BY id"
-            f" LIMIT {_AT_ONCE} FOR UPDATE SKIP LOCKED)) RETURNING 1",
-            (bound,),
-            prepare=False,
-        )
-        removed += len(rows)
-        if len(rows) < _AT_ONCE:
-            return removed
+    age = timedelta(days=service_settings.EVENT_RETENTION)
+    by_age = Event.objects.filter(received_at__lt=Now() - age)
+    removed = delete_in_batches(by_age.order_by("pk"), _AT_ONCE)
+    with orm_queries():
+        newest = Event.objects.aggregate(newest=Max("pk"))["newest"] or 0
+    # Ids are drawn one after the other; those that were drawn and not used make it fewer.
+    beyond = Event.objects.filter(pk__lte=newest - service_settings.EVENT_LIMIT)
+    return removed + delete_in_batches(beyond.order_by("pk"), _AT_ONCE)

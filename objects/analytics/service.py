@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-import msgspec
+from django.db.models import Count, F, Func, TextField, Value
+from django.db.models.functions import Now, TruncDate
 
 from backend.kernel.errors import (
     IncorrectType,
@@ -23,10 +24,11 @@ from backend.kernel.errors import (
 from backend.kernel.json_types import Wire
 from backend.kernel.principal import Principal
 from backend.kernel.text import shown
+from objects.analytics.models import Event
 from objects.core.names import is_storable_text
-from objects.core.values import normalise_date, wire_time
+from objects.core.values import normalise_date
 from objects.database import maintenance
-from objects.database.statements import fetch
+from objects.database.orm import orm_queries
 
 MOST_DIMENSIONS: Final = 8
 LONGEST_NAME: Final = 128  # characters, also of a dimension
@@ -50,12 +52,13 @@ def record(principal: Principal, name: str, body: Mapping[str, Any]) -> None:
     _check_name(name)
     at = _time(body.get("at"))
     dimensions = _dimensions(body.get("dimensions"))
-    with maintenance.writing():
-        fetch(
-            "INSERT INTO objects_event (name, dimensions, at, received_at)"
-            " VALUES (%s, %s::jsonb, coalesce(%s::timestamptz, now()), now())",
-            (name, msgspec.json.encode(dimensions).decode(), at),
-            prepare=True,
+    with orm_queries(), maintenance.writing():
+        now = Now()
+        Event.objects.create(
+            name=name,
+            dimensions=dimensions,
+            at=now if at is None else datetime.fromisoformat(at),
+            received_at=now,
         )
 
 
@@ -75,23 +78,34 @@ def counts(principal: Principal, name: str | None, asked: Mapping[str, Any]) -> 
     dimension = asked.get("dimension")
     if dimension is not None and not isinstance(dimension, str):
         raise InvalidQuery("dimension: expected the name of a dimension")
-    rows = fetch(
-        "SELECT to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day, name,"
-        " CASE WHEN %s::text IS NOT NULL THEN dimensions ->> %s::text END AS value, count(*)"
-        " FROM objects_event WHERE at >= %s::timestamptz AND at < %s::timestamptz"
-        " AND (%s::text IS NULL OR name = %s::text)"
-        f" GROUP BY 1, 2, 3 ORDER BY 1 DESC, 4 DESC, 2, 3 LIMIT {MOST_COUNTS}",
-        (dimension, dimension, since, until, name, name),
-        prepare=False,
+    events = Event.objects.filter(at__gte=since, at__lt=until)
+    if name is not None:
+        events = events.filter(name=name)
+    # Not a lookup of the field: Django reads the key "1" as the index of an array.
+    value = Func(
+        F("dimensions"),
+        Value(dimension),
+        function="jsonb_extract_path_text",
+        output_field=TextField(),
     )
+    with orm_queries():
+        days = [
+            *events.annotate(
+                day=TruncDate("at", tzinfo=UTC),
+                value=Value(None, TextField()) if dimension is None else value,
+            )
+            .values_list("day", "name", "value")
+            .annotate(count=Count("*"))
+            .order_by("-day", "-count", "name", "value")[:MOST_COUNTS]
+        ]
     return [
         {
-            "day": day,
-            "name": found,
-            **({} if dimension is None else {"value": value}),
-            "count": int(number),
+            "day": day.isoformat(),
+            "name": event,
+            **({} if dimension is None else {"value": value_}),
+            "count": count,
         }
-        for day, found, value, number in rows
+        for day, event, value_, count in days
     ]
 
 
@@ -133,12 +147,12 @@ def _dimensions(given: object) -> dict[str, str]:
     return given
 
 
-def _span(since: object, until: object) -> tuple[str, str]:
+def _span(since: object, until: object) -> tuple[datetime, datetime]:
     end = _moment(until, "until") or datetime.now(UTC) + timedelta(days=1)
     begin = _moment(since, "since") or end - _USUAL_SPAN
     if not timedelta(0) <= end - begin <= _LONGEST_SPAN:
         raise InvalidQuery(f"since, until: expected up to {_LONGEST_SPAN.days} days, in this order")
-    return wire_time(begin), wire_time(end)
+    return begin, end
 
 
 def _moment(given: object, place: str) -> datetime | None:

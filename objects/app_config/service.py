@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
 
 import msgspec
+from django.db.models import JSONField, TextField, Value
+from django.db.models.functions import Cast, Now
 
 from backend.kernel.errors import (
     CommandUnavailable,
@@ -26,10 +28,11 @@ from backend.kernel.json_types import Json
 from backend.kernel.principal import Principal
 from backend.kernel.text import shown
 from objects import triggers
+from objects.app_config.models import AppConfig
 from objects.core.names import PROHIBITED_KEYS, check_field_name
 from objects.core.values import normalise
 from objects.database import maintenance
-from objects.database.statements import fetch
+from objects.database.orm import orm_queries
 from objects.triggers import CONFIG, Occasion
 
 # All of it goes to every client that asks.
@@ -179,22 +182,18 @@ def _occasion(
 
 def _stored(*, locked: bool) -> Config:
     """What is stored. ``locked`` for the transaction, also if nothing is stored yet."""
-    if locked:
-        fetch(
-            "INSERT INTO objects_config (id, params, master_key_only, updated_at)"
-            f" VALUES ({_ROW}, '{{}}', '[]', now()) ON CONFLICT DO NOTHING",
-            (),
-            prepare=False,
-        )
-    rows = fetch(
-        f"SELECT params::text, master_key_only::text FROM objects_config WHERE id = {_ROW}"
-        + (" FOR UPDATE" if locked else ""),
-        (),
-        prepare=not locked,
-    )
-    if not rows:
+    # As text: the json module reads 1e22 as an integer, which msgspec doesn't write.
+    texts = (Cast("params", TextField()), Cast("master_key_only", TextField()))
+    with orm_queries():
+        configs = AppConfig.objects.filter(pk=_ROW)
+        if locked:
+            empty = AppConfig(pk=_ROW, params={}, master_key_only=[], updated_at=Now())
+            AppConfig.objects.bulk_create([empty], ignore_conflicts=True)
+            configs = configs.select_for_update()
+        row = configs.values_list(*texts).first()
+    if row is None:
         return Config({})
-    params, names = (msgspec.json.decode(text) for text in rows[0])
+    params, names = (msgspec.json.decode(text) for text in row)
     return Config(cast("dict[str, Json]", params), frozenset(names))
 
 
@@ -202,9 +201,9 @@ def _store(config: Config) -> None:
     params = msgspec.json.encode(config.params)
     if len(params) > MOST_BYTES:
         raise ObjectTooLarge(f"params: the config is larger than {MOST_BYTES} bytes")
-    fetch(
-        "UPDATE objects_config SET params = %s::jsonb, master_key_only = %s::jsonb,"
-        f" updated_at = now() WHERE id = {_ROW}",
-        (params.decode(), msgspec.json.encode(sorted(config.master_key_only)).decode()),
-        prepare=False,
-    )
+    with orm_queries():
+        AppConfig.objects.filter(pk=_ROW).update(
+            params=Cast(Value(params.decode()), JSONField()),
+            master_key_only=sorted(config.master_key_only),
+            updated_at=Now(),
+        )

@@ -2,10 +2,12 @@
 
 Generic classes have theirs from the table that they are partitions of. Each table of a model gets
 three, one for each kind of statement: PostgreSQL hands them all rows of the statement at once.
+``capture.sql`` has the functions that they call.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Final
 
 from django.db import transaction
@@ -45,6 +47,11 @@ ORDER BY 1
 """
 
 log = get_logger("changes")
+
+
+def sql() -> str:
+    """Return the functions that capture changes, and the trigger of generic classes."""
+    return Path(__file__).with_name("capture.sql").read_text()
 
 
 def install(**_: Any) -> None:

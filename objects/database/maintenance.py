@@ -26,8 +26,10 @@ from typing import Final, Literal, ParamSpec, TypeVar
 import psycopg
 from django.db import transaction
 
+from backend.kernel.connections.advisory_locks import OUTSIDE_STORAGE
 from backend.kernel.errors import ServiceError, UnderMaintenance
 from backend.logs.setup import get_logger
+from objects.database import locks
 from objects.database.statements import Row, fetch
 
 DEFAULT_MESSAGE: Final = UnderMaintenance().message
@@ -139,15 +141,14 @@ def _checked(message: str) -> str:
     return text or DEFAULT_MESSAGE
 
 
-# Any two numbers that nothing else locks.
-_STORING: Final = (7_316_504, 119)
+_STORING: Final = (*OUTSIDE_STORAGE.parameters, 2)  # as pg_locks shows it
 _WRITERS: Final = f"""
 SELECT CASE l.locktype WHEN 'relation' THEN l.virtualtransaction ELSE 'pid ' || l.pid END,
        l.pid, COALESCE(a.application_name, ''),
        COALESCE(extract(epoch FROM clock_timestamp() - COALESCE(a.xact_start, a.state_change)), 0)
 FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid
 WHERE (l.locktype = 'relation' AND l.relation = 'objects_read_only'::regclass
-       OR l.locktype = 'advisory' AND (l.classid, l.objid, l.objsubid) = {(*_STORING, 2)})
+       OR l.locktype = 'advisory' AND (l.classid, l.objid, l.objsubid) = {_STORING})
 AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
 AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
 """
@@ -219,18 +220,10 @@ def writing() -> Iterator[None]:
 @contextmanager
 def storing() -> Iterator[None]:
     """As ``writing``, but no transaction: for what is written to other places as well."""
-    # Shared by all, and nobody takes it otherwise: it never waits.
-    fetch("SELECT pg_advisory_lock_shared(%s, %s)", _STORING, prepare=True)
-    try:
+    # Shared by all, and nothing takes it exclusively: it never waits.
+    with locks.held(OUTSIDE_STORAGE, shared=True):
         check()
         yield
-    finally:
-        try:
-            fetch("SELECT pg_advisory_unlock_shared(%s, %s)", _STORING, prepare=True)
-        except (ServiceError, psycopg.Error):
-            # The lock ends with the connection, at the latest.
-            if not transaction.get_connection().in_atomic_block:
-                transaction.get_connection().close()
 
 
 def comes_first(write: Callable[_P, _T]) -> Callable[_P, _T]:

@@ -11,13 +11,14 @@ the caller, who knows what the constraint means.
 
 libpq reads statements and parameters as C strings, which end at the first NUL: the server would see
 another text than the one that was checked. No text with a NUL reaches libpq, neither from here nor
-from Django's cursors (``guard_connection``); ``IncorrectType`` is raised instead.
+from Django's cursors (``orm.guard_connection``); ``IncorrectType`` is raised instead.
 """
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from time import monotonic
 from typing import Any, TypeVar
@@ -25,12 +26,10 @@ from typing import Any, TypeVar
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.utils import DataError as DjangoDataError
 from django.db.utils import OperationalError as DjangoOperationalError
 from psycopg import errors as pg
 from psycopg import pq
 from psycopg.adapt import Transformer
-from psycopg.types.json import Json, Jsonb
 
 from backend.kernel import statement_limits
 from backend.kernel.connections.outages import is_outage
@@ -72,6 +71,7 @@ _TEXT = 25  # the type text
 _JUST_NOW = 0.01  # seconds
 # The columns whose length clients decide, last in ``rows.object_columns``: access lists and fields.
 _COUNTED = 3
+_NAMED = re.compile(r"%\((\w+)\)s")
 _SUCCESS = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
 _IDLE = pq.TransactionStatus.IDLE
 
@@ -134,7 +134,7 @@ def fetch(
             if is_first and is_read and not has_rows and _was_lost(error):
                 is_first = False
                 continue
-            _raise_service_error(error)
+            raise_service_error(error)
             raise
         finally:
             statement_limits.note_answer()
@@ -336,10 +336,18 @@ def _session(*, may_repeat: bool = False) -> _Session:
     return session
 
 
+def ensure_session() -> None:
+    """Connect this thread if it isn't, or if the server has closed its connection.
+
+    Raises ``ServiceUnavailable``.
+    """
+    _session()
+
+
 @short_cache(maxsize=2048, longest=_LONGEST_KEPT)
 def _numbered(sql: str, parameters: int) -> bytes:
     """The statement with libpq's placeholders ($1, $2, …)."""
-    _check_text(sql)
+    check_text(sql)
     parts = sql.split("%s")
     if len(parts) - 1 != parameters:
         raise ValueError(f"{len(parts) - 1} placeholders for {parameters} parameters: {sql}")
@@ -351,7 +359,7 @@ def _numbered(sql: str, parameters: int) -> bytes:
 @short_cache(maxsize=1024, longest=_LONGEST_KEPT)
 def _named(sql: str, parameters: int) -> tuple[bytes, tuple[str, ...]]:
     """The statement with libpq's placeholders, and the names of its parameters in their order."""
-    _check_text(sql)
+    check_text(sql)
     statement, names = numbered_parameters(sql)
     if len(names) != parameters:
         raise ValueError(f"{len(names)} placeholders for {parameters} parameters: {sql}")
@@ -370,11 +378,11 @@ def _encode(value: Any) -> bytes | None:
     """A parameter in PostgreSQL's text form; its type follows from where it stands."""
     if isinstance(value, str):
         if "\x00" in value:
-            raise _unstorable()
+            raise unstorable()
         try:
             return value.encode()
         except UnicodeEncodeError:  # half of a surrogate pair
-            raise _unstorable() from None
+            raise unstorable() from None
     if value is None:
         return None
     if isinstance(value, bool):
@@ -385,12 +393,14 @@ def _encode(value: Any) -> bytes | None:
     return str(value).encode()
 
 
-def _check_text(text: str) -> None:
+def check_text(text: str) -> None:
+    """Raise ``IncorrectType`` for text that libpq would cut or can't encode."""
     if not is_storable_text(text):
-        raise _unstorable()
+        raise unstorable()
 
 
-def _unstorable() -> IncorrectType:
+def unstorable() -> IncorrectType:
+    """Return the error for text that PostgreSQL can't store."""
     return IncorrectType("Text must not hold NUL or half of a surrogate pair.")
 
 
@@ -402,10 +412,11 @@ def _encode_element(value: Any) -> bytes:
 
 
 # How PostgreSQL refuses such text where a statement decodes it, as in the strings of JSON.
-_UNSTORABLE = (pg.UntranslatableCharacter, pg.CharacterNotInRepertoire)
+UNSTORABLE = (pg.UntranslatableCharacter, pg.CharacterNotInRepertoire)
 
 
-def _raise_service_error(error: psycopg.Error) -> None:
+def raise_service_error(error: psycopg.Error) -> None:
+    """Raise the service's error for one of psycopg's; return if there is none."""
     if isinstance(error, pg.QueryCanceled):
         raise statement_limits.too_long() from error
     if isinstance(error, pg.LockNotAvailable):
@@ -414,8 +425,8 @@ def _raise_service_error(error: psycopg.Error) -> None:
         raise TransactionConflict("Another request changed the same objects; try again.") from error
     if isinstance(error, pg.NumericValueOutOfRange):
         raise IncorrectType("A number is out of range.") from error
-    if isinstance(error, _UNSTORABLE):
-        raise _unstorable() from error
+    if isinstance(error, UNSTORABLE):
+        raise unstorable() from error
     if isinstance(error, psycopg.OperationalError) and _is_closed():
         raise _unavailable(error) from error
     if is_outage(error):
@@ -443,43 +454,3 @@ def _was_lost(error: psycopg.Error) -> bool:
 def _is_closed() -> bool:
     raw = _thread.connection.connection
     return raw is None or raw.closed
-
-
-# -- Django's cursors -----------------------------------------------------------------------------
-
-_Execute = Callable[[Any, Any, bool, dict[str, Any]], Any]
-
-
-def guard_connection(connection: BaseDatabaseWrapper, **_: Any) -> None:
-    """Refuse unstorable text in everything that Django's ORM sends over a connection.
-
-    A receiver of ``connection_created``; several calls for one connection do no harm.
-    """
-    if _refuse_unstorable not in connection.execute_wrappers:
-        connection.execute_wrappers.append(_refuse_unstorable)
-
-
-def _refuse_unstorable(
-    execute: _Execute, sql: Any, params: Any, many: bool, context: dict[str, Any]
-) -> Any:
-    if isinstance(sql, str):
-        _check_text(sql)
-    try:
-        return execute(sql, params, many, context)
-    except DjangoDataError as error:
-        # psycopg refuses NUL itself, with an error that isn't only about text.
-        if isinstance(error.__cause__, _UNSTORABLE) or _holds_unstorable(params):
-            raise _unstorable() from error
-        raise
-    except UnicodeEncodeError as error:
-        raise _unstorable() from error
-
-
-def _holds_unstorable(value: object) -> bool:
-    if isinstance(value, str):
-        return not is_storable_text(value)
-    if isinstance(value, Json | Jsonb):
-        return _holds_unstorable(value.obj)
-    if isinstance(value, Mapping):
-        return any(map(_holds_unstorable, [*value.keys(), *value.values()]))
-    return isinstance(value, list | tuple) and any(map(_holds_unstorable, value))

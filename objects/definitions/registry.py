@@ -19,6 +19,7 @@ from django.db import models, transaction
 from psycopg import sql
 from psycopg.errors import InFailedSqlTransaction, UniqueViolation
 
+from backend.kernel.connections import advisory_locks
 from backend.kernel.errors import InvalidClassName
 from backend.settings.conf import service_settings
 from objects.core.access.class_permissions import ClassPermissions
@@ -32,6 +33,7 @@ from objects.core.names import (
     is_class_name,
 )
 from objects.core.schema.definition import ClassSchema, FieldType, empty_schema, from_definition
+from objects.database import locks
 from objects.database.statements import Row, fetch
 from objects.definitions.models import GENERIC_TABLE, ModelBackedObject
 from objects.sql.tables import ClassTable, Column, ColumnType
@@ -411,8 +413,7 @@ def renew(class_name: Subject) -> None:
 
 
 def _hold_name(class_name: Subject) -> None:
-    key = f"class:{class_name}"
-    fetch("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (key,), prepare=True)
+    locks.lock_transaction(advisory_locks.class_name(class_name))
 
 
 def drop(table: ClassTable) -> None:

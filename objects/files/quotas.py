@@ -15,7 +15,7 @@ from typing import Final
 from backend.kernel.errors import FileSaveFailed
 from backend.kernel.principal import Principal
 from backend.settings.conf import service_settings
-from objects.database.statements import fetch
+from objects.database.orm import orm_queries
 from objects.files import records
 from objects.files.models import FileQuota
 from objects.files.records import FileRecord
@@ -84,10 +84,10 @@ def set_quota(user_id: str, quota: int | None) -> None:
 def _allowed(account: str) -> tuple[int, bool]:
     if account == PUBLIC:
         return service_settings.FILE_QUOTA_PUBLIC, False
-    rows = fetch(
-        "SELECT quota FROM objects_file_quota WHERE user_id = %s", (account,), prepare=True
-    )
-    return (int(rows[0][0]), True) if rows else (service_settings.FILE_QUOTA, False)
+    with orm_queries():
+        quotas = FileQuota.objects.filter(user_id=account)
+        quota = quotas.values_list("quota", flat=True).first()
+    return (service_settings.FILE_QUOTA, False) if quota is None else (quota, True)
 
 
 def _refusal(allowed: int) -> FileSaveFailed:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import msgspec
 from django.db import transaction
+from django.db.models.functions import Now
 
 from backend.kernel.json_types import Json
+from objects.database.orm import orm_queries
 from objects.database.statements import Row, fetch
+from objects.files.models import FileUsage, StoredFile
 
 _COLUMNS = (
     "name, size, content_type, sha256, metadata::text, tags::text, owner_id,"
@@ -35,7 +38,7 @@ class FileRecord:
     charged_to: str | None = None
 
 
-UNFINISHED: Final = "1 hour"
+UNFINISHED: Final = timedelta(hours=1)
 """How long the bytes of a file may take to be stored. A row that isn't complete after that is left
 over from a process that died."""
 
@@ -98,20 +101,15 @@ def begin_removal(name: str) -> None:
 
 
 def _set_complete(name: str, value: bool) -> bool:
-    rows = fetch(
-        "UPDATE objects_file SET complete = %s WHERE name = %s RETURNING 1",
-        (value, name),
-        prepare=True,
-    )
-    return bool(rows)
+    with orm_queries():
+        return StoredFile.objects.filter(pk=name).update(complete=value) == 1
 
 
 def stored_bytes(account: str) -> int:
     """The bytes of the files that are charged to an account."""
-    rows = fetch(
-        "SELECT bytes FROM objects_file_usage WHERE account = %s", (account,), prepare=True
-    )
-    return int(rows[0][0]) if rows else 0
+    with orm_queries():
+        usage = FileUsage.objects.filter(pk=account)
+        return usage.values_list("bytes", flat=True).first() or 0
 
 
 def count_again() -> int:
@@ -144,14 +142,9 @@ def count_again() -> int:
 
 def unfinished(limit: int) -> list[str]:
     """The names of files whose bytes were never stored, or removed, as a whole."""
-    rows = fetch(
-        "SELECT name FROM objects_file WHERE NOT complete"
-        f" AND created_at < statement_timestamp() - interval '{UNFINISHED}'"
-        " ORDER BY created_at LIMIT %s",
-        (limit,),
-        prepare=False,
-    )
-    return [row[0] for row in rows]
+    with orm_queries():
+        files = StoredFile.objects.filter(complete=False, created_at__lt=Now() - UNFINISHED)
+        return list(files.order_by("created_at").values_list("pk", flat=True)[:limit])
 
 
 def find(name: str) -> FileRecord | None:

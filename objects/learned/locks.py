@@ -15,15 +15,14 @@ from typing import Final
 import psycopg
 from django.db import connection
 
+from backend.kernel.connections.advisory_locks import INDEX_UPKEEP, AdvisoryLock, index_build
 from backend.kernel.errors import ServiceError, Timeout
+from objects.database import locks
 from objects.database.statements import fetch
 from objects.sql.tables import ClassTable
 
 _STOP_LIMIT: Final = 15.0  # seconds
 _POLL: Final = 0.05
-_RUN: Final = 7_316_504_813
-_BUILD: Final = 7_316_505
-# Any numbers that nothing else locks.
 # Only what takes long is ended: storing why there is no index goes on.
 _CANCEL: Final = """
 SELECT pg_cancel_backend(a.pid) FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
@@ -37,24 +36,15 @@ AND a.state = 'active' AND a.query ~ '^(CREATE|DROP) INDEX CONCURRENTLY|^ANALYZE
 @contextmanager
 def only_run() -> Iterator[bool]:
     """Hold the lock of the upkeep, which one process at a time has; whether it was free."""
-    is_held = fetch("SELECT pg_try_advisory_lock(%s)", (_RUN,), prepare=False)[0][0] == "t"
-    try:
+    with locks.try_held(INDEX_UPKEEP) as is_held:
         yield is_held
-    finally:
-        if is_held:
-            _unlock("pg_advisory_unlock(%s)", _RUN)
 
 
 @contextmanager
 def building(class_id: int) -> Iterator[bool]:
-    """Hold the lock for building an index of a class; whether nobody else has it."""
-    key = _key(class_id)
-    is_held = fetch("SELECT pg_try_advisory_lock(%s, %s)", key, prepare=False)[0][0] == "t"
-    try:
+    """Hold the lock for building an index of a class; whether it was free."""
+    with locks.try_held(index_build(class_id)) as is_held:
         yield is_held
-    finally:
-        if is_held:
-            _unlock("pg_advisory_unlock(%s, %s)", *key)
 
 
 @contextmanager
@@ -67,34 +57,25 @@ def stopped(table: ClassTable) -> Iterator[None]:
     if not table.is_partition:
         yield
         return
-    key = _key(table.class_id)
+    lock = index_build(table.class_id)
     end = time.monotonic() + _STOP_LIMIT
     # A lock of the connection couldn't be given back in a transaction that has failed.
     is_inside = connection.in_atomic_block
-    lock = "pg_try_advisory_xact_lock_shared" if is_inside else "pg_try_advisory_lock_shared"
-    while fetch(f"SELECT {lock}(%s, %s)", key, prepare=False)[0][0] != "t":
+    try_shared = locks.try_lock_transaction_shared if is_inside else _try_lock_shared
+    while not try_shared(lock):
         if time.monotonic() >= end:
             raise Timeout("An index of the class is being built; try again.")
-        fetch(_CANCEL, key, prepare=False)
+        fetch(_CANCEL, lock.parameters, prepare=False)
         time.sleep(_POLL)
     try:
         yield
     finally:
         if not is_inside:
-            _unlock("pg_advisory_unlock_shared(%s, %s)", *key)
+            locks.unlock(lock, shared=True)
 
 
-def _key(class_id: int) -> tuple[int, int]:
-    return _BUILD, class_id % 2**31
-
-
-def _unlock(function: str, *key: int) -> None:
-    try:
-        fetch(f"SELECT {function}", key, prepare=False)
-    except (ServiceError, psycopg.Error):
-        # The lock ends with the connection, at the latest.
-        if not connection.in_atomic_block:
-            connection.close()
+def _try_lock_shared(lock: AdvisoryLock) -> bool:
+    return locks.try_lock(lock, shared=True)
 
 
 @contextmanager

@@ -15,27 +15,29 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Final
 
 import msgspec
-import psycopg
 from cryptography.fernet import InvalidToken
-from django.db import transaction
+from django.db.models.functions import Now
 
+from backend.kernel.connections import advisory_locks
 from backend.kernel.encryption import cipher, secret_keys
-from backend.kernel.errors import DuplicateRequest, ServiceError, Timeout
+from backend.kernel.errors import DuplicateRequest, Timeout
 from backend.kernel.replays import IdentifiedRequest, StoredResponse
 from backend.settings.conf import service_settings
+from objects.database import locks
+from objects.database.orm import delete_in_batches, orm_queries
 from objects.database.statements import fetch
 from objects.database.transactions import all_or_nothing
+from objects.replays.models import KeptAnswer
 
 MOST_BYTES: Final = 64 * 1024
 """Of an answer's body. Of a larger one only is kept that it was given."""
 
 _PURPOSE: Final = "objects.replays.answer"
-# One statement removes no more, so that nobody waits long for the locks of its rows.
 _AT_ONCE: Final = 1000
 
 
@@ -66,7 +68,10 @@ def in_transaction(
     nothing is kept."""
 
     def once() -> tuple[StoredResponse, bool]:
-        _lock("pg_advisory_xact_lock", request)
+        try:
+            locks.lock_transaction(advisory_locks.request(request.key))
+        except Timeout:
+            raise StillRunning from None
         return _once(request, carry_out)
 
     return all_or_nothing(once)
@@ -76,7 +81,11 @@ def afterwards(
     request: IdentifiedRequest, carry_out: Callable[[], StoredResponse]
 ) -> tuple[StoredResponse, bool]:
     """The answer, and whether it is a former one. Nothing is kept of what ``carry_out`` raises."""
-    with _locked(request):
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(locks.held(advisory_locks.request(request.key)))
+        except Timeout:
+            raise StillRunning from None
         return _once(request, carry_out)
 
 
@@ -91,39 +100,15 @@ def _once(
     return answered, False
 
 
-def _lock(function: str, request: IdentifiedRequest) -> None:
-    try:
-        fetch(f"SELECT {function}(hashtextextended(%s, 0))", (request.key,), prepare=True)
-    except Timeout:
-        raise StillRunning from None
-
-
-@contextmanager
-def _locked(request: IdentifiedRequest) -> Iterator[None]:
-    _lock("pg_advisory_lock", request)
-    try:
-        yield
-    finally:
-        try:
-            _lock("pg_advisory_unlock", request)
-        except (ServiceError, psycopg.Error):
-            # The lock ends with the connection, at the latest.
-            if not transaction.get_connection().in_atomic_block:
-                transaction.get_connection().close()
-
-
 def _find(request: IdentifiedRequest) -> StoredResponse | None:
-    rows = fetch(
-        "SELECT fingerprint, answer FROM objects_kept_answer"
-        " WHERE key = %s AND expires_at > statement_timestamp()",
-        (request.key,),
-        prepare=True,
-    )
-    if not rows:
+    with orm_queries():
+        answers = KeptAnswer.objects.filter(key=request.key, expires_at__gt=Now())
+        row = answers.values_list("fingerprint", "answer").first()
+    if row is None:
         return None
     if service_settings.IDEMPOTENCY == "refuse":
         raise DuplicateRequest
-    fingerprint, answer = rows[0]
+    fingerprint, answer = row
     if not any(hmac.compare_digest(fingerprint, one) for one in request.fingerprints):
         raise DuplicateRequest("This request id was used for another request.")
     if answer is None:
@@ -144,6 +129,7 @@ def _keep(request: IdentifiedRequest, answered: StoredResponse) -> None:
     sealed = None
     if service_settings.IDEMPOTENCY == "replay" and len(answered.body) <= MOST_BYTES:
         sealed = cipher(_PURPOSE).encrypt(msgspec.json.encode(answered)).decode()
+    # SQL: the ORM's upsert opens a transaction, two round trips more for each request.
     fetch(
         "INSERT INTO objects_kept_answer (key, fingerprint, answer, expires_at)"
         " VALUES (%s, %s, %s, statement_timestamp() + make_interval(secs => %s))"
@@ -156,15 +142,4 @@ def _keep(request: IdentifiedRequest, answered: StoredResponse) -> None:
 
 def remove_expired_answers() -> int:
     """Remove the answers that count no longer; how many that were. It may run twice at once."""
-    removed = 0
-    while True:
-        rows = fetch(
-            "DELETE FROM objects_kept_answer WHERE key = ANY (SELECT key FROM objects_kept_answer"
-            " WHERE expires_at < statement_timestamp() LIMIT %s FOR UPDATE SKIP LOCKED)"
-            " RETURNING 1",
-            (_AT_ONCE,),
-            prepare=False,
-        )
-        removed += len(rows)
-        if len(rows) < _AT_ONCE:
-            return removed
+    return delete_in_batches(KeptAnswer.objects.filter(expires_at__lt=Now()), _AT_ONCE)

@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
+from django.db.models.functions import Now
+
 from backend.settings.conf import service_settings
-from objects.database.statements import fetch
-from objects.users.passkeys import challenges
+from objects.database.orm import delete_in_batches
+from objects.users.models import MailToken, Session
+from objects.users.passkeys.models import PasskeyChallenge
 
-# One statement removes no more, so that nobody waits long for the locks of its rows.
 _AT_ONCE = 1000
-
-_SESSIONS = (
-    "DELETE FROM objects_session WHERE object_id = ANY (SELECT object_id FROM objects_session"
-    " WHERE expires_at < statement_timestamp() LIMIT %s FOR UPDATE SKIP LOCKED) RETURNING 1"
-)
-_MAIL_TOKENS = (
-    "DELETE FROM objects_mail_token WHERE token_hash = ANY (SELECT token_hash"
-    " FROM objects_mail_token WHERE expires_at < statement_timestamp() LIMIT %s"
-    " FOR UPDATE SKIP LOCKED) RETURNING 1"
-)
 
 
 def remove_expired() -> int:
     """Remove what has expired; how many rows that were. It may run twice at once."""
-    statements = [_MAIL_TOKENS, challenges.EXPIRED]
+    expired = [
+        MailToken.objects.filter(expires_at__lt=Now()),
+        PasskeyChallenge.objects.filter(expires_at__lt=Now()),
+    ]
     if service_settings.EXPIRE_INACTIVE_SESSIONS:
-        statements.append(_SESSIONS)
-    return sum(_remove(statement) for statement in statements)
-
-
-def _remove(statement: str) -> int:
-    removed = 0
-    while True:
-        rows = len(fetch(statement, (_AT_ONCE,), prepare=False))
-        removed += rows
-        if rows < _AT_ONCE:
-            return removed
+        expired.append(Session.objects.filter(expires_at__lt=Now()))
+    return sum(delete_in_batches(rows, _AT_ONCE) for rows in expired)

@@ -23,10 +23,10 @@ _kept: dict[str, tuple[str, frozenset[str]]] = {}
 _HELD = """
 WITH RECURSIVE held (id) AS (
     SELECT m.owning_id FROM objects_relation m
-    WHERE m.class_id = %s AND m.key = 'users' AND m.related_id = %s
+    WHERE m.class_id = %(class_id)s AND m.key = 'users' AND m.related_id = %(user_id)s
     UNION
     SELECT m.owning_id FROM held h
-    JOIN objects_relation m ON m.class_id = %s AND m.key = 'roles' AND m.related_id = h.id
+    JOIN objects_relation m ON m.class_id = %(class_id)s AND m.key = 'roles' AND m.related_id = h.id
 )
 SELECT r.name FROM held h JOIN objects_role r ON r.object_id = h.id WHERE r.name IS NOT NULL
 """
@@ -38,7 +38,7 @@ def held_by(user_id: str, version: str) -> frozenset[str]:
     if kept is not None and kept[0] == version:
         return kept[1]
     table = _table()
-    rows = fetch(_HELD, (table.class_id, user_id, table.class_id), prepare=True)
+    rows = fetch(_HELD, {"class_id": table.class_id, "user_id": user_id}, prepare=True)
     names = frozenset(row[0] for row in rows)
     if len(_kept) >= _MOST_USERS:
         _kept.clear()
@@ -49,10 +49,11 @@ def held_by(user_id: str, version: str) -> frozenset[str]:
 _HELD_BY_MANY = """
 WITH RECURSIVE held (user_id, id) AS (
     SELECT m.related_id, m.owning_id FROM objects_relation m
-    WHERE m.class_id = %s AND m.key = 'users' AND m.related_id = ANY (%s::text[])
+    WHERE m.class_id = %(class_id)s AND m.key = 'users'
+    AND m.related_id = ANY (%(user_ids)s::text[])
     UNION
     SELECT h.user_id, m.owning_id FROM held h
-    JOIN objects_relation m ON m.class_id = %s AND m.key = 'roles' AND m.related_id = h.id
+    JOIN objects_relation m ON m.class_id = %(class_id)s AND m.key = 'roles' AND m.related_id = h.id
 )
 SELECT h.user_id, r.name FROM held h JOIN objects_role r ON r.object_id = h.id
 WHERE r.name IS NOT NULL
@@ -64,7 +65,7 @@ def held_by_many(user_ids: Collection[str]) -> dict[str, frozenset[str]]:
     names: dict[str, set[str]] = {user_id: set() for user_id in user_ids}
     if names:
         table = _table()
-        given = (table.class_id, list(names), table.class_id)
+        given = {"class_id": table.class_id, "user_ids": list(names)}
         for user_id, name in fetch(_HELD_BY_MANY, given, prepare=False):
             names[user_id].add(name)
     return {user_id: frozenset(held) for user_id, held in names.items()}

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db import DataError, connection, transaction
 
-from backend.kernel.connections import postgres
+from backend.kernel.connections import advisory_locks, postgres
 from objects.core.indexes.shapes import Shape
 from objects.database import maintenance
 from objects.learned import builds, evidence, locks, schedule, tasks
@@ -111,9 +111,9 @@ def test_none_is_built_during_maintenance(table):
 
 def test_only_one_process_at_a_time_builds(table, beside):
     ask_for_rank()
-    beside.execute("SELECT pg_advisory_lock(%s)", (locks._RUN,))
+    beside.execute("SELECT pg_advisory_lock(%s)", advisory_locks.INDEX_UPKEEP.parameters)
     assert not schedule.run()
-    beside.execute("SELECT pg_advisory_unlock(%s)", (locks._RUN,))
+    beside.execute("SELECT pg_advisory_unlock(%s)", advisory_locks.INDEX_UPKEEP.parameters)
     assert schedule.run()
 
 
@@ -238,7 +238,9 @@ def test_an_index_that_another_connection_still_builds_is_left_alone(table, besi
     ask_for_rank()
     assert schedule.run()
     change("UPDATE objects_learned_index SET state = 'building'")
-    beside.execute("SELECT pg_advisory_lock(%s, %s)", locks._key(table.class_id))
+    beside.execute(
+        "SELECT pg_advisory_lock(%s, %s)", advisory_locks.index_build(table.class_id).parameters
+    )
     schedule.run()
     assert rows()[BY_RANK].state == "building"
 
@@ -246,7 +248,7 @@ def test_an_index_that_another_connection_still_builds_is_left_alone(table, besi
 def test_a_transaction_that_fails_keeps_no_index_from_being_built_later(table, beside):
     with pytest.raises(DataError), transaction.atomic(), locks.stopped(table):
         change("SELECT 1 / 0")
-    key = locks._key(table.class_id)
+    key = advisory_locks.index_build(table.class_id).parameters
     assert beside.execute("SELECT pg_try_advisory_lock(%s, %s)", key).fetchone() == (True,)
 
 

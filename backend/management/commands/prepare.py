@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser
+from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import connection
 
+from backend.kernel.connections.advisory_locks import PREPARATION, lock_session, unlock_session
 from backend.kernel.connections.reachability import check_servers
-from backend.operations.preparation import FILE, LOCK, first_staff_user, migrate
+from backend.operations.preparation import FILE, first_staff_user, migrate
 from backend.site.staff import make_groups
 from objects.definitions.registry import offered_models
 
@@ -29,14 +31,13 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         check_servers(settings)
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_lock(%s)", [LOCK])
-            try:
-                migrate(options["verbosity"])
-                make_groups(offered_models())
-                login = first_staff_user(settings.DATA_DIR)
-            finally:
-                cursor.execute("SELECT pg_advisory_unlock(%s)", [LOCK])
+        lock_session(_run, PREPARATION)
+        try:
+            migrate(options["verbosity"])
+            make_groups(offered_models())
+            login = first_staff_user(settings.DATA_DIR)
+        finally:
+            unlock_session(_run, PREPARATION)
         if options["json"]:
             self.stdout.write(json.dumps(login))
         elif login["is_new"]:
@@ -45,3 +46,9 @@ class Command(BaseCommand):
             self.stdout.write(
                 f"The first staff user is {login['username']}: {place} has the password."
             )
+
+
+def _run(sql: str, parameters: Sequence[Any]) -> list[Any]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+        return cursor.fetchall()

@@ -11,10 +11,11 @@ with another ``SECRET_KEY``: each of them can be repeated.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import psycopg
@@ -22,12 +23,13 @@ from django.conf import settings
 from django.core.management import call_command
 from django.db import connections
 
+from backend.kernel.connections import advisory_locks
 from backend.operations.backup import archive as archives
 from backend.operations.backup import files, postgres, tables
 from backend.operations.backup.archive import Archive, Manifest
 from backend.operations.backup.problems import BackupError
 from backend.operations.keys.instance import FALLBACKS, NAMES, check_writable, keep, present_keys
-from backend.operations.preparation import LOCK, remove_invalid_password
+from backend.operations.preparation import remove_invalid_password
 
 _LISTED = 5
 
@@ -119,13 +121,14 @@ def _some(names: list[str]) -> str:
 @contextmanager
 def _alone(own: psycopg.Connection) -> Iterator[None]:
     """Neither another restore nor ``prepare`` of another machine runs meanwhile."""
-    row = own.execute("SELECT pg_try_advisory_lock(%s)", (LOCK,)).fetchone()
-    if not (row and row[0]):
-        raise BackupError("Another process prepares or restores this instance at the moment.")
-    try:
+
+    def run(sql: str, parameters: Sequence[Any]) -> list[Any]:
+        return own.execute(sql, parameters).fetchall()
+
+    with advisory_locks.try_session(run, advisory_locks.PREPARATION) as is_held:
+        if not is_held:
+            raise BackupError("Another process prepares or restores this instance at the moment.")
         yield
-    finally:
-        own.execute("SELECT pg_advisory_unlock(%s)", (LOCK,))
 
 
 @contextmanager

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from time import monotonic, sleep
 from typing import Annotated, Final, NamedTuple
 
-import psycopg
-
-from backend.kernel.errors import ServiceError
+from backend.kernel.connections.advisory_locks import chain_head
 from chain.core.blocks.forks import Hashes
 from chain.models.stored import BlockRow
+from objects.database import locks
 from objects.database.row_types import select_list
 from objects.database.statements import fetch, fetch_rows, fetch_value
 
@@ -147,9 +146,6 @@ def lowest(network_id: int) -> int | None:
 
 
 _PATIENCE: Final = 0.2  # seconds
-# Of a session: PostgreSQL releases it when the connection ends, however the process died.
-_TAKE = "SELECT pg_try_advisory_lock(hashtextextended('chain.follow', %(network)s))"
-_RELEASE = "SELECT pg_advisory_unlock(hashtextextended('chain.follow', %(network)s))"
 
 
 @contextmanager
@@ -159,7 +155,7 @@ def alone(network_id: int) -> Iterator[bool]:
     waits for
     that: the other may have looked before the block was there that this one has heard of."""
     end = monotonic() + _PATIENCE
-    while not fetch_value(bool, _TAKE, {"network": network_id}, prepare=True):
+    while not locks.try_lock(chain_head(network_id)):
         if monotonic() >= end:
             yield False
             return
@@ -167,5 +163,4 @@ def alone(network_id: int) -> Iterator[bool]:
     try:
         yield True
     finally:
-        with suppress(ServiceError, psycopg.Error):
-            fetch(_RELEASE, {"network": network_id}, prepare=True)
+        locks.unlock(chain_head(network_id))

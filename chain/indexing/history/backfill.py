@@ -21,6 +21,7 @@ from typing import Final
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from backend.kernel.connections.advisory_locks import chain_backfill
 from backend.kernel.errors import Timeout, TransactionConflict, UnderMaintenance
 from backend.logs.setup import get_logger
 from chain.core.failures import NodeFailure
@@ -31,14 +32,12 @@ from chain.indexing.history.progress import Group, Lost, finish, note_trouble
 from chain.indexing.history.ranges import read_history
 from chain.indexing.history.recent import read_recent
 from chain.models import Backfill, Cursor
-from objects.database import maintenance
-from objects.database.statements import fetch, fetch_values
+from objects.database import locks, maintenance
 
 __all__ = ["advance", "plan"]
 
 SLICE: Final = 15.0  # seconds
 _LARGEST_GROUP: Final = 200  # contracts that are asked for at once
-_LOCK: Final = 7_316_505  # any number that nothing else locks with
 
 log = get_logger("chain")
 
@@ -105,7 +104,7 @@ def _claimed(network_id: int) -> Iterator[Group | None]:
     locked: list[int] = []
     try:
         for rows, stop in _groups(network_id):
-            locked = [row.pk for row in rows if _lock(row.pk)]
+            locked = [row.pk for row in rows if locks.try_lock(chain_backfill(row.pk))]
             # As they are now, since another process may have moved them until a moment ago.
             mine = [
                 row
@@ -150,12 +149,6 @@ def _groups(network_id: int) -> list[tuple[list[Backfill], int | None]]:
     return groups
 
 
-def _lock(key: int) -> bool:
-    sql = "SELECT pg_try_advisory_lock(%s, %s)"
-    [is_locked] = fetch_values(bool, sql, (_LOCK, key % 2**31), prepare=True)
-    return is_locked
-
-
 def _unlock(keys: Sequence[int]) -> None:
     for key in keys:
-        fetch("SELECT pg_advisory_unlock(%s, %s)", (_LOCK, key % 2**31), prepare=True)
+        locks.unlock(chain_backfill(key))

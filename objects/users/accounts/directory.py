@@ -7,27 +7,20 @@ answers, however many users there are.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
+from typing import Any
 
-import msgspec
+from django.db.models import Case, Count, F, Q, QuerySet, Value, When
+from django.db.models.expressions import Combinable
+from django.db.models.functions import Now
 
 from objects.core.names import is_object_id
-from objects.database.statements import fetch
+from objects.database.orm import orm_queries
+from objects.users.models import Identity, User
 from objects.users.names import account_keys
 
 _LONGEST = 256  # characters of a name
 _LAST = "\U0010ffff"
-
-_SEARCH = """
-SELECT object_id, 0, '' FROM objects_user WHERE object_id = %s
-UNION ALL
-(SELECT object_id, 1, username_key FROM objects_user
- WHERE username_key >= %s AND username_key < %s ORDER BY username_key LIMIT %s)
-UNION ALL
-(SELECT object_id, 2, email_key FROM objects_user
- WHERE email_key >= %s AND email_key < %s ORDER BY email_key LIMIT %s)
-ORDER BY 2, 3
-"""
 
 
 def search(text: str, limit: int) -> list[str]:
@@ -38,11 +31,28 @@ def search(text: str, limit: int) -> list[str]:
     if not text or len(text) > _LONGEST or "\x00" in text:
         return []
     user_ids: dict[str, None] = {}
-    for key in dict.fromkeys(account_keys(text)):
-        ends = (key, key + _LAST, limit)
-        rows = fetch(_SEARCH, (text if is_object_id(text) else None, *ends, *ends), prepare=False)
-        user_ids |= dict.fromkeys(row[0] for row in rows)
+    with orm_queries():
+        for key in dict.fromkeys(account_keys(text)):
+            by_id = User.objects.filter(pk=text if is_object_id(text) else None)
+            matches = _ranked(by_id, 0, Value("")).union(
+                _with_prefix("username_key", key, 1)[:limit],
+                _with_prefix("email_key", key, 2)[:limit],
+                all=True,
+            )
+            user_ids |= dict.fromkeys(row[0] for row in matches.order_by("rank", "key"))
     return list(user_ids)[:limit]
+
+
+def _with_prefix(column: str, prefix: str, rank: int) -> QuerySet[User, tuple[Any, ...]]:
+    # Not ``startswith``: an index answers the comparison, whatever its operator class.
+    matches = User.objects.filter(
+        **{f"{column}__gte": prefix, f"{column}__lt": prefix + _LAST}
+    ).order_by(column)
+    return _ranked(matches, rank, F(column))
+
+
+def _ranked(users: QuerySet[User], rank: int, key: Combinable) -> QuerySet[User, tuple[Any, ...]]:
+    return users.annotate(rank=Value(rank), key=key).values_list("pk", "rank", "key")
 
 
 def user_named(text: str) -> str | None:
@@ -50,15 +60,25 @@ def user_named(text: str) -> str | None:
     if not text or len(text) > _LONGEST or "\x00" in text:
         return None
     key, former = account_keys(text)
-    rows = fetch(
-        "SELECT object_id FROM objects_user"
-        " WHERE object_id = %s OR username_key IN (%s, %s) OR email_key IN (%s, %s)"
-        " ORDER BY object_id = %s DESC, username_key = %s DESC NULLS LAST,"
-        " username_key = %s DESC NULLS LAST, email_key = %s DESC NULLS LAST LIMIT 1",
-        (text, key, former, key, former, text, former, key, former),
-        prepare=False,
-    )
-    return rows[0][0] if rows else None
+    with orm_queries():
+        matches = User.objects.filter(
+            Q(pk=text) | Q(username_key__in=(key, former)) | Q(email_key__in=(key, former))
+        ).only("pk", "username_key", "email_key")
+        best = max(
+            matches,
+            key=lambda user: (
+                user.pk == text,
+                _closeness(user.username_key, former),
+                _closeness(user.username_key, key),
+                _closeness(user.email_key, former),
+            ),
+            default=None,
+        )
+    return None if best is None else best.pk
+
+
+def _closeness(stored: str | None, key: str) -> int:
+    return 0 if stored is None else 1 + (stored == key)
 
 
 def id_of_name(username: str) -> str | None:
@@ -66,13 +86,10 @@ def id_of_name(username: str) -> str | None:
     if "\x00" in username:
         return None
     key, former = account_keys(username)
-    rows = fetch(
-        "SELECT object_id FROM objects_user WHERE username_key IN (%s, %s)"
-        " ORDER BY username_key = %s DESC LIMIT 1",
-        (key, former, former),
-        prepare=True,
-    )
-    return rows[0][0] if rows else None
+    with orm_queries():
+        users = User.objects.filter(username_key__in=(key, former))
+        ids = dict(users.values_list("username_key", "pk"))
+    return ids.get(former) or ids.get(key)
 
 
 @dataclass(frozen=True)
@@ -91,36 +108,30 @@ class Standing:
     identities: tuple[tuple[str, str], ...]
 
 
-_STANDING = """
-SELECT p.user_id IS NOT NULL, extract(epoch FROM p.changed_at), COALESCE(f.count, 0),
-       extract(epoch FROM CASE WHEN f.locked_until > statement_timestamp()
-                               THEN f.locked_until END),
-       extract(epoch FROM s.created_at),
-       (SELECT count(*) FROM objects_recovery_code r WHERE r.user_id = w.id),
-       (SELECT COALESCE(json_agg(json_build_array(i.provider, i.external_id) ORDER BY i.provider),
-                        '[]') FROM objects_identity i WHERE i.user_id = w.id)
-FROM (SELECT %s::text AS id) w
-LEFT JOIN objects_password p ON p.user_id = w.id
-LEFT JOIN objects_failed_logins f ON f.user_id = w.id
-LEFT JOIN objects_second_factor s ON s.user_id = w.id
-"""
-
-
+@orm_queries()
 def standing(user_id: str) -> Standing:
     """What is kept of this user; nothing of one who isn't there."""
-    ((has, changed, failed, locked, factor, codes, identities),) = fetch(
-        _STANDING, (user_id,), prepare=False
+    row = (
+        User.objects.filter(pk=user_id)
+        .values_list(
+            "password__changed_at",
+            "failedlogins__count",
+            Case(When(failedlogins__locked_until__gt=Now(), then="failedlogins__locked_until")),
+            "secondfactor__created_at",
+            Count("recovery_codes"),
+        )
+        .first()
     )
+    if row is None:
+        return Standing(False, None, 0, None, None, 0, ())
+    password_set_at, failed_logins, locked_until, second_factor_since, recovery_codes = row
+    identities = Identity.objects.filter(user_id=user_id).order_by("provider")
     return Standing(
-        has == "t",
-        _time(changed),
-        int(failed),
-        _time(locked),
-        _time(factor),
-        int(codes),
-        tuple((provider, given) for provider, given in msgspec.json.decode(identities)),
+        password_set_at is not None,
+        password_set_at,
+        failed_logins or 0,
+        locked_until,
+        second_factor_since,
+        recovery_codes,
+        tuple(identities.values_list("provider", "external_id")),
     )
-
-
-def _time(seconds: str | None) -> datetime | None:
-    return None if seconds is None else datetime.fromtimestamp(float(seconds), UTC)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from django.db.models import Subquery
+
 from backend.kernel.errors import ObjectNotFound
 from backend.kernel.principal import Authority, Principal
 from objects.core.names import is_object_id
-from objects.database.statements import fetch
+from objects.database.orm import orm_queries
 from objects.users import roles
-
-_FOUND = """
-SELECT COALESCE(u.username, ''), COALESCE(v.version, 0)
-FROM objects_user u LEFT JOIN objects_role_version v ON v.id = 1
-WHERE u.object_id = %s
-"""
+from objects.users.models import RoleVersion, User
 
 
 def as_user(user_id: str) -> tuple[Principal, str]:
@@ -20,9 +17,12 @@ def as_user(user_id: str) -> tuple[Principal, str]:
 
     Whoever calls this has checked that the caller may. Raises ``ObjectNotFound``.
     """
-    rows = fetch(_FOUND, (user_id,), prepare=True) if is_object_id(user_id) else []
-    if not rows:
+    version = RoleVersion.objects.filter(pk=1).values("version")
+    with orm_queries():
+        users = User.objects.filter(pk=user_id if is_object_id(user_id) else None)
+        row = users.values_list("username", Subquery(version)).first()
+    if row is None:
         raise ObjectNotFound("There is no such user.")
-    name, version = rows[0]
-    held = roles.held_by(user_id, version)
+    name, version_now = row
+    held = roles.held_by(user_id, str(version_now or 0))
     return Principal(Authority.CLIENT, user_id=user_id, roles=held), name or user_id

@@ -13,11 +13,15 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 
 from django.contrib.auth.hashers import check_password, make_password
+from django.db.models import QuerySet
+from django.db.models.functions import Now
 
 from backend.kernel.errors import ObjectNotFound, PasswordMissing, ValidationFailed
 from backend.kernel.spelling import name_key
 from backend.settings.conf import service_settings
+from objects.database.orm import orm_queries
 from objects.database.statements import fetch
+from objects.users.models import FormerPassword, Password
 
 _MOST_CHARACTERS = 1024
 
@@ -51,41 +55,38 @@ def check_history(user_id: str, password: str) -> None:
     kept = service_settings.PASSWORD_HISTORY
     if kept <= 0:
         return
-    rows = fetch(
-        "SELECT encoded FROM objects_password WHERE user_id = %s UNION ALL"
-        " (SELECT encoded FROM objects_former_password WHERE user_id = %s"
-        "  ORDER BY replaced_at DESC, id DESC LIMIT %s)",
-        (user_id, user_id, kept - 1),
-        prepare=True,
-    )
-    if any(check_password(password, row[0]) for row in rows):
+    present = Password.objects.filter(user_id=user_id).values_list("encoded", flat=True)
+    former = _former_passwords(user_id, kept - 1).values_list("encoded", flat=True)
+    with orm_queries():
+        hashes = list(present.union(former, all=True))
+    if any(check_password(password, encoded) for encoded in hashes):
         raise ValidationFailed(f"New password should not be the same as last {kept} passwords.")
 
 
+@orm_queries()
 def store(user_id: str, encoded: str) -> None:
-    """Give the user this password. The one before is kept as long as the history wants it."""
+    """Give the user this password, in the transaction that has locked the user. The one before is
+    kept as long as the history wants it."""
+    now = Now()
     if service_settings.PASSWORD_HISTORY > 1:
-        fetch(
-            "INSERT INTO objects_former_password (user_id, encoded, replaced_at)"
-            " SELECT user_id, encoded, statement_timestamp() FROM objects_password"
-            " WHERE user_id = %s",
-            (user_id,),
-            prepare=True,
+        FormerPassword.objects.bulk_create(
+            FormerPassword(user_id=user_id, encoded=former, replaced_at=now)
+            for former in Password.objects.filter(user_id=user_id).values_list("encoded", flat=True)
         )
-    fetch(
-        "DELETE FROM objects_former_password WHERE user_id = %s AND id NOT IN"
-        " (SELECT id FROM objects_former_password WHERE user_id = %s"
-        "  ORDER BY replaced_at DESC, id DESC LIMIT %s)",
-        (user_id, user_id, max(0, service_settings.PASSWORD_HISTORY - 1)),
-        prepare=True,
+    kept = _former_passwords(user_id, max(0, service_settings.PASSWORD_HISTORY - 1))
+    FormerPassword.objects.filter(user_id=user_id).exclude(pk__in=kept.values("pk")).delete()
+    Password.objects.bulk_create(
+        [Password(user_id=user_id, encoded=encoded, changed_at=now)],
+        update_conflicts=True,
+        unique_fields=["user"],
+        update_fields=["encoded", "changed_at"],
     )
-    fetch(
-        "INSERT INTO objects_password (user_id, encoded, changed_at)"
-        " VALUES (%s, %s, statement_timestamp()) ON CONFLICT (user_id) DO UPDATE"
-        " SET encoded = EXCLUDED.encoded, changed_at = EXCLUDED.changed_at",
-        (user_id, encoded),
-        prepare=True,
-    )
+
+
+def _former_passwords(user_id: str, count: int) -> QuerySet[FormerPassword]:
+    """The user's last passwords before the present one."""
+    former = FormerPassword.objects.filter(user_id=user_id)
+    return former.order_by("-replaced_at", "-pk")[:count]
 
 
 @cache
@@ -102,12 +103,10 @@ def is_right(user_id: str | None, password: str, encoded: str | None) -> bool:
         check_password(password, _of_nobody())
         return False
 
+    @orm_queries()
     def rehash(raw: str) -> None:
-        fetch(
-            "UPDATE objects_password SET encoded = %s WHERE user_id = %s AND encoded = %s",
-            (make_password(raw), user_id, encoded),
-            prepare=True,
-        )
+        stored = Password.objects.filter(user_id=user_id, encoded=encoded)
+        stored.update(encoded=make_password(raw))
 
     return check_password(password, encoded, setter=rehash)
 
@@ -122,6 +121,8 @@ def check_age(changed_at: datetime) -> None:
 # -- Lockout --------------------------------------------------------------------------------------
 
 
+# SQL: an upsert with a condition, which the ORM doesn't have. Logins run the statements below.
+#
 # The guess that reaches the threshold is still looked at, and locks the account for those after
 # it; when the lock is over, counting begins anew. A locked row isn't changed, so nothing returns.
 _CLAIM = """

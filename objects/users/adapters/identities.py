@@ -7,18 +7,16 @@ from collections.abc import Mapping
 from psycopg.errors import UniqueViolation
 
 from backend.kernel.errors import AccountAlreadyLinked
-from objects.database.statements import fetch
+from objects.database.orm import orm_queries
 from objects.users.adapters import ProviderIdentity
+from objects.users.models import Identity
 
 
 def user_of(provider: str, external_id: str) -> str | None:
     """The user with this identity, or None."""
-    rows = fetch(
-        "SELECT user_id FROM objects_identity WHERE provider = %s AND external_id = %s",
-        (provider, external_id),
-        prepare=True,
-    )
-    return rows[0][0] if rows else None
+    with orm_queries():
+        identities = Identity.objects.filter(provider=provider, external_id=external_id)
+        return identities.values_list("user_id", flat=True).first()
 
 
 def add(user_id: str, identities: Mapping[str, ProviderIdentity | None]) -> None:
@@ -27,21 +25,15 @@ def add(user_id: str, identities: Mapping[str, ProviderIdentity | None]) -> None
         if identity is None:
             continue
         try:
-            fetch(
-                "INSERT INTO objects_identity (provider, external_id, user_id) VALUES (%s, %s, %s)",
-                (provider, identity.id, user_id),
-                prepare=True,
-            )
+            with orm_queries():
+                Identity.objects.create(provider=provider, external_id=identity.id, user_id=user_id)
         except UniqueViolation:
             raise AccountAlreadyLinked("this auth is already used") from None
 
 
 def replace(user_id: str, identities: Mapping[str, ProviderIdentity | None]) -> None:
     """Give the user these identities in place of those at the same providers."""
-    for provider in sorted(identities):
-        fetch(
-            "DELETE FROM objects_identity WHERE user_id = %s AND provider = %s",
-            (user_id, provider),
-            prepare=True,
-        )
+    with orm_queries():
+        for provider in sorted(identities):
+            Identity.objects.filter(user_id=user_id, provider=provider).delete()
     add(user_id, identities)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from objects.database.statements import fetch
+from django.db.models import Q
+
+from objects.database.orm import orm_queries
 from objects.users.email import tokens
+from objects.users.models import User
 from objects.users.names import account_keys
 
 
@@ -17,32 +20,37 @@ class Reached:
     address: str
 
 
-# The address is the stored one: what was typed may only look like it.
-_REACHED = """
-SELECT object_id, COALESCE(email, username) FROM objects_user
-WHERE (%s::text IS NULL OR object_id = %s)
-AND (%s::text IS NULL OR email_key IN (%s, %s)
-     OR (%s AND email IS NULL AND username_key IN (%s, %s)))
-AND (CASE WHEN %s THEN email IS NOT NULL OR username LIKE '%%@%%'
-     ELSE email IS NOT NULL AND email_verified IS NOT TRUE END)
-ORDER BY email IS NULL, email_key = %s DESC, username_key = %s DESC LIMIT 1
-"""
-
-
 def reached_by(
     purpose: str, *, user_id: str | None = None, address: str | None = None
 ) -> Reached | None:
     """The account with this id or address, if there is a reason to write to it."""
     if user_id is None and address is None:
         return None
-    key, former = (None, None) if address is None else account_keys(address)
-    resets = purpose == tokens.RESET
-    rows = fetch(
-        _REACHED,
-        (
-            *(user_id, user_id, key, key, former),
-            *(resets, key, former, resets, former, former),
-        ),
-        prepare=False,
-    )
-    return Reached(*rows[0]) if rows else None
+    accounts = User.objects.all()
+    former = None
+    if user_id is not None:
+        accounts = accounts.filter(pk=user_id)
+    if address is not None:
+        key, former = account_keys(address)
+        has_address = Q(email_key__in=(key, former))
+        if purpose == tokens.RESET:
+            has_address |= Q(email=None, username_key__in=(key, former))
+        accounts = accounts.filter(has_address)
+    if purpose == tokens.RESET:
+        accounts = accounts.filter(Q(email__isnull=False) | Q(username__contains="@"))
+    else:
+        accounts = accounts.filter(
+            Q(email_verified=None) | Q(email_verified=False), email__isnull=False
+        )
+    with orm_queries():
+        best = min(
+            accounts.only("pk", "email", "username", "email_key", "username_key"),
+            key=lambda user: (
+                user.email is None,
+                user.email_key != former,
+                user.username_key != former,
+            ),
+            default=None,
+        )
+    # The address is the stored one: what was typed may only look like it.
+    return None if best is None else Reached(best.pk, best.email or best.username or "")

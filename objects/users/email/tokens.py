@@ -12,12 +12,16 @@ import hashlib
 import re
 import secrets
 from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db.models import F, Q, QuerySet
+from django.db.models.functions import Now
 
 from backend.kernel.errors import InvalidLink
 from backend.settings.conf import service_settings
 from objects.database import maintenance
-from objects.database.statements import fetch
-from objects.users.models import MailToken
+from objects.database.orm import orm_queries
+from objects.users.models import MailToken, User
 
 VERIFY = MailToken.Purpose.VERIFY_EMAIL.value
 RESET = MailToken.Purpose.RESET_PASSWORD.value
@@ -43,6 +47,7 @@ def validity(purpose: str) -> int:
     return settings.EMAIL_TOKEN_VALIDITY if purpose == VERIFY else settings.RESET_TOKEN_VALIDITY
 
 
+@orm_queries()
 def issue(user_id: str, purpose: str, address: str) -> str | None:
     """A new token in place of the user's former one; None if the user is gone.
 
@@ -53,65 +58,69 @@ def issue(user_id: str, purpose: str, address: str) -> str | None:
         if not _lock(user_id):
             return None
         forget(user_id, purpose)
-        fetch(
-            "INSERT INTO objects_mail_token"
-            " (token_hash, user_id, purpose, email, created_at, expires_at)"
-            " SELECT decode(%s, 'hex'), %s, %s, %s, t.now, t.now + %s * interval '1 second'"
-            " FROM (SELECT statement_timestamp() AS now) t",
-            (_hash(token), user_id, purpose, address, validity(purpose)),
-            prepare=True,
+        MailToken.objects.create(
+            token_hash=_hash(token),
+            user_id=user_id,
+            purpose=purpose,
+            email=address,
+            created_at=Now(),
+            expires_at=Now() + timedelta(seconds=validity(purpose)),
         )
     return token
 
 
-# A user without an address may have a user name that is one; it gets resets, as with Parse.
-_IS_GOOD = """
-t.token_hash = decode(%s, 'hex') AND t.purpose = %s AND t.expires_at > statement_timestamp()
-AND u.object_id = t.user_id
-AND (u.email = t.email OR (u.email IS NULL AND u.username = t.email AND t.purpose = 'reset'))
-"""
-_FIND = f"""
-SELECT u.object_id, COALESCE(u.username, ''), t.email, u.email IS NOT NULL
-FROM objects_mail_token t, objects_user u WHERE {_IS_GOOD}
-"""
-_USE = f"DELETE FROM objects_mail_token t USING objects_user u WHERE {_IS_GOOD} RETURNING 1"
+def _valid(token: str, purpose: str) -> QuerySet[MailToken]:
+    is_of_user = Q(user__email=F("email"))
+    if purpose == RESET:
+        # A user without an address may have a user name that is one; it gets resets, as with Parse.
+        is_of_user |= Q(user__email=None, user__username=F("email"))
+    # By its hash the database finds it: what takes how long depends on nothing that is secret.
+    return MailToken.objects.filter(
+        is_of_user, token_hash=_hash(token), purpose=purpose, expires_at__gt=Now()
+    )
 
 
 def holder_of(token: object, purpose: str) -> Holder:
     """Whom a token was sent to, if it is good; it stays so. Raises ``InvalidLink``."""
     if not isinstance(token, str) or not _TOKEN.match(token):
         raise InvalidLink
-    # By its hash the database finds it: what takes how long depends on nothing that is secret.
-    rows = fetch(_FIND, (_hash(token), purpose), prepare=True)
-    if not rows:
+    with orm_queries():
+        row = (
+            _valid(token, purpose)
+            .values_list("user_id", "user__username", "email", "user__email")
+            .first()
+        )
+    if row is None:
         raise InvalidLink
-    user_id, username, address, by_email = rows[0]
-    return Holder(user_id, username, address, by_email == "t")
+    user_id, username, address, email_of_user = row
+    return Holder(user_id, username or "", address, email_of_user is not None)
 
 
 def use(token: object, purpose: str) -> Holder:
     """Use a token up, in the caller's transaction. Raises ``InvalidLink``."""
     holder = holder_of(token, purpose)
     # The user's row first, in the order of a change of the user, which takes tokens away as well.
-    _lock(holder.user_id)
-    if not fetch(_USE, (_hash(str(token)), purpose), prepare=True):
+    with orm_queries():
+        _lock(holder.user_id)
+        deleted, _ = _valid(str(token), purpose).delete()
+    if not deleted:
         raise InvalidLink
     return holder
 
 
+@orm_queries()
 def forget(user_id: str, purpose: str | None = None) -> None:
     """Make the user's tokens worthless, all or those of one purpose."""
-    fetch(
-        "DELETE FROM objects_mail_token WHERE user_id = %s AND (%s::text IS NULL OR purpose = %s)",
-        (user_id, purpose, purpose),
-        prepare=True,
-    )
+    tokens = MailToken.objects.filter(user_id=user_id)
+    if purpose is not None:
+        tokens = tokens.filter(purpose=purpose)
+    tokens.delete()
 
 
 def _lock(user_id: str) -> bool:
-    statement = "SELECT 1 FROM objects_user WHERE object_id = %s FOR NO KEY UPDATE"
-    return bool(fetch(statement, (user_id,), prepare=True))
+    locked = User.objects.select_for_update(no_key=True).filter(pk=user_id)
+    return bool(locked.values_list("pk"))
 
 
-def _hash(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()
+def _hash(token: str) -> bytes:
+    return hashlib.sha256(token.encode()).digest()

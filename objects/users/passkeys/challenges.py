@@ -13,10 +13,14 @@ import hashlib
 import re
 import secrets
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, cast
+
+from django.db.models.functions import Now
 
 from backend.kernel.errors import RateLimited, ScriptFailed
+from objects.database.orm import orm_queries
 from objects.database.statements import fetch
+from objects.users.passkeys.models import PasskeyChallenge
 
 Purpose = Literal["register", "add", "log in"]
 
@@ -48,7 +52,8 @@ class Challenge:
     invitation: str | None
 
 
-EXPIRED: Final = """
+# SQL for what runs at every request for a challenge: its limit is part of the insert.
+_REMOVE_EXPIRED = """
 DELETE FROM objects_passkey_challenge WHERE token_hash = ANY (
     SELECT token_hash FROM objects_passkey_challenge WHERE expires_at < statement_timestamp()
     LIMIT %s FOR UPDATE SKIP LOCKED) RETURNING 1
@@ -76,11 +81,11 @@ def issue(
 
     Raises ``RateLimited`` if too many of this client address are open.
     """
-    fetch(EXPIRED, (_REMOVED_AT_ONCE,), prepare=True)
+    fetch(_REMOVE_EXPIRED, (_REMOVED_AT_ONCE,), prepare=True)
     challenge, invitation = invited or (secrets.token_bytes(_BYTES), None)
     issued = Issued(challenge, secrets.token_urlsafe(_BYTES))
     whose = (username, user_id, invitation, address)
-    values = (_hash(issued.token), purpose, challenge.hex(), *whose)
+    values = (_hash(issued.token).hex(), purpose, challenge.hex(), *whose)
     if not fetch(_ISSUE, (*values, LIFETIME, address, MOST_OPEN), prepare=True):
         raise RateLimited("Too many passkeys are being asked for from this address.")
     return issued
@@ -91,48 +96,37 @@ def find(token: str, *purposes: Purpose) -> Challenge:
 
     Raises ``ScriptFailed`` if it is unknown, used, expired or for something else.
     """
-    rows = (
-        fetch(
-            "SELECT purpose, challenge, username, user_id, invitation"
-            " FROM objects_passkey_challenge"
-            " WHERE token_hash = decode(%s, 'hex') AND expires_at > statement_timestamp()",
-            (_hash(token),),
-            prepare=True,
-        )
-        if _TOKEN(token)
-        else []
-    )
-    if not rows or rows[0][0] not in purposes:
+    if not _TOKEN(token):
         raise _unknown()
-    purpose, challenge, username, user_id, invitation = rows[0]
-    return Challenge(purpose, bytes.fromhex(challenge[2:]), username, user_id, invitation)
+    with orm_queries():
+        row = PasskeyChallenge.objects.filter(
+            token_hash=_hash(token), expires_at__gt=Now(), purpose__in=purposes
+        ).first()
+    if row is None:
+        raise _unknown()
+    purpose = cast("Purpose", row.purpose)
+    return Challenge(purpose, bytes(row.challenge), row.username, row.user_id, row.invitation)
 
 
 def use(token: str) -> None:
     """Use the token up: it counts for the first who does this. The others, who wait if that one's
     transaction is open, get ``ScriptFailed``; if it is rolled back, the token is unused again."""
-    used = fetch(
-        "DELETE FROM objects_passkey_challenge WHERE token_hash = decode(%s, 'hex')"
-        " AND expires_at > statement_timestamp() RETURNING 1",
-        (_hash(token),),
-        prepare=True,
-    )
-    if not used:
+    with orm_queries():
+        challenges = PasskeyChallenge.objects.filter(token_hash=_hash(token))
+        deleted, _ = challenges.filter(expires_at__gt=Now()).delete()
+    if not deleted:
         raise _unknown()
 
 
 def spoil(token: str) -> None:
     """Let the token count no more, for it came with something wrong."""
-    fetch(
-        "DELETE FROM objects_passkey_challenge WHERE token_hash = decode(%s, 'hex')",
-        (_hash(token),),
-        prepare=True,
-    )
+    with orm_queries():
+        PasskeyChallenge.objects.filter(token_hash=_hash(token)).delete()
 
 
 def _unknown() -> ScriptFailed:
     return ScriptFailed(f"{NAME}: unknown, used before or expired")
 
 
-def _hash(token: str) -> str:
-    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+def _hash(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()

@@ -7,9 +7,9 @@ import hmac
 from dataclasses import dataclass
 from typing import Final
 
-import msgspec
 from django.db.models import Q
 from django.utils import timezone
+from psycopg.errors import UniqueViolation
 from webauthn.helpers import bytes_to_base64url
 
 from backend.kernel.encryption import secret_keys
@@ -18,7 +18,7 @@ from backend.kernel.json_types import Json
 from backend.kernel.spelling import name_key
 from backend.logs.setup import get_logger
 from objects.core.values import wire_time
-from objects.database.statements import fetch
+from objects.database.orm import orm_queries
 from objects.users.passkeys.ceremonies import Assertion, NewPasskey
 from objects.users.passkeys.models import Passkey
 
@@ -44,21 +44,23 @@ def add(user_id: str, new: NewPasskey, name: str) -> None:
     """
     if Passkey.objects.filter(user_id=user_id).count() >= MOST:
         raise ValidationFailed(f"A user has at most {MOST} passkeys.")
-    now = wire_time(timezone.now())
-    stored = fetch(
-        "INSERT INTO objects_passkey (credential_id, user_id, public_key, sign_count, name, aaguid,"
-        " attestation, transports, backed_up, created_at)"
-        " VALUES (%s, %s, decode(%s, 'hex'), %s, %s, %s, %s, %s::jsonb, %s, %s)"
-        " ON CONFLICT (credential_id) DO NOTHING RETURNING 1",
-        (
-            *(new.credential_id, user_id, new.public_key.hex(), new.sign_count, name),
-            *(new.aaguid, new.attestation, msgspec.json.encode(new.transports).decode()),
-            *(new.backed_up, now),
-        ),
-        prepare=True,
-    )
-    if not stored:
-        raise ScriptFailed("signedChallenge: this passkey is in use already")
+    now = timezone.now()
+    try:
+        with orm_queries():
+            Passkey.objects.create(
+                credential_id=new.credential_id,
+                user_id=user_id,
+                public_key=new.public_key,
+                sign_count=new.sign_count,
+                name=name,
+                aaguid=new.aaguid,
+                attestation=new.attestation,
+                transports=list(new.transports),
+                backed_up=new.backed_up,
+                created_at=now.replace(microsecond=now.microsecond // 1000 * 1000),
+            )
+    except UniqueViolation:
+        raise ScriptFailed("signedChallenge: this passkey is in use already") from None
 
 
 def find(credential_id: str) -> Known | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from backend.kernel.connections.advisory_locks import unique_value
 from backend.kernel.errors import (
     AmbiguousDeviceToken,
     FieldNotChangeable,
@@ -23,6 +24,7 @@ from backend.kernel.json_types import Wire
 from objects.access.policy import Scope, writable
 from objects.core.names import INSTALLATION, ObjectId
 from objects.core.query.tree import Everything
+from objects.database import locks
 from objects.database.statements import fetch
 from objects.definitions import registry
 from objects.rules import Change, Rules
@@ -56,9 +58,10 @@ class InstallationRules(Rules[Change]):
 
     def begin(self, change: Change) -> None:
         # Registrations of one device wait for each other, in the same order everywhere.
-        keys = [f"{_CLASS}.{name}={_text(change, name)}" for name in _IDS if _text(change, name)]
-        for key in sorted(keys):
-            fetch("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (key,), prepare=True)
+        for name in sorted(_IDS):
+            value = _text(change, name)
+            if value:
+                locks.lock_transaction(unique_value(_CLASS, name, value))
 
     def before_create(self, change: Change) -> None:
         known, others = _matches(change)

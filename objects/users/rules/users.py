@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from backend.kernel.errors import (
     EmailTaken,
@@ -22,6 +22,7 @@ from backend.kernel.errors import (
 from backend.kernel.json_types import Json
 from backend.kernel.spelling import name_key
 from backend.settings.conf import service_settings
+from objects.database.orm import orm_queries
 from objects.database.statements import fetch
 from objects.rules import Change, Rules
 from objects.users import adapters, passkeys
@@ -29,6 +30,7 @@ from objects.users.accounts import master_fields, passwords, second_factor
 from objects.users.accounts.second_factor import MFA
 from objects.users.adapters import identities
 from objects.users.email import delivery
+from objects.users.models import Session
 from objects.users.names import check_email, check_new_email, check_new_username, check_username
 from objects.users.passkeys import keys
 from objects.users.sessions import gate, tokens
@@ -162,7 +164,8 @@ class UserRules(Rules[UserChange]):
         tokens.end_all_of(change.object_id)
 
     def after_purge(self) -> None:
-        fetch("DELETE FROM objects_session", (), prepare=True)
+        with orm_queries():
+            Session.objects.all().delete()
 
     def error_for(self, constraint: str) -> ServiceError | None:
         if constraint == "objects_user_username_unique":
@@ -214,12 +217,13 @@ def _keep_keys(change: UserChange) -> None:
         if name in change.fields and (change.creating or change.fields[name] != before.get(name)):
             value = change.fields[name]
             key = name_key(value) if isinstance(value, str) else None
-            fetch(statement, (key, change.object_id), prepare=True)
+            fetch(statement, {"key": key, "user_id": change.object_id}, prepare=True)
 
 
-_KEEP_KEY = {
-    "username": "UPDATE objects_user SET username_key = %s WHERE object_id = %s",
-    "email": "UPDATE objects_user SET email_key = %s WHERE object_id = %s",
+# SQL: every sign-up runs them, between other statements of the store.
+_KEEP_KEY: Final = {
+    "username": "UPDATE objects_user SET username_key = %(key)s WHERE object_id = %(user_id)s",
+    "email": "UPDATE objects_user SET email_key = %(key)s WHERE object_id = %(user_id)s",
 }
 
 

@@ -13,12 +13,13 @@ import secrets
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple
 
 from backend.kernel.errors import InvalidSessionToken
 from backend.kernel.json_types import Json
 from backend.settings.conf import service_settings
 from objects.core.values import wire_time
-from objects.database.statements import fetch
+from objects.database.statements import fetch, fetch_rows
 from objects.users import roles
 
 _TOKEN = re.compile(r"r:[0-9a-f]{32}\Z")
@@ -35,6 +36,36 @@ class Proven:
     user_id: str
     roles: frozenset[str]
     seconds_left: float | None = None
+
+
+# SQL: every request with a session runs one of these.
+_BY_TOKEN: Final = """
+SELECT s.object_id, s."user", COALESCE(v.version, 0),
+       extract(epoch FROM s.expires_at - statement_timestamp())
+FROM objects_session s LEFT JOIN objects_role_version v ON v.id = 1
+WHERE s.token_hash = decode(%(token_hash)s, 'hex') AND s."user" IS NOT NULL
+"""
+_BY_HASHES: Final = """
+SELECT encode(s.token_hash, 'hex'), s.object_id, s."user",
+       extract(epoch FROM s.expires_at - statement_timestamp())
+FROM objects_session s
+WHERE s."user" IS NOT NULL
+AND s.token_hash IN (SELECT decode(h, 'hex') FROM unnest(%(hashes)s::text[]) h)
+"""
+
+
+class _Session(NamedTuple):
+    session_id: str
+    user_id: str
+    role_version: str
+    seconds_left: float | None
+
+
+class _HashedSession(NamedTuple):
+    token_hash: str
+    session_id: str
+    user_id: str
+    seconds_left: float | None
 
 
 def new_token() -> str:
@@ -62,21 +93,14 @@ def authenticate(token: str) -> Proven:
     """What a token proves. Raises ``InvalidSessionToken`` for one that is unknown or expired."""
     if not _TOKEN.match(token):
         raise InvalidSessionToken("Invalid session token")
-    rows = fetch(
-        'SELECT s.object_id, s."user", COALESCE(v.version, 0),'
-        " CASE WHEN s.expires_at IS NULL THEN NULL"
-        " ELSE extract(epoch FROM s.expires_at - statement_timestamp()) END"
-        " FROM objects_session s LEFT JOIN objects_role_version v ON v.id = 1"
-        " WHERE s.token_hash = decode(%s, 'hex')",
-        (token_hash(token),),
-        prepare=True,
-    )
-    if not rows or rows[0][1] is None:
+    rows = fetch_rows(_Session, _BY_TOKEN, {"token_hash": token_hash(token)}, prepare=True)
+    if not rows:
         raise InvalidSessionToken("Invalid session token")
-    session_id, user_id, version, left = rows[0]
-    if left is not None:
-        _check_expiry(session_id, float(left))
-    return Proven(session_id, user_id, roles.held_by(user_id, version), _left(left))
+    row = rows[0]
+    if row.seconds_left is not None:
+        _check_expiry(row.session_id, row.seconds_left)
+    held = roles.held_by(row.user_id, row.role_version)
+    return Proven(row.session_id, row.user_id, held, _left(row.seconds_left))
 
 
 def prove_many(hashes: Collection[str]) -> dict[str, Proven]:
@@ -85,26 +109,21 @@ def prove_many(hashes: Collection[str]) -> dict[str, Proven]:
     Two statements, however many there are. Being asked about isn't being used: no session is
     extended.
     """
-    rows = fetch(
-        "SELECT encode(s.token_hash, 'hex'), s.object_id, s.\"user\","
-        " extract(epoch FROM s.expires_at - statement_timestamp())"
-        ' FROM objects_session s WHERE s."user" IS NOT NULL AND s.token_hash IN'
-        " (SELECT decode(h, 'hex') FROM unnest(%s::text[]) h)",
-        (list(hashes),),
-        prepare=True,
-    )
-    held = roles.held_by_many({row[2] for row in rows})
+    rows = fetch_rows(_HashedSession, _BY_HASHES, {"hashes": list(hashes)}, prepare=True)
+    held = roles.held_by_many({row.user_id for row in rows})
     return {
-        given: Proven(session_id, user_id, held[user_id], _left(left))
-        for given, session_id, user_id, left in rows
-        if left is None or float(left) > 0 or not service_settings.EXPIRE_INACTIVE_SESSIONS
+        row.token_hash: Proven(
+            row.session_id, row.user_id, held[row.user_id], _left(row.seconds_left)
+        )
+        for row in rows
+        if row.seconds_left is None
+        or row.seconds_left > 0
+        or not service_settings.EXPIRE_INACTIVE_SESSIONS
     }
 
 
-def _left(seconds: str | None) -> float | None:
-    if seconds is None or not service_settings.EXPIRE_INACTIVE_SESSIONS:
-        return None
-    return float(seconds)
+def _left(seconds: float | None) -> float | None:
+    return seconds if service_settings.EXPIRE_INACTIVE_SESSIONS else None
 
 
 def _check_expiry(session_id: str, seconds_left: float) -> None:
@@ -114,18 +133,25 @@ def _check_expiry(session_id: str, seconds_left: float) -> None:
     if settings.EXTEND_SESSION_ON_USE and seconds_left < settings.SESSION_LENGTH / 2:
         # Two requests at once both write the same; the session is never shortened.
         fetch(
-            "UPDATE objects_session SET expires_at = GREATEST(expires_at, %s),"
-            " updated_at = date_trunc('milliseconds', statement_timestamp()) WHERE object_id = %s",
-            (wire_time(expiry()), session_id),
+            "UPDATE objects_session SET expires_at = GREATEST(expires_at, %(expiry)s),"
+            " updated_at = date_trunc('milliseconds', statement_timestamp())"
+            " WHERE object_id = %(session_id)s",
+            {"expiry": wire_time(expiry()), "session_id": session_id},
             prepare=True,
         )
 
 
 def end(session_id: str) -> None:
     """End a session; nothing happens if it has ended already."""
-    fetch("DELETE FROM objects_session WHERE object_id = %s", (session_id,), prepare=True)
+    fetch(
+        "DELETE FROM objects_session WHERE object_id = %(session_id)s",
+        {"session_id": session_id},
+        prepare=True,
+    )
 
 
 def end_all_of(user_id: str) -> None:
     """End all sessions of a user."""
-    fetch('DELETE FROM objects_session WHERE "user" = %s', (user_id,), prepare=True)
+    fetch(
+        'DELETE FROM objects_session WHERE "user" = %(user_id)s', {"user_id": user_id}, prepare=True
+    )
