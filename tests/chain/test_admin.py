@@ -29,11 +29,11 @@ from chain.models import (
 )
 from chain.models.signing import Sending, Wallet
 from objects import service
-from tests.admin.browser import look, staff_page
-from tests.admin.log_records import *  # noqa: F403
-from tests.admin.staff import logged_in
 from tests.callers import *  # noqa: F403
 from tests.chromium import NEEDS_CHROMIUM, browser
+from tests.objects.admin.browser import look, staff_page
+from tests.objects.admin.log_records import *  # noqa: F403
+from tests.objects.admin.staff import logged_in
 from tests.people import sign_up
 
 pytestmark = pytest.mark.django_db

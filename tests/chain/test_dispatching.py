@@ -16,7 +16,7 @@ from chain import dispatch
 from chain.indexing.contract_versions import contracts_changed
 from chain.models import Backfill, Blockchain, Cursor, Transaction
 from objects.definitions.models import Maintenance
-from tests.chain.gateway.networks import network
+from tests.chain.rpc.networks import network
 from tests.rest import MASTER, Api
 
 pytestmark = pytest.mark.django_db

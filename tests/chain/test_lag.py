@@ -21,14 +21,14 @@ from chain.networks.lag import UNKNOWN, lags
 from chain.networks.metrics import ChainCollector
 from chain.rpc import pool
 from objects.database import maintenance
-from tests.admin.browser import look, staff_page
-from tests.admin.staff import logged_in
-from tests.chain.gateway.networks import network as network_without_blocks
-from tests.chain.gateway.networks import provider
 from tests.chain.network_read import Network, listen, network
+from tests.chain.rpc.networks import network as network_without_blocks
+from tests.chain.rpc.networks import provider
 from tests.chromium import NEEDS_CHROMIUM, browser
 from tests.evm import faults
 from tests.evm.node import Node
+from tests.objects.admin.browser import look, staff_page
+from tests.objects.admin.staff import logged_in
 
 pytestmark = pytest.mark.django_db
 

@@ -35,9 +35,9 @@ from chain.models import (
 )
 from chain.networks import configuration
 from objects.database import maintenance
-from tests.chain.gateway.networks import provider
 from tests.chain.network_read import Network, listen
 from tests.chain.network_read import network as network_of
+from tests.chain.rpc.networks import provider
 from tests.evm.faults import after
 from tests.evm.node import Node
 from tests.rest import MASTER, Api

@@ -15,8 +15,8 @@ from chain import doctor
 from chain.models import Cursor, Provider
 from chain.rpc.endpoints import given_for, socket_urls
 from objects.database import maintenance
-from tests.admin.staff import logged_in
-from tests.chain.gateway.networks import network, provider
+from tests.chain.rpc.networks import network, provider
+from tests.objects.admin.staff import logged_in
 from tests.people import sign_up
 from tests.rest import Api
 

@@ -13,9 +13,9 @@ from chain.indexing.repair.audits import audit
 from chain.models import Blockchain, ContractEvent, OutboxEntry, Provider
 from chain.networks import configuration
 from chain.rpc import pool
-from tests.chain.gateway.networks import provider
 from tests.chain.lied_to import contents, truth
 from tests.chain.network_read import listen, network
+from tests.chain.rpc.networks import provider
 from tests.chain.test_two_providers import check_reads_on, two
 from tests.evm.faults import altered, range_limit
 from tests.evm.node import Node

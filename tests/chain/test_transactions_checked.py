@@ -25,7 +25,7 @@ from tests.chain.followed import (
     paid,
     read_block,
 )
-from tests.chain.gateway.networks import proxies
+from tests.chain.rpc.networks import proxies
 from tests.evm import faults
 from tests.evm.node import Node
 from tests.evm.proxy import Proxy, proxied

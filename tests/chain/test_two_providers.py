@@ -18,14 +18,14 @@ from chain.indexing.head import indexer
 from chain.models import Blockchain, Cursor, Provider
 from chain.networks import configuration
 from chain.rpc import pool
-from tests.admin.staff import logged_in
-from tests.chain.gateway.networks import provider
 from tests.chain.lied_to import contents, truth
 from tests.chain.network_read import Network, listen, network
+from tests.chain.rpc.networks import provider
 from tests.evm.faults import altered, fails, gives, late, only_if
 from tests.evm.liar import Kind, Liar, Lie
 from tests.evm.node import Node
 from tests.evm.proxy import Call, Proxy, proxied
+from tests.objects.admin.staff import logged_in
 
 pytestmark = pytest.mark.django_db
 

@@ -13,9 +13,9 @@ from chain.indexing.repair.audits import audit
 from chain.indexing.verification import capabilities, evidence, hashes
 from chain.models import Blockchain, ContractEvent, Cursor, Recheck
 from chain.rpc import pool
-from tests.chain.gateway.networks import provider
 from tests.chain.lied_to import contents, lied_to, truth
 from tests.chain.network_read import Network, network
+from tests.chain.rpc.networks import provider
 from tests.evm.faults import altered, fails, gives
 from tests.evm.liar import Kind, Lie
 from tests.evm.node import Node

@@ -20,8 +20,8 @@ from chain.indexing import head as following
 from chain.indexing.head import halts
 from chain.models import Block, Blockchain, Reorganisation
 from chain.networks import status
-from tests.chain.gateway.networks import provider
 from tests.chain.network_read import Network, let_a_minute_pass, listen, network
+from tests.chain.rpc.networks import provider
 from tests.evm.liar import Liar, Lie, lying
 from tests.evm.node import Node, running_node
 from tests.evm.proxy import proxied

@@ -28,8 +28,8 @@ from objects.core.query.tree import Query
 from realtime.livequery import events
 from realtime.livequery.access import current_table
 from realtime.livequery.events import Admitted, Counts, Question
-from tests.policy.tables import PUBLIC, SECRET
-from tests.policy.world import CALLERS, CLIENT, MASTER, OWNER, make, permit, user
+from tests.objects.access.tables import PUBLIC, SECRET
+from tests.objects.access.world import CALLERS, CLIENT, MASTER, OWNER, make, permit, user
 
 pytestmark = pytest.mark.django_db
 

@@ -11,7 +11,7 @@ from tests.callers import *  # noqa: F403
 from tests.realtime.livequery.committed import Aside
 
 if TYPE_CHECKING:
-    from tests.realtime.events.chains import Chain
+    from tests.realtime.channel.chains import Chain
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +26,6 @@ def aside(emptied: None, django_db_blocker: Any) -> Iterator[Aside]:
 @pytest.fixture
 def chain(db: None, aside: Aside) -> Chain:
     """A network that nothing was told of yet."""
-    from tests.realtime.events.chains import Chain
+    from tests.realtime.channel.chains import Chain
 
     return Chain(aside)

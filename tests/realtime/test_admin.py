@@ -21,9 +21,9 @@ from chain.models import Blockchain, Cursor, OutboxEntry
 from objects.core.names import new_object_id
 from realtime import metrics
 from realtime.process import reports
-from tests.admin.browser import look, staff_page
-from tests.admin.staff import logged_in
 from tests.chromium import NEEDS_CHROMIUM, browser
+from tests.objects.admin.browser import look, staff_page
+from tests.objects.admin.staff import logged_in
 from tests.realtime.serving import serving
 
 pytestmark = pytest.mark.django_db

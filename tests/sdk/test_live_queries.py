@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from tests.backend.operations.service import Service
 from tests.other_process import ROOT, OtherProcess, database_url
 from tests.ports import free_port
-from tests.process.service import Service
 from tests.realtime.serving import eventually
 from tests.sdk.applications import FOLDER, KEYS, outcomes_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.callers import *  # noqa: F403
-from tests.policy.transports import TRANSPORTS, Send
+from tests.objects.access.transports import TRANSPORTS, Send
 from tests.rest import Api
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from bench.attack.scene import Scene, require_loopback
 from bench.failure import BenchFailure
-from tests.process.service import plain_environment
+from tests.backend.operations.service import plain_environment
 
 ROOT = Path(__file__).resolve().parents[2]
 

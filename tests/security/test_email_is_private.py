@@ -1,6 +1,6 @@
 """E-mail addresses are shown to their users and the master key, on every path that shows a user.
 
-Live queries: tests/policy/test_over_live_queries.py.
+Live queries: tests/objects/access/test_over_live_queries.py.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from functions import FunctionRequest, function
 from functions.runtime.registry import registry
 from objects import doctor
 from objects.definitions import registry as classes
+from tests.objects.access.tables import PUBLIC
+from tests.objects.access.transports import TRANSPORTS
 from tests.people import PASSWORD, User, as_user, log_in, make_role, sign_up
-from tests.policy.tables import PUBLIC
-from tests.policy.transports import TRANSPORTS
 from tests.rest import Api, Reply
 
 ADDRESS = "ann@example.org"

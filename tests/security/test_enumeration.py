@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.hashing import Counting
+from tests.objects.access.transports import directly
 from tests.people import PASSWORD, sign_up
-from tests.policy.transports import directly
 
 UNKNOWN = {"username": "nobody", "password": PASSWORD}
 

@@ -20,13 +20,13 @@ from objects import triggers
 from objects.users.accounts import directory
 from objects.users.models import User
 from objects.users.names import check_new_email, check_new_username
-from tests.admin.staff import logged_in
-from tests.commands.conftest import run
+from tests.backend.commands.conftest import run
+from tests.objects.access.transports import TRANSPORTS, Send
+from tests.objects.admin.staff import logged_in
+from tests.objects.users.passkeys.calls import log_in_init, register_init
 from tests.people import PASSWORD, log_in, sign_up
 from tests.people import User as Person
-from tests.policy.transports import TRANSPORTS, Send
 from tests.rest import CLIENT, MASTER, Api, Reply
-from tests.users.passkeys.calls import log_in_init, register_init
 
 ANYBODY, SERVER = Api(CLIENT), Api(MASTER)
 LIKE_ANN = {
@@ -160,7 +160,7 @@ Attempt = Callable[[str, Any], Reply]
 def badges(settings) -> Iterator[None]:
     settings.SERVICE = {
         **settings.SERVICE,
-        "AUTH_ADAPTERS": {"badge": {"adapter": "tests.users.badge.Badge"}},
+        "AUTH_ADAPTERS": {"badge": {"adapter": "tests.objects.users.badge.Badge"}},
     }
     yield
     setting_changed.send(None, setting="SERVICE", value=None, enter=False)

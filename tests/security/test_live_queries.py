@@ -13,8 +13,8 @@ import pytest
 
 from functions import LiveEventRequest, after_event
 from functions.runtime.registry import registry
+from tests.objects.access.tables import PUBLIC
 from tests.people import PASSWORD, User, make_role, sign_up
-from tests.policy.tables import PUBLIC
 from tests.rest import Api
 from tests.security.hostile import TEXTS
 from tests.subscribers import KEYS, MASTER_KEYS, Realtime, Subscriber, realtime_process

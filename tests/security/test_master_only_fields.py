@@ -14,8 +14,8 @@ from functions import FunctionRequest, before_save, function
 from functions.models import FeatureFlag
 from functions.runtime.registry import registry
 from objects.users.accounts import master_fields
+from tests.objects.access.transports import TRANSPORTS
 from tests.people import PASSWORD, as_user, sign_up
-from tests.policy.transports import TRANSPORTS
 
 FIELDS = ("betaTester", "emailVerified", "plan")
 ROUTES = ("/users", "/classes/_User")
@@ -84,7 +84,7 @@ def test_neither_a_provider_s_sign_up_nor_the_upgrade_of_an_anonymous_user_sets_
     settings.SERVICE = {
         **settings.SERVICE,
         "ALLOW_ANONYMOUS_USERS": True,
-        "AUTH_ADAPTERS": {"badge": {"adapter": "tests.users.badge.Badge"}},
+        "AUTH_ADAPTERS": {"badge": {"adapter": "tests.objects.users.badge.Badge"}},
     }
     badge = {"badge": {"number": "123", "pin": "321"}}
     device = {"anonymous": {"id": "8f14e45f-ceea-467f-9575-5f1c6f5f2f4e"}}

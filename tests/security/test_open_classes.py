@@ -19,7 +19,7 @@ from objects.core.access.class_permissions import ACTIONS
 from objects.database import maintenance
 from objects.definitions import registry
 from objects.service import classes
-from tests.admin.staff import logged_in, staff_user
+from tests.objects.admin.staff import logged_in, staff_user
 from tests.people import User, make_role, sign_up
 from tests.rest import Api
 

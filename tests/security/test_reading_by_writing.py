@@ -8,10 +8,10 @@ import pytest
 
 from functions import before_save
 from functions.runtime.registry import registry
+from tests.objects.access.tables import PUBLIC
+from tests.objects.access.transports import TRANSPORTS
+from tests.objects.access.world import make, permit
 from tests.people import make_role, sign_up
-from tests.policy.tables import PUBLIC
-from tests.policy.transports import TRANSPORTS
-from tests.policy.world import make, permit
 from tests.rest import Api
 
 STORED: dict[str, Any] = {"score": 7, "tags": ["a"], "stats": {"wins": 3, "names": ["b"]}}

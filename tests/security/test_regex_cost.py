@@ -14,7 +14,7 @@ from objects.core.regex.automaton import MAX_TRANSITIONS
 from objects.core.regex.patterns import compile_regex
 from realtime.core.messages import LiveQuery
 from realtime.livequery import requests
-from tests.core.regex_patterns import patterns
+from tests.objects.core.regex_patterns import patterns
 
 COSTLY = "((a?){10}){100}"
 PLACES = [

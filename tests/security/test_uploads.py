@@ -18,9 +18,9 @@ from django.core.files.storage import FileSystemStorage
 
 from objects.files.delivery import content_headers, served_type
 from objects.files.models import StoredFile
-from tests.files.conftest import empty_storage  # noqa: F401
-from tests.files.test_file_settings import read
-from tests.files.uploads import PNG, Sent, file_path, send, stored, upload
+from tests.objects.files.conftest import empty_storage  # noqa: F401
+from tests.objects.files.test_file_settings import read
+from tests.objects.files.uploads import PNG, Sent, file_path, send, stored, upload
 from tests.rest import MASTER
 
 pytestmark = pytest.mark.django_db

@@ -12,12 +12,12 @@ from django.urls import reverse
 from playwright.sync_api import Browser, Page, Route
 
 from objects.definitions import registry
-from tests.admin.browser import look, staff_page
-from tests.admin.games import GAME, make, make_class
-from tests.admin.staff import staff_user
 from tests.chromium import NEEDS_CHROMIUM
-from tests.files.conftest import empty_storage  # noqa: F401
-from tests.files.uploads import file_path, stored
+from tests.objects.admin.browser import look, staff_page
+from tests.objects.admin.games import GAME, make, make_class
+from tests.objects.admin.staff import staff_user
+from tests.objects.files.conftest import empty_storage  # noqa: F401
+from tests.objects.files.uploads import file_path, stored
 from tests.rest import MASTER, Api
 
 pytestmark = [NEEDS_CHROMIUM, pytest.mark.django_db(transaction=True)]
@@ -177,7 +177,7 @@ def test_the_sandbox_holds_where_a_browser_shows_a_file_nevertheless(page):
 
 
 def test_what_apps_show_is_shown(page, address):
-    from tests.admin.test_in_browser import picture
+    from tests.objects.admin.test_in_browser import picture
 
     image = served("a.png", picture(200, 30, 30))
     vector = served("a.svg", b"<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'/>")

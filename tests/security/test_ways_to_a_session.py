@@ -26,12 +26,12 @@ from objects.users.models import FailedLogins, Password, Session, User
 from objects.users.sessions import gate as session_gate
 from objects.users.sessions.gate import Way
 from tests.limited import limit, nothing_counted
+from tests.objects.sign_in.accounts import ALICE, BOB, sign
+from tests.objects.users.passkeys.authenticator import UP, UV, Authenticator
+from tests.objects.users.passkeys.calls import complete, log_in_complete, log_in_init, register_init
 from tests.people import PASSWORD, as_user, with_token
 from tests.people import User as Person
 from tests.rest import CLIENT, MASTER, Api, Reply
-from tests.sign_in.accounts import ALICE, BOB, sign
-from tests.users.passkeys.authenticator import UP, UV, Authenticator
-from tests.users.passkeys.calls import complete, log_in_complete, log_in_init, register_init
 
 __all__ = ["limit", "nothing_counted"]
 
@@ -59,7 +59,7 @@ def providers(settings) -> Iterator[None]:
         "ALLOW_ANONYMOUS_USERS": True,
         "WEBAUTHN_USER_VERIFICATION": "preferred",
         "AUTH_ADAPTERS": {
-            "badge": {"adapter": "tests.users.badge.Badge"},
+            "badge": {"adapter": "tests.objects.users.badge.Badge"},
             "wallet": {"domains": ["localhost:8000"]},
         },
     }

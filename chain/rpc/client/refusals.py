@@ -2,7 +2,7 @@
 
 Providers agree on little: the same number stands for a limit of the rate here and for too many
 results there. So the text decides, and the number where the text says nothing. The wordings that
-are understood are listed in ``tests/chain/gateway/test_refusals.py``, provider by provider.
+are understood are listed in ``tests/chain/rpc/test_refusals.py``, provider by provider.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.chain.gateway.networks import provider
 from tests.chain.network_read import Network, listen, network
+from tests.chain.rpc.networks import provider
 from tests.evm.node import Node
 from tests.evm.proxy import Call, Proxy, proxied
 

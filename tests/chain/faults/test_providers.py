@@ -11,8 +11,8 @@ import pytest
 
 from chain.models import ContractEvent, Provider
 from chain.rpc.pool import forget
-from tests.chain.gateway.networks import provider
 from tests.chain.network_read import Network, listen, network
+from tests.chain.rpc.networks import provider
 from tests.chance import DRAWN, seed_of
 from tests.evm import faults
 from tests.evm.node import Node

@@ -6,7 +6,7 @@ import pytest
 
 from backend.kernel.errors import ServiceUnavailable
 from chain.models import Blockchain, SigningAccount
-from tests.chain.gateway.networks import provider
+from tests.chain.rpc.networks import provider
 from tests.chain.sending.desk import Desk
 from tests.evm.faults import gives
 from tests.evm.proxy import Call, Proxy

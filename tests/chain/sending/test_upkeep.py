@@ -11,7 +11,7 @@ import pytest
 
 from backend.kernel.errors import ScriptFailed
 from chain.rpc import pool
-from tests.chain.gateway.networks import provider
+from tests.chain.rpc.networks import provider
 from tests.chain.sending.desk import Desk, with_settings
 from tests.evm.faults import Dropped, fails, gives
 from tests.evm.proxy import Call, Proxy, RpcError, proxied

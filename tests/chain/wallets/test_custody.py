@@ -22,9 +22,8 @@ from objects.users.models import User as UserRow
 from objects.users.passkeys.models import Passkey, PasskeyChallenge
 from tests.areas import wallets
 from tests.chain.wallets.wallet_service import ABSENT, WalletService, running_wallet_service
-from tests.people import sign_up
-from tests.users.passkeys.authenticator import Authenticator
-from tests.users.passkeys.calls import (
+from tests.objects.users.passkeys.authenticator import Authenticator
+from tests.objects.users.passkeys.calls import (
     ANYBODY,
     complete,
     log_in,
@@ -32,6 +31,7 @@ from tests.users.passkeys.calls import (
     register_init,
     result,
 )
+from tests.people import sign_up
 
 DIGEST = hashlib.sha256(b"what is signed").digest()
 

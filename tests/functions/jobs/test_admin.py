@@ -11,7 +11,7 @@ from django_celery_beat.models import PeriodicTask
 from functions import JobRequest, job
 from functions.jobs import records, schedules
 from functions.jobs.models import JobStatus
-from tests.admin.staff import logged_in
+from tests.objects.admin.staff import logged_in
 
 pytestmark = pytest.mark.django_db
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from backend.kernel.errors import InvalidQuery, ServiceError
-from tests.policy.tables import (
+from tests.objects.access.tables import (
     GROUPS,
     LISTS,
     LOGIN,
@@ -18,7 +18,16 @@ from tests.policy.tables import (
     YES,
     may,
 )
-from tests.policy.world import CALLERS, OWNER, make, outcome, permit, pointer, stored_or_named, user
+from tests.objects.access.world import (
+    CALLERS,
+    OWNER,
+    make,
+    outcome,
+    permit,
+    pointer,
+    stored_or_named,
+    user,
+)
 from tests.realtime.access.live import access, stored
 
 pytestmark = pytest.mark.django_db

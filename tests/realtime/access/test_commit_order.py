@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.objects.access.tables import PUBLIC
 from tests.people import User, make_role, sign_up
-from tests.policy.tables import PUBLIC
 from tests.rest import MASTER, Api
 from tests.subscribers import Realtime, realtime_process
 

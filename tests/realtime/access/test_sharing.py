@@ -7,8 +7,8 @@ import pytest
 from backend.kernel.principal import CLIENT, MASTER, READ_ONLY_MASTER, Authority, Principal
 from functions import FindRequest, Pointer, ScriptFailed, before_find
 from objects.service import classes
-from tests.policy.tables import PUBLIC, SECRET
-from tests.policy.world import CALLERS, MEMBER, OWNER, STRANGER, make, outcome, permit, user
+from tests.objects.access.tables import PUBLIC, SECRET
+from tests.objects.access.world import CALLERS, MEMBER, OWNER, STRANGER, make, outcome, permit, user
 from tests.realtime.access.live import access, stored
 
 pytestmark = pytest.mark.django_db

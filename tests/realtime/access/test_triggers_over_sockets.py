@@ -19,8 +19,8 @@ from functions import (
     before_find,
     before_subscribe,
 )
+from tests.objects.access.tables import PUBLIC
 from tests.people import sign_up
-from tests.policy.tables import PUBLIC
 from tests.subscribers import KEYS, Realtime, realtime_process
 
 pytestmark = [

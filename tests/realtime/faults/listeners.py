@@ -12,7 +12,7 @@ from typing import Any
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import InvalidHandshake, WebSocketException
 
-from tests.realtime.events.oracle import token_of
+from tests.realtime.channel.oracle import token_of
 
 PATIENCE = 120.0  # seconds, for a machine that is busy with other things
 _PAUSE = 0.1  # until it tries again, as clients do

@@ -14,7 +14,7 @@ from tests.chain.faults.installation import Installation
 from tests.chain.faults.installation import until as until_true
 from tests.evm.node import Node, running_node
 from tests.ports import free_port
-from tests.realtime.events.oracle import OUTBOX, Row, expected, rows_of
+from tests.realtime.channel.oracle import OUTBOX, Row, expected, rows_of
 from tests.realtime.faults.listeners import Listener, ended, until
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]

@@ -16,7 +16,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect as connect_and_wait
 
 from realtime.process.reports import processes
-from tests.realtime.events.chains import ANN, NOBODY, Chain
+from tests.realtime.channel.chains import ANN, NOBODY, Chain
 from tests.realtime.faults.listeners import PATIENCE, Listener, ended, until
 from tests.realtime.serving import Serving, serving
 

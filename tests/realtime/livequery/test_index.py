@@ -13,7 +13,7 @@ from backend.kernel.errors import ServiceError
 from objects.core.query.parser import parse_where
 from objects.core.query.predicate import predicate
 from realtime.core.subscription_index import SubscriptionIndex
-from tests.compiler import strategies
+from tests.objects.sql import strategies
 
 # What they are drawn from knows of the database.
 pytestmark = pytest.mark.django_db

@@ -8,7 +8,7 @@ import pytest
 
 from objects.core.pipeline.stages import parse_aggregation
 from objects.sql.pipeline.statement import compile_aggregation
-from tests.compiler.world import GENERIC
+from tests.objects.sql.world import GENERIC
 from tests.security.fuzz.fuzzing import (
     EXAMPLES,
     accepts,

@@ -10,7 +10,7 @@ import pytest
 from objects.core.access.acl import parse_acl
 from objects.core.update.operations import apply, echo, fit
 from objects.core.update.parser import parse_write
-from tests.compiler.world import GENERIC
+from tests.objects.sql.world import GENERIC
 from tests.security.fuzz.fuzzing import (
     EXAMPLES,
     accepts,

@@ -14,7 +14,7 @@ from objects.core.query.predicate import predicate
 from objects.core.query.tree import Everything, Query
 from objects.sql.compiler import compile_query
 from objects.sql.tables import ClassTable
-from tests.compiler.world import GENERIC, OTHER, PROMOTED
+from tests.objects.sql.world import GENERIC, OTHER, PROMOTED
 from tests.security.fuzz.fuzzing import (
     EXAMPLES,
     accepts,

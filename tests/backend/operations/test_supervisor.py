@@ -1,0 +1,207 @@
+"""Processes that end or hang are replaced; the others don't notice."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from backend.kernel.process import restart_report
+from backend.kernel.process.restart_report import Restarted
+from tests.backend.operations.service import PATIENCE, ROOT, plain_environment
+from tests.waiting import until
+
+
+class Supervised:
+    """A running supervisor (``tests.backend.operations.supervised``)."""
+
+    def __init__(self, folder: Path, silence: float, *roles: str, refused: int = 0) -> None:
+        self.folder = folder
+        (folder / "reports").mkdir(exist_ok=True)
+        self.names = [role.partition("=")[0] for role in roles]
+        self.process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "tests.backend.operations.supervised",
+                folder,
+                str(silence),
+                *roles,
+            ],
+            cwd=ROOT,
+            env=plain_environment(REFUSED_FORKS=refused),
+            stderr=subprocess.DEVNULL,
+        )
+
+    def pid(self, name: str) -> int:
+        """The number of the role's process, once it has begun to work."""
+        place = self.folder / name
+        until(place.exists, PATIENCE)
+        return int(place.read_text())
+
+    def successor(self, name: str, pid: int) -> int:
+        """The number of the process that has replaced this one."""
+        until(lambda: self.pid(name) != pid, PATIENCE)
+        return self.pid(name)
+
+    def reported(self, name: str) -> Restarted | None:
+        found = restart_report.read(self.folder / "reports")
+        return next((one for one in found if one.name == name), None)
+
+
+Start = Callable[..., Supervised]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    started: list[Supervised] = []
+
+    def start(*roles: str, silence: float = 60, refused: int = 0) -> Supervised:
+        started.append(Supervised(tmp_path, silence, *roles, refused=refused))
+        return started[-1]
+
+    yield start
+    for supervised in started:
+        supervised.process.kill()
+        supervised.process.wait()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
+def test_a_process_that_is_killed_is_replaced_and_the_others_go_on(
+    start: Start, number: signal.Signals
+) -> None:
+    supervised = start("first=serve", "second=serve")
+    first, second = supervised.pid("first"), supervised.pid("second")
+    psutil.Process(first).send_signal(number)
+    assert supervised.successor("first", first) != first
+    assert supervised.pid("second") == second
+    until(lambda: supervised.reported("first") is not None, PATIENCE)
+    found = supervised.reported("first")
+    assert found is not None
+    assert (found.restarts, found.is_failing, found.last_end) == (1, False, number.name)
+    assert supervised.reported("second") is None
+
+
+def test_a_machine_without_room_for_a_process_ends_none(start: Start) -> None:
+    supervised = start("first=serve", "second=serve", refused=2)
+    first, second = supervised.pid("first"), supervised.pid("second")
+    assert psutil.pid_exists(first)
+    assert psutil.pid_exists(second)
+    found = supervised.reported("first")
+    assert found is not None
+    assert found.last_end == "no process: Resource temporarily unavailable"
+
+
+def test_a_process_that_hangs_is_replaced(start: Start) -> None:
+    supervised = start("first=hang", "second=serve", "third=wait", silence=1.5)
+    first, second, third = map(supervised.pid, supervised.names)
+    supervised.successor("first", first)
+    assert not psutil.pid_exists(first)
+    assert (supervised.pid("second"), supervised.pid("third")) == (second, third)
+    found = supervised.reported("first")
+    assert found is not None
+    assert found.last_end == "it hung"
+
+
+@pytest.mark.slow
+def test_a_stopped_process_is_replaced(start: Start) -> None:
+    """It can't end by itself any more."""
+    supervised = start("first=serve", silence=1.5)
+    first = supervised.pid("first")
+    psutil.Process(first).suspend()
+    supervised.successor("first", first)
+    assert not psutil.pid_exists(first)
+
+
+@pytest.mark.slow
+def test_a_supervisor_that_was_stopped_kills_nothing_when_it_goes_on(start: Start) -> None:
+    """As on a paused virtual machine: all its processes were silent."""
+    supervised = start("first=serve", "second=serve", silence=6)
+    pids = [*map(supervised.pid, supervised.names)]
+    everybody = [psutil.Process(pid) for pid in (supervised.process.pid, *pids)]
+    for process in everybody:
+        process.suspend()
+    with pytest.raises(subprocess.TimeoutExpired):
+        supervised.process.wait(8)
+    for process in everybody:
+        process.resume()
+    psutil.Process(pids[0]).kill()
+    supervised.successor("first", pids[0])
+    assert supervised.pid("second") == pids[1]
+
+
+@pytest.mark.slow
+def test_what_ends_again_and_again_is_reported_and_the_others_go_on(start: Start) -> None:
+    supervised = start("first=fail", "second=serve")
+    second = supervised.pid("second")
+
+    def is_failing() -> bool:
+        found = supervised.reported("first")
+        return found is not None and found.is_failing
+
+    until(is_failing, PATIENCE)
+    found = supervised.reported("first")
+    assert found is not None
+    assert (found.restarts, found.last_end) == (5, "status 3")
+    assert supervised.pid("second") == second
+    assert supervised.reported("second") is None
+
+
+@pytest.mark.slow
+def test_a_new_supervisor_replaces_the_report_of_the_one_that_leaves(start: Start) -> None:
+    """As after a reload with repaired code."""
+
+    def is_failing() -> bool:
+        role = leaving.reported("first")
+        return role is not None and role.is_failing
+
+    leaving = start("first=fail", "second=ignore_sigterm")
+    until(is_failing, PATIENCE)
+    leaving.process.terminate()
+    start("first=serve", "second=serve")
+    until(lambda: leaving.reported("first") is None, PATIENCE)
+    assert leaving.process.wait(PATIENCE) == 0
+    assert leaving.reported("first") is None
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_all_processes(start: Start, number: signal.Signals) -> None:
+    supervised = start("first=serve", "second=hang", "third=fail")
+    pids = [*map(supervised.pid, supervised.names)]
+    supervised.process.send_signal(number)
+    assert supervised.process.wait(PATIENCE) == 0
+    assert not any(map(psutil.pid_exists, pids))
+
+
+def test_processes_end_with_their_supervisor(start: Start) -> None:
+    supervised = start("first=serve", "second=hang")
+    processes = [psutil.Process(supervised.pid(name)) for name in supervised.names]
+    supervised.process.kill()
+    _, alive = psutil.wait_procs(processes, timeout=PATIENCE)
+    assert alive == []
+
+
+def test_the_child_of_a_killed_process_is_adopted_and_reaped(start: Start) -> None:
+    supervised = start("first=leave_orphan")
+    first = supervised.pid("first")
+    until((supervised.folder / "orphan").exists, PATIENCE)
+    orphan = psutil.Process(int((supervised.folder / "orphan").read_text()))
+    psutil.Process(first).kill()
+    supervised.successor("first", first)
+    assert orphan.ppid() == supervised.process.pid
+    orphan.kill()
+    until(lambda: not psutil.pid_exists(orphan.pid), PATIENCE)
+
+
+@pytest.mark.slow
+def test_what_ignores_sigterm_is_killed(start: Start) -> None:
+    supervised = start("first=ignore_sigterm")
+    first = supervised.pid("first")
+    supervised.process.terminate()
+    assert supervised.process.wait(PATIENCE) == 0
+    assert not psutil.pid_exists(first)

@@ -1,0 +1,73 @@
+"""Webhooks and their deliveries in the admin."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from functions.webhooks.models import Delivery
+from tests.functions.webhooks.receiver import Receiver
+from tests.objects.admin.staff import logged_in
+from tests.rest import MASTER, Api
+
+pytestmark = pytest.mark.django_db
+
+HOOKS = "/admin/functions/hook/"
+DELIVERIES = "/admin/functions/delivery/"
+
+
+@pytest.fixture
+def delivery(receiver: Receiver) -> Delivery:
+    """One that was given up."""
+    url = f"{receiver.url}/path?token=secret"
+    hook = {"className": "Game", "triggerName": "afterSave", "url": url}
+    Api(MASTER).post("/hooks/triggers", hook)
+    Api(MASTER).make("Game", name="chess")
+    Delivery.objects.update(state="dead", attempts=8, last_error="it answered with status 500")
+    return Delivery.objects.get()
+
+
+def send_again(client: Client, delivery: Delivery) -> int:
+    said = {"action": "send_again", "_selected_action": [delivery.pk]}
+    return client.post(DELIVERIES, said).status_code
+
+
+def test_staff_see_webhooks_without_what_may_be_secret(delivery: Delivery) -> None:
+    client = logged_in("Viewers")
+    for url in (HOOKS, f"{HOOKS}{delivery.hook_id}/change/"):
+        page = client.get(url)
+        assert page.status_code == 200
+        assert b"/path?\xe2\x80\xa6" in page.content
+        assert b"secret" not in page.content
+
+
+def test_staff_see_what_became_of_deliveries(delivery: Delivery) -> None:
+    client = logged_in("Viewers")
+    page = client.get(DELIVERIES, {"state__exact": "dead"}).content.decode()
+    assert delivery.key in page
+    assert "it answered with status 500" in page
+    page = client.get(f"{DELIVERIES}{delivery.pk}/change/").content.decode()
+    assert "chess" in page
+
+
+def test_administrators_send_again(delivery: Delivery) -> None:
+    assert send_again(logged_in("Administrators"), delivery) == 302
+    delivery.refresh_from_db()
+    assert (delivery.state, delivery.attempts, delivery.last_error) == ("pending", 0, "")
+
+
+@pytest.mark.parametrize("group", ["Viewers", "Editors"])
+def test_others_do_not(delivery: Delivery, group: str) -> None:
+    send_again(logged_in(group), delivery)
+    delivery.refresh_from_db()
+    assert delivery.state == "dead"
+
+
+@pytest.mark.parametrize("url", [f"{HOOKS}add/", f"{DELIVERIES}add/"])
+def test_nothing_is_added_or_changed_there(delivery: Delivery, url: str) -> None:
+    client = logged_in()
+    assert client.get(url).status_code == 403
+    assert (
+        client.post(f"{HOOKS}{delivery.hook_id}/change/", {"url": "https://x"}).status_code == 403
+    )
+    assert client.post(f"{DELIVERIES}{delivery.pk}/delete/", {"post": "yes"}).status_code == 403

@@ -1,0 +1,288 @@
+"""What webhooks are told afterwards: certainly, at least once, by a worker."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from celery.contrib.testing.worker import start_worker
+from django.db import connection, transaction
+from django.utils import timezone
+
+from backend.celery import app
+from functions.webhooks import outbox
+from functions.webhooks.models import Delivery, Hook
+from tests.functions.webhooks.receiver import Receiver
+from tests.people import log_in, sign_up
+from tests.rest import MASTER, Api
+from tests.threads import at_once
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+master = Api(MASTER)
+
+
+def declare(class_name: str, trigger: str, url: str) -> None:
+    hook = {"className": class_name, "triggerName": trigger, "url": url}
+    assert master.post("/hooks/triggers", hook).json == hook
+
+
+def waiting() -> list[Delivery]:
+    return [*Delivery.objects.filter(state="pending").order_by("id")]
+
+
+def deliver_all() -> None:
+    """What workers do with all that is due."""
+    for one in waiting():
+        outbox.deliver(one.id)
+
+
+def pass_time(seconds: float) -> None:
+    """Let this much time have passed for all deliveries and webhooks."""
+    with connection.cursor() as cursor:
+        for table, column in (
+            ("functions_delivery", "due_at"),
+            ("functions_delivery", "ended_at"),
+            ("functions_hook", "rests_until"),
+        ):
+            cursor.execute(
+                f"UPDATE {table} SET {column} = {column} - make_interval(secs => %s)", [seconds]
+            )
+
+
+def test_a_save_is_told_when_it_is_done(receiver: Receiver) -> None:
+    declare("Game", "afterSave", receiver.on("/", {"success": None}))
+    game = master.make("Game", name="chess")
+    master.put(f"/classes/Game/{game}", {"name": "go"})
+    assert receiver.received == []
+    deliver_all()
+    new, changed = (one.json for one in receiver.received)
+    assert new["triggerName"] == "afterSave"
+    assert new["object"]["objectId"] == game
+    assert new["object"]["createdAt"] == new["object"]["updatedAt"]
+    assert (new["object"]["className"], new["object"]["name"]) == ("Game", "chess")
+    assert (changed["object"]["name"], changed["original"]["name"]) == ("go", "chess")
+    assert waiting() == []
+    assert {one.state for one in Delivery.objects.all()} == {"delivered"}
+
+
+@pytest.mark.parametrize("body", [b"", b"thanks", b"{}", b'{"success": {"name": "other"}}'])
+def test_any_answer_with_status_2xx_will_do(receiver: Receiver, body: bytes) -> None:
+    declare("Game", "afterDelete", receiver.on("/", raw=body, status=202))
+    game = master.make("Game", name="chess")
+    master.delete(f"/classes/Game/{game}")
+    deliver_all()
+    (told,) = (one.json for one in receiver.received)
+    assert (told["triggerName"], told["object"]["name"]) == ("afterDelete", "chess")
+    assert Delivery.objects.get().state == "delivered"
+
+
+def test_what_is_undone_is_never_told(receiver: Receiver) -> None:
+    declare("Game", "afterSave", receiver.on("/", {"success": None}))
+    requests = [
+        {"method": "POST", "path": "/api/classes/Game", "body": {"n": 1}},
+        {"method": "POST", "path": "/api/classes/Game", "body": {"n": "text"}},
+    ]
+    reply = master.post("/batch", {"requests": requests, "transaction": True})
+    assert reply.error == (400, 111)
+    assert not Delivery.objects.exists()
+
+
+def test_what_can_not_be_written_down_is_not_done(receiver: Receiver) -> None:
+    declare("Game", "afterSave", receiver.on("/", {"success": None}))
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE functions_delivery ADD CONSTRAINT none CHECK (false)")
+    try:
+        assert master.post("/classes/Game", {"n": 1}).status == 500
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("ALTER TABLE functions_delivery DROP CONSTRAINT none")
+    assert master.results("Game") == []
+
+
+def test_a_failed_delivery_is_repeated_with_the_same_id_and_growing_pauses(
+    receiver: Receiver,
+) -> None:
+    declare("Game", "afterSave", receiver.on("/", {"error": "not now"}, status=500))
+    master.make("Game")
+    for attempt, pause in enumerate(outbox.PAUSES, 1):
+        deliver_all()
+        (one,) = waiting()
+        assert (one.attempts, one.last_error) == (attempt, "not now")
+        pass_time(pause * 0.9)
+        deliver_all()
+        assert len(receiver.received) == attempt, "it was sent too early"
+        pass_time(pause * 0.4)
+    receiver.on("/", {"success": 1})
+    deliver_all()
+    assert Delivery.objects.get().state == "delivered"
+    assert len(receiver.received) == outbox.ATTEMPTS
+    assert len({one.headers["webhook-id"] for one in receiver.received}) == 1
+    assert len({one.raw for one in receiver.received}) == 1
+
+
+def test_it_is_given_up_in_the_end_and_kept(receiver: Receiver) -> None:
+    declare("Game", "afterSave", receiver.on("/", {}, status=404))
+    master.make("Game")
+    for _ in range(outbox.ATTEMPTS + 2):
+        deliver_all()
+        pass_time(100_000)
+    (dead,) = Delivery.objects.all()
+    assert dead.state == "dead"
+    assert dead.last_error == "it answered with status 404"
+    assert len(receiver.received) == outbox.ATTEMPTS
+    receiver.on("/", {"success": 1})
+    assert outbox.again([dead.id]) == 1
+    deliver_all()
+    assert Delivery.objects.get().state == "delivered"
+    assert receiver.received[-1].headers["webhook-id"] == dead.key
+
+
+def test_one_who_does_not_answer_is_left_alone_for_a_while(receiver: Receiver) -> None:
+    declare("Game", "afterSave", receiver.on("/", {"success": 1}))
+    for _ in range(5):
+        master.make("Game")
+    address = receiver.url
+    receiver.stop()
+    deliver_all()
+    assert sorted(one.attempts for one in waiting()) == [0, 0, 0, 0, 1]
+    (failed,) = (one for one in waiting() if one.attempts)
+    assert failed.last_error == "the connection was refused"
+    assert address not in failed.last_error
+    assert Hook.objects.get().rests_until is not None
+
+
+def test_one_who_rests_in_the_future_since_the_clock_was_set_back_is_told_at_once(
+    receiver: Receiver,
+) -> None:
+    declare("Game", "afterSave", receiver.on("/", {"success": 1}))
+    master.make("Game")
+    for minutes, received in ((0, 0), (60, 1)):
+        Hook.objects.update(rests_until=timezone.now() + timedelta(minutes=minutes, seconds=20))
+        deliver_all()
+        assert len(receiver.received) == received
+        pass_time(30)
+
+
+def test_a_removed_webhook_is_told_nothing_more(receiver: Receiver) -> None:
+    declare("Game", "afterSave", receiver.on("/", {"success": 1}))
+    master.make("Game")
+    master.delete("/hooks/triggers/Game/afterSave")
+    deliver_all()
+    assert receiver.received == []
+    assert Delivery.objects.get().state == "dead"
+    assert Delivery.objects.get().last_error == "the webhook was removed"
+
+
+def test_a_new_address_is_told_what_the_old_one_was_not(receiver: Receiver) -> None:
+    declare("Game", "afterSave", receiver.on("/old", {}, status=500))
+    master.make("Game")
+    deliver_all()
+    master.put("/hooks/triggers/Game/afterSave", {"url": receiver.on("/new", {"success": 1})})
+    pass_time(100)
+    deliver_all()
+    assert [one.path for one in receiver.received] == ["/old", "/new"]
+
+
+def test_two_workers_send_it_once(receiver: Receiver) -> None:
+    declare("Game", "afterSave", receiver.on("/", {"success": 1}))
+    master.make("Game")
+    (one,) = waiting()
+    at_once([lambda: outbox.deliver(one.id)] * 4)
+    assert len(receiver.received) == 1
+
+
+def test_what_another_worker_is_taking_is_not_waited_for(receiver: Receiver) -> None:
+    declare("Game", "afterSave", receiver.on("/", {"success": 1}))
+    master.make("Game")
+    (one,) = waiting()
+    with transaction.atomic():
+        Delivery.objects.select_for_update().get(id=one.id)
+        at_once([lambda: outbox.deliver(one.id)])
+        assert at_once([outbox.start_due]) == [0]
+    assert receiver.received == []
+
+
+def test_it_is_sent_again_if_a_worker_dies_while_it_sends(receiver: Receiver) -> None:
+    declare("Game", "afterSave", receiver.on("/", {"success": 1}))
+    master.make("Game")
+    (one,) = waiting()
+    assert outbox._take(one.id) is not None  # and never comes back
+    assert outbox.start_due() == 0
+    pass_time(100)
+    assert outbox.start_due() == 1
+    deliver_all()
+    assert len(receiver.received) == 1
+    assert Delivery.objects.get().state == "delivered"
+
+
+def test_a_worker_that_dies_at_the_last_attempt_leaves_it_given_up(receiver: Receiver) -> None:
+    declare("Game", "afterSave", receiver.on("/", {"success": 1}))
+    master.make("Game")
+    Delivery.objects.update(attempts=outbox.ATTEMPTS)
+    deliver_all()
+    assert Delivery.objects.get().state == "dead"
+
+
+def test_old_deliveries_are_removed(receiver: Receiver) -> None:
+    declare("Game", "afterSave", receiver.on("/", {"success": 1}))
+    master.make("Game")
+    deliver_all()
+    master.make("Game")
+    pass_time(6 * 86_400)
+    assert outbox.forget_old() == 0
+    pass_time(2 * 86_400)
+    assert outbox.forget_old() == 1
+    assert [one.state for one in Delivery.objects.all()] == ["pending"]
+
+
+def test_sign_ins_files_and_parameters_are_told_of(receiver: Receiver) -> None:
+    url = receiver.on("/", {"success": 1})
+    for class_name, trigger in (
+        ("_User", "afterLogin"),
+        ("_Session", "afterLogout"),
+        ("@File", "afterSave"),
+        ("@File", "afterDelete"),
+        ("@Config", "afterSave"),
+    ):
+        declare(class_name, trigger, url)
+    ann = sign_up("ann")
+    log_in("ann")
+    ann.post("/logout")
+    file = master.call("POST", "/files/a.txt", raw=b"a", content_type="text/plain").json["name"]
+    master.delete(f"/files/{file}")
+    master.put("/config", {"params": {"a": 1}})
+    deliver_all()
+    told = [one.json for one in receiver.received]
+    assert [(one["object"]["className"], one["triggerName"]) for one in told] == [
+        ("_User", "afterLogin"),
+        ("_Session", "afterLogout"),
+        ("@File", "afterSave"),
+        ("@File", "afterDelete"),
+        ("@Config", "afterSave"),
+    ]
+    assert told[0]["user"]["objectId"] == ann.user_id
+    assert told[4]["object"] == {"className": "@Config", "params": {"a": 1}}
+    for one in receiver.received:
+        assert ann.token.encode() not in one.raw
+
+
+def test_a_worker_delivers(receiver: Receiver) -> None:
+    declare("Game", "afterSave", receiver.on("/", {"success": 1}))
+    with start_worker(app, perform_ping_check=False, loglevel="warning"):
+        game = master.make("Game")
+        (told,) = receiver.wait_for(1)
+    assert told.json["object"]["objectId"] == game
+
+
+def test_what_the_broker_has_lost_is_found_by_the_sweep(receiver: Receiver, settings: Any) -> None:
+    import redis
+
+    declare("Game", "afterSave", receiver.on("/", {"success": 1}))
+    master.make("Game")
+    with redis.Redis.from_url(settings.REDIS_URL) as client:
+        client.flushdb()
+    with start_worker(app, perform_ping_check=False, loglevel="warning"):
+        app.tasks["functions.deliver_due"].delay()
+        receiver.wait_for(1)

@@ -1,0 +1,267 @@
+"""Triggers that are webhooks and are waited for: before saves, deletes, searches, log-ins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from functions import TriggerRequest, before_save
+from tests.functions.webhooks.receiver import Received, Receiver
+from tests.people import PASSWORD, log_in, sign_up
+from tests.rest import Api
+
+DATE = {"__type": "Date", "iso": "2026-01-02T03:04:05.678Z"}
+
+
+def declare(master: Api, class_name: str, trigger: str, url: str) -> None:
+    hook = {"className": class_name, "triggerName": trigger, "url": url}
+    assert master.post("/hooks/triggers", hook).json == hook
+
+
+def echo(one: Received) -> Any:
+    return {"success": one.json["object"]}
+
+
+# -- Saving ---------------------------------------------------------------------------------------
+
+
+def test_before_save_is_told_the_object_and_what_it_was(master: Api, receiver: Receiver) -> None:
+    declare(master, "Game", "beforeSave", receiver.on("/", {"success": {}}))
+    game = master.make("Game", name="chess", at=DATE)
+    master.put(f"/classes/Game/{game}", {"name": "go", "n": {"__op": "Increment", "amount": 2}})
+    new, changed = (one.json for one in receiver.received)
+    assert new["triggerName"] == "beforeSave"
+    assert new["object"] == {"className": "Game", "name": "chess", "at": DATE}
+    assert "original" not in new
+    assert new["master"] is True
+    assert changed["object"]["name"] == "go"
+    assert changed["object"]["n"] == 2
+    assert changed["object"]["objectId"] == changed["original"]["objectId"] == game
+    assert changed["original"]["name"] == "chess"
+    assert changed["original"]["className"] == "Game"
+
+
+def test_fields_that_are_answered_are_stored(master: Api, client: Api, receiver: Receiver) -> None:
+    def answer(one: Received) -> Any:
+        return {"success": {**one.json["object"], "hello": "world", "at": DATE}}
+
+    declare(master, "Game", "beforeSave", receiver.on("/", answer))
+    created = master.post("/classes/Game", {"name": "chess"}).json
+    assert created["hello"] == "world"
+    stored = client.get(f"/classes/Game/{created['objectId']}").json
+    assert (stored["name"], stored["hello"], stored["at"]) == ("chess", "world", DATE)
+    assert "className" not in stored
+    master.put(f"/classes/Game/{created['objectId']}", {"hello": "moon"})
+    assert client.get(f"/classes/Game/{created['objectId']}").json["hello"] == "world"
+
+
+@pytest.mark.parametrize("success", [{}, True, None, "yes", []])
+def test_any_other_success_lets_the_object_be(
+    master: Api, receiver: Receiver, success: Any
+) -> None:
+    declare(master, "Game", "beforeSave", receiver.on("/", {"success": success}))
+    game = master.make("Game", name="chess")
+    assert master.get(f"/classes/Game/{game}").json["name"] == "chess"
+
+
+def test_a_field_is_removed_by_the_operator(master: Api, receiver: Receiver) -> None:
+    answer = {"success": {"secret": {"__op": "Delete"}}}
+    declare(master, "Game", "beforeSave", receiver.on("/", answer))
+    game = master.make("Game", name="chess", secret=1)
+    assert "secret" not in master.get(f"/classes/Game/{game}").json
+
+
+def test_what_the_service_sets_itself_is_not_changed(master: Api, receiver: Receiver) -> None:
+    answer = {"objectId": "other", "createdAt": "2000-01-01T00:00:00.000Z", "className": "Other"}
+    declare(master, "Game", "beforeSave", receiver.on("/", {"success": answer}))
+    game = master.make("Game", name="chess")
+    assert master.get(f"/classes/Game/{game}").json["createdAt"] > "2020"
+
+
+def test_a_field_that_can_not_be_is_the_usual_error(master: Api, receiver: Receiver) -> None:
+    declare(master, "Game", "beforeSave", receiver.on("/", {"success": {"no name": 1}}))
+    assert master.post("/classes/Game", {"name": "chess"}).error == (400, 105)
+    assert master.results("Game") == []
+
+
+@pytest.mark.parametrize("trigger", ["beforeSave", "beforeDelete"])
+def test_a_refusal_undoes_everything(master: Api, receiver: Receiver, trigger: str) -> None:
+    game = master.make("Game", name="chess")
+    refusal = {"error": {"code": 4000, "error": "no"}}
+    declare(master, "Game", trigger, receiver.on("/", refusal))
+    if trigger == "beforeSave":
+        reply = master.put(f"/classes/Game/{game}", {"name": "go"})
+        assert master.post("/classes/Game", {}).error == (400, 4000)
+    else:
+        reply = master.delete(f"/classes/Game/{game}")
+    assert (reply.status, reply.json) == (400, {"code": 4000, "error": "no"})
+    assert [one["name"] for one in master.results("Game")] == ["chess"]
+
+
+def test_a_webhook_that_fails_refuses(master: Api, receiver: Receiver) -> None:
+    declare(master, "Game", "beforeSave", receiver.on("/", {"success": {}}, status=503))
+    reply = master.post("/classes/Game", {})
+    expected = "The webhook for the trigger beforeSave of Game failed: it answered with status 503."
+    assert reply.json == {"code": 141, "error": expected}
+    assert master.get("/schemas/Game").error == (400, 103)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_webhook_is_called_for_each_object_of_a_batch(master: Api, receiver: Receiver) -> None:
+    def answer(one: Received) -> Any:
+        if one.json["object"]["n"] == 2:
+            return {"error": "not two"}
+        return {"success": {"seen": True}}
+
+    declare(master, "Game", "beforeSave", receiver.on("/", answer))
+    master.post("/schemas/Game", {})
+    requests = [
+        {"method": "POST", "path": "/api/classes/Game", "body": {"n": n}} for n in (1, 2, 3)
+    ]
+    first, second, third = master.post("/batch", {"requests": requests}).json
+    assert first["success"]["seen"] is third["success"]["seen"] is True
+    assert second == {"error": {"code": 141, "error": "not two"}}
+
+
+def test_python_triggers_come_first(master: Api, receiver: Receiver) -> None:
+    @before_save("Game")
+    def first(request: TriggerRequest) -> None:
+        request.object["order"] = ["python"]
+
+    def second(one: Received) -> Any:
+        return {"success": {"order": [*one.json["object"]["order"], "webhook"]}}
+
+    declare(master, "Game", "beforeSave", receiver.on("/", second))
+    game = master.make("Game")
+    assert master.get(f"/classes/Game/{game}").json["order"] == ["python", "webhook"]
+
+
+def test_passwords_and_proofs_are_not_told(master: Api, receiver: Receiver) -> None:
+    declare(master, "_User", "beforeSave", receiver.on("/", echo))
+    sign_up("ann", email="ann@example.org")
+    assert log_in("ann").status == 200
+    (told,) = receiver.received
+    assert PASSWORD.encode() not in told.raw
+    assert told.json["object"]["username"] == "ann"
+    assert not {"password", "authData"} & told.json["object"].keys()
+
+
+# -- Finding --------------------------------------------------------------------------------------
+
+
+def test_before_find_is_told_the_question_and_narrows_it(master: Api, receiver: Receiver) -> None:
+    for n in range(4):
+        master.make("Game", n=n, public=n % 2 == 0)
+    declare(
+        master, "Game", "beforeFind", receiver.on("/", {"success": {"where": {"public": True}}})
+    )
+    found = master.results("Game", where={"n": {"$gt": 0}}, order="-n", limit=5, keys="n,public")
+    assert [one["n"] for one in found] == [2]
+    (told,) = (one.json for one in receiver.received)
+    assert told["query"] == {
+        "className": "Game",
+        "where": {"n": {"$gt": 0}},
+        "limit": 5,
+        "skip": 0,
+        "order": "-n",
+        "keys": "n,public",
+    }
+    assert (told["isGet"], told["count"]) == (False, False)
+
+
+def test_before_find_narrows_counts_and_gets_too(master: Api, receiver: Receiver) -> None:
+    hidden = master.make("Game", public=False)
+    master.make("Game", public=True)
+    declare(
+        master, "Game", "beforeFind", receiver.on("/", {"success": {"where": {"public": True}}})
+    )
+    assert master.get("/classes/Game", count=1, limit=0).json["count"] == 1
+    assert master.get(f"/classes/Game/{hidden}").error == (404, 101)
+    assert [one.json["isGet"] for one in receiver.received] == [False, True]
+
+
+def test_before_find_may_answer_itself_or_refuse(master: Api, receiver: Receiver) -> None:
+    master.make("Game", n=1)
+    made_up = [{"className": "Game", "objectId": "made0up000", "n": 5}]
+    declare(master, "Game", "beforeFind", receiver.on("/", {"success": made_up}))
+    assert master.results("Game") == [{"objectId": "made0up000", "n": 5}]
+    receiver.on("/", {"error": "not you"})
+    assert master.get("/classes/Game").json == {"code": 141, "error": "not you"}
+    receiver.on("/", {"success": [1]})
+    assert master.get("/classes/Game").error == (400, 141)
+
+
+def test_after_find_changes_what_is_found(master: Api, receiver: Receiver) -> None:
+    game = master.make("Game", name="chess")
+
+    def answer(one: Received) -> Any:
+        return {
+            "success": [{**found, "name": found["name"].upper()} for found in one.json["objects"]]
+        }
+
+    declare(master, "Game", "afterFind", receiver.on("/", answer))
+    assert master.results("Game")[0]["name"] == "CHESS"
+    found = master.get(f"/classes/Game/{game}").json
+    assert found["name"] == "CHESS"
+    assert "className" not in found
+    receiver.on("/", {"success": {}})
+    assert master.results("Game")[0]["name"] == "chess"
+
+
+def test_searching_users_does_not_go_in_circles(master: Api, receiver: Receiver) -> None:
+    ann = sign_up("ann")
+    declare(master, "_User", "beforeFind", receiver.on("/", {"success": {}}))
+    declare(master, "_User", "afterFind", receiver.on("/after", {"success": {}}))
+    assert ann.get(f"/users/{ann.user_id}").status == 200
+    assert receiver.received[0].json["user"] == ann.pointer
+
+
+# -- People, files, parameters --------------------------------------------------------------------
+
+
+def test_before_login_may_refuse(master: Api, receiver: Receiver) -> None:
+    ann = sign_up("ann")
+    declare(master, "_User", "beforeLogin", receiver.on("/", {"error": "come back later"}))
+    reply = log_in("ann")
+    assert reply.json == {"code": 141, "error": "come back later"}
+    (told,) = (one.json for one in receiver.received)
+    assert told["triggerName"] == "beforeLogin"
+    assert told["object"]["objectId"] == told["user"]["objectId"] == ann.user_id
+    assert "sessionToken" not in told["object"]
+    master.delete("/hooks/triggers/_User/beforeLogin")
+    assert log_in("ann").status == 200
+
+
+def test_files_are_looked_at_before_they_are_saved(master: Api, receiver: Receiver) -> None:
+    declare(master, "@File", "beforeSave", receiver.on("/", {"success": {"metadata": {"a": 1}}}))
+    reply = master.call("POST", "/files/hello.txt", raw=b"hello", content_type="text/plain")
+    assert reply.status == 201
+    (told,) = (one.json for one in receiver.received)
+    assert told["object"]["className"] == "@File"
+    assert told["fileSize"] == 5
+    name = reply.json["name"]
+    assert master.get(f"/files/test-app/metadata/{name}").json["metadata"] == {"a": 1}
+    receiver.on("/", {"error": "no files"})
+    reply = master.call("POST", "/files/hello.txt", raw=b"hello", content_type="text/plain")
+    assert reply.error == (400, 141)
+
+
+def test_a_webhook_keeps_a_file_from_a_reader(master: Api, client: Api, receiver: Receiver) -> None:
+    saved = master.call("POST", "/files/hello.txt", raw=b"hello", content_type="text/plain").json
+    declare(master, "@File", "beforeFind", receiver.on("/", {"error": "not for you"}))
+    reply = client.get(f"/files/test-app/{saved['name']}")
+    assert reply.json == {"code": 141, "error": "not for you"}
+    (told,) = (one.json for one in receiver.received)
+    assert told["object"]["name"] == saved["name"]
+
+
+def test_parameters_of_the_app_are_looked_at_before_they_are_saved(
+    master: Api, client: Api, receiver: Receiver
+) -> None:
+    def answer(one: Received) -> Any:
+        return {"success": {"params": {"rate": one.json["object"]["params"]["rate"] * 2}}}
+
+    declare(master, "@Config", "beforeSave", receiver.on("/", answer))
+    assert master.put("/config", {"params": {"rate": 2, "name": "x"}}).status == 200
+    assert client.get("/config").json["params"] == {"rate": 4, "name": "x"}

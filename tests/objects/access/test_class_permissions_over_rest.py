@@ -1,0 +1,235 @@
+"""Permissions of classes over REST: real sessions, every action, on every transport."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from tests.objects.access.tables import (
+    ACTIONS,
+    LOGIN,
+    MEMBER_ID,
+    MISSING,
+    NAMES,
+    NO,
+    OWNER_ID,
+    PUBLIC,
+    RULES,
+    YES,
+    may,
+    may_make,
+    may_write,
+)
+from tests.objects.access.transports import TRANSPORTS
+from tests.objects.access.world import OWNER, Place, make, permit, told, user
+
+rules = pytest.mark.parametrize(("rule", "wanted"), RULES.values(), ids=RULES)
+
+
+@pytest.fixture
+def docs(people):
+    """A document that names the owner in two fields, and one that names nobody."""
+    fields = {"owner": user(OWNER), "team": [user(OWNER)], "tags": ["t"]}
+    return {"own": make("Doc", name="own", **fields), "other": make("Doc", name="other")}
+
+
+each = [(send, name) for send in TRANSPORTS for name in NAMES]
+
+
+@rules
+def test_find_and_count(people, docs, rule, wanted):
+    for action in ("find", "count"):
+        permit("Doc", **PUBLIC | {action: rule})
+        params = {"count": 1, "limit": 0} if action == "count" else {}
+        for send, name in each:
+            reply = send(people[name], "GET", "/classes/Doc", params)
+            one = may(name, wanted, "own")
+            assert told(reply) == (YES if one == MISSING else one), (send, action, name)
+            if told(reply) != YES:
+                continue
+            met = {which for which in docs if may(name, wanted, which) == YES}
+            if action == "find":
+                assert {obj["name"] for obj in reply.json["results"]} == met, (send, name)
+            else:
+                assert reply.json["count"] == len(met), (send, name)
+
+
+@rules
+def test_get(people, docs, rule, wanted):
+    permit("Doc", **PUBLIC | {"get": rule})
+    for send, name in each:
+        for which, doc in docs.items():
+            reply = send(people[name], "GET", f"/classes/Doc/{doc}", None)
+            assert told(reply) == may(name, wanted, which), (send, name, which)
+
+
+@rules
+def test_update_and_add_a_field(people, docs, rule, wanted):
+    for action in ("update", "addField"):
+        permit("Doc", **PUBLIC | {action: rule})
+        for number, (send, name) in enumerate(each):
+            for which, doc in docs.items():
+                body = {f"new{number}{which}": 1} if action == "addField" else {"name": which}
+                reply = send(people[name], "PUT", f"/classes/Doc/{doc}", body)
+                assert told(reply) == may_write(name, wanted, which), (send, action, name, which)
+
+
+@rules
+def test_delete(people, docs, rule, wanted):
+    permit("Doc", **PUBLIC | {"delete": rule})
+    for send, name in each:
+        for which in docs:
+            fields = {"owner": user(OWNER), "team": [user(OWNER)]} if which == "own" else {}
+            doc = make("Doc", name=which, **fields)
+            reply = send(people[name], "DELETE", f"/classes/Doc/{doc}", None)
+            assert told(reply) == may_write(name, wanted, which), (send, name, which)
+
+
+@rules
+def test_create(people, docs, rule, wanted):
+    for action in ("create", "addField"):
+        permit("Doc", **PUBLIC | {action: rule})
+        for number, (send, name) in enumerate(each):
+            body = {"owner": user(OWNER)} if action == "create" else {f"made{number}": 1}
+            reply = send(people[name], "POST", "/classes/Doc", body)
+            assert told(reply) == may_make(name, wanted), (send, action, name)
+
+
+@rules
+def test_every_way_to_an_object_of_the_class(people, rule, wanted):
+    place = Place(owner=user(OWNER), team=[user(OWNER)])
+    permit("Doc", **dict.fromkeys(PUBLIC, rule))
+    for name in NAMES:
+        for way in place.ways():
+            met = way.meets_over_rest(people[name])
+            assert met == (may(name, wanted, "own") == YES), (name, way.name)
+
+
+@pytest.mark.parametrize("field", ["owner", "team"])
+def test_user_fields_open_all_reads_or_all_writes(people, docs, send, field):
+    own, other = (f"/classes/Doc/{docs[which]}" for which in ("own", "other"))
+    permit("Doc", readUserFields=[field])
+    for name in ("owner", "member", "stranger", "client"):
+        caller = people[name]
+        found = send(caller, "GET", "/classes/Doc", {"count": 1}).json
+        mine = ["own"] if name == "owner" else []
+        assert ([obj["name"] for obj in found["results"]], found["count"]) == (mine, len(mine))
+        assert told(send(caller, "GET", own, None)) == (YES if mine else MISSING)
+        assert told(send(caller, "GET", other, None)) == MISSING
+        for method, body in (("PUT", {"name": "own"}), ("DELETE", None)):
+            assert told(send(caller, method, own, body)) == NO
+        assert told(send(caller, "POST", "/classes/Doc", {"owner": user(OWNER)})) == NO
+    permit("Doc", writeUserFields=[field])
+    for name in ("member", "stranger", "client", "owner"):
+        caller = people[name]
+        assert told(send(caller, "GET", "/classes/Doc", None)) == NO
+        for method, body in (("PUT", {"name": "own"}), ("PUT", {f"by{name}": 1}), ("DELETE", None)):
+            assert told(send(caller, method, other, body)) == MISSING
+            expected = YES if name == "owner" else MISSING
+            assert told(send(caller, method, own, body)) == expected, (name, method)
+
+
+def test_permissions_that_say_nothing_are_for_the_master_key(people, docs, send):
+    permit("Doc")
+    doc = f"/classes/Doc/{docs['own']}"
+    requests = {
+        "find": ("GET", "/classes/Doc", None),
+        "get": ("GET", doc, None),
+        "count": ("GET", "/classes/Doc", {"count": 1, "limit": 0}),
+        "create": ("POST", "/classes/Doc", {}),
+        "update": ("PUT", doc, {"name": "x"}),
+        "delete": ("DELETE", doc, None),
+    }
+    for action, request in requests.items():
+        for name in ("owner", "member", "stranger", "client"):
+            reply = send(people[name], *request)
+            assert told(reply) == NO
+            wanted = f"Permission denied for action {action} on class Doc."
+            # With a count in it, a find is asked about first.
+            assert reply.json["error"] == wanted or action == "count"
+
+
+def test_who_has_to_log_in_is_told_so(people, docs, send):
+    permit("Doc", **{action: {"requiresAuthentication": True} for action in ACTIONS})
+    for method, body in (("GET", None), ("PUT", {"name": "x"}), ("DELETE", None)):
+        reply = send(people["client"], method, f"/classes/Doc/{docs['own']}", body)
+        assert told(reply) == LOGIN
+        assert reply.json["error"] == "Permission denied, user needs to be authenticated."
+
+
+# The access list of a class's new objects; who reads what the owner makes, and what nobody makes
+DEFAULTS = {
+    "nobody": ({}, set(), set()),
+    "the maker": ({"currentUser": {"read": True}}, {"owner"}, set()),
+    "the maker and a role": (
+        {"currentUser": {"read": True}, "role:Team": {"read": True}},
+        {"owner", "member"},
+        {"member"},
+    ),
+    "everybody": (
+        {"*": {"read": True}},
+        {"owner", "member", "stranger", "client"},
+        {"owner", "member", "stranger", "client"},
+    ),
+    "a user": ({OWNER_ID: {"read": True}}, {"owner"}, {"owner"}),
+}
+
+
+@pytest.mark.parametrize(("acl", "of_owner", "of_nobody"), DEFAULTS.values(), ids=DEFAULTS)
+def test_new_objects_get_the_access_list_of_their_class(people, docs, acl, of_owner, of_nobody):
+    permit("Doc", **PUBLIC, ACL=acl)
+    for send, (maker, readers) in product(TRANSPORTS, (("owner", of_owner), ("client", of_nobody))):
+        made = send(people[maker], "POST", "/classes/Doc", {"name": "made"}).json["objectId"]
+        for name in ("owner", "member", "stranger", "client"):
+            reply = people[name].get(f"/classes/Doc/{made}")
+            assert told(reply) == (YES if name in readers else MISSING), (maker, name)
+        own = {"name": "made", "ACL": {"*": {"read": True}}}
+        made = send(people[maker], "POST", "/classes/Doc", own).json["objectId"]
+        assert told(people["client"].get(f"/classes/Doc/{made}")) == YES
+
+
+GROWING = {
+    "a value": {"fresh": 1},
+    "a part": {"fresh.part": 1},
+    "Increment": {"fresh": {"__op": "Increment", "amount": 1}},
+    "Add": {"fresh": {"__op": "Add", "objects": [1]}},
+    "AddUnique": {"fresh": {"__op": "AddUnique", "objects": [1]}},
+    "AddRelation": {"fresh": {"__op": "AddRelation", "objects": [user(OWNER)]}},
+    "SetOnInsert": {"fresh": {"__op": "SetOnInsert", "amount": 1}},
+    "among others": {"name": "x", "fresh": [1]},
+}
+
+
+@pytest.mark.parametrize("body", GROWING.values(), ids=GROWING)
+def test_whatever_makes_a_field_needs_the_right_to_add_one(people, docs, body):
+    permit("Doc", **PUBLIC | {"addField": {}})
+    for send in TRANSPORTS:
+        for name in ("owner", "member", "stranger", "client", "reader"):
+            for method, path in (("POST", "/classes/Doc"), ("PUT", f"/classes/Doc/{docs['own']}")):
+                assert told(send(people[name], method, path, body)) == NO, (send, name, method)
+    schema = people["master"].get("/schemas/Doc").json
+    assert "fresh" not in schema["fields"]
+    assert len(people["master"].results("Doc")) == len(docs)
+
+
+def test_creates_side_by_side_in_a_batch_have_the_rights_of_each(people, docs):
+    path = "/api/classes/Doc"
+    requests = [
+        {"method": "POST", "path": path, "body": {"name": name}} for name in ("a", "b", "c")
+    ]
+    grown = [*requests, {"method": "POST", "path": path, "body": {"name": "d", "fresh": 1}}]
+    permit("Doc", **PUBLIC | {"create": {"role:Team": True}, "addField": {}})
+    for name in ("owner", "stranger", "client", "reader"):
+        answers = people[name].post("/batch", {"requests": requests}).json
+        assert [answer["error"]["code"] for answer in answers] == [119] * 3
+        reply = people[name].post("/batch", {"requests": requests, "transaction": True})
+        assert told(reply) == NO
+    reply = people["member"].post("/batch", {"requests": grown, "transaction": True})
+    assert told(reply) == NO
+    assert len(people["master"].results("Doc")) == len(docs)
+    permit("Doc", **PUBLIC, ACL={"currentUser": {"read": True}})
+    answers = people["member"].post("/batch", {"requests": requests}).json
+    for answer in answers:
+        made = people["master"].get(f"/classes/Doc/{answer['success']['objectId']}").json
+        assert made["ACL"] == {MEMBER_ID: {"read": True}}

@@ -1,0 +1,252 @@
+"""Log records of all processes in Redis: what is kept, how much, and what it costs nobody."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import redis
+from django.db import connection
+
+from backend.kernel.redaction import MASK
+from backend.logs import search as log_search
+from backend.logs import setup
+from backend.logs import store as log_store
+from backend.logs.search import LogUnavailable, Wanted
+from backend.logs.store import LogStore
+from objects.definitions import registry
+from tests.objects.admin.log_records import *  # noqa: F403
+from tests.rest import MASTER, Api
+
+ROOT = Path(__file__).resolve().parents[3]
+TOKEN = "r:0123456789abcdef0123456789abcdef"
+
+
+def search(**wanted: str) -> list[dict[str, object]]:
+    """What is found once this process has sent what it has."""
+    log_store.flush()
+    return [entry.fields for entry in log_search.search(Wanted(**wanted)).entries]
+
+
+def test_records_of_both_kinds_of_loggers_are_kept_newest_first(kept):
+    setup.get_logger("test").info("first", n=1)
+    logging.getLogger("elsewhere").warning("second %s", "thing")
+    second, first = search()
+    assert (first["event"], first["n"], first["level"]) == ("first", 1, "info")
+    assert (second["event"], second["logger"]) == ("second thing", "elsewhere")
+    assert {first["process"], second["process"]} == {"test"}
+
+
+def test_a_readable_log_keeps_the_same_records(kept, capfd):
+    setup.configure("INFO", "console", "test")
+    setup.get_logger("test").info("readable", password="hunter2")
+    assert "readable" in capfd.readouterr().err
+    (record,) = search()
+    assert record["event"] == "readable"
+    assert record["password"] == MASK
+
+
+def test_no_secret_gets_into_the_store(kept):
+    log = setup.get_logger("test")
+    log.info("given", sessionToken=TOKEN, headers={"X-Svc-Master-Key": "hunter2"}, text=TOKEN)
+    setup.request_line("a" * 32, "GET", f"/api/sessions/{TOKEN}", 200, 1.0)
+    try:
+        raise RuntimeError(f"password=hunter2 {TOKEN}")
+    except RuntimeError:
+        log.exception("failed")
+    log_store.flush()
+    stored = b"".join(fields[b"r"] for _, fields in kept.xrange(log_store.STREAM))
+    assert stored.count(MASK.encode()) >= 5
+    assert b"hunter2" not in stored
+    assert TOKEN.encode() not in stored
+
+
+@pytest.mark.django_db
+def test_a_failure_is_found_with_its_trace_by_the_id_that_the_client_was_told(kept):
+    master = Api(MASTER)
+    master.make("Broken")
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE objects_class SET definition = '[]' WHERE name = 'Broken'")
+    registry.forget_all()
+    reply = master.get("/classes/Broken")
+    assert reply.status == 500
+    request_id = reply.headers["X-Request-Id"]
+    assert request_id in reply.json["error"]
+    request, failure = search(request_id=request_id)
+    assert (request["path"], request["status"]) == ("/api/classes/Broken", 500)
+    assert failure["event"] == "request failed"
+    assert "Traceback" in str(failure["exception"])
+
+
+def test_what_is_asked_for(kept):
+    setup.configure("DEBUG", "json", "test")
+    log = setup.get_logger("test")
+    log.debug("a", request_id="1" * 32, path="/api/classes/Room")
+    log.info("b", request_id="2" * 32, path="/api/users")
+    log.error("c", request_id="2" * 32, detail={"deep": ["Needle"]})
+
+    def found(**wanted: str) -> str:
+        return "".join(str(record["event"]) for record in search(**wanted))
+
+    assert found() == "cba"
+    assert found(request_id="2" * 32) == "cb"
+    assert found(request_id="2" * 31) == ""
+    assert found(level="info") == "cb"
+    assert found(level="error") == "c"
+    assert found(process="test") == "cba"
+    assert found(process="web") == ""
+    assert found(path="/API/classes") == "a"
+    assert found(text="needle") == "c"
+    assert found(text="needle", level="critical") == ""
+
+
+def test_paging_by_place(kept):
+    for number in range(25):
+        setup.get_logger("test").info("event", n=number)
+    log_store.flush()
+    seen: list[object] = []
+    before = None
+    while True:
+        page = log_search.search(Wanted(), before=before, limit=10)
+        seen += [entry.fields["n"] for entry in page.entries]
+        before = page.older
+        if before is None:
+            break
+    assert seen == [*reversed(range(25))]
+
+
+def test_a_search_that_finds_little_stops_and_says_where(kept):
+    for number in range(30):
+        setup.get_logger("test").info("event", n=number)
+    log_store.flush()
+    nowhere = Wanted(text="nowhere")
+    page = log_search.search(nowhere, most_read=20)
+    assert page.entries == []
+    assert page.older is not None
+    rest = log_search.search(nowhere, before=page.older, most_read=20)
+    assert rest == log_search.Page([], None)
+
+
+def test_one_record_by_its_place(kept):
+    setup.get_logger("test").info("event")
+    log_store.flush()
+    (entry,) = log_search.search(Wanted()).entries
+    assert log_search.entry(entry.place) == entry
+    assert log_search.entry("1-1") is None
+    for odd in ("", "x", "-", "+", "1", f"{entry.place}\n", "1-1-1", "9" * 30 + "-1"):
+        assert log_search.entry(odd) is None
+
+
+def test_the_store_is_capped(kept, settings):
+    store = LogStore(settings.REDIS_URL, 300)
+    for number in range(3000):
+        store.keep(b'{"event": "%d"}' % number)
+    assert store.send()
+    assert 300 <= kept.xlen(log_store.STREAM) < 600
+    newest = log_search.search(Wanted(), limit=1).entries[0]
+    assert newest.fields["event"] == "2999"
+
+
+def test_a_long_record_is_shortened_and_keeps_what_it_is_found_by(kept):
+    trace = "begin " + "x" * 100_000 + " end"
+    setup.get_logger("test").error(
+        "failed", request_id="3" * 32, exception=trace, list=["y"] * 9000
+    )
+    (record,) = search(request_id="3" * 32)
+    assert record["shortened"] is True
+    shown = str(record["exception"])
+    assert shown.startswith("begin")
+    assert shown.endswith("end")
+    ((_, fields),) = kept.xrange(log_store.STREAM)
+    assert len(fields[b"r"]) < 20_000
+
+
+def test_what_else_is_in_redis_or_broken_does_no_harm(kept):
+    kept.xadd(log_store.STREAM, {"r": "no json"})
+    kept.xadd(log_store.STREAM, {"r": "[1]"})
+    kept.xadd(log_store.STREAM, {"other": "1"})
+    setup.get_logger("test").info("fine")
+    assert [record["event"] for record in search()] == ["fine"]
+
+
+def test_without_redis_nothing_waits_and_what_came_meanwhile_is_kept(kept, settings):
+    store = LogStore("redis://127.0.0.1:1/0", 100)
+    store.keep(b'{"event": "early"}')
+    assert not store.send()
+    begin = time.perf_counter()
+    for _ in range(50_000):
+        store.keep(b'{"event": "late"}')
+    assert time.perf_counter() - begin < 5
+    again = LogStore(settings.REDIS_URL, 100)
+    store.url, store._add = again.url, None
+    assert store.send()
+    assert search()[0]["event"] == "late"
+
+
+def test_a_store_that_does_not_answer_is_said(kept, settings):
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    with pytest.raises(LogUnavailable):
+        log_search.search(Wanted())
+
+
+def run(code: str, url: str) -> None:
+    environment = {**os.environ, "STORE": url}
+    begin = (
+        "import os\nfrom backend.logs import store as log_store\n"
+        "log_store.configure(os.environ['STORE'], 1000)"
+    )
+    code = f"{begin}\n{code}"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, timeout=60, check=True)
+
+
+def events(server: redis.Redis) -> list[str]:
+    return [json.loads(fields[b"r"])["event"] for _, fields in server.xrange(log_store.STREAM)]
+
+
+def test_a_process_that_ends_sends_what_waits(kept, settings):
+    run('for n in range(1200): log_store.keep(b\'{"event": "%d"}\' % n)', settings.REDIS_URL)
+    found = events(kept)
+    assert found == [str(n) for n in range(1200)][-len(found) :]
+    assert len(found) >= 1000
+
+
+def test_a_forked_process_sends_its_own_records_once(kept, settings):
+    run(
+        "import multiprocessing\n"
+        "def child():\n"
+        '    log_store.keep(b\'{"event": "child"}\')\n'
+        'log_store.keep(b\'{"event": "parent"}\')\n'
+        "process = multiprocessing.get_context('fork').Process(target=child)\n"
+        "process.start(); process.join()",
+        settings.REDIS_URL,
+    )
+    assert sorted(events(kept)) == ["child", "parent"]
+
+
+def test_a_waiting_record_is_sent_without_another_event(kept, settings):
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import os, sys\nfrom backend.logs import store as log_store\n"
+            "log_store.configure(os.environ['STORE'], 10)\n"
+            'log_store.keep(b\'{"event": "alone"}\')\nsys.stdin.read()',
+        ],
+        cwd=ROOT,
+        env={**os.environ, "STORE": settings.REDIS_URL},
+        stdin=subprocess.PIPE,
+    )
+    try:
+        found = kept.xread({log_store.STREAM: "0"}, block=30_000)
+        assert found
+    finally:
+        process.kill()
+        process.wait()
+        assert process.stdin is not None
+        process.stdin.close()
