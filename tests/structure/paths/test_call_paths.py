@@ -18,9 +18,9 @@ from tests.chain.network_read import listen, network
 from tests.evm.node import Node
 from tests.people import log_in, sign_up
 from tests.rest import Api
-from tests.structure.tracing import traced
+from tests.structure.paths.tracing import traced
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "call-paths.md").read_text()
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "call-paths.md").read_text()
 _BLOCK = re.compile(r"<!-- (path|read): (\w+) -->\n```\n(.*?)```", re.DOTALL)
 PATHS = {
     name: [line.split()[0] for line in body.splitlines()] for _, name, body in _BLOCK.findall(PAGE)
