@@ -1,8 +1,3 @@
-"""Tests of ``chain.core`` need no settings, which the fixture of the other tests changes."""
+"""These tests need no Django."""
 
-import pytest
-
-
-@pytest.fixture(autouse=True)
-def without_samples() -> None:
-    """Replace the fixture of the folder above."""
+from tests.pure import *  # noqa: F403

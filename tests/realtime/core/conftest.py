@@ -1,0 +1,3 @@
+"""These tests need no Django."""
+
+from tests.pure import *  # noqa: F403
