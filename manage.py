@@ -65,7 +65,7 @@ def use_environment() -> None:
 
 
 def check_database(arguments: list[str]) -> None:
-    """Connect to PostgreSQL if the command is one of the applications, which all need it.
+    """Connect to PostgreSQL if the command is runserver or one of the applications.
 
     Raises ``OperationalError``. The commands would take it for an error of a request, with another
     message or a traceback.
@@ -78,6 +78,8 @@ def check_database(arguments: list[str]) -> None:
         for module in (ROOT / application / "management" / "commands").glob("[a-z]*.py")
     }
     is_offline = any(argument.partition("=")[0] in OFFLINE_ARGUMENTS for argument in arguments[2:])
+    # It checks the database itself, in a thread whose exceptions end as tracebacks.
+    names.add("runserver")
     if len(arguments) > 1 and arguments[1] in names and not is_offline:
         connection.ensure_connection()
         # Receivers of connection_created aren't registered yet.

@@ -63,7 +63,8 @@ MEMORY_LIMIT = Processes.MEMORY_LIMIT.read()
 
 ROOT_URLCONF = "backend.urls"
 WSGI_APPLICATION = "backend.wsgi.application"
-ASGI_APPLICATION = "backend.asgi.application"
+# For runserver alone; the realtime process serves backend.asgi.
+ASGI_APPLICATION = "backend.development.application"
 APPEND_SLASH = True
 
 CORS_ALLOW_ALL_ORIGINS = True
@@ -173,6 +174,8 @@ JOB_CONCURRENCY = Processes.JOB_CONCURRENCY.read()
 # -- Applications -------------------------------------------------------------------------------
 
 INSTALLED_APPS = [
+    # First, for its runserver. The other processes don't load Twisted.
+    *(["daphne"] if PROCESS == "manage" else []),
     "unfold.apps.BasicAppConfig",
     "backend.site.config.OwnAdminConfig",
     "django.contrib.auth",

@@ -25,6 +25,7 @@ from datetime import timedelta
 from cryptography.fernet import InvalidToken
 from django.db import transaction
 from django.utils import timezone
+from pyotp import HOTP
 
 from backend.kernel.encryption import cipher
 from backend.kernel.errors import (
@@ -149,11 +150,8 @@ def _step_of(secret: bytes, token: str, *, after: int) -> int | None:
 
 
 def one_time_password(secret: bytes, step: int) -> str:
-    """RFC 4226 on the number of the step."""
-    digest = hmac.digest(secret, step.to_bytes(8, "big"), "sha1")
-    offset = digest[-1] & 15
-    number = int.from_bytes(digest[offset : offset + 4], "big") & 0x7FFFFFFF
-    return str(number % 10**DIGITS).zfill(DIGITS)
+    """Return the token of a step (RFC 4226)."""
+    return HOTP(base64.b32encode(secret).decode(), digits=DIGITS).at(step)
 
 
 def _text(token: Json) -> str:
