@@ -22,7 +22,6 @@ from backend.kernel.errors import (
 from backend.kernel.json_types import Json
 from backend.kernel.spelling import name_key
 from backend.settings.conf import service_settings
-from objects.database.orm import orm_queries
 from objects.database.statements import fetch
 from objects.rules import Change, Rules
 from objects.users import adapters, passkeys
@@ -30,7 +29,6 @@ from objects.users.accounts import master_fields, passwords, second_factor
 from objects.users.accounts.second_factor import MFA
 from objects.users.adapters import identities
 from objects.users.email import delivery
-from objects.users.models import Session
 from objects.users.names import check_email, check_new_email, check_new_username, check_username
 from objects.users.passkeys import keys
 from objects.users.sessions import gate, tokens
@@ -164,8 +162,7 @@ class UserRules(Rules[UserChange]):
         tokens.end_all_of(change.object_id)
 
     def after_purge(self) -> None:
-        with orm_queries():
-            Session.objects.all().delete()
+        fetch("DELETE FROM objects_session", (), prepare=True)
 
     def error_for(self, constraint: str) -> ServiceError | None:
         if constraint == "objects_user_username_unique":
