@@ -96,7 +96,7 @@ def has_closed_output() -> bool:
 def unreachable(engine: str, variable: str, embedded: str, error: Exception) -> str:
     from django.conf import settings
 
-    from backend.kernel.redaction import mask_text
+    from backend.kernel.texts.redaction import mask_text
 
     if not getattr(settings, embedded):
         first_line = mask_text(str(error).strip().partition("\n")[0])

@@ -15,7 +15,7 @@ get_asgi_application()  # sets Django up before anything below is imported
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from django.urls import re_path  # noqa: E402
 
-from backend.http import file_host  # noqa: E402
+from backend.http.edge import file_host  # noqa: E402
 from realtime.process.admission import Refusal, refuse  # noqa: E402
 from realtime.process.garbage import search_seldom  # noqa: E402
 from realtime.process.process import Process  # noqa: E402

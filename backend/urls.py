@@ -16,6 +16,6 @@ urlpatterns = [
     path("admin/", admin.site.urls),
 ]
 
-handler400 = "backend.http.errors_outside_mount.bad_request"
-handler404 = "backend.http.errors_outside_mount.not_found"
-handler500 = "backend.http.errors_outside_mount.server_error"
+handler400 = "backend.http.edge.outside_mount.bad_request"
+handler404 = "backend.http.edge.outside_mount.not_found"
+handler500 = "backend.http.edge.outside_mount.server_error"

@@ -9,8 +9,8 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backend.settings.django")
 
 _django = get_wsgi_application()
 
-from backend.http.edge import RestFirst  # noqa: E402 (needs Django's settings)
-from backend.http.wsgi_request import Utf8Request  # noqa: E402
+from backend.http.edge.rest import RestFirst  # noqa: E402 (needs Django's settings)
+from backend.http.edge.wsgi_request import Utf8Request  # noqa: E402
 
 _django.request_class = Utf8Request
 application = RestFirst(_django)

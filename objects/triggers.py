@@ -19,7 +19,7 @@ from django.db import transaction
 from backend.kernel.errors import OperationForbidden, ServiceError
 from backend.kernel.json_types import Wire
 from backend.kernel.principal import Principal
-from backend.kernel.text_cache import short_cache
+from backend.kernel.texts.cache import short_cache
 from backend.logs.setup import get_logger
 from objects.core.names import MAX_NAME_LENGTH, FieldPath, Subject
 from objects.core.query.tree import Everything, FindOptions, Query

@@ -6,9 +6,9 @@ from typing import Any, TypedDict
 
 from backend import __version__
 from backend.http.call import Call
+from backend.http.edge.routing import resolve
 from backend.http.permissions import Requires
 from backend.http.renderers import Answer
-from backend.http.routing import resolve
 from backend.http.views import ServiceView
 from backend.openapi import describes
 

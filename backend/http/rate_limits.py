@@ -15,12 +15,12 @@ from django.http import HttpRequest, HttpResponse
 
 from backend.http.authentication import Credentials, authenticate, is_key
 from backend.http.context import client_address
-from backend.kernel import result_memory
 from backend.kernel.errors import ServiceError
+from backend.kernel.limits import result_memory
+from backend.kernel.limits.statements import slow_statements
 from backend.kernel.networks import client_network
 from backend.kernel.principal import Principal
 from backend.kernel.request_context import Budget, current
-from backend.kernel.statement_limits import slow_statements
 from backend.limits import FREE, Request, decide, rules_for
 from backend.settings.conf import service_settings
 

@@ -18,8 +18,9 @@ from typing import Any, ClassVar
 from django.http import HttpRequest, HttpResponse
 from rest_framework.views import APIView
 
-from backend.http import authentication, idempotency, parsers, rate_limits
+from backend.http import authentication, idempotency, rate_limits
 from backend.http.authentication import Credentials
+from backend.http.bodies import parsers
 from backend.http.call import Call
 from backend.http.context import client_address
 from backend.http.exceptions import error_response

@@ -10,7 +10,7 @@ from typing import Literal
 
 from django.db import connection, connections
 
-from backend.kernel.redaction import mask_text
+from backend.kernel.texts.redaction import mask_text
 
 Level = Literal["ok", "warn", "fail", "skipped"]
 DATABASE = "database"

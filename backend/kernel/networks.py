@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipaddress import IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final
 
-from backend.kernel.text_cache import short_cache
+from backend.kernel.texts.cache import short_cache
 
 _LONGEST: Final = 64
 """Characters of an IPv6 address with the name of an interface."""

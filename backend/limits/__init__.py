@@ -31,7 +31,7 @@ from django.conf import settings
 from backend.kernel.errors import RateLimited, ServiceError, ServiceUnavailable, UsernameMissing
 from backend.kernel.networks import client_network
 from backend.kernel.principal import Principal
-from backend.kernel.spelling import check_account_name, name_key
+from backend.kernel.texts.spelling import check_account_name, name_key
 from backend.limits.book import Book
 from backend.limits.bucket_names import NEARLY, Names, Who
 from backend.limits.counters import PAUSE, Bucket, Count, Counter

@@ -10,7 +10,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
 
-from backend.kernel.redaction import MASK, is_sensitive, mask_text
+from backend.kernel.texts.redaction import MASK, is_sensitive, mask_text
 from backend.logs.readable import render
 
 _LEVELS: Final = ("debug", "info", "warning", "error", "critical")

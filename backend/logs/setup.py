@@ -20,7 +20,7 @@ import msgspec
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from backend.kernel.redaction import MASK, is_sensitive, mask_text
+from backend.kernel.texts.redaction import MASK, is_sensitive, mask_text
 from backend.logs import lines, store
 from backend.logs.readable import render
 

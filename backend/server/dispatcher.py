@@ -1,6 +1,7 @@
 """Complete requests to threads, fairly between client addresses.
 
-Threads take from the addresses in turn (``backend.kernel.fair_queue``), so a client that sends a
+Threads take from the addresses in turn (``backend.kernel.limits.fair_queue``), so a client that
+sends a
 thousand requests delays another client by one request. Expensive requests can't take every thread:
 an address has at most the basic number of threads at a time, and while one of its requests has been
 running for ``SLOW`` seconds, other addresses get additional threads, which it can't use.
@@ -18,7 +19,7 @@ from time import monotonic
 from typing import Any, Final
 
 from backend.kernel.errors import ServiceError
-from backend.kernel.fair_queue import Turns
+from backend.kernel.limits.fair_queue import Turns
 from backend.logs.setup import get_logger
 from backend.server.limits import Limits
 from backend.server.refusals import Overloaded, TooManyAtOnce

@@ -199,7 +199,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "backend.http.context.RequestContext",
     # Answers everything below MOUNT_PATH, CORS included; what follows serves the admin.
-    "backend.http.edge.ApiEdge",
+    "backend.http.edge.rest.ApiEdge",
     "backend.endpoints.middleware.ConnectionUpkeep",
     "backend.endpoints.middleware.Probes",
     "backend.endpoints.middleware.PagePolicy",

@@ -8,11 +8,7 @@ from backend.kernel.errors import DuplicateValue, IncorrectType, ServiceError, V
 from chain.core.abi.contract import LONGEST_NAME, check_abi
 from chain.core.names import address_of, network_of
 from chain.indexing.contract_versions import contracts_changed, every_network_changed
-from chain.records.rules import (
-    require,
-    take,
-    whole_number,
-)
+from chain.records.rules import require, take, whole_number
 from objects.rules import Change, Rules
 
 _FIXED = ("address", "networkId")

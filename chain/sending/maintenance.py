@@ -15,7 +15,7 @@ from typing import Final
 from django.db.models import Max
 
 from backend.kernel.errors import ServiceError, UnderMaintenance
-from backend.kernel.redaction import mask_text
+from backend.kernel.texts.redaction import mask_text
 from backend.logs.setup import get_logger
 from backend.settings.conf import service_settings
 from chain import monitor, rpc

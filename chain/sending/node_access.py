@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from backend.kernel.errors import ScriptFailed, ServiceUnavailable
-from backend.kernel.redaction import mask_text
+from backend.kernel.texts.redaction import mask_text
 from backend.logs.setup import get_logger
 from chain import rpc
 from chain.core.failures import NodeFailure, Refused

@@ -10,7 +10,7 @@ from typing import Any, Final
 from django.db import transaction
 
 from backend.kernel.errors import ScriptFailed, ServiceUnavailable
-from backend.kernel.redaction import mask_text
+from backend.kernel.texts.redaction import mask_text
 from backend.settings.conf import service_settings
 from chain import monitor
 from chain.core.abi.functions import revert_reason

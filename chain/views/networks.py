@@ -13,7 +13,12 @@ from backend.http.call import Call
 from backend.http.permissions import Requires
 from backend.http.renderers import Answer
 from backend.http.views import ServiceView
-from backend.kernel.errors import InvalidValue, ObjectNotFound, OperationForbidden, ValidationFailed
+from backend.kernel.errors import (
+    InvalidValue,
+    ObjectNotFound,
+    OperationForbidden,
+    ValidationFailed,
+)
 from backend.openapi import EmptyObject, answer, describes, optional
 from chain import rpc
 from chain.core.names import LONGEST_PROVIDER_NAME, network_of

@@ -28,7 +28,7 @@ from backend.kernel.errors import (
 )
 from backend.kernel.json_types import JsonObject
 from backend.kernel.principal import Principal
-from backend.kernel.text import shown
+from backend.kernel.texts.shown import shown
 from functions.jobs import schedules
 from functions.jobs.start import check_may_start, checked
 from functions.runtime.registry import registry

@@ -10,7 +10,7 @@ from backend.kernel.errors import ObjectNotFound, OperationForbidden, ScriptFail
 from backend.kernel.json_types import Json
 from backend.kernel.networks import client_network
 from backend.kernel.principal import MASTER, Principal
-from backend.kernel.spelling import has_control_characters
+from backend.kernel.texts.spelling import has_control_characters
 from backend.logs.setup import get_logger
 from chain.wallets import custody
 from functions import FunctionRequest

@@ -15,7 +15,7 @@ from backend.kernel.errors import OperationForbidden, ScriptFailed, UsernameMiss
 from backend.kernel.json_types import Json
 from backend.kernel.networks import client_network
 from backend.kernel.principal import MASTER, Principal
-from backend.kernel.spelling import name_key
+from backend.kernel.texts.spelling import name_key
 from backend.logs.setup import get_logger
 from chain.wallets import custody
 from chain.wallets.adapters import CustodyFailed, Owner

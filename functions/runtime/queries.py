@@ -15,8 +15,8 @@ import msgspec
 
 from backend.kernel.errors import InvalidQuery, ObjectNotFound
 from backend.kernel.json_types import Json
+from backend.kernel.limits.result_memory import largest_fitting
 from backend.kernel.principal import MASTER, Principal
-from backend.kernel.result_memory import largest_fitting
 from backend.settings.conf import service_settings
 from functions.runtime.values import Object, Pointer, decode, decode_object, encode
 from objects import service

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from backend.kernel.errors import ScriptFailed
 from backend.kernel.principal import Principal
-from backend.kernel.text import shown
+from backend.kernel.texts.shown import shown
 from functions.runtime.parameters import Parameters, of_signature
 from functions.runtime.requirements import RateLimit, Requirements, requirements
 from functions.runtime.timetables import check_schedule

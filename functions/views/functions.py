@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from backend.http.bodies.parsers import decoded_parameters
 from backend.http.call import Call
 from backend.http.idempotency import Keeping
-from backend.http.parsers import decoded_parameters
 from backend.http.permissions import Requires
 from backend.http.renderers import Answer
 from backend.http.views import ServiceView

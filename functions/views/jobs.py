@@ -8,8 +8,8 @@ from typing import Annotated, Any, Final, Literal, NotRequired, TypeAlias, Typed
 
 from msgspec import Meta
 
+from backend.http.bodies.parsers import decoded_parameters
 from backend.http.call import Call
-from backend.http.parsers import decoded_parameters
 from backend.http.permissions import Requires
 from backend.http.renderers import Answer
 from backend.http.views import ServiceView

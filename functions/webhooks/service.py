@@ -15,7 +15,7 @@ from django.db import IntegrityError, transaction
 from backend.kernel.errors import InvalidHook, MasterKeyRequired, OperationForbidden
 from backend.kernel.json_types import JsonObject
 from backend.kernel.principal import Principal
-from backend.kernel.text import shown
+from backend.kernel.texts.shown import shown
 from functions.runtime.registry import registry
 from functions.webhooks.models import Hook
 from functions.webhooks.names import (

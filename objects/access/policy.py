@@ -22,7 +22,7 @@ from backend.kernel.errors import (
 )
 from backend.kernel.json_types import Json
 from backend.kernel.principal import Principal
-from backend.kernel.text import shown
+from backend.kernel.texts.shown import shown
 from backend.settings.conf import service_settings
 from objects import triggers
 from objects.core.access.acl import (

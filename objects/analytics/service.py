@@ -23,7 +23,7 @@ from backend.kernel.errors import (
 )
 from backend.kernel.json_types import Wire
 from backend.kernel.principal import Principal
-from backend.kernel.text import shown
+from backend.kernel.texts.shown import shown
 from objects.analytics.models import Event
 from objects.core.names import is_storable_text
 from objects.core.values import normalise_date

@@ -26,7 +26,7 @@ from backend.kernel.errors import (
 )
 from backend.kernel.json_types import Json
 from backend.kernel.principal import Principal
-from backend.kernel.text import shown
+from backend.kernel.texts.shown import shown
 from objects import triggers
 from objects.app_config.models import AppConfig
 from objects.core.names import PROHIBITED_KEYS, check_field_name

@@ -24,8 +24,8 @@ from backend.kernel.errors import (
     ObjectNotFound,
 )
 from backend.kernel.randomness import random_bytes
-from backend.kernel.text import shown
-from backend.kernel.text_cache import short_cache
+from backend.kernel.texts.cache import short_cache
+from backend.kernel.texts.shown import shown
 
 Subject = NewType("Subject", str)
 """What triggers can be declared for: a class, or what has triggers without being one."""

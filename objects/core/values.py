@@ -35,7 +35,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from backend.kernel.errors import IncorrectType, InvalidJSON, InvalidKeyName, InvalidNestedKey
 from backend.kernel.json_types import Json
-from backend.kernel.text import shown
+from backend.kernel.texts.shown import shown
 from objects.core.names import PROHIBITED_KEYS, is_class_name, is_object_id, is_storable_text
 
 FieldKind: TypeAlias = Literal[

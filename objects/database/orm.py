@@ -13,7 +13,7 @@ from django.db.utils import DataError as DjangoDataError
 from django.db.utils import Error as DjangoDatabaseError
 from psycopg.types.json import Json, Jsonb
 
-from backend.kernel import statement_limits
+from backend.kernel.limits import statements as statement_limits
 from objects.core.names import is_storable_text
 from objects.database import statements
 

@@ -31,7 +31,6 @@ from psycopg import errors as pg
 from psycopg import pq
 from psycopg.adapt import Transformer
 
-from backend.kernel import statement_limits
 from backend.kernel.connections.outages import is_outage
 from backend.kernel.errors import (
     IncorrectType,
@@ -40,18 +39,14 @@ from backend.kernel.errors import (
     Timeout,
     TransactionConflict,
 )
+from backend.kernel.limits import statements
 from backend.kernel.memory_pool import ResultMemory
-from backend.kernel.text_cache import short_cache
+from backend.kernel.texts.cache import short_cache
 from backend.logs.setup import get_logger
 from objects.core.names import is_storable_text
 from objects.database.chunked_rows import ChunkedRows
 from objects.database.prepared_statements import SLOW, PreparedStatements
-from objects.database.row_types import (
-    Decoder,
-    decoder_of,
-    numbered_parameters,
-    value_decoder_of,
-)
+from objects.database.row_types import Decoder, decoder_of, numbered_parameters, value_decoder_of
 
 log = get_logger("database")
 
@@ -121,7 +116,7 @@ def fetch(
         begin = monotonic()
         try:
             if is_limited:
-                statement_limits.begin(session)
+                statements.begin(session)
             if memory is not None:
                 return session.read(statement, encoded, prepare, memory)
             result = session.run(statement, encoded, prepare, is_last=is_last)
@@ -137,9 +132,9 @@ def fetch(
             raise_service_error(error)
             raise
         finally:
-            statement_limits.note_answer()
+            statements.note_answer()
             if session.limited is not None:
-                statement_limits.end(session)
+                statements.end(session)
             session.used_at = now = monotonic()
             if prepare and now - begin > SLOW:
                 session.prepared.plan_again(statement)
@@ -179,7 +174,7 @@ class _Session:
 
     def __init__(self, raw: psycopg.Connection[Any]) -> None:
         self.raw = raw
-        self.limited: statement_limits.Limited | None = None
+        self.limited: statements.Limited | None = None
         self.used_at = 0.0
         self._pgconn = raw.pgconn
         self._chunked = ChunkedRows(raw)
@@ -418,7 +413,7 @@ UNSTORABLE = (pg.UntranslatableCharacter, pg.CharacterNotInRepertoire)
 def raise_service_error(error: psycopg.Error) -> None:
     """Raise the service's error for one of psycopg's; return if there is none."""
     if isinstance(error, pg.QueryCanceled):
-        raise statement_limits.too_long() from error
+        raise statements.too_long() from error
     if isinstance(error, pg.LockNotAvailable):
         raise Timeout("The object is locked by another request; try again.") from error
     if isinstance(error, pg.DeadlockDetected | pg.SerializationFailure):

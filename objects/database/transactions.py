@@ -10,7 +10,7 @@ from typing import TypeVar
 from django.db import connection, transaction
 
 from backend.kernel.errors import TransactionConflict
-from backend.kernel.result_memory import checkpoint
+from backend.kernel.limits.result_memory import checkpoint
 
 _T = TypeVar("_T")
 

@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias
 from backend.kernel.errors import ObjectNotFound, ServiceError
 from backend.kernel.json_types import Wire
 from backend.kernel.principal import Principal
-from backend.kernel.text import shown
+from backend.kernel.texts.shown import shown
 from objects import triggers
 from objects.access.policy import (
     Scope,

@@ -12,7 +12,7 @@ from django.db import transaction
 from psycopg.errors import UndefinedTable
 
 from backend.kernel.errors import ServiceError, TransactionConflict
-from backend.kernel.result_memory import checkpoint
+from backend.kernel.limits.result_memory import checkpoint
 from objects.definitions import registry
 from objects.storage import reads
 

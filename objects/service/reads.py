@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from backend.kernel import result_memory
 from backend.kernel.errors import MasterKeyRequired, ObjectNotFound
 from backend.kernel.json_types import Wire
+from backend.kernel.limits import result_memory
 from backend.kernel.memory_pool import ResultMemory
 from backend.kernel.principal import Principal
 from objects import triggers

@@ -10,7 +10,7 @@ import msgspec
 from backend.kernel.json_types import Json
 from backend.kernel.memory_pool import ResultMemory
 from backend.kernel.process.garbage import no_collection
-from backend.kernel.text_cache import short_cache
+from backend.kernel.texts.cache import short_cache
 from objects.core.access.acl import Acl
 from objects.core.names import ObjectId
 from objects.file_urls import with_current_addresses

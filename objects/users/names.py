@@ -1,6 +1,6 @@
 """User names, e-mail addresses and role names: what they may be, and when two are the same.
 
-New names and addresses have no invisible characters (``backend.kernel.spelling``), so that no
+New names and addresses have no invisible characters (``backend.kernel.texts.spelling``), so that no
 account looks like another one.
 """
 
@@ -14,7 +14,7 @@ from backend.kernel.errors import (
     InvalidRoleName,
     UsernameMissing,
 )
-from backend.kernel.spelling import (
+from backend.kernel.texts.spelling import (
     check_account_name,
     former_key,
     has_control_characters,

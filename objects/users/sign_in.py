@@ -25,7 +25,7 @@ from backend.kernel.errors import (
 )
 from backend.kernel.json_types import Json, Wire
 from backend.kernel.principal import MASTER, Principal
-from backend.kernel.spelling import check_account_name
+from backend.kernel.texts.spelling import check_account_name
 from objects import service, triggers
 from objects.core.names import SESSION, ObjectId, is_object_id
 from objects.database.statements import fetch

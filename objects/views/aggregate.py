@@ -6,8 +6,8 @@ from typing import Any, TypedDict
 
 import msgspec
 
+from backend.http.bodies.parsers import decoded_parameters
 from backend.http.call import Call
-from backend.http.parsers import decoded_parameters
 from backend.http.permissions import Requires
 from backend.http.renderers import Answer
 from backend.openapi import JSON_TEXT, describes, parameter, query

@@ -18,14 +18,14 @@ from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypeAlias, 
 from django.db import transaction
 from msgspec import Meta
 
+from backend.http.bodies.parsers import query_parameters
 from backend.http.call import Call
+from backend.http.edge.paths import check_path, decode_path
+from backend.http.edge.routing import resolve
 from backend.http.exceptions import as_service_error
 from backend.http.idempotency import Keeping
-from backend.http.parsers import query_parameters
-from backend.http.paths import check_path, decode_path
 from backend.http.rate_limits import enter_items, enter_together
 from backend.http.renderers import Answer
-from backend.http.routing import resolve
 from backend.http.views import METHODS, ServiceView
 from backend.kernel.errors import (
     InvalidJSON,

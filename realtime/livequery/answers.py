@@ -8,9 +8,9 @@ from typing import Final
 import msgspec
 
 from backend.kernel.errors import OperationForbidden, ServiceError
+from backend.kernel.limits.statements import slow_statements
 from backend.kernel.networks import client_network
 from backend.kernel.principal import Principal
-from backend.kernel.statement_limits import slow_statements
 from backend.limits import Request, decide_here, rules_for
 from backend.settings.conf import service_settings
 from backend.settings.rate_limits import SUBSCRIPTIONS

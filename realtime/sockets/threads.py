@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from django.db import close_old_connections, connections
 
-from backend.kernel.fair_queue import Turns
+from backend.kernel.limits.fair_queue import Turns
 from backend.kernel.networks import client_network
 from backend.server.refusals import Overloaded, TooManyAtOnce
 

@@ -13,8 +13,8 @@ from django.http import HttpResponse
 from django.http.response import BadHeaderError
 from django.test import override_settings
 
+from backend.http.edge.wsgi_request import Utf8Request
 from backend.http.renderers import Answer, json_response, render
-from backend.http.wsgi_request import Utf8Request
 from backend.wsgi import application
 from tests.rest import CLIENT, MASTER
 

@@ -15,7 +15,7 @@ import pytest
 from django.core.signals import setting_changed
 
 from backend.kernel.errors import InvalidEmailAddress, UsernameMissing
-from backend.kernel.spelling import name_key
+from backend.kernel.texts.spelling import name_key
 from objects import triggers
 from objects.users.accounts import directory
 from objects.users.models import User

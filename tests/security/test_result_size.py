@@ -11,6 +11,7 @@ import pytest
 from django.db import connection, transaction
 
 from backend.kernel.errors import RateLimited
+from backend.kernel.limits.result_memory import largest_fitting
 from backend.kernel.memory_pool import (
     MEBIBYTE,
     Pool,
@@ -20,7 +21,6 @@ from backend.kernel.memory_pool import (
 )
 from backend.kernel.principal import MASTER
 from backend.kernel.request_context import Current, as_current
-from backend.kernel.result_memory import largest_fitting
 from functions import Request, function
 from functions.runtime.registry import registry as functions
 from objects import service

@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from backend.kernel.errors import RateLimited
-from backend.kernel.slow_statements import HOLD_TIME, SLOW_AFTER, AnswerClock, SlowStatements
+from backend.kernel.limits.slow_statements import (
+    HOLD_TIME,
+    SLOW_AFTER,
+    AnswerClock,
+    SlowStatements,
+)
 
 
 class Clock:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from backend.kernel import statement_limits
 from backend.kernel.errors import RateLimited, Timeout
+from backend.kernel.limits import statements
 from backend.kernel.principal import CLIENT, MASTER, Principal
 from backend.kernel.request_context import Budget, Current, as_current
 from functions import FindRequest, Request, before_find, function
@@ -60,7 +60,7 @@ class Session:
     """A connection on which nothing runs."""
 
     raw: Any = None
-    limited: statement_limits.Limited | None = None
+    limited: statements.Limited | None = None
 
 
 def find(principal: Principal, where: object) -> list[Any]:
@@ -223,7 +223,7 @@ def test_slow_searches_at_once_are_stopped_beyond_the_share(settings):
 
 def test_a_client_hears_when_to_try_again(client, text, settings):
     settings.SERVICE = {**settings.SERVICE, "CLIENT_SLOW_REQUESTS": 1}
-    entry = statement_limits.slow_statements().enter("127.0.0.1", spent=1.0)
+    entry = statements.slow_statements().enter("127.0.0.1", spent=1.0)
     try:
         reply = client.get("/classes/Slow", keys="n")
         assert reply.error == (429, 100)
@@ -232,7 +232,7 @@ def test_a_client_hears_when_to_try_again(client, text, settings):
         assert elsewhere.status == 200
         assert Api(client.headers, mount="").call("GET", "/health").status == 200
     finally:
-        statement_limits.slow_statements().leave(entry)
+        statements.slow_statements().leave(entry)
 
 
 def test_a_statement_that_was_never_ended_is_forgotten(text, settings):
@@ -240,7 +240,7 @@ def test_a_statement_that_was_never_ended_is_forgotten(text, settings):
     settings.SERVICE = {**settings.SERVICE, "CLIENT_SLOW_REQUESTS": 1}
     session = Session()
     with as_current(Current(budget=Budget("192.0.2.5", spent=1.0))):
-        statement_limits.begin(session)
+        statements.begin(session)
         with pytest.raises(RateLimited):
             find(CLIENT, {"n": 1})
         session.limited = None

@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 APPS = ("backend", "objects", "functions", "chain", "realtime")
-LARGEST_ROOM = 22
+LARGEST_ROOM = 14
 """Modules in a package, without its packages. Smaller is better: lower it when you can."""
 
 CONTRACTS = {
@@ -78,6 +78,7 @@ def test_rooms_stay_small():
         )
         for app in APPS
         for package in (ROOT / app).rglob("__init__.py")
+        if package.parent.name != "migrations"
     }
     largest = max(sizes, key=lambda name: sizes[name])
     assert sizes[largest] <= LARGEST_ROOM, largest

@@ -23,7 +23,7 @@ import psycopg
 from django.db import connection
 from psycopg.pq import Conninfo
 
-from backend.kernel.redaction import mask_text
+from backend.kernel.texts.redaction import mask_text
 from backend.operations.backup.problems import BackupError
 from backend.operations.embedded.binaries import postgres_programs
 from objects.definitions.models import CHANGE_TABLES

@@ -14,7 +14,7 @@ from django.db.utils import OperationalError
 
 from backend.kernel.connections.redis import asking_once
 from backend.kernel.doctor import DATABASE, Finding, check, fail, ok, warn
-from backend.kernel.redaction import mask_text
+from backend.kernel.texts.redaction import mask_text
 from backend.operations.backup import postgres
 from backend.operations.backup.problems import BackupError
 

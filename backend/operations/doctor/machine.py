@@ -22,7 +22,7 @@ from django.db import connection
 from django.template.defaultfilters import filesizeformat
 
 from backend.kernel.doctor import DATABASE, Finding, check, fail, ok, warn
-from backend.kernel.redaction import mask_text
+from backend.kernel.texts.redaction import mask_text
 
 _LITTLE, _TOO_LITTLE = 2 * 2**30, 200 * 2**20  # bytes
 _CLOCK, _CLOCK_WRONG = 2.0, 20.0  # seconds; one-time passwords bear 30

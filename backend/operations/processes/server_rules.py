@@ -8,7 +8,8 @@ from typing import Final
 from django.conf import settings
 from django.db import connections
 
-from backend.http import authentication, body_limits
+from backend.http import authentication
+from backend.http.bodies import limits as body_limits
 from backend.http.context import client_address, is_proxy
 from backend.server.context import Rules
 from backend.server.limits import Limits

@@ -9,7 +9,16 @@ from urllib.parse import urlsplit
 
 from backend.settings import environment
 from backend.settings.areas.processes import Processes
-from backend.settings.declaration import Area, Setting, address, flag, networks, text, whole, words
+from backend.settings.declaration import (
+    Area,
+    Setting,
+    address,
+    flag,
+    networks,
+    text,
+    whole,
+    words,
+)
 from backend.settings.environment import BadSetting
 
 _LOCAL: Final = ("localhost", "127.0.0.1", "::1")
@@ -69,7 +78,8 @@ class Http(Area):
     MAX_CLIENT_BODY_SIZE = whole(_MEGABYTE, "JSON bodies of clients", least=1, unit="bytes")
     MAX_BODY_SIZE = whole(20 * _MEGABYTE, "JSON bodies of the master key", least=1, unit="bytes")
     MAX_UPLOAD_SIZE = whole(20 * _MEGABYTE, "uploaded files", least=1, unit="bytes")
-    # Two of the largest objects (backend.kernel.result_memory): a page of an export has at least 1.
+    # Two of the largest objects (backend.kernel.limits.result_memory): a page of an export has at
+    # least 1.
     MAX_RESPONSE_SIZE = whole(
         64 * _MEGABYTE,
         "objects that one request reads, as JSON, see [rest.md](rest.md#large-results)",

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from backend.kernel.errors import InvalidACL
 from backend.kernel.json_types import Json
-from backend.kernel.text import shown
+from backend.kernel.texts.shown import shown
 from objects.core.access.acl import parse_acl
 from objects.core.names import ROLE_PREFIX, is_entity
 

@@ -17,7 +17,7 @@ import msgspec
 
 from backend.kernel.errors import InvalidQuery
 from backend.kernel.json_types import Json
-from backend.kernel.result_memory import largest_fitting
+from backend.kernel.limits.result_memory import largest_fitting
 from objects.core.names import CREATED_AT, OBJECT_ID, FieldName, is_field_name, is_object_id
 from objects.core.query.tree import AnyOf, Compare, Exists, Query, all_of
 from objects.core.query.tree import OrderKey as Key

@@ -9,7 +9,7 @@ from django.http import HttpResponseBase, HttpResponseRedirect
 
 from backend.kernel.errors import InvalidKeyName, ServiceError
 from backend.kernel.json_types import Json
-from backend.kernel.text import shown
+from backend.kernel.texts.shown import shown
 from objects import service
 from objects.admin.browser import pagination
 from objects.admin.browser.cells import object_address

@@ -11,7 +11,7 @@ from django.template.response import TemplateResponse
 
 from backend.kernel.errors import InvalidKeyName, OperationForbidden, ServiceError, Timeout
 from backend.kernel.json_types import Json
-from backend.kernel.text import shown
+from backend.kernel.texts.shown import shown
 from objects import service
 from objects.admin.browser import filters, pagination
 from objects.admin.browser.cells import MISSING, Cell, cell

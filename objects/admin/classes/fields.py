@@ -16,7 +16,7 @@ from backend.kernel.errors import (
     ServiceError,
 )
 from backend.kernel.json_types import Json
-from backend.kernel.text import shown
+from backend.kernel.texts.shown import shown
 from objects.admin.browser.fields import pretty
 from objects.admin.class_sizes import estimate
 from objects.admin.frame import Place, class_page

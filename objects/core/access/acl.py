@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 
 from backend.kernel.errors import InvalidACL
 from backend.kernel.json_types import Json
-from backend.kernel.text import shown
+from backend.kernel.texts.shown import shown
 from objects.core.access.class_permissions import (
     CURRENT_USER,
     EVERYBODY,

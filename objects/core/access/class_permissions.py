@@ -14,7 +14,7 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from backend.kernel.errors import InvalidJSON
 from backend.kernel.json_types import Json
-from backend.kernel.text import shown
+from backend.kernel.texts.shown import shown
 from objects.core.names import ClassName, FieldName, is_entity
 
 EVERYBODY: Final = "*"

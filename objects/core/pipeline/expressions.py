@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 
 from backend.kernel.errors import InvalidQuery
 from backend.kernel.json_types import Json
-from backend.kernel.text import shown
+from backend.kernel.texts.shown import shown
 from objects.core.names import PROHIBITED_KEYS, is_storable_text
 from objects.core.values import date, normalise, normalise_date
 

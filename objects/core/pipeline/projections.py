@@ -13,7 +13,7 @@ from typing import Final, TypeAlias, cast
 
 from backend.kernel.errors import InvalidQuery
 from backend.kernel.json_types import Json
-from backend.kernel.text import shown
+from backend.kernel.texts.shown import shown
 from objects.core.pipeline.expressions import MAX_STEPS, Expression, parse_expression, parse_path
 from objects.core.pipeline.limits import check_fields
 

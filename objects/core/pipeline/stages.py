@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 from backend.kernel.errors import InvalidJSON, InvalidQuery
 from backend.kernel.json_types import Json
-from backend.kernel.text import shown
+from backend.kernel.texts.shown import shown
 from objects.core.names import ClassName, check_class_name
 from objects.core.pipeline.expressions import (
     NATIVE_NAMES,

@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from backend.kernel.errors import InvalidJSON, InvalidQuery
-from backend.kernel.text import shown
+from backend.kernel.texts.shown import shown
 from objects.core.names import check_key_path
 from objects.core.query.parser import parse_order, parse_where
 from objects.core.query.tree import Everything, FindOptions, OrderKey, Path

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeGuard
 
 from backend.kernel.errors import InvalidJSON, InvalidKeyName, InvalidQuery
 from backend.kernel.json_types import Json
-from backend.kernel.text import shown
+from backend.kernel.texts.shown import shown
 from objects.core import names
 from objects.core.names import FieldName
 from objects.core.query.limits import MAX_CONSTRAINTS, QuerySize

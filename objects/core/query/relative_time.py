@@ -7,7 +7,7 @@ from typing import Final
 
 from backend.kernel.errors import InvalidJSON
 from backend.kernel.json_types import Json
-from backend.kernel.text import shown
+from backend.kernel.texts.shown import shown
 from objects.core.values import date, normalise_date
 
 # A year and a month have a fixed length, as Parse Server counts them.

@@ -20,7 +20,7 @@ from backend.kernel.errors import (
     InvalidSchemaOperation,
 )
 from backend.kernel.json_types import Json
-from backend.kernel.text import shown
+from backend.kernel.texts.shown import shown
 from objects.core.access.class_permissions import (
     ClassPermissions,
     Openness,

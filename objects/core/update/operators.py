@@ -11,10 +11,16 @@ from typing import ClassVar, Final, TypeAlias, cast
 
 from backend.kernel.errors import IncorrectType, InvalidJSON, InvalidKeyName
 from backend.kernel.json_types import Json
-from backend.kernel.text import shown
+from backend.kernel.texts.shown import shown
 from objects.core.names import ClassName, ObjectId, check_class_name, parse_object_id
 from objects.core.schema.definition import FieldType, infer
-from objects.core.values import MAX_INTEGER_DIGITS, canonical_number, frozen, is_pointer, normalise
+from objects.core.values import (
+    MAX_INTEGER_DIGITS,
+    canonical_number,
+    frozen,
+    is_pointer,
+    normalise,
+)
 
 _INTEGER_LIMIT: Final = 10**MAX_INTEGER_DIGITS
 _NUMBER: Final = FieldType("Number")

@@ -15,7 +15,7 @@ from backend.kernel.errors import (
     ObjectTooLarge,
 )
 from backend.kernel.json_types import Json
-from backend.kernel.text import shown
+from backend.kernel.texts.shown import shown
 from objects.core.access.acl import PUBLIC_ACL, Acl, parse_acl
 from objects.core.names import (
     PROHIBITED_KEYS,

@@ -16,8 +16,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from backend.kernel.errors import ServiceError
 from backend.kernel.json_types import Json
+from backend.kernel.limits.result_memory import largest_fitting
 from backend.kernel.principal import MASTER
-from backend.kernel.result_memory import largest_fitting
 from objects import service
 from objects.core.names import OBJECT_ID, ClassName, check_class_name
 from objects.core.query.parser import parse_where

@@ -17,7 +17,7 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from backend.kernel.errors import ObjectNotFound, PasswordMissing, ValidationFailed
-from backend.kernel.spelling import name_key
+from backend.kernel.texts.spelling import name_key
 from backend.settings.conf import service_settings
 from objects.database.orm import orm_queries
 from objects.database.statements import fetch

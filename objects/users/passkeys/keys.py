@@ -15,7 +15,7 @@ from webauthn.helpers import bytes_to_base64url
 from backend.kernel.encryption import secret_keys
 from backend.kernel.errors import ScriptFailed, ValidationFailed
 from backend.kernel.json_types import Json
-from backend.kernel.spelling import name_key
+from backend.kernel.texts.spelling import name_key
 from backend.logs.setup import get_logger
 from objects.core.values import wire_time
 from objects.database.orm import orm_queries

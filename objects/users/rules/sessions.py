@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from backend.kernel.errors import InvalidKeyName, InvalidSessionToken
-from backend.kernel.text import shown
+from backend.kernel.texts.shown import shown
 from objects.access.policy import fields_hidden_somewhere
 from objects.core.names import SESSION
 from objects.core.values import date, pointer, wire_time

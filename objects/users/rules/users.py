@@ -20,7 +20,7 @@ from backend.kernel.errors import (
     UsernameTaken,
 )
 from backend.kernel.json_types import Json
-from backend.kernel.spelling import name_key
+from backend.kernel.texts.spelling import name_key
 from backend.settings.conf import service_settings
 from objects.database.statements import fetch
 from objects.rules import Change, Rules

@@ -21,9 +21,9 @@ from django.core.files.uploadhandler import FileUploadHandler
 from django.http import HttpRequest
 from django.http.multipartparser import MultiPartParser, MultiPartParserError
 
-from backend.http import parsers
-from backend.http.body_limits import AROUND_FILE, json_upload_limit
-from backend.http.substrings import occurrences
+from backend.http.bodies import parsers
+from backend.http.bodies.limits import AROUND_FILE, json_upload_limit
+from backend.http.bodies.substrings import occurrences
 from backend.kernel.errors import FileSaveFailed, InvalidApplicationId, InvalidJSON
 from backend.settings.conf import service_settings
 from objects.files.uploads import CHUNK, Upload, incoming_folder, too_large

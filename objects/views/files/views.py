@@ -8,10 +8,12 @@ from typing import Annotated, Any, NotRequired, TypeAlias, TypedDict
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from msgspec import Meta
 
-from backend.http import authentication, file_host, idempotency, parsers, rate_limits
+from backend.http import authentication, idempotency, rate_limits
 from backend.http.authentication import Credentials
+from backend.http.bodies import parsers
 from backend.http.call import Call
 from backend.http.context import client_address
+from backend.http.edge import file_host
 from backend.http.exceptions import error_response
 from backend.http.idempotency import Keeping
 from backend.http.permissions import Requires, check_route

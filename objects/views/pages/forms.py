@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 
 from django.http import HttpRequest
 
-from backend.http import parsers
+from backend.http.bodies import parsers
 from backend.kernel.errors import CommandUnavailable, InvalidJSON
 
 _MOST_BYTES = 64 * 1024

@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.kernel.fair_queue import Turns
+from backend.kernel.limits.fair_queue import Turns
 
 ADDRESSES = st.sampled_from("abcd")
 

@@ -80,7 +80,7 @@ def test_what_a_route_requires_is_described(master):
 
 
 def test_nothing_is_described_that_isn_t_there(master):
-    from backend.http.routing import resolve
+    from backend.http.edge.routing import resolve
 
     for path, _, _ in operations(document(master)):
         assert resolve(re.sub(r"{\w+}", "x", path)) is not None, path

@@ -8,7 +8,7 @@ import logging
 import pytest
 import structlog
 
-from backend.kernel.redaction import MASK
+from backend.kernel.texts.redaction import MASK
 from backend.logs import lines, setup
 
 TOKEN = "r:0123456789abcdef0123456789abcdef"

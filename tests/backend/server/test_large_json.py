@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from backend.http.substrings import occurrences
+from backend.http.bodies.substrings import occurrences
 from tests.rest import APPLICATION, CLIENT, MASTER, Api
 
 pytestmark = pytest.mark.django_db

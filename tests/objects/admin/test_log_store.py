@@ -14,7 +14,7 @@ import pytest
 import redis
 from django.db import connection
 
-from backend.kernel.redaction import MASK
+from backend.kernel.texts.redaction import MASK
 from backend.logs import search as log_search
 from backend.logs import setup
 from backend.logs import store as log_store

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from backend.kernel.limits.statements import slow_statements
 from backend.kernel.request_context import current
-from backend.kernel.statement_limits import slow_statements
 from functions import SubscribeRequest, before_subscribe
 from tests.realtime.livequery.desk import MASTER_KEYS, Desk
 from tests.rest import Api

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from io import BytesIO
 from typing import Any
 
-from backend.http.wsgi_request import Utf8Request
+from backend.http.edge.wsgi_request import Utf8Request
 
 _ENVIRONMENT = {
     "SERVER_NAME": "localhost",

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from backend.http import idempotency, parsers
+from backend.http import idempotency
 from backend.http.authentication import authenticate, from_headers
+from backend.http.bodies import parsers
 from backend.http.context import client_address
 from backend.http.views import read_call
 from backend.kernel.networks import parse_address

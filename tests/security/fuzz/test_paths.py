@@ -8,7 +8,7 @@ from urllib.parse import unquote_to_bytes
 import pytest
 
 from backend.http.call import Call
-from backend.http.routing import resolve
+from backend.http.edge.routing import resolve
 from backend.kernel.principal import CLIENT
 from backend.limits import rules_for
 from objects.views.batch import _items

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from backend.http.parsers import decoded_parameters, query_parameters
+from backend.http.bodies.parsers import decoded_parameters, query_parameters
 from objects.core.query.options import FindLimits, parse_find_options, parse_get_options
 from tests.security.fuzz.fuzzing import (
     EXAMPLES,

@@ -6,7 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from backend.kernel.errors import InvalidQuery
-from objects.core.query.node import Clause, Matching, Parser, Predicate, Query, Uses, filtered, walk
+from objects.core.query.node import (
+    Clause,
+    Matching,
+    Parser,
+    Predicate,
+    Query,
+    Uses,
+    filtered,
+    walk,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from backend.kernel.errors import InvalidQuery
-from backend.kernel.text import shown
+from backend.kernel.texts.shown import shown
 from objects.core import names as naming
 from objects.core.names import ClassName, FieldName, ObjectId
 from objects.core.query.node import (

@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from backend.kernel.errors import InvalidJSON, InvalidQuery, ServiceError
 from backend.kernel.json_types import Json
-from backend.kernel.text import shown
+from backend.kernel.texts.shown import shown
 from objects.core.names import FieldName
 from objects.core.query.filters import Filter
 from objects.core.query.limits import MAX_CONSTRAINTS

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from backend.kernel.text_cache import short_cache
+from backend.kernel.texts.cache import short_cache
 
 MASK: Final = "***"
 

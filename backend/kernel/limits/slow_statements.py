@@ -1,6 +1,6 @@
 """Limit the threads of a process that slow statements of one client address can hold.
 
-``backend.kernel.statement_limits`` calls ``enter`` before a client's statement and ``leave`` after
+``backend.kernel.limits.statements`` calls ``enter`` before a client's statement and ``leave`` after
 it. A statement is slow once its request has spent ``SLOW_AFTER`` seconds in the database. While an
 address has its share of slow statements running, ``enter`` refuses its next one. Several statements
 may become slow at the same time: ``excess`` returns those beyond the share, which have to be

@@ -13,7 +13,8 @@ from collections.abc import Iterator, MutableMapping
 from itertools import islice
 from typing import Any, Final
 
-from backend.http import authentication, substrings
+from backend.http import authentication
+from backend.http.bodies import substrings
 from backend.http.context import client_address
 from backend.server.refusals import too_large
 from backend.settings.conf import service_settings

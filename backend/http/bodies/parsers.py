@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from django.http import HttpRequest, UnreadablePostError
 
-from backend.http import body_limits
+from backend.http.bodies import limits
 from backend.kernel.errors import CommandUnavailable, InvalidJSON
 from backend.kernel.process.garbage import no_collection
 from backend.server.refusals import too_large
@@ -41,7 +41,7 @@ def read_body(request: HttpRequest) -> JsonObject:
     if not has_body(meta):
         return {}
     kind = media_type(meta)
-    raw = read_bytes(request, body_limits.json_limit(meta))
+    raw = read_bytes(request, limits.json_limit(meta))
     if not raw:
         return {}
     if kind not in _MEDIA_TYPES and not kind.endswith("+json"):
@@ -49,7 +49,7 @@ def read_body(request: HttpRequest) -> JsonObject:
             "The request body must be JSON (Content-Type: application/json).", status=415
         )
     check_coding(meta)
-    body_limits.check_may_decode(meta, raw)
+    limits.check_may_decode(meta, raw)
     return decode_object(raw)
 
 

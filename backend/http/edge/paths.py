@@ -13,14 +13,14 @@ from urllib.parse import unquote_to_bytes
 
 from django.utils.encoding import repercent_broken_unicode
 
-from backend.http.routing import resolve
+from backend.http.edge.routing import resolve
 from backend.kernel.errors import (
     CommandUnavailable,
     InvalidClassName,
     InvalidKeyName,
     ServiceError,
 )
-from backend.kernel.text import shown
+from backend.kernel.texts.shown import shown
 
 # Control characters and halves of surrogate pairs.
 _UNREADABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")

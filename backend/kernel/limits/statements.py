@@ -10,7 +10,7 @@ way, every ``_TICK`` seconds while there are any, and cancels those whose time i
 Statements of an HTTP request are counted for the request as well
 (``backend.kernel.request_context.Budget``): all
 of them together may take ``REQUEST_FACTOR`` times the limit, and slow ones of one address only hold
-a share of the threads (``backend.kernel.slow_statements``).
+a share of the threads (``backend.kernel.limits.slow_statements``).
 """
 
 from __future__ import annotations
@@ -23,8 +23,13 @@ from time import monotonic, sleep
 from typing import Any, Final, Protocol
 
 from backend.kernel.errors import ServiceError, Timeout
+from backend.kernel.limits.slow_statements import (
+    AnswerClock,
+    Entry,
+    SlowStatements,
+    TooManySlowRequests,
+)
 from backend.kernel.request_context import Budget, current
-from backend.kernel.slow_statements import AnswerClock, Entry, SlowStatements, TooManySlowRequests
 from backend.settings.conf import service_settings
 
 REQUEST_FACTOR: Final = 3

@@ -15,15 +15,15 @@ from corsheaders.middleware import CorsMiddleware
 from django.core.handlers.exception import convert_exception_to_response
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
-from backend.http import file_host
-from backend.http.body_limits import is_rest
+from backend.http.bodies.limits import is_rest
 from backend.http.context import RequestContext, client_address
+from backend.http.edge import file_host
+from backend.http.edge.paths import check_path
+from backend.http.edge.routing import resolve
+from backend.http.edge.wsgi_request import Utf8Request
 from backend.http.exceptions import error_response
-from backend.http.paths import check_path
 from backend.http.renderers import JsonHeaders
-from backend.http.routing import resolve
 from backend.http.views import UnknownRoute
-from backend.http.wsgi_request import Utf8Request
 from backend.kernel.errors import ServiceError
 from backend.kernel.request_context import current
 from backend.settings.conf import service_settings

@@ -1,0 +1,1 @@
+"""Request bodies and query strings: their limits, and strict JSON as plain values."""

@@ -1,0 +1,1 @@
+"""Texts from clients: spelling, secrets in them, and how error messages show them."""
