@@ -76,7 +76,7 @@ def live(request: HttpRequest) -> HttpResponseBase:
         request,
         "admin/realtime/live.html",
         "Live channel",
-        processes=[_process(one) for one in processes],
+        processes=[_process(process) for process in processes],
         networks=lags(outbox.state(), processes),
         events=_newest(),
         trouble=trouble,
@@ -86,23 +86,27 @@ def live(request: HttpRequest) -> HttpResponseBase:
 
 def lags(state: outbox.State, processes: Iterable[dict[str, Any]]) -> list[Lag]:
     """Each network's lag. Only processes that have connections to ``/ws`` tell anything."""
-    found = {str(one): Lag(str(one), reach.newest) for one, reach in state.networks.items()}
+    by_network = {
+        str(network_id): Lag(str(network_id), reach.newest)
+        for network_id, reach in state.networks.items()
+    }
     for process in processes:
-        told_of = process["parts"].get("events", {}).get("networks", {})
-        for network, figures in told_of.items():
-            lag = found.get(network)
+        networks = process["parts"].get("events", {}).get("networks", {})
+        for network, figures in networks.items():
+            lag = by_network.get(network)
             if lag is not None:
-                told = int(figures["told"])
-                lag.told = told if lag.told is None else min(lag.told, told)
-                behind = max(0, lag.newest - told)
+                sent = int(figures["told"])
+                lag.told = sent if lag.told is None else min(lag.told, sent)
+                behind = max(0, lag.newest - sent)
                 lag.by_process.append((f"{process['host']}:{process['pid']}", behind))
-    return [found[network] for network in sorted(found, key=int)]
+    return [by_network[network] for network in sorted(by_network, key=int)]
 
 
 def _newest() -> list[Told]:
     entries = OutboxEntry.objects.order_by("-created_at", "-network_id", "-seq")[:_SHOWN]
     return [
-        Told(one, Event(one.network_id, one.seq, one.op, one.payload).details) for one in entries
+        Told(entry, Event(entry.network_id, entry.seq, entry.op, entry.payload).details)
+        for entry in entries
     ]
 
 

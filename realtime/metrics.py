@@ -23,7 +23,7 @@ _MEASURED: Final[tuple[tuple[str, str, str, str], ...]] = (
 
 def metrics() -> list[Metric]:
     """All of it, a sample for each process by its name and number. Raises ``redis.RedisError``."""
-    processes = {f"{one['host']}:{one['pid']}": one for one in reports.processes()}
+    processes = {f"{process['host']}:{process['pid']}": process for process in reports.processes()}
     return [*_of_processes(processes), *_of_parts(processes)]
 
 
@@ -34,9 +34,9 @@ def _of_processes(processes: dict[str, dict[str, Any]]) -> Iterator[Metric]:
     age = GaugeMetricFamily(
         "svc_realtime_report_age_seconds", "Seconds since a report.", labels=("process",)
     )
-    for name, one in processes.items():
-        ready.add_metric([name], float(one["ready"]))
-        age.add_metric([name], max(0.0, time() - one["at"]))
+    for name, status in processes.items():
+        ready.add_metric([name], float(status["ready"]))
+        age.add_metric([name], max(0.0, time() - status["at"]))
     yield ready
     yield age
     yield _by_label(GaugeMetricFamily, "connections", "Open sockets.", "kind", processes)
@@ -51,28 +51,28 @@ def _by_label(
     label: str,
     processes: dict[str, dict[str, Any]],
 ) -> Metric:
-    found = family(f"svc_realtime_{name}", text, labels=("process", label))
-    for process, one in processes.items():
-        for value, count in one[name].items():
-            found.add_metric([process, value], count)
-    metric: Metric = found
+    samples = family(f"svc_realtime_{name}", text, labels=("process", label))
+    for process, status in processes.items():
+        for value, count in status[name].items():
+            samples.add_metric([process, value], count)
+    metric: Metric = samples
     return metric
 
 
 def _of_parts(processes: dict[str, dict[str, Any]]) -> Iterator[Metric]:
     for families, family in ((_COUNTED, CounterMetricFamily), (_MEASURED, GaugeMetricFamily)):
         for name, part, figure, text in families:
-            found = family(f"svc_{name}", text, labels=("process",))
-            for process, one in processes.items():
-                if part in one["parts"]:
-                    found.add_metric([process], one["parts"][part][figure])
-            yield found
+            samples = family(f"svc_{name}", text, labels=("process",))
+            for process, status in processes.items():
+                if part in status["parts"]:
+                    samples.add_metric([process], status["parts"][part][figure])
+            yield samples
     lag = GaugeMetricFamily(
         "svc_events_lag_messages",
         "Messages of the event channel still to be told.",
         labels=("process", "network"),
     )
-    for process, one in processes.items():
-        for network, figures in one["parts"].get("events", {}).get("networks", {}).items():
+    for process, status in processes.items():
+        for network, figures in status["parts"].get("events", {}).get("networks", {}).items():
             lag.add_metric([process, network], figures["lag"])
     yield lag

@@ -46,9 +46,9 @@ def _address(listener: socket.socket) -> str:
 def close_others(own: Iterable[socket.socket | None] = ()) -> None:
     """In a fork: close all listening sockets that this process has no use for. Clients of a socket
     that nobody accepts from would wait as long as any process has it open."""
-    kept = [*own]
+    own_sockets = [*own]
     for listener in _open:
-        if listener not in kept:
+        if listener not in own_sockets:
             listener.close()
     _open.clear()
 

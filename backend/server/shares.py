@@ -62,14 +62,14 @@ class Share:
     def is_large(self, number: int) -> bool:
         """Whether a process with so many connections has more than another one that accepts."""
         oldest = monotonic() - self._silent
-        others = [
+        other_counts = [
             other
             for place, other in enumerate(self._cells[: self._count])
             if other != _NONE
             and place != self._place
             and self._cells[self._count + place] >= oldest
         ]
-        return bool(others) and number > 1 + (least := min(others)) + least // _SLACK
+        return bool(other_counts) and number > 1 + (least := min(other_counts)) + least // _SLACK
 
 
 ALONE: Final = Shares(1).of(0)

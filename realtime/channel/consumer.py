@@ -43,7 +43,7 @@ class EventSocket(Socket):
 
     async def admitted(self) -> None:
         try:
-            self.wish = parse(self.query, others=QUERY_KEYS)
+            self.wish = parse(self.query, ignored=QUERY_KEYS)
         except BadQuery as error:
             raise Refusal(400, InvalidQuery.code, str(error)) from None
         pump = Process.current().part(Pump)
@@ -86,8 +86,8 @@ class EventSocket(Socket):
         assert isinstance(begin, Cursor)
         self.starts = begin.starts
         self.tail = tail_of(self.wish, begin.starts)
-        known = begin if begin.epoch == self._feed.channel.epoch else self._feed.now()
-        self._hello(encode(known, self.wish.filter.networks))
+        position = begin if begin.epoch == self._feed.channel.epoch else self._feed.now()
+        self._hello(encode(position, self.wish.filter.networks))
         self._catch_up(begin)
 
     def _beginning(self) -> Cursor:

@@ -68,13 +68,13 @@ def decode(text: str) -> Cursor:
 
 
 def _marks(text: str) -> dict[int, int]:
-    found: dict[int, int] = {}
+    marks: dict[int, int] = {}
     for part in text.split(",") if text else ():
         pair = _PAIR.fullmatch(part)
         if pair is None:
             raise BadCursor
         network, seq = int(pair[1]), int(pair[2])
-        if network in found or network > _LARGEST or seq > _LARGEST:
+        if network in marks or network > _LARGEST or seq > _LARGEST:
             raise BadCursor
-        found[network] = seq
-    return found
+        marks[network] = seq
+    return marks

@@ -115,7 +115,7 @@ class Channel:
         heads: dict[Collection[int] | None, str] = {}
         for group in self._concerned(event):
             networks = group.filter.networks
-            for late in [one for one in group.members if one.is_behind]:
+            for late in [member for member in group.members if member.is_behind]:
                 self.leave(late)
                 late.fell_behind(before)
             if group.is_detailed and networks not in heads:
@@ -125,7 +125,7 @@ class Channel:
         return count
 
     def _concerned(self, event: Event) -> list[Group]:
-        found: dict[Form, Group] = {}
+        groups: dict[Form, Group] = {}
         address, name = event.terms
         for term in (
             None,
@@ -133,8 +133,8 @@ class Channel:
             ("contract", address),
             ("contract", name),
         ):
-            found |= self._index.get(term, {})
-        return [group for group in found.values() if group.filter.matches(event)]
+            groups |= self._index.get(term, {})
+        return [group for group in groups.values() if group.filter.matches(event)]
 
     # -- What has been told -----------------------------------------------------------------------
 
@@ -158,12 +158,12 @@ def _form(wish: Wish) -> Form:
     return wish.filter, wish.is_detailed, wish.reorg
 
 
-def _terms(wanted: Filter) -> list[Term]:
+def _terms(event_filter: Filter) -> list[Term]:
     """What an event has one of, if the filter matches it."""
-    if wanted.contracts is not None:
-        return [("contract", term) for term in wanted.contracts]
-    if wanted.events is not None:
-        return [("event", name) for name in wanted.events]
+    if event_filter.contracts is not None:
+        return [("contract", term) for term in event_filter.contracts]
+    if event_filter.events is not None:
+        return [("event", name) for name in event_filter.events]
     return [None]
 
 

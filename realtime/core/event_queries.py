@@ -83,37 +83,37 @@ class Wish(NamedTuple):
         return self.since is not None or self.reorg
 
 
-def parse(query: Mapping[str, Sequence[str]], *, others: Collection[str] = ()) -> Wish:
+def parse(query: Mapping[str, Sequence[str]], *, ignored: Collection[str] = ()) -> Wish:
     """What is asked for; ``BadQuery`` if it can't be, or for a parameter that is neither one of
-    ``PARAMETERS`` nor among ``others``, which are ignored."""
+    ``PARAMETERS`` nor among ``ignored``."""
     for name in query:
-        if name not in PARAMETERS and name not in others:
+        if name not in PARAMETERS and name not in ignored:
             raise BadQuery(
                 f"{name[:_LONGEST_NAME_SHOWN]}: unknown parameter. Use {', '.join(PARAMETERS)}."
             )
     contracts = _values(query, "contract")
     networks = _values(query, "network")
     events = _values(query, "event")
-    wanted = Filter(
+    event_filter = Filter(
         events=frozenset(events) if events else frozenset({TRANSFER}),
         contracts=frozenset(map(_contract, contracts)) if contracts else None,
         networks=frozenset(map(_network, networks)) if networks else None,
     )
     if ALL in events:
-        wanted = wanted._replace(events=None)
-    return Wish(wanted, _since(query), _flag(query, "reorg"), _finality(query))
+        event_filter = event_filter._replace(events=None)
+    return Wish(event_filter, _since(query), _flag(query, "reorg"), _finality(query))
 
 
 def _values(query: Mapping[str, Sequence[str]], name: str) -> list[str]:
     parts = [part.strip() for text in query.get(name, ()) for part in text.split(",")]
-    found = [part for part in parts if part]
-    if len(found) > MOST_VALUES:
+    values = [part for part in parts if part]
+    if len(values) > MOST_VALUES:
         raise BadQuery(f"{name}: at most {MOST_VALUES} values.")
-    if any(len(part) > LONGEST_VALUE for part in found):
+    if any(len(part) > LONGEST_VALUE for part in values):
         raise BadQuery(f"{name}: a value has at most {LONGEST_VALUE} characters.")
-    if parts and not found:
+    if parts and not values:
         raise BadQuery(f"{name}: names nothing.")
-    return found
+    return values
 
 
 def _contract(text: str) -> str:
@@ -131,12 +131,12 @@ def _network(text: str) -> int:
 
 
 def _since(query: Mapping[str, Sequence[str]]) -> Cursor | str | None:
-    given = query.get("since")
-    if not given:
+    values = query.get("since")
+    if not values:
         return None
-    if len(given) > 1:
+    if len(values) > 1:
         raise BadQuery("since: may be given once.")
-    text = given[0].strip()
+    text = values[0].strip()
     if text in ("", NOW):
         return NOW
     if text == BEGINNING:
@@ -161,8 +161,8 @@ def _finality(query: Mapping[str, Sequence[str]]) -> Finality:
 
 
 def _flag(query: Mapping[str, Sequence[str]], name: str) -> bool:
-    given = query.get(name)
-    text = given[-1].strip().lower() if given else ""
+    values = query.get(name)
+    text = values[-1].strip().lower() if values else ""
     if text in _YES:
         return True
     if text in _NO:

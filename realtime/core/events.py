@@ -186,10 +186,10 @@ def transfer(args: Mapping[str, Any]) -> dict[str, str] | None:
     """
     if len(args) != 3:
         return None
-    found: dict[str, str] = {}
+    arguments: dict[str, str] = {}
     for name, value in args.items():
         key = _called(name)
-        if key is None or key in found:
+        if key is None or key in arguments:
             return None
         if key in ("from", "to"):
             if not isinstance(value, str) or _ADDRESS.fullmatch(value) is None:
@@ -200,10 +200,10 @@ def transfer(args: Mapping[str, Any]) -> dict[str, str] | None:
             value = str(value)
             if _DIGITS.fullmatch(value) is None:
                 return None
-        found[key] = value
-    if found.keys() not in _SHAPES:
+        arguments[key] = value
+    if arguments.keys() not in _SHAPES:
         return None
-    return {key: found[key] for key in ("from", "to", "tokenId", "value") if key in found}
+    return {key: arguments[key] for key in ("from", "to", "tokenId", "value") if key in arguments}
 
 
 def _called(name: str) -> str | None:

@@ -50,22 +50,22 @@ class Intervals(Generic[S]):
         ordered = len(self._ends) - len(self._fresh)
         if len(self._fresh) > _FEW + ordered // 8 or self._removed > _FEW + ordered // 2:
             self._put_in_order()
-        found = [
+        matches = [
             item
             for item, (low, high) in self._fresh.items()
             if (low is None or low <= value) and (high is None or value <= high)
         ]
         lows, items = self._from
-        found += items[: bisect_right(lows, value)]
+        matches += items[: bisect_right(lows, value)]
         highs, items = self._to
-        found += items[bisect_left(highs, value) :]
+        matches += items[bisect_left(highs, value) :]
         lows, items = self._both
-        found += [items[place] for place in self._reaching(bisect_right(lows, value), value)]
-        return [item for item in found if item in self._ends] if self._removed else found
+        matches += [items[place] for place in self._reaching(bisect_right(lows, value), value)]
+        return [item for item in matches if item in self._ends] if self._removed else matches
 
     def _reaching(self, end: int, value: Any) -> list[int]:
         """The places before ``end`` whose upper end is at least the value."""
-        highest, found = self._highest, []
+        highest, places = self._highest, []
         waiting = [(1, 0, len(highest) // 2)]
         while waiting:
             node, first, size = waiting.pop()
@@ -73,12 +73,12 @@ class Intervals(Generic[S]):
             if first >= end or top is None or top < value:
                 continue
             if size == 1:
-                found.append(first)
+                places.append(first)
             else:
                 half = size // 2
                 waiting.append((2 * node, first, half))
                 waiting.append((2 * node + 1, first + half, half))
-        return found
+        return places
 
     def _put_in_order(self) -> None:
         self._fresh, self._removed = {}, 0

@@ -131,8 +131,8 @@ def parse_message(text: str) -> ClientMessage:
         start = _start.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         raise Refused(MALFORMED, _reason(error)) from None
-    asked = start.request_id
-    request_id = asked if type(asked) is int and 0 <= asked <= MAX_REQUEST_ID else None
+    raw_id = start.request_id
+    request_id = raw_id if type(raw_id) is int and 0 <= raw_id <= MAX_REQUEST_ID else None
     decoder = _decoders.get(start.op)
     if decoder is None:
         raise Refused(UNKNOWN_OP, f"op: expected one of {', '.join(_OPS)}", request_id)

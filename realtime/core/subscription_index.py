@@ -25,7 +25,7 @@ Guard: TypeAlias = tuple[Path, Hashable]
 MAX_GUARDS: Final = 100
 """A query that would need more is looked at for every change."""
 
-MAX_LOOKED_AT: Final = 100_000
+MAX_EXAMINED: Final = 100_000
 """Elements of an object's lists, over all paths; then all that ask about a path may find it."""
 
 S = TypeVar("S", bound=Hashable)
@@ -49,32 +49,32 @@ class SubscriptionIndex(Generic[S]):
     def add(self, subscription: S, query: Query) -> None:
         """Keep a subscription; under another query, if it is there already."""
         self.remove(subscription)
-        found: frozenset[Guard] | Range | None = guards(query)
-        if found is None:
-            found = _range_of(query)
-        self._guards[subscription] = found
-        if found is None:
+        entry: frozenset[Guard] | Range | None = guards(query)
+        if entry is None:
+            entry = _range_of(query)
+        self._guards[subscription] = entry
+        if entry is None:
             self._others[subscription] = None
-        elif isinstance(found, Range):
-            kinds = self._ranged.setdefault(found.path, {})
-            kinds.setdefault(found.kind, Intervals()).add(subscription, found.low, found.high)
+        elif isinstance(entry, Range):
+            kinds = self._ranged.setdefault(entry.path, {})
+            kinds.setdefault(entry.kind, Intervals()).add(subscription, entry.low, entry.high)
         else:
-            for path, token in found:
+            for path, token in entry:
                 self._guarded.setdefault(path, {}).setdefault(token, {})[subscription] = None
 
     def remove(self, subscription: S) -> None:
         """Forget a subscription; nothing happens if it isn't there."""
-        found = self._guards.pop(subscription, None)
+        entry = self._guards.pop(subscription, None)
         self._others.pop(subscription, None)
-        if isinstance(found, Range):
-            kinds = self._ranged[found.path]
-            kinds[found.kind].remove(subscription)
-            if not kinds[found.kind]:
-                del kinds[found.kind]
+        if isinstance(entry, Range):
+            kinds = self._ranged[entry.path]
+            kinds[entry.kind].remove(subscription)
+            if not kinds[entry.kind]:
+                del kinds[entry.kind]
                 if not kinds:
-                    del self._ranged[found.path]
+                    del self._ranged[entry.path]
             return
-        for path, token in found or ():
+        for path, token in entry or ():
             tokens = self._guarded[path]
             del tokens[token][subscription]
             if not tokens[token]:
@@ -84,29 +84,29 @@ class SubscriptionIndex(Generic[S]):
 
     def candidates(self, *images: Object) -> list[S]:
         """The subscriptions that may find one of these images of an object, each once."""
-        found = dict(self._others)
-        looked_at = 0
+        matches = dict(self._others)
+        examined = 0
         for path, tokens in self._guarded.items():
-            if looked_at > MAX_LOOKED_AT:
-                for theirs in tokens.values():
-                    found.update(theirs)
+            if examined > MAX_EXAMINED:
+                for subscriptions in tokens.values():
+                    matches.update(subscriptions)
                 continue
             for image in images:
                 for value in elements(image, path):
-                    looked_at += 1
-                    hit = tokens.get(_token(value))
-                    if hit is not None:
-                        found.update(hit)
+                    examined += 1
+                    subscribers = tokens.get(_token(value))
+                    if subscribers is not None:
+                        matches.update(subscribers)
         for path, kinds in self._ranged.items():
-            if looked_at > MAX_LOOKED_AT:
+            if examined > MAX_EXAMINED:
                 for intervals in kinds.values():
-                    found.update(dict.fromkeys(intervals))
+                    matches.update(dict.fromkeys(intervals))
                 continue
             for image in images:
                 values = list(elements(image, path))
-                looked_at += len(values)
-                found.update(dict.fromkeys(_in_range(kinds, values)))
-        return list(found)
+                examined += len(values)
+                matches.update(dict.fromkeys(_in_range(kinds, values)))
+        return list(matches)
 
 
 def _in_range(kinds: dict[FieldKind, Intervals[S]], values: list[Json]) -> Iterator[S]:
@@ -115,16 +115,18 @@ def _in_range(kinds: dict[FieldKind, Intervals[S]], values: list[Json]) -> Itera
         for intervals in kinds.values():
             yield from intervals
     for value in values if len(values) == 1 else ():
-        its_kind = kind(value)
-        if its_kind is not None and its_kind in kinds:
-            yield from kinds[its_kind].at(_token(value))
+        value_kind = kind(value)
+        if value_kind is not None and value_kind in kinds:
+            yield from kinds[value_kind].at(_token(value))
 
 
 def guards(query: Query) -> frozenset[Guard] | None:
     """Pairs of which every object has one that the query finds; None if there are none to name."""
     if isinstance(query, AllOf):
-        found = [one for one in map(guards, query.parts) if one is not None]
-        return min(found, key=_worth) if found else None
+        alternatives = [
+            part_guards for part_guards in map(guards, query.parts) if part_guards is not None
+        ]
+        return min(alternatives, key=_worth) if alternatives else None
     if isinstance(query, AnyOf):
         return _of_any(query)
     required = query.required_values()
@@ -145,19 +147,21 @@ class Range:
 def _range_of(query: Query) -> Range | None:
     """The range that tells most; None if the query doesn't compare."""
     parts = query.parts if isinstance(query, AllOf) else (query,)
-    found: dict[tuple[Path, FieldKind], Range] = {}
+    ranges: dict[tuple[Path, FieldKind], Range] = {}
     for part in parts:
         if not isinstance(part, Compare):
             continue
-        its_kind = kind(part.value)
-        assert its_kind is not None
+        value_kind = kind(part.value)
+        assert value_kind is not None
         end = _token(part.value)
-        known = found.get((part.path, its_kind), Range(part.path, its_kind, None, None))
+        value_range = ranges.get((part.path, value_kind), Range(part.path, value_kind, None, None))
         is_low = part.op in ("gt", "gte")
-        known = replace(known, low=end) if is_low else replace(known, high=end)
-        found[part.path, its_kind] = known
+        value_range = replace(value_range, low=end) if is_low else replace(value_range, high=end)
+        ranges[part.path, value_kind] = value_range
     return max(
-        found.values(), key=lambda one: (one.low is not None) + (one.high is not None), default=None
+        ranges.values(),
+        key=lambda candidate: (candidate.low is not None) + (candidate.high is not None),
+        default=None,
     )
 
 
@@ -168,19 +172,19 @@ def _of_values(path: Path, values: Sequence[Json]) -> frozenset[Guard] | None:
 
 
 def _of_any(query: AnyOf) -> frozenset[Guard] | None:
-    found: set[Guard] = set()
+    combined: set[Guard] = set()
     for part in query.parts:
-        one = guards(part)
-        if one is None or len(found) + len(one) > MAX_GUARDS:
+        part_guards = guards(part)
+        if part_guards is None or len(combined) + len(part_guards) > MAX_GUARDS:
             return None
-        found |= one
-    return frozenset(found)
+        combined |= part_guards
+    return frozenset(combined)
 
 
-def _worth(found: frozenset[Guard]) -> tuple[int, int]:
+def _worth(query_guards: frozenset[Guard]) -> tuple[int, int]:
     """The fewer guards the better; values that many objects share are worth little."""
-    common = sum(isinstance(token, bool | _Kind) for _, token in found)
-    return (common, len(found))
+    common = sum(isinstance(token, bool | _Kind) for _, token in query_guards)
+    return (common, len(query_guards))
 
 
 class _Kind:

@@ -84,54 +84,58 @@ class Afterwards:
     async def _tell(self, class_name: ClassName, waiting: deque[Happened]) -> None:
         try:
             while waiting:
-                some = [waiting.popleft() for _ in range(min(_AT_ONCE, len(waiting)))]
-                await self._tell_some(some)
+                batch = [waiting.popleft() for _ in range(min(_AT_ONCE, len(waiting)))]
+                await self._tell_some(batch)
         except Exception as error:
             # Nobody knows who has been told what.
             log.error("events of live queries are lost", class_name=class_name, exc_info=error)
-            for one in (*some, *waiting):
-                one.subscription.socket.close_with(TRY_AGAIN, "events are lost")
+            for event in (*batch, *waiting):
+                event.subscription.socket.close_with(TRY_AGAIN, "events are lost")
             waiting.clear()
         finally:
             # Nothing is awaited since the last look, so nothing was put in between.
             if self._tasks.get(class_name) is asyncio.current_task():
                 del self._tasks[class_name]
 
-    async def _tell_some(self, some: list[Happened]) -> None:
-        wanted = [one for one in some if one.subscription.cohort is not None]
+    async def _tell_some(self, batch: list[Happened]) -> None:
+        active = [event for event in batch if event.subscription.cohort is not None]
         counts = self._counts()
-        outcomes = await self._in_thread(lambda: [_asked(one, counts) for one in wanted])
-        for one, told in zip(wanted, outcomes, strict=True):
-            if one.subscription.cohort is None or told is None:
+        outcomes = await self._in_thread(lambda: [_asked(event, counts) for event in active])
+        for event, outcome in zip(active, outcomes, strict=True):
+            if event.subscription.cohort is None or outcome is None:
                 continue
-            if isinstance(told, ServiceError):
-                one.subscription.say(told.code, told.message)
-            elif is_too_large(told):
-                one.subscription.say_too_large(f"{one.op} of {one.object_id}")
+            if isinstance(outcome, ServiceError):
+                event.subscription.say(outcome.code, outcome.message)
+            elif is_too_large(outcome):
+                event.subscription.say_too_large(f"{event.op} of {event.object_id}")
             else:
-                one.subscription.socket.enqueue(
-                    messages.event(one.op, one.subscription.middle, told)
+                event.subscription.socket.enqueue(
+                    messages.event(event.op, event.subscription.middle, outcome)
                 )
 
 
-def _asked(one: Happened, counts: Counts) -> _Outcome:
+def _asked(event: Happened, counts: Counts) -> _Outcome:
     """What the triggers make of an event."""
-    if one.object is None:
+    if event.object is None:
         # The trigger isn't shown the object, so nothing is told that it might have kept back.
-        only = messages.only_which(one.access.class_name, one.object_id)
+        only = messages.only_which(event.access.class_name, event.object_id)
         return messages.event_body(only, None)
-    principal = one.subscription.principal
+    principal = event.subscription.principal
     try:
-        told = events.after_event(principal, one.access, one.op, one.object, one.original, counts)
+        result = events.after_event(
+            principal, event.access, event.op, event.object, event.original, counts
+        )
     except ServiceError as error:
         return error
-    if told is None:
+    if result is None:
         return None
-    obj, was = told
-    return messages.event_body(_shown(one, obj), None if was is None else _shown(one, was))
+    obj, original = result
+    return messages.event_body(
+        _shown(event, obj), None if original is None else _shown(event, original)
+    )
 
 
-def _shown(one: Happened, obj: Wire) -> bytes:
-    fields = one.fields
-    kept = {name: value for name, value in obj.items() if fields is None or name in fields}
-    return _encode({"className": one.access.class_name, **kept})
+def _shown(event: Happened, obj: Wire) -> bytes:
+    fields = event.fields
+    visible = {name: value for name, value in obj.items() if fields is None or name in fields}
+    return _encode({"className": event.access.class_name, **visible})

@@ -63,7 +63,15 @@ async def _subscribe(
         raise OperationForbidden(f"A connection has at most {most} subscriptions.")
     most = _MESSAGES * service_settings.WS_MESSAGE_SIZE
     size = len(text)
-    if size + sum(one.size for one in client.subscriptions.values() if one is not former) > most:
+    if (
+        size
+        + sum(
+            subscription.size
+            for subscription in client.subscriptions.values()
+            if subscription is not former
+        )
+        > most
+    ):
         raise OperationForbidden(
             f"The subscriptions of a connection have at most {most} characters together."
         )
@@ -124,9 +132,9 @@ async def _admitted(
     principal, counts = client.principal(identity), engine.counts()
 
     def ask() -> Admitted:
-        asked = requests.question(message.query, as_master=principal.is_master)
+        question = requests.question(message.query, as_master=principal.is_master)
         with calling(client.socket.address, client.socket.headers, principal):
-            return events.subscribe(principal, asked, counts)
+            return events.subscribe(principal, question, counts)
 
     admitted = await engine.in_thread(client.socket, ask)
     while identity is not None and identity.generation != generation:
@@ -163,16 +171,18 @@ async def fetch(engine: LiveQueries, client: Client, request_id: int) -> None:
         if not principal.is_master:
             slow_statements().check(client_network(client.socket.address))
         _check_rate(client, principal)
-        found = await engine.in_thread(client.socket, lambda: _found(client, principal, admitted))
+        objects = await engine.in_thread(
+            client.socket, lambda: _find_objects(client, principal, admitted)
+        )
     except ServiceError as error:
         subscription.say(error.code, error.message)
         return
     if subscription.cohort is None:
         return
-    if is_too_large(found):
+    if is_too_large(objects):
         subscription.say_too_large("What is found")
     else:
-        client.socket.enqueue(messages.result(client.said_to, request_id, found))
+        client.socket.enqueue(messages.result(client.said_to, request_id, objects))
 
 
 def _check_rate(client: Client, principal: Principal) -> None:
@@ -185,15 +195,18 @@ def _check_rate(client: Client, principal: Principal) -> None:
             raise refusal
 
 
-def _found(client: Client, principal: Principal, admitted: Admitted) -> str:
-    asked, told = admitted.question, admitted.told
+def _find_objects(client: Client, principal: Principal, admitted: Admitted) -> str:
+    question, effective = admitted.question, admitted.told
     options = FindOptions(
-        where=asked.where, limit=service_settings.DEFAULT_LIMIT, keys=told.keys, asked=asked.asked
+        where=question.where,
+        limit=service_settings.DEFAULT_LIMIT,
+        keys=effective.keys,
+        asked=question.asked,
     )
     with calling(client.socket.address, client.socket.headers, principal):
-        found = find(principal, told.class_name, options, also=told.where)
+        result = find(principal, effective.class_name, options, also=effective.where)
     return ",".join(
-        _encode({"className": told.class_name, **obj}).decode() for obj in found.objects()
+        _encode({"className": effective.class_name, **obj}).decode() for obj in result.objects()
     )
 
 

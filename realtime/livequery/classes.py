@@ -43,15 +43,17 @@ class LiveClass:
 
     def subscriptions(self) -> list[Subscription]:
         """All of them."""
-        return [one for group in self.groups.values() for one in group.subscriptions()]
+        return [
+            subscription for group in self.groups.values() for subscription in group.subscriptions()
+        ]
 
     def outdated(self, version: int) -> list[Subscription]:
         """Those whose rights are of a former version of the class; versions grow."""
-        if all(known >= version for known in self._of_version):
+        if all(existing >= version for existing in self._of_version):
             return []
         return [
-            one
+            subscription
             for group in self.groups.values()
             if group.access.version < version
-            for one in group.subscriptions()
+            for subscription in group.subscriptions()
         ]

@@ -120,7 +120,7 @@ class LiveQueries:
         return {
             "clients": len(self._clients),
             "subscriptions": self._subscriptions,
-            "groups": sum(len(one.groups) for one in self._classes.values()),
+            "groups": sum(len(live_class.groups) for live_class in self._classes.values()),
             "classes": len(self._classes),
             "sessions": len(self._identities),
             "changes": self._changes,
@@ -205,9 +205,9 @@ class LiveQueries:
         self.memory.give_back(subscription.socket.address, subscription.memory)
         identity = subscription.identity
         if identity is not None:
-            theirs = self._of_identity[identity]
-            del theirs[subscription]
-            if not theirs:
+            subscriptions = self._of_identity[identity]
+            del subscriptions[subscription]
+            if not subscriptions:
                 del self._of_identity[identity]
             if subscription.holds_identity:
                 self._identities.release(identity)
@@ -243,17 +243,19 @@ class LiveQueries:
         return frozenset(names)
 
     def _let_go(self) -> None:
-        wanted = self._wanted()
-        if not self._captured <= wanted and self._feed is not None:
-            self._captured &= wanted
-            self._feed.let_go(wanted)
+        required = self._wanted()
+        if not self._captured <= required and self._feed is not None:
+            self._captured &= required
+            self._feed.let_go(required)
 
     # -- Changes --------------------------------------------------------------------------------
 
     async def tell(self, batch: Batch, followed: Followed) -> None:
         """Tell subscribers of a reading, and of what it has done to their sessions."""
         gaps = [self._classes[name] for name in batch.gap if name in self._classes]
-        for client in {one.client: None for which in gaps for one in which.subscriptions()}:
+        for client in {
+            one.client: None for live_class in gaps for one in live_class.subscriptions()
+        }:
             self._send_away(client)
         for identity in followed.ended:
             for subscription in list(self._of_identity.get(identity, ())):
@@ -269,34 +271,36 @@ class LiveQueries:
     async def _tell_change(self, change: Change, turn: Turn) -> None:
         name, version = change.table.class_name, change.table.version
         # Others come and go while rights are read; the last look is at those who are told.
-        while (of_class := self._classes.get(name)) and (outdated := of_class.outdated(version)):
+        while (live_class := self._classes.get(name)) and (
+            outdated := live_class.outdated(version)
+        ):
             await self._renew(outdated, change)
-        if of_class is None:
+        if live_class is None:
             return
-        seen = Seen(change)
+        decoded = Seen(change)
         self._changes += 1
         self._lag = time() - change.at
-        for group in of_class.index.candidates(*seen.images):
+        for group in live_class.index.candidates(*decoded.images):
             try:
-                effort = seen.effort(group)
+                effort = decoded.effort(group)
                 if effort > MOST:
                     self._give_up(group, Timeout(_TOO_COSTLY))
                     continue
-                began = monotonic()
-                if self._has_no_time(group, began):
+                started_at = monotonic()
+                if self._has_no_time(group, started_at):
                     self._give_up(group, Timeout(_NO_TIME_LEFT))
                     continue
                 matched = (
-                    match(seen, group)
+                    match(decoded, group)
                     if effort <= QUICK
-                    else await self._matching.do(partial(match, seen, group))
+                    else await self._matching.do(partial(match, decoded, group))
                 )
                 now = monotonic()
-                if now - began > NOTICED:
-                    self._time.spend(group.networks(), now - began, now)
+                if now - started_at > NOTICED:
+                    self._time.spend(group.networks(), now - started_at, now)
                 if matched is not None:
-                    for telling in tellings(seen, group, matched):
-                        self._send(seen, group, telling)
+                    for notification in tellings(decoded, group, matched):
+                        self._send(decoded, group, notification)
             except Exception as error:
                 log.error("live query failed", class_name=name, exc_info=error)
                 self._give_up(group, InternalError("Internal server error."))
@@ -320,49 +324,49 @@ class LiveQueries:
             subscription.say(error.code, error.message)
             self.end(subscription)
 
-    def _send(self, seen: Seen, group: Group, telling: Telling) -> None:
-        if is_told(seen.class_name):
-            self._have_asked(seen, group, telling)
+    def _send(self, decoded: Seen, group: Group, notification: Telling) -> None:
+        if is_told(decoded.class_name):
+            self._have_asked(decoded, group, notification)
             return
-        body = seen.body(telling, group)
-        event, op, too_large = messages.event, telling.op, is_too_large(body)
-        for cohort in telling.cohorts:
+        body = decoded.body(notification, group)
+        event, op, too_large = messages.event, notification.op, is_too_large(body)
+        for cohort in notification.cohorts:
             for subscription in cohort.subscriptions:
                 if too_large:
-                    subscription.say_too_large(f"{op} of {seen.change.object_id}")
+                    subscription.say_too_large(f"{op} of {decoded.change.object_id}")
                 else:
                     subscription.socket.enqueue(event(op, subscription.middle, body))
             self._events += len(cohort.subscriptions)
 
-    def _have_asked(self, seen: Seen, group: Group, telling: Telling) -> None:
-        obj = None if telling.object is None else seen.image(telling.object)
-        original = None if telling.original is None else seen.image(telling.original)
-        for cohort in telling.cohorts:
-            for one in cohort.subscriptions:
-                happened = Happened(
-                    one,
-                    one.admitted.access,
+    def _have_asked(self, decoded: Seen, group: Group, notification: Telling) -> None:
+        obj = None if notification.object is None else decoded.image(notification.object)
+        original = None if notification.original is None else decoded.image(notification.original)
+        for cohort in notification.cohorts:
+            for subscription in cohort.subscriptions:
+                pending = Happened(
+                    subscription,
+                    subscription.admitted.access,
                     group.fields,
-                    telling.op,
-                    seen.change.object_id,
+                    notification.op,
+                    decoded.change.object_id,
                     obj,
                     original,
                 )
-                self._afterwards.put(seen.class_name, happened)
+                self._afterwards.put(decoded.class_name, pending)
             self._events += len(cohort.subscriptions)
 
     async def _renew(self, subscriptions: Collection[Subscription], change: Change | None) -> None:
         """Ask anew what subscribers may see: of the class as it is with this change, or as it is
         now. Those who may see nothing any more are told, and end."""
-        asked = [one for one in subscriptions if one.cohort is not None]
+        active = [one for one in subscriptions if one.cohort is not None]
         while True:
             try:
-                found = await self._renewals.do(lambda: renewed(asked, change))
+                results = await self._renewals.do(lambda: renewed(active, change))
                 break
             except ServiceUnavailable as error:
                 log.warning("rights of live queries can't be read", error=error.message)
                 await asyncio.sleep(RETRY)
-        for subscription, admitted in found:
+        for subscription, admitted in results:
             self._put_into_force(subscription, admitted)
 
     def _put_into_force(self, subscription: Subscription, admitted: Renewed) -> None:
@@ -372,10 +376,10 @@ class LiveQueries:
             subscription.say(admitted.code, admitted.message)
             self.end(subscription)
             return
-        of_class = self._classes[subscription.class_name]
-        of_class.remove(subscription)
+        live_class = self._classes[subscription.class_name]
+        live_class.remove(subscription)
         subscription.admitted = admitted
-        of_class.add(subscription)
+        live_class.add(subscription)
 
     def _send_away(self, client: Client) -> None:
         self.remove_client(client)

@@ -87,10 +87,10 @@ def subscribe(principal: Principal, question: Question, counts: Counts) -> Admit
     class_name = question.class_name
     table = current_table(class_name)
     access = bind(principal, class_name, table, question.where, question.watch or ())
-    told = question
+    effective = question
     if triggers.is_registered("before_subscribe", class_name):
-        told = _changed(principal, question, table, counts)
-    return Admitted(question, told, access)
+        effective = _changed(principal, question, table, counts)
+    return Admitted(question, effective, access)
 
 
 def renew(principal: Principal, admitted: Admitted, table: ClassTable | None) -> Admitted:
@@ -99,11 +99,11 @@ def renew(principal: Principal, admitted: Admitted, table: ClassTable | None) ->
     ``before_subscribe`` isn't asked again. Raises like ``subscribe`` if the question may no longer
     be asked: the subscription ends.
     """
-    asked = admitted.question
-    access = bind(principal, asked.class_name, table, asked.where, asked.watch or ())
-    if admitted.told is not asked:
+    question = admitted.question
+    access = bind(principal, question.class_name, table, question.where, question.watch or ())
+    if admitted.told is not question:
         check_matchable(admitted.told.where, table)
-    return Admitted(asked, admitted.told, access)
+    return Admitted(question, admitted.told, access)
 
 
 def _changed(
@@ -157,7 +157,7 @@ def after_event(
     if not live.send or occasion.object is None:
         return None
     shown = access.shown(occasion.object, obj)
-    was = occasion.original
-    if was is None or original is None:
+    final_original = occasion.original
+    if final_original is None or original is None:
         return shown, None
-    return shown, access.shown(was, original)
+    return shown, access.shown(final_original, original)

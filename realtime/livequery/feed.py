@@ -101,8 +101,8 @@ class Feed:
             self._loop.call_soon_threadsafe(self._end, error)
 
     def _end(self, error: BaseException | None) -> None:
-        for one in self._take_waiting():
-            one.set_exception(ServiceUnavailable("Live queries begin again; try again."))
+        for future in self._take_waiting():
+            future.set_exception(ServiceUnavailable("Live queries begin again; try again."))
         if self._ended.done():
             return
         if error is None:
@@ -118,12 +118,12 @@ class Feed:
         try:
             while not self._is_over:
                 with self._lock:
-                    wanted, waiting = self._wanted, self._take_waiting()
+                    class_names, waiting = self._wanted, self._take_waiting()
                 try:
-                    if waiting or not wanted <= captured or _is_due(asked_at, WANTED_FOR / 3):
-                        self._want(reader, wanted, waiting)
-                        captured, asked_at = wanted, monotonic()
-                        if not wanted:
+                    if waiting or not class_names <= captured or _is_due(asked_at, WANTED_FOR / 3):
+                        self._want(reader, class_names, waiting)
+                        captured, asked_at = class_names, monotonic()
+                        if not class_names:
                             return
                     begun = monotonic()
                     batch = reader.read()
@@ -148,19 +148,19 @@ class Feed:
 
     def _take_waiting(self) -> list[Future[frozenset[str]]]:
         taken, self._waiting = self._waiting, []
-        return [one for one in taken if one.set_running_or_notify_cancel()]
+        return [future for future in taken if future.set_running_or_notify_cancel()]
 
     def _want(
-        self, reader: Reader, wanted: frozenset[str], waiting: list[Future[frozenset[str]]]
+        self, reader: Reader, class_names: frozenset[str], waiting: list[Future[frozenset[str]]]
     ) -> None:
         try:
-            reader.want(wanted)
+            reader.want(class_names)
         except BaseException as error:
-            for one in waiting:
-                one.set_exception(error)
+            for future in waiting:
+                future.set_exception(error)
             raise
-        for one in waiting:
-            one.set_result(wanted)
+        for future in waiting:
+            future.set_result(class_names)
 
     def _hand_over(self, batch: Batch) -> None:
         followed = self._follow(batch)

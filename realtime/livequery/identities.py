@@ -108,10 +108,10 @@ class Identities:
         """
         key = tokens.token_hash(token)
         with self._lock:
-            known = self._known.get(key)
-            if known is not None and not known._is_over(monotonic()):
-                known._holders += 1
-                return known
+            identity = self._known.get(key)
+            if identity is not None and not identity._is_over(monotonic()):
+                identity._holders += 1
+                return identity
             self._proving += 1
         try:
             return self._proven(key, token)
@@ -132,13 +132,13 @@ class Identities:
                 touched = proven.session_id in self._touched - before
                 if touched or role_changes != self._role_changes:
                     continue
-                found = self._known.get(key)
-                if found is None:
-                    found = self._known[key] = Identity(key, proven, monotonic())
-                    self._by_session[found.session_id] = found
-                    self._expect(found)
-                found._holders += 1
-                return found
+                identity = self._known.get(key)
+                if identity is None:
+                    identity = self._known[key] = Identity(key, proven, monotonic())
+                    self._by_session[identity.session_id] = identity
+                    self._expect(identity)
+                identity._holders += 1
+                return identity
         raise ServiceUnavailable("Sessions and roles are changing; try again.")
 
     def release(self, identity: Identity) -> None:
@@ -162,14 +162,16 @@ class Identities:
             self._note_expired(monotonic())
             doubtful = set(self._doubtful)
             roles_changed = role_version != self._role_version
-            others: list[Identity] = []
+            unaffected: list[Identity] = []
             if roles_changed:
                 self._role_changes += 1
-                others = [one for one in self._known.values() if one not in doubtful]
+                unaffected = [
+                    identity for identity in self._known.values() if identity not in doubtful
+                ]
         if doubtful:
             self._prove_again(doubtful, followed)
         if roles_changed:
-            self._read_roles(others, followed)
+            self._read_roles(unaffected, followed)
             with self._lock:
                 self._role_version = role_version
         return followed
@@ -204,9 +206,9 @@ class Identities:
         if len(self._expiring) > 2 * len(self._known) + _SPARE:
             # Most are gone long before they would expire.
             self._expiring = [
-                (one._until, next(self._numbers), one)
-                for one in self._known.values()
-                if one._until is not None
+                (known_identity._until, next(self._numbers), known_identity)
+                for known_identity in self._known.values()
+                if known_identity._until is not None
             ]
             heapq.heapify(self._expiring)
             return
@@ -222,30 +224,30 @@ class Identities:
         return self._known.get(identity._key) is identity
 
     def _prove_again(self, doubtful: set[Identity], followed: Followed) -> None:
-        proven = tokens.prove_many([one._key for one in doubtful])
+        proven = tokens.prove_many([identity._key for identity in doubtful])
         now = monotonic()
         with self._lock:
             self._doubtful -= doubtful
-            for one in doubtful:
-                found = proven.get(one._key)
-                if found is None or found.session_id != one.session_id:
-                    self._end(one, followed)
+            for identity in doubtful:
+                session = proven.get(identity._key)
+                if session is None or session.session_id != identity.session_id:
+                    self._end(identity, followed)
                     continue
-                one._until = _until(found, now)
-                self._expect(one)
-                if one._become(_principal(found)):
-                    followed.changed.append(one)
+                identity._until = _until(session, now)
+                self._expect(identity)
+                if identity._become(_principal(session)):
+                    followed.changed.append(identity)
 
     def _read_roles(self, identities: list[Identity], followed: Followed) -> None:
-        users = {one.principal.user_id for one in identities}
+        users = {identity.principal.user_id for identity in identities}
         held = roles.held_by_many([user_id for user_id in users if user_id is not None])
         with self._lock:
-            for one in identities:
-                was = one.principal
-                assert was.user_id is not None
-                now = _client(was.user_id, held[was.user_id], was.session_id)
-                if one._become(now):
-                    followed.changed.append(one)
+            for identity in identities:
+                previous = identity.principal
+                assert previous.user_id is not None
+                current = _client(previous.user_id, held[previous.user_id], previous.session_id)
+                if identity._become(current):
+                    followed.changed.append(identity)
 
     def _end(self, identity: Identity, followed: Followed) -> None:
         if not identity.ended:

@@ -142,10 +142,10 @@ class Matched(NamedTuple):
     is_watched: bool
 
 
-def match(seen: Seen, group: Group) -> Matched | None:
+def match(decoded: Seen, group: Group) -> Matched | None:
     """What a change is to a group; None if it is nothing to it. Reads nothing of a group that
     changes, so a thread may do it."""
-    before, after = seen.before, seen.after
+    before, after = decoded.before, decoded.after
     was_found = before is not None and group.finds(before)
     is_found = after is not None and group.finds(after)
     if not (was_found or is_found):
@@ -162,10 +162,10 @@ def match(seen: Seen, group: Group) -> Matched | None:
     return Matched(was_found, is_found, was_allowed, is_allowed, is_watched)
 
 
-def tellings(seen: Seen, group: Group, matched: Matched) -> list[Telling]:
+def tellings(decoded: Seen, group: Group, matched: Matched) -> list[Telling]:
     """What a change is to the subscriptions of a group."""
     was_found, is_found, was_allowed, is_allowed, is_watched = matched
-    before, after = seen.before, seen.after
+    before, after = decoded.before, decoded.after
 
     def telling(reads_before: bool, reads_after: bool) -> Telling | None:
         op = outcome(
@@ -185,8 +185,8 @@ def tellings(seen: Seen, group: Group, matched: Matched) -> list[Telling]:
         )
 
     kinds: dict[tuple[bool, bool], Telling | None] = {}
-    for cohort in group.named(*_lists(seen)):
-        reads = (cohort.reads(seen.was_read_by), cohort.reads(seen.is_read_by))
+    for cohort in group.named(*_lists(decoded)):
+        reads = (cohort.reads(decoded.was_read_by), cohort.reads(decoded.is_read_by))
         if reads not in kinds:
             kinds[reads] = telling(*reads)
         kind = kinds[reads]
@@ -195,9 +195,12 @@ def tellings(seen: Seen, group: Group, matched: Matched) -> list[Telling]:
     return [kind for kind in kinds.values() if kind is not None and kind.cohorts]
 
 
-def _lists(seen: Seen) -> list[Readers]:
+def _lists(decoded: Seen) -> list[Readers]:
     return [
         readers
-        for image, readers in ((seen.before, seen.was_read_by), (seen.after, seen.is_read_by))
+        for image, readers in (
+            (decoded.before, decoded.was_read_by),
+            (decoded.after, decoded.is_read_by),
+        )
         if image is not None
     ]

@@ -28,25 +28,31 @@ def renewed(
     if change is not None:
         tables[change.table.class_name] = change.table
     # Callers who are alike and ask the same are asked about once.
-    known: dict[object, Renewed] = {}
-    found: list[tuple[Subscription, Renewed]] = []
-    for one in subscriptions:
-        name, admitted, principal = one.class_name, one.admitted, one.principal
+    by_question: dict[object, Renewed] = {}
+    results: list[tuple[Subscription, Renewed]] = []
+    for subscription in subscriptions:
+        name, admitted, principal = (
+            subscription.class_name,
+            subscription.admitted,
+            subscription.principal,
+        )
         if name not in tables:
             tables[name] = current_table(name)
         # Of a cohort all ask the same, unless a trigger has made it the same; what a trigger
         # before a find adds may be another's for each client.
-        asked: object = admitted if admitted.told is not admitted.question else one.cohort
+        question: object = (
+            admitted if admitted.told is not admitted.question else subscription.cohort
+        )
         if triggers.has(name, "before_find"):
-            asked = one
-        key = (principal.authority, principal.user_id, principal.roles, id(asked))
-        if key not in known:
+            question = subscription
+        key = (principal.authority, principal.user_id, principal.roles, id(question))
+        if key not in by_question:
             try:
-                with events.calling(one.socket.address, one.socket.headers):
-                    known[key] = events.renew(principal, admitted, tables[name])
+                with events.calling(subscription.socket.address, subscription.socket.headers):
+                    by_question[key] = events.renew(principal, admitted, tables[name])
             except ServiceUnavailable:
                 raise
             except ServiceError as error:
-                known[key] = error
-        found.append((one, known[key]))
-    return found
+                by_question[key] = error
+        results.append((subscription, by_question[key]))
+    return results

@@ -12,12 +12,12 @@ from realtime.livequery.events import Question
 _NONE = ("none",)
 
 
-def check_class(given: str) -> ClassName:
+def check_class(name: str) -> ClassName:
     """The class of a question.
 
     Raises ``InvalidClassName``, or ``OperationForbidden`` if the class has no live queries.
     """
-    class_name = check_class_name(given)
+    class_name = check_class_name(name)
     allowed = service_settings.LIVE_QUERY_CLASSES
     if allowed == _NONE:
         raise OperationForbidden("Live queries are switched off.")
@@ -26,17 +26,17 @@ def check_class(given: str) -> ClassName:
     return class_name
 
 
-def question(asked: LiveQuery, *, as_master: bool) -> Question:
+def question(query: LiveQuery, *, as_master: bool) -> Question:
     """What a client asks, parsed. Not for the event loop: a long ``where`` takes a while.
 
     Raises what ``parse_where`` raises, and ``InvalidKeyName`` for names that no field has.
     """
-    where = parse_where(asked.where, allow_internal=as_master)
-    keys = asked.selected
+    where = parse_where(query.where, allow_internal=as_master)
+    keys = query.selected
     return Question(
-        class_name=check_class_name(asked.class_name),
+        class_name=check_class_name(query.class_name),
         where=where,
         keys=None if keys is None else frozenset(check_key_path(name) for name in keys),
-        watch=None if asked.watch is None else tuple(sorted(map(check_key_path, asked.watch))),
-        asked=asked.where,
+        watch=None if query.watch is None else tuple(sorted(map(check_key_path, query.watch))),
+        asked=query.where,
     )

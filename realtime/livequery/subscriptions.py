@@ -147,16 +147,16 @@ class Group:
     )
 
     def __init__(self, key: Hashable, admitted: Admitted) -> None:
-        told = admitted.told
+        question = admitted.told
         self.key = key
         self.access = admitted.access
-        self.query = all_of(told.where, admitted.access.condition)
-        self.finds = predicate(self.query, class_name=told.class_name)
+        self.query = all_of(question.where, admitted.access.condition)
+        self.finds = predicate(self.query, class_name=question.class_name)
         self.comparisons = comparisons(self.query)
         self.fields: frozenset[str] | None = (
-            None if told.keys is None else fields_sent(path[0] for path in told.keys)
+            None if question.keys is None else fields_sent(path[0] for path in question.keys)
         )
-        self.watch: tuple[Path, ...] | None = told.watch
+        self.watch: tuple[Path, ...] | None = question.watch
         self.cohorts: dict[Readers, Cohort] = {}
         self._by_reader: dict[str, dict[Cohort, None]] = {}
 
@@ -166,8 +166,8 @@ class Group:
         cohort = self.cohorts.get(ids)
         if cohort is None:
             cohort = self.cohorts[ids] = Cohort(self, ids)
-            for one in _told_apart(ids):
-                self._by_reader.setdefault(one, {})[cohort] = None
+            for acl_id in _named_ids(ids):
+                self._by_reader.setdefault(acl_id, {})[cohort] = None
         cohort.subscriptions[subscription] = None
         subscription.cohort = cohort
 
@@ -180,35 +180,35 @@ class Group:
         if cohort.subscriptions:
             return
         del self.cohorts[cohort.acl_ids]
-        for one in _told_apart(cohort.acl_ids):
-            others = self._by_reader[one]
-            del others[cohort]
-            if not others:
-                del self._by_reader[one]
+        for acl_id in _named_ids(cohort.acl_ids):
+            cohorts = self._by_reader[acl_id]
+            del cohorts[cohort]
+            if not cohorts:
+                del self._by_reader[acl_id]
 
     def named(self, *lists: Readers) -> list[Cohort]:
         """The cohorts that may read an object under one of these access lists."""
-        found: dict[Cohort, None] = {}
+        cohorts: dict[Cohort, None] = {}
         for readers in lists:
             if readers is None:
                 return list(self.cohorts.values())
-            for one in readers:
-                found.update(self._by_reader.get(one, {}))
+            for reader in readers:
+                cohorts.update(self._by_reader.get(reader, {}))
         always = self.cohorts.get(None)
         if always is not None:
-            found[always] = None
-        return list(found)
+            cohorts[always] = None
+        return list(cohorts)
 
     def networks(self) -> frozenset[str]:
         """The networks of the clients who ask; empty if one of them has the master key, or an
         address that isn't known: their time isn't limited."""
-        found: set[str] = set()
+        networks: set[str] = set()
         for subscription in self.subscriptions():
             network = client_network(subscription.socket.address)
             if not network or subscription.client.caller.is_master:
                 return frozenset()
-            found.add(network)
-        return frozenset(found)
+            networks.add(network)
+        return frozenset(networks)
 
     def subscriptions(self) -> Iterator[Subscription]:
         """All of them."""
@@ -223,11 +223,17 @@ def is_too_large(body: bytes | str) -> bool:
 
 def group_key(admitted: Admitted) -> Hashable:
     """The same for subscriptions that may be one group."""
-    told = admitted.told
+    question = admitted.told
     # A tree is no key (1 == True), its text is one.
-    return (told.class_name, repr(told.where), told.keys, told.watch, admitted.access.rights)
+    return (
+        question.class_name,
+        repr(question.where),
+        question.keys,
+        question.watch,
+        admitted.access.rights,
+    )
 
 
-def _told_apart(ids: Readers) -> frozenset[str]:
+def _named_ids(ids: Readers) -> frozenset[str]:
     # A list that names everybody reads as none at all.
     return frozenset() if ids is None else ids - {EVERYBODY}

@@ -100,7 +100,7 @@ def _check_rate(address: str) -> None:
 def _check_origin(origin: str | None) -> None:
     """Browsers always say where their page is from; who says nothing is no browser."""
     allowed = service_settings.WS_ALLOWED_ORIGINS
-    if origin is None or not allowed or any(_is_like(origin, one) for one in allowed):
+    if origin is None or not allowed or any(_is_like(origin, pattern) for pattern in allowed):
         return
     raise Refusal(403, _FORBIDDEN, "connections from this origin are not allowed")
 
@@ -114,21 +114,21 @@ def _is_like(origin: str, allowed: str) -> bool:
     if not star:
         return origin == allowed
     try:
-        found = urlsplit(origin)
+        address = urlsplit(origin)
     except ValueError:
         return False
-    host = found.netloc
-    return found.scheme == scheme and host.endswith(f".{domain}") and found.path == ""
+    host = address.netloc
+    return address.scheme == scheme and host.endswith(f".{domain}") and address.path == ""
 
 
 def _check_key(address: str, headers: Mapping[str, str], query: Mapping[str, list[str]]) -> None:
     meta = {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in headers.items()}
     credentials = from_headers(meta)
     if credentials.application_id is None:
-        given = {
+        keys = {
             attribute: query[name][-1] for name, attribute in QUERY_KEYS.items() if name in query
         }
-        credentials = Credentials(**given)
+        credentials = Credentials(**keys)
     try:
         principal = authenticate(credentials, address, with_session=False)
         if principal.authority is Authority.APPLICATION:
@@ -146,13 +146,13 @@ def headers_of(scope: Mapping[str, Any]) -> dict[str, str]:
     A name with an underscore is left out, as the proxy does with requests: in WSGI's and our own
     form of names it would stand for the header with a hyphen, which the proxy may have written.
     """
-    found: dict[str, str] = {}
+    headers: dict[str, str] = {}
     for raw_name, raw_value in scope["headers"]:
         if b"_" in raw_name:
             continue
         name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
-        found[name] = f"{found[name]},{value}" if name in found else value
-    return found
+        headers[name] = f"{headers[name]},{value}" if name in headers else value
+    return headers
 
 
 def address_of(scope: Mapping[str, Any], headers: Mapping[str, str]) -> str:

@@ -93,8 +93,8 @@ class Listener:
         """Take notifications until there is a new channel to listen to, or for a while."""
 
         async def take() -> None:
-            async for found in connection.notifies(timeout=_SILENCE):
-                self._wake(found.channel, found.payload)
+            async for notification in connection.notifies(timeout=_SILENCE):
+                self._wake(notification.channel, notification.payload)
 
         taking = asyncio.create_task(take())
         changed = asyncio.create_task(self._changed.wait())
@@ -138,7 +138,9 @@ def _parameters() -> dict[str, Any]:
     statements; a dead connection is noticed by TCP too."""
     entry = settings.DATABASES["default"]
     names = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host"}
-    given = {key: entry[name] for name, key in (names | {"PORT": "port"}).items() if entry[name]}
+    parameters = {
+        key: entry[name] for name, key in (names | {"PORT": "port"}).items() if entry[name]
+    }
     options = dict(entry["OPTIONS"])
     options.pop("options", None)
     return {
@@ -146,6 +148,6 @@ def _parameters() -> dict[str, Any]:
         "keepalives_interval": 10,
         "keepalives_count": 3,
         **options,
-        **given,
+        **parameters,
         "application_name": "backend listener",
     }

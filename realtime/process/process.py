@@ -139,35 +139,35 @@ class Process:
     def current(cls) -> Process:
         """The process of the running event loop; it begins with the first call."""
         loop = asyncio.get_running_loop()
-        found = cls._of_loops.get(loop)
-        if found is None:
-            found = cls._of_loops[loop] = cls()
-        return found
+        process = cls._of_loops.get(loop)
+        if process is None:
+            process = cls._of_loops[loop] = cls()
+        return process
 
     @classmethod
     async def stop_current(cls) -> None:
         """End the process of the running event loop, if there is one."""
-        found = cls._of_loops.get(asyncio.get_running_loop())
-        if found is not None:
-            await found.stop()
+        process = cls._of_loops.get(asyncio.get_running_loop())
+        if process is not None:
+            await process.stop()
 
     def part(self, kind: type[P]) -> P:
         """The process's only one of this kind: made and started by whoever asks first."""
-        found = self._parts.get(kind)
-        if found is None:
-            found = self._parts[kind] = kind(self)
-            self._runs.append(_Run(found.name, found.run))
-        return cast(P, found)
+        part = self._parts.get(kind)
+        if part is None:
+            part = self._parts[kind] = kind(self)
+            self._runs.append(_Run(part.name, part.run))
+        return cast(P, part)
 
     @property
     def is_ready(self) -> bool:
         """Whether every part runs, and has done so for a moment."""
-        return all(one.is_up for one in self._runs)
+        return all(run.is_up for run in self._runs)
 
     @property
     def is_hopeless(self) -> bool:
         """Whether a part has been down for so long that the process had better be started again."""
-        return any(one.is_hopeless for one in self._runs)
+        return any(run.is_hopeless for run in self._runs)
 
     def count_closed(self, code: int) -> None:
         """Remember for the status that we have closed a connection with this code."""
@@ -175,26 +175,26 @@ class Process:
 
     def status(self) -> dict[str, Any]:
         """What this process is doing, as JSON: counts of sockets by kind, each part's status."""
-        parts = {one.name: one.status() for one in self._parts.values()}
+        parts = {part.name: part.status() for part in self._parts.values()}
         return {
             "id": self.id,
             "host": self.host,
             "pid": os.getpid(),
             "startedAt": self.started_at,
             "ready": self.is_ready,
-            "connections": dict(Counter(one.kind for one in self.sockets)),
+            "connections": dict(Counter(part.kind for part in self.sockets)),
             "refused": {str(status): count for status, count in self.admission.refused.items()},
             "closed": {str(code): count for code, count in self.closed.items()},
             "listening": self.listener.is_connected,
-            "failures": {one.name: one.failures for one in self._runs if one.failures},
+            "failures": {part.name: part.failures for part in self._runs if part.failures},
             "parts": parts,
         }
 
     async def stop(self) -> None:
         """Close all sockets with 1001 and end every task."""
         self.admission.is_closed = True
-        for one in tuple(self.sockets):
-            one.close_with(_GOING_AWAY)
+        for open_socket in tuple(self.sockets):
+            open_socket.close_with(_GOING_AWAY)
         running = {run.task for run in self._runs}
         while running:
             # Again, since libraries may take one for a failure of their own.

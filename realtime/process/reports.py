@@ -74,9 +74,9 @@ def processes() -> list[dict[str, Any]]:
     was written. Raises ``redis.RedisError``."""
     with _client() as client:
         ids = client.zrangebyscore(_INDEX, time() - KEPT, "+inf")
-        found = client.mget([_key(one.decode()) for one in ids]) if ids else []
-    told = (msgspec.json.decode(one) for one in found if one is not None)
-    return sorted(told, key=lambda one: (one["host"], one["pid"]))
+        reports = client.mget([_key(process_id.decode()) for process_id in ids]) if ids else []
+    statuses = (msgspec.json.decode(process_id) for process_id in reports if process_id is not None)
+    return sorted(statuses, key=lambda process_id: (process_id["host"], process_id["pid"]))
 
 
 def _client() -> redis.Redis:

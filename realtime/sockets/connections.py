@@ -208,17 +208,17 @@ class Socket(AsyncConsumer):
             if message["type"] != "websocket.receive":
                 return
             text = message.get("text")
-            said: str | bytes = (message.get("bytes") or b"") if text is None else text
-            if self.is_open and self._within_budget(len(said)):
-                self._queue(said)
+            payload: str | bytes = (message.get("bytes") or b"") if text is None else text
+            if self.is_open and self._within_budget(len(payload)):
+                self._queue(payload)
 
-    def _queue(self, said: str | bytes) -> None:
+    def _queue(self, payload: str | bytes) -> None:
         """Have it answered in its turn. Who waits for the answers always may say something."""
         size = 0
         if self._answering is None:
             self._answering = asyncio.create_task(self._answer_all())
         else:
-            size = len(said) + _MESSAGE
+            size = len(payload) + _MESSAGE
             most = _MOST_UNANSWERED * (service_settings.WS_MESSAGE_SIZE + _MESSAGE)
             if self._unanswered_size + size > most:
                 self.close_with(POLICY, "too much at once")
@@ -229,14 +229,14 @@ class Socket(AsyncConsumer):
                 self.close_with(TRY_AGAIN, error.message)
                 return
         self._unanswered_size += size
-        self._unanswered.append((said, size))
+        self._unanswered.append((payload, size))
 
     async def _answer_all(self) -> None:
         try:
             while self._unanswered and self.is_open:
-                said, size = self._unanswered.popleft()
+                payload, size = self._unanswered.popleft()
                 self._answered(size)
-                await self._answer_one(said)
+                await self._answer_one(payload)
         finally:
             self._answering = None
 
@@ -244,15 +244,15 @@ class Socket(AsyncConsumer):
         self._unanswered_size -= size
         self._process.unanswered.give_back(self.address, size)
 
-    async def _answer_one(self, said: str | bytes) -> None:
-        self._size = len(said)
+    async def _answer_one(self, payload: str | bytes) -> None:
+        self._size = len(payload)
         try:
-            if isinstance(said, bytes):
+            if isinstance(payload, bytes):
                 self.junk()
-            elif _is_ping(said):
-                self.enqueue(b"pong" if said == "ping" else b'{"event":"pong"}')
+            elif _is_ping(payload):
+                self.enqueue(b"pong" if payload == "ping" else b'{"event":"pong"}')
             else:
-                await self.received(said)
+                await self.received(payload)
         except MemoryError:
             # Without a traceback, whose making takes more of it.
             log.error("a socket failed for want of memory", kind=self.kind)
@@ -289,7 +289,7 @@ def _is_ping(text: str) -> bool:
     if len(text) > _LONGEST_PING or '"ping"' not in text:
         return False
     try:
-        said = msgspec.json.decode(text)
+        content = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
         return False
-    return said == {"event": "ping"}
+    return content == {"event": "ping"}

@@ -124,18 +124,18 @@ class FairThreads(Threads):
     def drop(self, asker: Asker) -> None:
         """Nobody wants answers of this asker any more. What has begun goes on."""
         network = client_network(asker.address)
-        for asked in self._turns.remove(lambda one: one.asker is asker, network):
-            asked.answer.cancel()
+        for job in self._turns.remove(lambda queued: queued.asker is asker, network):
+            job.answer.cancel()
 
     def _begin(self) -> None:
         while self._free and (taken := self._turns.take(self._may)) is not None:
-            network, asked = taken
-            if asked.answer.done():
+            network, job = taken
+            if job.answer.done():
                 continue
             self._free -= 1
             self._held[network] += 1
-            task = asyncio.get_running_loop().create_task(self.do(asked.work))
-            task.add_done_callback(partial(self._ended, network, asked.answer))
+            task = asyncio.get_running_loop().create_task(self.do(job.work))
+            task.add_done_callback(partial(self._ended, network, job.answer))
 
     def _may(self, network: str) -> bool:
         return self._held[network] < self._free

@@ -59,10 +59,10 @@ class Outgoing:
     @classmethod
     def of(cls, loop: asyncio.AbstractEventLoop) -> Outgoing:
         """The only one of a loop."""
-        found = cls._of_loops.get(loop)
-        if found is None:
-            found = cls._of_loops[loop] = cls(loop)
-        return found
+        outgoing = cls._of_loops.get(loop)
+        if outgoing is None:
+            outgoing = cls._of_loops[loop] = cls(loop)
+        return outgoing
 
     def add(self, wire: Wire) -> None:
         """Have it flushed at the end of the turn. One call for all is cheaper than one for each."""

@@ -105,9 +105,9 @@ class Body:
             self._file = self._spool.open()
         except OSError as error:
             raise Overloaded from error
-        whole = b"".join(self._pieces)
+        body = b"".join(self._pieces)
         self._release()
-        self._write(whole)
+        self._write(body)
 
     def _write(self, piece: bytes) -> None:
         if self._file is None:

@@ -89,7 +89,7 @@ def test_an_unknown_parameter_is_refused_by_name(name: str) -> None:
 
 
 def test_parameters_that_mean_something_to_others_are_ignored() -> None:
-    assert parse({"applicationId": ["x"]}, others=["applicationId"]) == Wish()
+    assert parse({"applicationId": ["x"]}, ignored=["applicationId"]) == Wish()
     with pytest.raises(BadQuery, match=r"^applicationId: "):
         parse({"applicationId": ["x"]})
 
