@@ -13,7 +13,7 @@ from backend.kernel.errors import ServiceError
 from objects.core.query.parser import parse_where
 from objects.core.query.predicate import predicate
 from realtime.core.intervals import Intervals
-from realtime.core.subscription_index import MAX_GUARDS, MAX_LOOKED_AT, SubscriptionIndex
+from realtime.core.subscription_index import MAX_EXAMINED, MAX_GUARDS, SubscriptionIndex
 
 
 def date(day: int) -> dict[str, str]:
@@ -229,5 +229,5 @@ def test_after_many_elements_whoever_asks_about_a_path_may_find_the_object():
     ):
         index.add(name, parse_where(where))
     assert index.candidates({"objectId": "o", "a": [0] * 1000, "b": 2, "c": 1}) == []
-    long = {"objectId": "o", "a": [0] * (MAX_LOOKED_AT + 1), "b": 2, "c": 1}
+    long = {"objectId": "o", "a": [0] * (MAX_EXAMINED + 1), "b": 2, "c": 1}
     assert index.candidates(long) == ["second", "range"]
