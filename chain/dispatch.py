@@ -67,8 +67,8 @@ class _Due(NamedTuple):
 
 def networks() -> list[int]:
     """The networks that are followed."""
-    found = Blockchain.objects.filter(active=True, network_id__isnull=False)
-    return [*found.order_by("network_id").values_list("network_id", flat=True)]
+    blockchains = Blockchain.objects.filter(active=True, network_id__isnull=False)
+    return [*blockchains.order_by("network_id").values_list("network_id", flat=True)]
 
 
 def dispatch() -> None:

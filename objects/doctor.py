@@ -36,7 +36,7 @@ def declared_indexes() -> Iterator[Finding]:
     """Whether every declared index is there, whole."""
     tables = [*registry.all_classes()]
     missing = [
-        f"{table.class_name}.{one.name}" for table in tables for one in indexes.missing(table)
+        f"{table.class_name}.{index.name}" for table in tables for index in indexes.missing(table)
     ]
     if missing:
         yield warn(
@@ -60,11 +60,11 @@ def declared_indexes() -> Iterator[Finding]:
 @check("learned indexes", needs=_NEEDS, seconds=10)
 def learned_indexes() -> Iterator[Finding]:
     """What became of the indexes that queries asked for."""
-    found = evidence.learned()
+    learned = evidence.learned()
     names = {table.class_id: table.class_name for table in registry.all_classes()}
     failed = [
         index
-        for index in found
+        for index in learned
         # One that was built and dropped again wasn't worth having: nothing is wrong.
         if index.state == "failed" and not index.may_retry and index.built_at is None
     ]
@@ -76,7 +76,7 @@ def learned_indexes() -> Iterator[Finding]:
             "declare the index in /schemas if they need it.",
         )
     if not failed:
-        valid = sum(index.state == "valid" for index in found)
+        valid = sum(index.state == "valid" for index in learned)
         yield ok(f"{valid} in use; AUTO_INDEX is {service_settings.AUTO_INDEX}")
 
 
@@ -112,7 +112,9 @@ def open_classes() -> Iterator[Finding]:
     if not listed:
         yield ok("none: the public writes no objects")
         return
-    named = "; ".join(f"{one.class_name} ({', '.join(one.actions)})" for one in listed)
+    named = "; ".join(
+        f"{open_class.class_name} ({', '.join(open_class.actions)})" for open_class in listed
+    )
     yield warn(
         f"Everybody may write objects of {len(listed)} classes: {named}.",
         "script/manage close_class NAME..., or --all, lets logged-in users alone write them. "
@@ -206,10 +208,10 @@ def expired_rows() -> Iterator[Finding]:
         what: int(fetch(f"{sql} interval '{_OVERDUE}'", (), prepare=False)[0][0])
         for what, sql in overdue.items()
     }
-    found = ", ".join(f"{count:,} {what}" for what, count in left.items() if count)
-    if found:
+    summary = ", ".join(f"{count:,} {what}" for what, count in left.items() if count)
+    if summary:
         yield warn(
-            f"{found} expired more than a day ago and are still there.",
+            f"{summary} expired more than a day ago and are still there.",
             "Beat and a worker remove them every hour: see that they run.",
         )
     else:

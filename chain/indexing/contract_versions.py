@@ -17,7 +17,9 @@ NEXT_VERSION = f"nextval('{VERSION_SEQUENCE}')"
 def contracts_changed(*versions: Wire) -> None:
     """Have the networks of these contracts read with another set of contracts from now on, and
     their history be read as soon as that is committed."""
-    networks = {network_of(one["networkId"]) for one in versions if one.get("networkId")}
+    networks = {
+        network_of(contract["networkId"]) for contract in versions if contract.get("networkId")
+    }
     with transaction.atomic():
         for network_id in sorted(networks):
             fetch(

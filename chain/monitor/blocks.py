@@ -82,7 +82,7 @@ def _changed(network_id: int, block_of: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def record(seen: Seen) -> int:
+def record(inclusions: Seen) -> int:
     """Store what was seen, inside the transaction that stores the blocks; how many transactions
     have changed. Those that were said to be in other blocks of these heights are looked for."""
     rows = fetch_rows(
@@ -94,10 +94,10 @@ def record(seen: Seen) -> int:
         " AND NOT t.block_hash = ANY(%(block_hashes)s::text[]))"
         " ORDER BY t.object_id FOR UPDATE",
         {
-            "network": str(seen.network_id),
-            "seen": [*seen.found],
-            "heights": [height for height, _ in seen.blocks],
-            "block_hashes": [block_hash for _, block_hash in seen.blocks],
+            "network": str(inclusions.network_id),
+            "seen": [*inclusions.found],
+            "heights": [height for height, _ in inclusions.blocks],
+            "block_hashes": [block_hash for _, block_hash in inclusions.blocks],
         },
         prepare=True,
     )
@@ -105,7 +105,7 @@ def record(seen: Seen) -> int:
     decided = choices()
     for stored in rows:
         row, now = followed(stored), stored.now
-        mined = seen.found.get(row.hash)
+        mined = inclusions.found.get(row.hash)
         if mined is None:
             lost.append(row.object_id)
             continue

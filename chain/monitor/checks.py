@@ -93,11 +93,17 @@ def _check(network_id: int, now: int | None) -> int:
             _postpone(due, due.rows)
             break
         checked += len(due.rows)
-        said = _said(due, answers)
+        sightings_by_hash = _said(due, answers)
         doubtful = {
-            tx_hash: one for tx_hash, one in said.items() if sightings.is_to_be_judged(one, due.now)
+            tx_hash: sighting
+            for tx_hash, sighting in sightings_by_hash.items()
+            if sightings.is_to_be_judged(sighting, due.now)
         }
-        _keep(due, answers, {tx: one for tx, one in said.items() if tx not in doubtful})
+        _keep(
+            due,
+            answers,
+            {tx: sighting for tx, sighting in sightings_by_hash.items() if tx not in doubtful},
+        )
         if doubtful:
             _judge(network_id, due, doubtful)
         if len(due.rows) < MOST:
@@ -122,7 +128,7 @@ def _due(network_id: int, now: int | None) -> _Due:
 
 def _ask(rows: Sequence[Followed], node: Node) -> _Answers:
     receipts = node_requests.receipts(node, [row.hash for row in rows])
-    wanted = [
+    hashes = [
         row.hash
         for row in rows
         if row.record.status == PENDING
@@ -130,43 +136,45 @@ def _ask(rows: Sequence[Followed], node: Node) -> _Answers:
         and sightings.is_worth_asking(row.sighting, row.record.attempts + 1)
     ]
     try:
-        return _Answers(receipts, node_requests.transactions(node, wanted) if wanted else {})
+        return _Answers(receipts, node_requests.transactions(node, hashes) if hashes else {})
     except NodeFailure:
         return _Answers(receipts)
 
 
 def _said(due: _Due, answers: _Answers) -> dict[str, sightings.Sighting]:
     """What nodes say of those that aren't mined, by hash, where it is new."""
-    found: dict[str, sightings.Sighting] = {}
+    sightings_by_hash: dict[str, sightings.Sighting] = {}
     for row in due.rows:
         if row.hash not in answers.transactions:
             continue
         try:
-            said = sightings.after_asking(row.sighting, answers.transactions[row.hash], due.now)
+            sighting = sightings.after_asking(row.sighting, answers.transactions[row.hash], due.now)
         except ValueError:
             continue
-        if said != row.sighting:
-            found[row.hash] = said
-    return found
+        if sighting != row.sighting:
+            sightings_by_hash[row.hash] = sighting
+    return sightings_by_hash
 
 
-def _keep(due: _Due, answers: _Answers, said: Mapping[str, sightings.Sighting]) -> None:
+def _keep(
+    due: _Due, answers: _Answers, sightings_by_hash: Mapping[str, sightings.Sighting]
+) -> None:
     decided = choices()
     missed: list[tuple[Followed, Record, sightings.Sighting | None]] = []
-    others: list[tuple[Followed, Record]] = []
+    changed: list[tuple[Followed, Record]] = []
     for row in due.rows:
         if row.hash in answers.receipts:
             receipt = answers.receipts[row.hash]
             new = next_state(row.record, receipt, due.now, choices=decided)
             if receipt is None and row.record.status == PENDING:
-                missed.append((row, new, said.get(row.hash)))
+                missed.append((row, new, sightings_by_hash.get(row.hash)))
             else:
-                others.append((row, new))
+                changed.append((row, new))
 
     def kept() -> None:
         maintenance.check()
         write_missed(missed)
-        write(others, unless_changed=True)
+        write(changed, unless_changed=True)
 
     try:
         with maintenance.recording():
@@ -196,9 +204,9 @@ def _judge(network_id: int, due: _Due, doubtful: Mapping[str, sightings.Sighting
     """Keep what nodes say of those that may have been replaced; suspect those that have been."""
     replaced = _replaced(network_id, doubtful)
     found = [
-        (row.object_id, replace(said, suspected=True) if row.hash in replaced else said)
+        (row.object_id, replace(sighting, suspected=True) if row.hash in replaced else sighting)
         for row in due.rows
-        if (said := doubtful.get(row.hash)) is not None
+        if (sighting := doubtful.get(row.hash)) is not None
     ]
 
     def kept() -> None:
@@ -217,17 +225,19 @@ def _replaced(network_id: int, doubtful: Mapping[str, sightings.Sighting]) -> se
     height = _final(network_id)
 
     def witness(node: Node) -> set[str]:
-        known = node_requests.transactions(node, [*doubtful])
+        transactions = node_requests.transactions(node, [*doubtful])
         mined = node_requests.receipts(node, [*doubtful])
-        accounts = {said.from_address for said in doubtful.values() if said.from_address}
+        accounts = {
+            sighting.from_address for sighting in doubtful.values() if sighting.from_address
+        }
         nonces = node_requests.final_nonces(node, sorted(accounts), height)
         return {
             tx_hash
-            for tx_hash, said in doubtful.items()
-            if known.get(tx_hash, ...) is None
+            for tx_hash, sighting in doubtful.items()
+            if transactions.get(tx_hash, ...) is None
             and mined.get(tx_hash, ...) is None
-            and said.from_address in nonces
-            and sightings.is_passed(said, nonces[said.from_address])
+            and sighting.from_address in nonces
+            and sightings.is_passed(sighting, nonces[sighting.from_address])
         }
 
     try:

@@ -82,14 +82,14 @@ def _waiting(network_id: int, reached: Heights, above: int) -> list[int]:
     return [*rows.values_list("block_number", flat=True).distinct()[:_MOST]]
 
 
-def _stored(network_id: int, wanted: list[int]) -> dict[int, str]:
-    rows = Block.objects.filter(network_id=network_id, canonical=True, number__in=wanted)
+def _stored(network_id: int, heights: list[int]) -> dict[int, str]:
+    rows = Block.objects.filter(network_id=network_id, canonical=True, number__in=heights)
     return dict(rows.values_list("number", "hash"))
 
 
-def _asked(wanted: list[int], node: Node) -> dict[int, str]:
+def _asked(heights: list[int], node: Node) -> dict[int, str]:
     return {
-        header.height: header.hash.lower() for header in node.headers(wanted) if header is not None
+        header.height: header.hash.lower() for header in node.headers(heights) if header is not None
     }
 
 

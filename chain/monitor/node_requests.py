@@ -53,11 +53,11 @@ def receipts_at_once(node: Node, hashes: Sequence[str]) -> Answers:
         results = node.receipts(hashes)
     except (Refused, RangeTooLarge):
         return {}
-    found = {
+    mined = {
         tx_hash: None if receipt is None else _read(tx_hash, receipt)
         for tx_hash, receipt in zip(hashes, results, strict=True)
     }
-    return {**found, **_priced(node, found)}
+    return {**mined, **_priced(node, mined)}
 
 
 def _read(tx_hash: str, receipt: Receipt) -> Mined | None:
@@ -67,18 +67,18 @@ def _read(tx_hash: str, receipt: Receipt) -> Mined | None:
         return None
 
 
-def _priced(node: Node, found: Answers) -> dict[str, Mined | None]:
+def _priced(node: Node, answers: Answers) -> dict[str, Mined | None]:
     """The receipts of nodes that don't say what was paid; before London it is what was offered."""
     unpriced = [
         mined_hash
-        for mined_hash, mined in found.items()
+        for mined_hash, mined in answers.items()
         if mined is not None and mined.effective_gas_price is None
     ]
     priced: dict[str, Mined | None] = {}
     if not unpriced:
         return priced
     for tx_hash, sent in transactions(node, unpriced).items():
-        mined = found[tx_hash]
+        mined = answers[tx_hash]
         if mined is not None and sent is not None and sent.gas_price is not None:
             priced[tx_hash] = replace(mined, effective_gas_price=decimal(sent.gas_price))
     return priced
@@ -105,9 +105,9 @@ def final_nonces(node: Node, accounts: Sequence[str], height: int | None) -> dic
 
     ``height`` is that block for nodes without tags; None if it isn't known.
     """
-    found: dict[str, int] = {}
+    nonces: dict[str, int] = {}
     for block in ("finalized", None if height is None else hex(height)):
-        left = [one for one in accounts if one not in found]
+        left = [one for one in accounts if one not in nonces]
         if block is None or not left:
             continue
         results = node.batch([("eth_getTransactionCount", (one, block)) for one in left])
@@ -115,7 +115,7 @@ def final_nonces(node: Node, accounts: Sequence[str], height: int | None) -> dic
             if isinstance(result, Refused):
                 continue
             try:
-                found[account] = int(result, 16)
+                nonces[account] = int(result, 16)
             except (TypeError, ValueError):
                 continue
-    return found
+    return nonces

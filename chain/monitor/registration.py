@@ -30,7 +30,7 @@ class _Started(NamedTuple):
     is_new: bool
 
 
-def start(network_id: int | str, tx_hash: str, known: Sighting = _NOTHING) -> str:
+def start(network_id: int | str, tx_hash: str, sighting: Sighting = _NOTHING) -> str:
     """Follow a transaction of this network from now on; the id of its record, old or new. One that
     somebody has begun on another network, where nobody knows it, is this network's then. ``known``
     is what its sender knows of it.
@@ -58,9 +58,9 @@ def start(network_id: int | str, tx_hash: str, known: Sighting = _NOTHING) -> st
                 "id": new_object_id(),
                 "hash": known_hash,
                 "network": str(network),
-                "nonce": known.nonce,
-                "from": known.from_address,
-                "to": known.to,
+                "nonce": sighting.nonce,
+                "from": sighting.from_address,
+                "to": sighting.to,
             },
             prepare=True,
         )

@@ -91,16 +91,16 @@ class _Late(msgspec.Struct, rename="camel"):
 
 def _late(text: str, from_address: str | None, to: str | None) -> Mined | None:
     try:
-        said = msgspec.json.decode(text, type=_Late)
+        late = msgspec.json.decode(text, type=_Late)
     except msgspec.ValidationError:
         return None  # brought along from elsewhere
     return Mined(
-        said.status == CONFIRMED,
-        said.block_number,
-        said.block_hash,
-        said.transaction_index,
-        said.gas_used,
-        said.effective_gas_price,
+        late.status == CONFIRMED,
+        late.block_number,
+        late.block_hash,
+        late.transaction_index,
+        late.gas_used,
+        late.effective_gas_price,
         from_address or "",
         to,
     )
@@ -109,7 +109,7 @@ def _late(text: str, from_address: str | None, to: str | None) -> Mined | None:
 def _late_json(mined: Mined | None) -> str | None:
     if mined is None:
         return None
-    said = _Late(
+    late = _Late(
         mined.status,
         mined.block_number,
         mined.block_hash,
@@ -117,7 +117,7 @@ def _late_json(mined: Mined | None) -> str | None:
         mined.gas_used,
         mined.effective_gas_price,
     )
-    return msgspec.json.encode(said).decode()
+    return msgspec.json.encode(late).decode()
 
 
 # -- Writing --------------------------------------------------------------------------------------
@@ -322,8 +322,8 @@ class _Written(msgspec.Struct, frozen=True, gc=False):
 def write_sightings(rows: Iterable[tuple[str, Sighting]]) -> None:
     """Store what nodes have said of pending transactions. One that is suspected is replaced by
     the followed transaction that has its nonce and is mined, if there is one."""
-    found = sorted(rows, key=lambda one: one[0])
-    if not found:
+    ordered = sorted(rows, key=lambda row: row[0])
+    if not ordered:
         return
     fetch(
         f"WITH {_SIGHTED} UPDATE chain_transaction t SET nonce = v.nonce,"
@@ -339,8 +339,8 @@ def write_sightings(rows: Iterable[tuple[str, Sighting]]) -> None:
         f" updated_at = {_TOUCHED} FROM v"
         " WHERE t.object_id = v.object_id AND t.status = 'pending'",
         {
-            "object_id": [object_id for object_id, _ in found],
-            **_SIGHTING.parameters([sighting for _, sighting in found]),
+            "object_id": [object_id for object_id, _ in ordered],
+            **_SIGHTING.parameters([sighting for _, sighting in ordered]),
         },
         prepare=True,
     )

@@ -109,7 +109,11 @@ def change(network_id: int, fields: Mapping[str, Any]) -> dict[str, Change]:
         service.update(MASTER, _CLASS, object_id, dict(fields))
         after = wire_object(service.get(MASTER, _CLASS, object_id))
     changes = {name: Change(before.get(name), after.get(name)) for name in fields}
-    return {name: one for name, one in changes.items() if one.before != one.after}
+    return {
+        name: field_change
+        for name, field_change in changes.items()
+        if field_change.before != field_change.after
+    }
 
 
 def stored(network_id: int) -> Stored:

@@ -106,18 +106,18 @@ def _networks(rows: list[Row], lag_by_network: dict[int, Lag]) -> Iterator[Metri
     for place, (name, text) in enumerate(texts, 1):
         values = [(row[0], _flag(row[place])) for row in rows]
         yield _by_place(f"svc_chain_{name}", text, ("network",), values)
-    known = [(row[0], lag_by_network.get(int(row[0] or 0), UNKNOWN)) for row in rows]
+    lags_of_networks = [(row[0], lag_by_network.get(int(row[0] or 0), UNKNOWN)) for row in rows]
     for name, text in (
         ("lag_seconds", "Seconds since the last successful poll of the head."),
         ("look_age_seconds", "The same as lag_seconds."),
     ):
-        ages = [(network, lag.seconds) for network, lag in known]
+        ages = [(network, lag.seconds) for network, lag in lags_of_networks]
         yield _by_place(f"svc_chain_{name}", text, ("network",), ages)
     yield _by_place(
         "svc_chain_lag_blocks",
         "Blocks that are still to be read; absent while the head isn't known.",
         ("network",),
-        [(network, lag.blocks) for network, lag in known],
+        [(network, lag.blocks) for network, lag in lags_of_networks],
     )
 
 
@@ -176,16 +176,16 @@ def _transactions(rows: list[Row]) -> Iterator[Metric]:
 
 
 def _reorganisations(rows: list[Row]) -> Iterator[Metric]:
-    seen = CounterMetricFamily(
+    counter = CounterMetricFamily(
         "svc_chain_reorganisations", "Reorganisations that were seen.", labels=("network",)
     )
     removed = CounterMetricFamily(
         "svc_chain_removed_events", "Events that reorganisations removed.", labels=("network",)
     )
     for network_id, number, events, _ in rows:
-        seen.add_metric([str(network_id)], float(number))
+        counter.add_metric([str(network_id)], float(number))
         removed.add_metric([str(network_id)], float(events or 0))
-    yield seen
+    yield counter
     yield removed
     yield _by_place(
         "svc_chain_reorganisation_depth_max",
@@ -212,13 +212,15 @@ def _providers(network_ids: Iterable[int]) -> Iterator[Metric]:
     latencies: list[Row] = []
     failures: list[Row] = []
     for network_id in network_ids:
-        for one in rpc.health(network_id):
-            place = (network_id, one.name)
-            up.append((*place, one.paused_until is None))
-            heads.append((*place, one.head))
-            lags.append((*place, one.lag))
-            latencies.append((*place, None if one.latency is None else one.latency / 1000))
-            failures.append((*place, one.failures))
+        for provider in rpc.health(network_id):
+            place = (network_id, provider.name)
+            up.append((*place, provider.paused_until is None))
+            heads.append((*place, provider.head))
+            lags.append((*place, provider.lag))
+            latencies.append(
+                (*place, None if provider.latency is None else provider.latency / 1000)
+            )
+            failures.append((*place, provider.failures))
     for name, text, rows in (
         ("up", "Whether the provider is asked at the moment.", up),
         ("head_block", "The newest block that the provider has told of.", heads),

@@ -28,10 +28,10 @@ from objects.core.values import wire_time
 
 def networks(network_id: int | None = None) -> list[dict[str, Any]]:
     """All of them or one, as JSON. Secrets aren't in it: providers go by their names."""
-    found = Blockchain.objects.filter(network_id__isnull=False).order_by("network_id")
+    blockchains = Blockchain.objects.filter(network_id__isnull=False).order_by("network_id")
     if network_id is not None:
-        found = found.filter(network_id=network_id)
-    return [_network(one) for one in found]
+        blockchains = blockchains.filter(network_id=network_id)
+    return [_network(blockchain) for blockchain in blockchains]
 
 
 def _network(network: Blockchain) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def _network(network: Blockchain) -> dict[str, Any]:
             "listening": contracts.filter(listening=True).count(),
         },
         "transactions": _transactions(network_id),
-        "providers": [_provider(one) for one in providers],
+        "providers": [_provider(provider) for provider in providers],
         "alone": _alone(providers),
         "backfills": backfills(network_id),
         "outbox": _outbox(network_id, cursor.outbox),
@@ -92,8 +92,8 @@ def backfills(network_id: int, ids: Sequence[int] | None = None) -> list[dict[st
     """The backfills that aren't over, or those with these ids."""
     rows = Backfill.objects.filter(network_id=network_id).order_by("pk")
     rows = rows.filter(done_at=None) if ids is None else rows.filter(pk__in=ids)
-    found = SmartContract.objects.filter(network_id=network_id)
-    names = {address: name for address, name in found.values_list("address", "name") if address}
+    contracts = SmartContract.objects.filter(network_id=network_id)
+    names = {address: name for address, name in contracts.values_list("address", "name") if address}
     return [
         {
             "id": row.pk,
@@ -113,9 +113,13 @@ def backfills(network_id: int, ids: Sequence[int] | None = None) -> list[dict[st
 
 
 def _transactions(network_id: int) -> dict[str, Any]:
-    found = Transaction.objects.filter(network_id=str(network_id), status__in=(PENDING, STALLED))
-    counts = {row["status"]: row["rows"] for row in found.values("status").annotate(rows=_ROWS)}
-    oldest = found.filter(status=PENDING).aggregate(oldest=Min("created_at"))["oldest"]
+    transactions = Transaction.objects.filter(
+        network_id=str(network_id), status__in=(PENDING, STALLED)
+    )
+    counts = {
+        row["status"]: row["rows"] for row in transactions.values("status").annotate(rows=_ROWS)
+    }
+    oldest = transactions.filter(status=PENDING).aggregate(oldest=Min("created_at"))["oldest"]
     return {
         "pending": counts.get(PENDING, 0),
         "stalled": counts.get(STALLED, 0),
@@ -128,41 +132,41 @@ _ROWS = Count("object_id")
 
 def _alone(providers: Sequence[ProviderHealth]) -> str | None:
     """The only one of several providers that is in use: no other one can confirm it."""
-    asked = [one.name for one in providers if one.paused_until is None]
-    return asked[0] if len(asked) == 1 < len(providers) else None
+    names = [provider.name for provider in providers if provider.paused_until is None]
+    return names[0] if len(names) == 1 < len(providers) else None
 
 
-def _provider(one: ProviderHealth) -> dict[str, Any]:
+def _provider(provider: ProviderHealth) -> dict[str, Any]:
     return {
-        "name": one.name,
-        "source": one.source,
-        "weight": one.weight,
-        "head": one.head,
-        "lag": one.lag,
-        "latency": None if one.latency is None else round(one.latency, 1),
-        "failures": one.failures,
-        "pausedUntil": _moment(one.paused_until),
-        "trouble": one.trouble,
-        "checkedAt": _moment(one.checked_at),
+        "name": provider.name,
+        "source": provider.source,
+        "weight": provider.weight,
+        "head": provider.head,
+        "lag": provider.lag,
+        "latency": None if provider.latency is None else round(provider.latency, 1),
+        "failures": provider.failures,
+        "pausedUntil": _moment(provider.paused_until),
+        "trouble": provider.trouble,
+        "checkedAt": _moment(provider.checked_at),
     }
 
 
 def _outbox(network_id: int, newest: int) -> dict[str, Any]:
-    kept = OutboxEntry.objects.filter(network_id=network_id).aggregate(
+    bounds = OutboxEntry.objects.filter(network_id=network_id).aggregate(
         oldest=Min("seq"), told=Max("created_at")
     )
-    return {"newest": newest, "oldest": kept["oldest"], "toldAt": _moment(kept["told"])}
+    return {"newest": newest, "oldest": bounds["oldest"], "toldAt": _moment(bounds["told"])}
 
 
 def _reorganisation(network_id: int) -> dict[str, Any] | None:
-    one = Reorganisation.objects.filter(network_id=network_id).order_by("-seen_at").first()
-    if one is None:
+    latest = Reorganisation.objects.filter(network_id=network_id).order_by("-seen_at").first()
+    if latest is None:
         return None
     return {
-        "seenAt": _moment(one.seen_at),
-        "above": None if one.fork_number < 0 else one.fork_number,
-        "depth": one.depth,
-        "removedEvents": one.removed_events,
+        "seenAt": _moment(latest.seen_at),
+        "above": None if latest.fork_number < 0 else latest.fork_number,
+        "depth": latest.depth,
+        "removedEvents": latest.removed_events,
     }
 
 

@@ -59,9 +59,9 @@ def networks() -> tuple[str, ...]:
     their ids, else one that stands for none."""
     if service_settings.WALLET_NETWORKS:
         return tuple(service_settings.WALLET_NETWORKS)
-    found = Blockchain.objects.filter(active=True, network_id__isnull=False)
-    ids = found.order_by("network_id").values_list("network_id", flat=True)
-    return tuple(str(one) for one in ids) or (WITHOUT_CHAIN,)
+    blockchains = Blockchain.objects.filter(active=True, network_id__isnull=False)
+    ids = blockchains.order_by("network_id").values_list("network_id", flat=True)
+    return tuple(str(network_id) for network_id in ids) or (WITHOUT_CHAIN,)
 
 
 def create_wallets(
@@ -82,12 +82,12 @@ def create_wallets(
     try:
         with maintenance.writing():
             has = Wallet.objects.filter(user_id=owner.user_id, custodian=keeper.name)
-            known = set(has.values_list("network", flat=True))
-            missing = [network for network in networks() if network not in known]
+            existing = set(has.values_list("network", flat=True))
+            missing = [network for network in networks() if network not in existing]
             proof = _proof(credential, invitation)
-            for one in keeper.create(owner, missing, proof) if missing else ():
-                made.append(one)
-                _store(owner, keeper.name, one)
+            for made_wallet in keeper.create(owner, missing, proof) if missing else ():
+                made.append(made_wallet)
+                _store(owner, keeper.name, made_wallet)
     except BaseException:
         leave_behind(made)
         raise
@@ -105,26 +105,26 @@ def _proof(credential: Mapping[str, Any] | None, invitation: str | None) -> Proo
 
 def leave_behind(made: Sequence[Made]) -> None:
     """Write down which wallets a custodian elsewhere has made for a user who isn't there."""
-    left = [one.wallet_id for one in made if one.reference is not None]
+    left = [wallet.wallet_id for wallet in made if wallet.reference is not None]
     if left:
         log.error("wallets were left at the custodian", wallets=left)
 
 
-def _store(owner: Owner, keeper: str, one: Made) -> None:
+def _store(owner: Owner, keeper: str, wallet: Made) -> None:
     try:
         with transaction.atomic():
             Wallet.objects.create(
-                wallet_id=one.wallet_id,
+                wallet_id=wallet.wallet_id,
                 user_id=owner.user_id,
-                network=one.network,
-                address=one.address,
+                network=wallet.network,
+                address=wallet.address,
                 custodian=keeper,
-                reference=one.reference,
-                key=one.key,
+                reference=wallet.reference,
+                key=wallet.key,
             )
     except IntegrityError:
         raise CustodyFailed("the wallet is there already") from None
-    _identify(owner.user_id, one.address)
+    _identify(owner.user_id, wallet.address)
 
 
 def _identify(user_id: str, address: str) -> None:
@@ -134,8 +134,8 @@ def _identify(user_id: str, address: str) -> None:
     except ValueError:
         return  # of a network that isn't Ethereum's kind
     owners = Identity.objects.filter(wallet_address=address).values_list("user", flat=True)
-    for known in owners:
-        if known != user_id:
+    for owner in owners:
+        if owner != user_id:
             raise CustodyFailed("the address is known as somebody else's")
         return
     body: dict[str, Json] = {"walletAddress": address, "user": pointer("_User", user_id)}
@@ -150,7 +150,8 @@ def wallets_of(user_id: str) -> list[Wallet]:
 def shown(wallets: Sequence[Wallet]) -> list[dict[str, Json]]:
     """Wallets as their owner sees them."""
     return [
-        {"id": one.wallet_id, "network": one.network, "address": one.address} for one in wallets
+        {"id": wallet.wallet_id, "network": wallet.network, "address": wallet.address}
+        for wallet in wallets
     ]
 
 
@@ -166,7 +167,7 @@ def sign(user_id: str, network: str, digest: bytes) -> bytes:
     if len(digest) != 32:
         raise CustodyFailed("what is signed is a hash of 32 bytes")
     mine = Wallet.objects.filter(user_id=user_id, custodian=keeper.name)
-    found = mine.filter(network=network).first()
-    if found is None:
+    wallet = mine.filter(network=network).first()
+    if wallet is None:
         raise CustodyFailed("the user has no such wallet")
-    return keeper.sign(found, digest)
+    return keeper.sign(wallet, digest)

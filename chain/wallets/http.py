@@ -52,15 +52,15 @@ class Delegated(Custodian):
 
     def invite(self, owner: Owner) -> Invitation:
         body = {"email": owner.username, "kind": "EndUser"}
-        found = WalletApi().post("/auth/registration/delegated", body)
-        token, challenge = (found.get(n) for n in ("temporaryAuthenticationToken", "challenge"))
+        response = WalletApi().post("/auth/registration/delegated", body)
+        token, challenge = (response.get(n) for n in ("temporaryAuthenticationToken", "challenge"))
         try:
-            asked = base64url_to_bytes(challenge) if isinstance(challenge, str) else b""
+            raw_challenge = base64url_to_bytes(challenge) if isinstance(challenge, str) else b""
         except ValueError:
-            asked = b""
-        if not isinstance(token, str) or not token or len(asked) < _SHORTEST_CHALLENGE:
+            raw_challenge = b""
+        if not isinstance(token, str) or not token or len(raw_challenge) < _SHORTEST_CHALLENGE:
             raise CustodyFailed("the registration has no challenge")
-        return Invitation(asked, token)
+        return Invitation(raw_challenge, token)
 
     def create(self, owner: Owner, networks: Sequence[str], proof: Proof | None) -> Iterator[Made]:
         if proof is None:
@@ -83,7 +83,7 @@ class Delegated(Custodian):
 
 
 def _of_network(wallets: Any, network: str) -> Any:
-    for one in wallets if isinstance(wallets, list) else ():
-        if isinstance(one, dict) and one.get("network") == network:
-            return one
+    for wallet in wallets if isinstance(wallets, list) else ():
+        if isinstance(wallet, dict) and wallet.get("network") == network:
+            return wallet
     raise CustodyFailed("the service has made no wallet on a network")

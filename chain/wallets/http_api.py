@@ -56,9 +56,9 @@ class WalletApi:
         """The answer to a request that may be sent again as it is. Raises ``CustodyFailed``."""
         return self._ask(path, body, headers or {}, is_signed)
 
-    def wallet(self, found: Any, network: str) -> Made:
+    def wallet(self, body: Any, network: str) -> Made:
         """The wallet that the service describes. An address that isn't there yet is asked for."""
-        wallet = found if isinstance(found, dict) else {}
+        wallet = body if isinstance(body, dict) else {}
         wallet_id = _text(wallet, "id", _ID, "the answer is no wallet")
         for attempt in range(ATTEMPTS):
             if wallet.get("address"):
@@ -96,16 +96,16 @@ class WalletApi:
 
     def _content(self, answer: Answer) -> Body:
         try:
-            found = answer.json()
+            content = answer.json()
         except Unreachable as error:
             raise CustodyFailed(f"status {answer.status}, {error}") from None
         if answer.status == 409:
-            duplicate = _at(found, "error", "details", "duplicate", "id")
+            duplicate = _at(content, "error", "details", "duplicate", "id")
             if isinstance(duplicate, str) and _ID(duplicate):
                 return self.get(f"/wallets/{duplicate}")
         if answer.status not in (200, 201):
             raise CustodyFailed(f"status {answer.status}")
-        return found
+        return content
 
     def _pause(self, attempt: int) -> None:
         pause = _PAUSE * 2**attempt
@@ -114,19 +114,19 @@ class WalletApi:
         time.sleep(pause)
 
     def _signature(self, path: str, body: Body) -> str:
-        asked = {
+        action = {
             # As the request itself will have it.
             "userActionPayload": json.dumps(body),
             "userActionHttpMethod": "POST",
             "userActionHttpPath": path,
             "userActionServerKind": "Api",
         }
-        found = self.post("/auth/action/init", asked, is_signed=False)
-        identifier = _text(found, "challengeIdentifier", _TOKEN, "there is no challenge to sign")
+        response = self.post("/auth/action/init", action, is_signed=False)
+        identifier = _text(response, "challengeIdentifier", _TOKEN, "there is no challenge to sign")
         client_data = json.dumps(
             {
                 "type": "key.get",
-                "challenge": _text(found, "challenge", _TOKEN, "there is no challenge to sign"),
+                "challenge": _text(response, "challenge", _TOKEN, "there is no challenge to sign"),
                 "origin": relying_party.origins()[0],
                 "crossOrigin": False,
             }
@@ -137,8 +137,8 @@ class WalletApi:
             "signature": bytes_to_base64url(_signed(client_data)),
         }
         factor = {"kind": "Key", "credentialAssertion": assertion}
-        given = {"challengeIdentifier": identifier, "firstFactor": factor}
-        done = self.post("/auth/action", given, is_signed=False)
+        signature = {"challengeIdentifier": identifier, "firstFactor": factor}
+        done = self.post("/auth/action", signature, is_signed=False)
         return _text(done, "userAction", _TOKEN, "the signature wasn't taken")
 
 
@@ -153,8 +153,8 @@ def _signed(data: bytes) -> bytes:
     raise CustodyFailed("the key of the service account is of a kind that doesn't sign")
 
 
-def _text(found: Body, name: str, fits: Any, complaint: str) -> str:
-    value = found.get(name)
+def _text(body: Body, name: str, fits: Any, complaint: str) -> str:
+    value = body.get(name)
     if not isinstance(value, str) or not fits(value):
         raise CustodyFailed(complaint)
     return value

@@ -62,7 +62,7 @@ def record(principal: Principal, name: str, body: Mapping[str, Any]) -> None:
         )
 
 
-def counts(principal: Principal, name: str | None, asked: Mapping[str, Any]) -> list[Wire]:
+def counts(principal: Principal, name: str | None, params: Mapping[str, Any]) -> list[Wire]:
     """How many events there were on each day (UTC), newest day first, then the most frequent.
 
     Of one name or, for None, of each: ``{"day", "name", "count"}``. With ``dimension`` also by its
@@ -72,10 +72,10 @@ def counts(principal: Principal, name: str | None, asked: Mapping[str, Any]) -> 
     """
     if not principal.is_master:
         raise MasterKeyRequired
-    for parameter in asked.keys() - _ASKED:
+    for parameter in params.keys() - _ASKED:
         raise InvalidQuery(f"Invalid parameter for query: {shown(parameter)}")
-    since, until = _span(asked.get("since"), asked.get("until"))
-    dimension = asked.get("dimension")
+    since, until = _span(params.get("since"), params.get("until"))
+    dimension = params.get("dimension")
     if dimension is not None and not isinstance(dimension, str):
         raise InvalidQuery("dimension: expected the name of a dimension")
     events = Event.objects.filter(at__gte=since, at__lt=until)
@@ -120,12 +120,12 @@ def _is_plain(text: str) -> bool:
     return text.isprintable() and is_storable_text(text)
 
 
-def _time(given: object) -> str | None:
-    if given is None:
+def _time(value: object) -> str | None:
+    if value is None:
         return None
-    if isinstance(given, dict) and given.get("__type") == "Date":
-        given = given.get("iso")
-    return normalise_date(given, "at")
+    if isinstance(value, dict) and value.get("__type") == "Date":
+        value = value.get("iso")
+    return normalise_date(value, "at")
 
 
 def _dimensions(given: object) -> dict[str, str]:
@@ -155,10 +155,10 @@ def _span(since: object, until: object) -> tuple[datetime, datetime]:
     return begin, end
 
 
-def _moment(given: object, place: str) -> datetime | None:
-    if given is None:
+def _moment(value: object, place: str) -> datetime | None:
+    if value is None:
         return None
     try:
-        return datetime.fromisoformat(normalise_date(given, place))
+        return datetime.fromisoformat(normalise_date(value, place))
     except IncorrectType as error:
         raise InvalidQuery(error.message) from None

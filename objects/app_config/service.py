@@ -97,13 +97,13 @@ def save(
     nothing is saved, and the answer is False.
     """
     _check_may_save(principal)
-    given = _params(body.get("params"))
-    hidden = _flags(body.get("masterKeyOnly"), given)
+    params = _params(body.get("params"))
+    hidden = _flags(body.get("masterKeyOnly"), params)
     with maintenance.writing():
         before = _stored(locked=True)
         if provided is not None and not provided(before):
             return False
-        after = _as_triggers_want(principal, before, _changed(before, given, hidden))
+        after = _as_triggers_want(principal, before, _changed(before, params, hidden))
         _store(after)
         triggers.run_after_commit(_occasion("after_save", principal, before, after))
     return True
@@ -142,34 +142,34 @@ def _value(name: str, value: object) -> Any:
     return normalise(value, ("params", name), depth=1)
 
 
-def _flags(given: object, params: Mapping[str, Any]) -> frozenset[str]:
-    if given is None:
+def _flags(value: object, params: Mapping[str, Any]) -> frozenset[str]:
+    if value is None:
         return frozenset()
-    if not isinstance(given, dict):
+    if not isinstance(value, dict):
         raise InvalidJSON("masterKeyOnly: expected an object")
-    for name, flag in given.items():
+    for name, flag in value.items():
         if flag is not None and type(flag) is not bool:
             raise InvalidJSON(f"masterKeyOnly.{shown(name)}: expected true or false")
         if flag and name not in params:
             # Passed over, a secret would stay visible and nobody know.
             raise InvalidJSON(f"masterKeyOnly.{shown(name)}: params doesn't set it")
-    return frozenset(name for name, flag in given.items() if flag)
+    return frozenset(name for name, flag in value.items() if flag)
 
 
-def _changed(before: Config, given: Mapping[str, Any], hidden: frozenset[str]) -> Config:
-    params = {**before.params, **given}
+def _changed(before: Config, changes: Mapping[str, Any], hidden: frozenset[str]) -> Config:
+    params = {**before.params, **changes}
     params = {name: value for name, value in params.items() if value is not _DELETE}
     if len(params) > MOST_PARAMS:
         raise ObjectTooLarge(f"params: the config has at most {MOST_PARAMS} parameters")
-    named = before.master_key_only - given.keys() | hidden
+    named = before.master_key_only - changes.keys() | hidden
     return Config(params, named & params.keys())
 
 
 def _as_triggers_want(principal: Principal, before: Config, after: Config) -> Config:
     if not triggers.has(CONFIG, "before_save"):
         return after
-    said = triggers.run(_occasion("before_save", principal, before, after)).object
-    return _changed(Config({}, after.master_key_only), _params(said), after.master_key_only)
+    returned = triggers.run(_occasion("before_save", principal, before, after)).object
+    return _changed(Config({}, after.master_key_only), _params(returned), after.master_key_only)
 
 
 def _occasion(

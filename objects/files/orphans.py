@@ -84,12 +84,12 @@ def remove_unused(older_than: timedelta = GRACE, *, at_once: int = 500) -> Clean
     maintenance.check()
     begun = datetime.now(UTC)
     files = size = failed = 0
-    with unused_files(older_than) as found:
-        while batch := [*islice(found, at_once)]:
+    with unused_files(older_than) as unused:
+        while batch := [*islice(unused, at_once)]:
             _strike_mentioned(since=begun - _MARGIN)
-            rest = _still_candidates([file.name for file in batch])
+            candidates = _still_candidates([file.name for file in batch])
             for file in batch:
-                if file.name not in rest:
+                if file.name not in candidates:
                     continue
                 try:
                     service.remove(file.name)

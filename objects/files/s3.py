@@ -45,9 +45,9 @@ class ObjectStorage(S3Storage):
     def read_range(self, key: str, start: int, length: int) -> Iterator[bytes] | None:
         """So many bytes from there on; None if there is no such object."""
         name = self._normalize_name(key)
-        asked = {"Range": f"bytes={start}-{start + length - 1}"} if length else {}
+        arguments = {"Range": f"bytes={start}-{start + length - 1}"} if length else {}
         try:
-            body = self.bucket.Object(name).get(**asked)["Body"]
+            body = self.bucket.Object(name).get(**arguments)["Body"]
         except ClientError as error:
             if error.response["Error"]["Code"] in ("404", "NoSuchKey"):
                 return None

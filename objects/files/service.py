@@ -82,26 +82,26 @@ def _is_anonymous(user_id: str) -> bool:
     return User.objects.filter(object_id=user_id, auth_data__has_key="anonymous").exists()
 
 
-def read_notes(said: Json) -> Notes:
+def read_notes(body: Json) -> Notes:
     """``{"metadata": {…}, "tags": {…}, "acl": {…}}`` as a client sent it.
 
     Raises ``InvalidJSON``, ``InvalidACL`` and what ``values.normalise`` raises.
     """
-    if said is None:
+    if body is None:
         return Notes()
-    if not isinstance(said, dict):
+    if not isinstance(body, dict):
         raise InvalidJSON("fileData: expected an object")
-    found: dict[str, dict[str, Json]] = {}
+    notes: dict[str, dict[str, Json]] = {}
     for name in ("metadata", "tags"):
-        value = normalise(said.get(name) or {}, f"fileData.{name}")
+        value = normalise(body.get(name) or {}, f"fileData.{name}")
         if not isinstance(value, dict) or "__type" in value:
             raise InvalidJSON(f"fileData.{name}: expected an object")
-        found[name] = value
-    if len(msgspec.json.encode(found)) > MAX_NOTES:
+        notes[name] = value
+    if len(msgspec.json.encode(notes)) > MAX_NOTES:
         raise InvalidJSON(f"fileData: metadata and tags have at most {MAX_NOTES} bytes")
-    readers = parse_acl(said.get("acl"), "fileData.acl").read_ids
+    readers = parse_acl(body.get("acl"), "fileData.acl").read_ids
     is_public = readers is None or EVERYBODY in readers
-    return Notes(found["metadata"], found["tags"], None if is_public else frozenset(readers or ()))
+    return Notes(notes["metadata"], notes["tags"], None if is_public else frozenset(readers or ()))
 
 
 def upload(

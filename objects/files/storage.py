@@ -26,8 +26,8 @@ def read(name: str, start: int, length: int) -> Iterator[bytes] | None:
     storage, key = _storage(), storage_key(name)
     read_range: Any = getattr(storage, "read_range", None)
     if read_range is not None:
-        found: Iterator[bytes] | None = read_range(key, start, length)
-        return found
+        pieces: Iterator[bytes] | None = read_range(key, start, length)
+        return pieces
     try:
         file = storage.open(key)
     except FileNotFoundError:

@@ -26,12 +26,12 @@ def before_save(principal: Principal, record: FileRecord) -> FileRecord:
     """The file as it is to be saved. Raises what a trigger raises."""
     if not triggers.has(FILE, "before_save"):
         return record
-    said = triggers.run(_occasion("before_save", principal, record)).object or {}
-    return replace(record, metadata=_notes(said, "metadata"), tags=_notes(said, "tags"))
+    returned = triggers.run(_occasion("before_save", principal, record)).object or {}
+    return replace(record, metadata=_notes(returned, "metadata"), tags=_notes(returned, "tags"))
 
 
-def _notes(said: Wire, name: str) -> Wire:
-    value = normalise(said.get(name) or {}, name)
+def _notes(returned: Wire, name: str) -> Wire:
+    value = normalise(returned.get(name) or {}, name)
     if not isinstance(value, dict):
         raise InvalidJSON(f"{name}: a trigger has put no object there")
     return value

@@ -45,21 +45,21 @@ for _type, _extension in (
     _types.add_type(_type, _extension)
 
 
-def settled_type(name: str, said: str | None, head: bytes) -> str:
+def settled_type(name: str, declared: str | None, head: bytes) -> str:
     """The content type that a new file is stored with and served as.
 
     ``said`` is the uploader's Content-Type, ``head`` the content's beginning. A known extension
     decides, so that a name never promises another type than what is served. Raises
     ``FileSaveFailed`` for what isn't taken.
     """
-    media_type, charset = _parsed(said or "")
+    media_type, charset = _parsed(declared or "")
     word = extension(name)
     _check(word or _extension_of(media_type), is_name=True)
     for token in _words_of(media_type):
         _check(token)
-    found = markup(head)
-    if found is not None:
-        _check(found)
+    detected = markup(head)
+    if detected is not None:
+        _check(detected)
     guessed = _types.guess_type(f"x.{word}")[0] if word else None
     if guessed is not None:
         for token in _words_of(guessed):
@@ -71,11 +71,11 @@ def settled_type(name: str, said: str | None, head: bytes) -> str:
     return f"{media_type}; charset={charset}" if charset else media_type
 
 
-def _parsed(said: str) -> tuple[str, str]:
-    said = said.strip()
-    if not said:
+def _parsed(declared: str) -> tuple[str, str]:
+    declared = declared.strip()
+    if not declared:
         return "", ""
-    match = _CONTENT_TYPE.fullmatch(said) if len(said) <= 255 else None
+    match = _CONTENT_TYPE.fullmatch(declared) if len(declared) <= 255 else None
     if match is None:
         raise FileSaveFailed("Invalid file upload. Content-Type: expected type/subtype.")
     charset = _CHARSET.search(match[2])

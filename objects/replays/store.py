@@ -54,9 +54,9 @@ def identify(caller: Sequence[str], request_id: str, request: bytes) -> Identifi
 
     What it asks may hold a password, so the fingerprint can't be guessed at without a secret key.
     """
-    whole = msgspec.json.encode([*caller, request_id])
+    identity = msgspec.json.encode([*caller, request_id])
     return IdentifiedRequest(
-        hashlib.sha256(whole).hexdigest(),
+        hashlib.sha256(identity).hexdigest(),
         tuple(hmac.digest(key.encode(), request, "sha256").hex() for key in secret_keys()),
     )
 
@@ -109,7 +109,7 @@ def _find(request: IdentifiedRequest) -> StoredResponse | None:
     if service_settings.IDEMPOTENCY == "refuse":
         raise DuplicateRequest
     fingerprint, answer = row
-    if not any(hmac.compare_digest(fingerprint, one) for one in request.fingerprints):
+    if not any(hmac.compare_digest(fingerprint, candidate) for candidate in request.fingerprints):
         raise DuplicateRequest("This request id was used for another request.")
     if answer is None:
         raise DuplicateRequest("The request was carried out, but its answer wasn't kept.")

@@ -34,9 +34,9 @@ SELECT r.name FROM held h JOIN objects_role r ON r.object_id = h.id WHERE r.name
 
 def held_by(user_id: str, version: str) -> frozenset[str]:
     """The names of the roles that a user holds, as of this version of the roles or a later one."""
-    kept = _kept.get(user_id)
-    if kept is not None and kept[0] == version:
-        return kept[1]
+    cached = _kept.get(user_id)
+    if cached is not None and cached[0] == version:
+        return cached[1]
     table = _table()
     rows = fetch(_HELD, {"class_id": table.class_id, "user_id": user_id}, prepare=True)
     names = frozenset(row[0] for row in rows)
@@ -65,8 +65,8 @@ def held_by_many(user_ids: Collection[str]) -> dict[str, frozenset[str]]:
     names: dict[str, set[str]] = {user_id: set() for user_id in user_ids}
     if names:
         table = _table()
-        given = {"class_id": table.class_id, "user_ids": list(names)}
-        for user_id, name in fetch(_HELD_BY_MANY, given, prepare=False):
+        params = {"class_id": table.class_id, "user_ids": list(names)}
+        for user_id, name in fetch(_HELD_BY_MANY, params, prepare=False):
             names[user_id].add(name)
     return {user_id: frozenset(held) for user_id, held in names.items()}
 
@@ -103,7 +103,7 @@ def paths(user_id: str) -> dict[str, tuple[str, ...]]:
                 ways[further] = (*ways[role_id], further)
                 reached.append(further)
     return {
-        names[role_id]: tuple(names[one] or one for one in way)
+        names[role_id]: tuple(names[role] or role for role in way)
         for role_id, way in ways.items()
         if names[role_id] is not None
     }

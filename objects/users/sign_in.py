@@ -56,17 +56,17 @@ def _find(username: str | None, email: str | None) -> gate.Account | None:
     return gate.account_in(fetch(_BY_NAME, keys, prepare=False))
 
 
-def _check_password(given: Mapping[str, Any]) -> gate.Account:
+def _check_password(body: Mapping[str, Any]) -> gate.Account:
     """The user that ``username`` or ``email`` and ``password`` are right for.
 
     Raises ``UsernameMissing``, ``PasswordMissing``, ``ObjectNotFound`` (wrong, or locked).
     """
-    username, email, password = (given.get(name) for name in ("username", "email", "password"))
+    username, email, password = (body.get(name) for name in ("username", "email", "password"))
     if not username and not email:
         raise UsernameMissing("username/email is required.")
     if not password:
         raise PasswordMissing("password is required.")
-    if not all(one is None or isinstance(one, str) for one in (username, email, password)):
+    if not all(value is None or isinstance(value, str) for value in (username, email, password)):
         raise ObjectNotFound(gate.WRONG)
     account = _find(username or None, email or None)
     if account is not None:
@@ -77,25 +77,25 @@ def _check_password(given: Mapping[str, Any]) -> gate.Account:
     return account
 
 
-def log_in(principal: Principal, given: Mapping[str, Any]) -> Wire:
+def log_in(principal: Principal, body: Mapping[str, Any]) -> Wire:
     """Sign in with a password, and a second factor if the user has one.
 
     With the master key and ``ignoreEmailVerification`` the address may be unverified.
     """
-    return _entered(_proven(principal, given), "password")
+    return _entered(_proven(principal, body), "password")
 
 
-def verify_password(principal: Principal, given: Mapping[str, Any]) -> Wire:
+def verify_password(principal: Principal, body: Mapping[str, Any]) -> Wire:
     """The user whom the password is right for, without a session.
 
     The conditions are those of a log-in, second factor included: the answer shows the account.
     """
-    return account_of(_proven(principal, given).account.user_id)
+    return account_of(_proven(principal, body).account.user_id)
 
 
-def _proven(principal: Principal, given: Mapping[str, Any]) -> gate.Examined:
-    account = _check_password(given)
-    data = given.get("authData")
+def _proven(principal: Principal, body: Mapping[str, Any]) -> gate.Examined:
+    account = _check_password(body)
+    data = body.get("authData")
     if data is not None and not isinstance(data, dict):
         raise InvalidJSON("authData: expected an object of providers")
     examined = gate.examine(
@@ -105,7 +105,7 @@ def _proven(principal: Principal, given: Mapping[str, Any]) -> gate.Examined:
         account=account,
         second_factor_token=_second_factor_token(data),
         ignores_address=(
-            principal.is_master and given.get("ignoreEmailVerification") in (True, "true")
+            principal.is_master and body.get("ignoreEmailVerification") in (True, "true")
         ),
     )
     # Only now: guesses at the second factor count as well.
@@ -114,8 +114,8 @@ def _proven(principal: Principal, given: Mapping[str, Any]) -> gate.Examined:
 
 
 def _second_factor_token(auth_data: Mapping[str, Any] | None) -> str | None:
-    given = (auth_data or {}).get(MFA)
-    token = given.get("token") if isinstance(given, dict) else None
+    factor = (auth_data or {}).get(MFA)
+    token = factor.get("token") if isinstance(factor, dict) else None
     return token if isinstance(token, str) else None
 
 
@@ -141,7 +141,7 @@ def sign_in_with_providers(principal: Principal, body: dict[str, Any]) -> Wire |
     if not proven:
         return None
     body["authData"] = {**data, **proven}
-    owners = {identities.user_of(name, one.id) for name, one in proven.items()} - {None}
+    owners = {identities.user_of(name, identity.id) for name, identity in proven.items()} - {None}
     if not owners:
         return None
     if len(owners) > 1:
@@ -150,7 +150,9 @@ def sign_in_with_providers(principal: Principal, body: dict[str, Any]) -> Wire |
     with transaction.atomic():
         gate.lock(user_id)
         # An identity that was removed from the account in the meantime proves nothing any more.
-        if all(identities.user_of(name, one.id) != user_id for name, one in proven.items()):
+        if all(
+            identities.user_of(name, identity.id) != user_id for name, identity in proven.items()
+        ):
             raise ObjectNotFound(gate.WRONG)
         examined = gate.examine(
             principal,
@@ -211,13 +213,13 @@ def upgrade_session(principal: Principal) -> Wire:
     raise ObjectNotFound("invalid session")
 
 
-def challenge(given: Mapping[str, Any]) -> dict[str, Json]:
+def challenge(body: Mapping[str, Any]) -> dict[str, Json]:
     """What providers ask the client to answer, by ``challengeData``."""
-    asked = given.get("challengeData")
-    if not isinstance(asked, dict) or not asked:
+    challenge_data = body.get("challengeData")
+    if not isinstance(challenge_data, dict) or not challenge_data:
         raise OtherCause("Nothing to challenge.")
     answers: dict[str, Json] = {}
-    for provider, data in asked.items():
+    for provider, data in challenge_data.items():
         if not isinstance(data, dict):
             raise InvalidJSON(f"challengeData.{provider}: expected an object")
         answers[provider] = adapters.challenge(provider, data)

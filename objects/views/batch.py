@@ -307,7 +307,9 @@ def _results(group: list[_Item]) -> list[dict[str, Any]]:
     bodies = [item.call.body for item in group]
     principal = group[0].call.principal
     outcomes = service.create_many(principal, check_class_name(str(group[0].creates_in)), bodies)
-    return [{"success": created_body(one)} for one in outcomes if isinstance(one, Created)]
+    return [
+        {"success": created_body(outcome)} for outcome in outcomes if isinstance(outcome, Created)
+    ]
 
 
 def _together(items: list[_Item]) -> list[dict[str, Any]]:

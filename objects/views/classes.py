@@ -84,17 +84,17 @@ class InstallationsView(ObjectsView):
         return super().post(call, class_name)
 
 
-def found_body(found: Found) -> msgspec.Raw:
+def found_body(results: Found) -> msgspec.Raw:
     """``{"results": […]}`` as JSON; whole records go in as the text they are."""
     # Joined as bytes: of large results there are fewer copies at a time.
     items = b",".join(
         [
             item.json().encode() if isinstance(item, Record) else msgspec.json.encode(item)
-            for item in found.results
+            for item in results.results
         ]
     )
-    count = "" if found.count is None else f',"count":{found.count}'
-    name = "" if found.class_name is None else f',"className":"{found.class_name}"'
+    count = "" if results.count is None else f',"count":{results.count}'
+    name = "" if results.class_name is None else f',"className":"{results.class_name}"'
     return msgspec.Raw(b'{"results":[%b]%b}' % (items, f"{count}{name}".encode()))
 
 

@@ -83,17 +83,17 @@ class UsersView(ObjectsView):
     )
     def post(self, call: Call, class_name: ClassName) -> Answer:
         body = call.body
-        known = sign_in.sign_in_with_providers(call.principal, body)
-        if known is not None:
-            return Answer(known)
+        signed_in = sign_in.sign_in_with_providers(call.principal, body)
+        if signed_in is not None:
+            return Answer(signed_in)
         try:
             created = service.create(call.principal, class_name, body)
         except AccountAlreadyLinked:
             # Somebody signed up with the same proof at the same moment.
-            known = sign_in.sign_in_with_providers(call.principal, body)
-            if known is None:
+            signed_in = sign_in.sign_in_with_providers(call.principal, body)
+            if signed_in is None:
                 raise
-            return Answer(known)
+            return Answer(signed_in)
         return created_answer(created, "/users")
 
 
@@ -120,8 +120,8 @@ class MeView(ServiceView):
 
 def _own_account(call: Call, user_id: str) -> Answer:
     options = parse_get_options(call.params, find_limits())
-    found = wire_object(service.get(call.principal, USER, ObjectId(user_id), options))
-    return Answer(owners_view(call.principal, found))
+    account = wire_object(service.get(call.principal, USER, ObjectId(user_id), options))
+    return Answer(owners_view(call.principal, account))
 
 
 class LoginView(ServiceView):
@@ -232,8 +232,8 @@ class OwnSessionView(ServiceView):
         principal = call.principal
         if principal.session_id is None:
             raise InvalidSessionToken("Session token required.")
-        found = wire_object(service.get(principal, SESSION, ObjectId(principal.session_id)))
-        return Answer({**found, "sessionToken": principal.session_token})
+        session = wire_object(service.get(principal, SESSION, ObjectId(principal.session_id)))
+        return Answer({**session, "sessionToken": principal.session_token})
 
     @describes(
         "changeCurrentSession",

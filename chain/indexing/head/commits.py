@@ -209,8 +209,8 @@ def note_look(before: Position, now: Position) -> None:
     """Note what a successful poll has found that found no blocks to be read: at once if it's new,
     else every few seconds."""
     safe, finalized = _bounded(now.safe, now.height), _bounded(now.finalized, now.height)
-    known = (before.head, before.safe, before.finalized, before.trouble)
-    if known == (now.head, safe, finalized, None) and before.age < _NOTED_EVERY:
+    stored = (before.head, before.safe, before.finalized, before.trouble)
+    if stored == (now.head, safe, finalized, None) and before.age < _NOTED_EVERY:
         return
     fetch(
         "UPDATE chain_cursor SET head = %(head)s, safe = GREATEST(safe, %(safe)s),"

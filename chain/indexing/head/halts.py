@@ -51,14 +51,14 @@ def review(network_id: int) -> bool:
     if at is None or at.number is None:
         return False
     floor = cursor.floor(at)
-    given = {one.name for one in given_for(network_id) if one.url is not None}
-    common = _common_blocks(at, floor, most=len(given))
+    names = {endpoint.name for endpoint in given_for(network_id) if endpoint.url is not None}
+    common = _common_blocks(at, floor, most=len(names))
     wrong = {name for name, block in common.items() if block != floor}
     if len(wrong) < len(common):
         for name in wrong:
             rpc.leave_out(network_id, name, f"has another final block {floor} than is stored")
         return bool(wrong) if at.halted is None else _go_on(at)
-    if wrong and wrong == given and at.halted is None:
+    if wrong and wrong == names and at.halted is None:
         _halt(at, floor, common)
     return False
 
@@ -113,21 +113,21 @@ def _common_block(at: Position, floor: int, node: Node) -> int | None:
     Raises ``NodeFailure``, also for a node of another network or that has not got as far."""
 
     def theirs(heights: Sequence[int]) -> dict[int, str]:
-        return {number: one.hash for number, one in fetches.blocks(node, heights).items()}
+        return {number: header.hash for number, header in fetches.blocks(node, heights).items()}
 
     node.confirm_network()
-    seen = fetches.look(node, floor, with_tags=False)
-    if seen.ours is not None:
-        verification.check_hashes(node, [seen.ours], Scheme.of(at.verify))
+    view = fetches.look(node, floor, with_tags=False)
+    if view.ours is not None:
+        verification.check_hashes(node, [view.ours], Scheme.of(at.verify))
     ours = partial(cursor.hashes, at.network_id)
-    if seen.ours is not None and seen.ours.hash == ours(floor, floor).get(floor, at.hash):
+    if view.ours is not None and view.ours.hash == ours(floor, floor).get(floor, at.hash):
         return floor
-    if seen.ours is None and seen.latest.height >= floor:
+    if view.ours is None and view.latest.height >= floor:
         raise Moved("a block is not there any more")
     lowest = cursor.lowest(at.network_id)
-    top = min(floor - 1, seen.latest.height)
+    top = min(floor - 1, view.latest.height)
     common = None if lowest is None else forks.fork_point(ours, theirs, floor=lowest, top=top)
-    if seen.ours is None and common == seen.latest.height:
+    if view.ours is None and common == view.latest.height:
         raise TryAgain("the node is behind")
     return common
 
@@ -194,7 +194,7 @@ def behind_final(at: Position) -> int | None:
     None otherwise, also where no provider answers."""
     if at.number is None or at.halted is not None or at.age <= BEHIND_AFTER:
         return None
-    heads = [one.head for one in rpc.health(at.network_id) if one.lag is not None]
+    heads = [provider.head for provider in rpc.health(at.network_id) if provider.lag is not None]
     highest = max((head for head in heads if head is not None), default=None)
     return highest if highest is not None and highest < at.final else None
 
@@ -261,8 +261,8 @@ def _shared(node: Node, at: Position, number: int) -> Header:
         raise CannotResume(f"The network has no block {number}.")
     read = _read_hashes(at.network_id, number)
     for height, hash_ in read:
-        found = header if height == number else node.header(height)
-        if found is None or found.hash != hash_:
+        their_header = header if height == number else node.header(height)
+        if their_header is None or their_header.hash != hash_:
             raise CannotResume(
                 f"Block {height} is another one than was read. Choose a lower block."
             )

@@ -253,7 +253,11 @@ def settled_after(positions: Mapping[int, int], limit: int, level: Level) -> Set
     """
     if not positions:
         return Settled([], {})
-    reached = [one for one in _LEVELS if _LEVELS.index(one) >= _LEVELS.index(level)]
+    reached = [
+        reached_level
+        for reached_level in _LEVELS
+        if _LEVELS.index(reached_level) >= _LEVELS.index(level)
+    ]
     params = _after(positions, limit) | {"reached": reached}
     rows: list[tuple[Told, bool]] = []
     waiting: dict[int, int] = {}

@@ -52,15 +52,17 @@ def encode(password: str) -> str:
 
 def check_history(user_id: str, password: str) -> None:
     """Raise ``ValidationFailed`` for one of the user's last passwords, the present one included."""
-    kept = service_settings.PASSWORD_HISTORY
-    if kept <= 0:
+    remembered = service_settings.PASSWORD_HISTORY
+    if remembered <= 0:
         return
     present = Password.objects.filter(user_id=user_id).values_list("encoded", flat=True)
-    former = _former_passwords(user_id, kept - 1).values_list("encoded", flat=True)
+    former = _former_passwords(user_id, remembered - 1).values_list("encoded", flat=True)
     with orm_queries():
         hashes = list(present.union(former, all=True))
     if any(check_password(password, encoded) for encoded in hashes):
-        raise ValidationFailed(f"New password should not be the same as last {kept} passwords.")
+        raise ValidationFailed(
+            f"New password should not be the same as last {remembered} passwords."
+        )
 
 
 @orm_queries()

@@ -78,14 +78,14 @@ def set_up(user_id: str, data: Mapping[str, Json]) -> list[str]:
         "".join(secrets.choice(_ALPHABET) for _ in range(_RECOVERY_LENGTH))
         for _ in range(_RECOVERY_CODES)
     ]
-    kept = {"secret": _encrypt(secret), "last_step": step, "created_at": timezone.now()}
+    columns = {"secret": _encrypt(secret), "last_step": step, "created_at": timezone.now()}
     with transaction.atomic():
-        _, created = SecondFactor.objects.get_or_create(user_id=user_id, defaults=kept)
+        _, created = SecondFactor.objects.get_or_create(user_id=user_id, defaults=columns)
         if not created:
             if data.get("old") is None:
                 raise InvalidSecondFactor("MFA is already set up on this account")
             check(user_id, data["old"])
-            SecondFactor.objects.filter(user_id=user_id).update(**kept)
+            SecondFactor.objects.filter(user_id=user_id).update(**columns)
         RecoveryCode.objects.filter(user_id=user_id).delete()
         RecoveryCode.objects.bulk_create(
             RecoveryCode(user_id=user_id, code_hash=_hash(code)) for code in codes
@@ -142,11 +142,11 @@ def _use_step(user_id: str, token: str) -> int:
 def _step_of(secret: bytes, token: str, *, after: int) -> int | None:
     """The step that this is the token of, near now and after the one that was used last."""
     now = int(time.time()) // STEP
-    found = None
+    step_found = None
     for step in range(now - _WINDOW, now + _WINDOW + 1):
         if hmac.compare_digest(one_time_password(secret, step).encode(), token.encode()):
-            found = step if found is None and step > after else found
-    return found
+            step_found = step if step_found is None and step > after else step_found
+    return step_found
 
 
 def one_time_password(secret: bytes, step: int) -> str:
@@ -181,9 +181,9 @@ def _encrypt(secret: bytes) -> str:
     return cipher(PURPOSE).encrypt(secret).decode()
 
 
-def _decrypt(kept: str) -> bytes:
+def _decrypt(encrypted: str) -> bytes:
     try:
-        return cipher(PURPOSE).decrypt(kept)
+        return cipher(PURPOSE).decrypt(encrypted)
     except InvalidToken:
         # SECRET_KEY is another than when the factor was set up. Recovery codes still work.
         raise InternalError("The second factor can't be read.") from None

@@ -31,8 +31,8 @@ def keep(name: str, value: str, lifetime: timedelta) -> None:
 def take(name: str) -> str | None:
     """The text, for the first who asks; it is gone then."""
     with _connection() as server:
-        kept: Any = server.getdel(_key(name))
-    return None if kept is None else kept.decode()
+        value: Any = server.getdel(_key(name))
+    return None if value is None else value.decode()
 
 
 def count(name: str, lifetime: timedelta) -> int:

@@ -65,11 +65,11 @@ class IssuerKeys:
             except Unreachable:
                 if not usable:
                     raise
-        found = self._known(key_id)
-        if found is None and not 0 <= now - self._tried_at < PAUSE:
+        key = self._known(key_id)
+        if key is None and not 0 <= now - self._tried_at < PAUSE:
             self._read(now, PATIENCE)
-            found = self._known(key_id)
-        return found
+            key = self._known(key_id)
+        return key
 
     def _known(self, key_id: str | None) -> Key | None:
         keys = self._keys
@@ -100,12 +100,12 @@ def _usable(document: Mapping[str, Any]) -> dict[str | int, Key]:
     listed = document.get("keys")
     if not isinstance(listed, list) or len(listed) > _MOST_KEYS:
         raise Unreachable("its key list has another form")
-    found: dict[str | int, Key] = {}
+    keys: dict[str | int, Key] = {}
     for entry in listed:
         if isinstance(entry, dict) and (key := _key(entry)) is not None:
             key_id = entry.get("kid")
-            found[key_id if isinstance(key_id, str) else len(found)] = key
-    return found
+            keys[key_id if isinstance(key_id, str) else len(keys)] = key
+    return keys
 
 
 def _key(entry: dict[str, Any]) -> Key | None:

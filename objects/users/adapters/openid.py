@@ -90,8 +90,8 @@ class OpenId(Adapter):
             raise Unproven("the token is of another issuer")
         self._check_parties(claims)
         self._check_nonce(claims, nonce)
-        for name, wanted in self.required_claims.items():
-            if claims.get(name) != wanted:
+        for name, expected in self.required_claims.items():
+            if claims.get(name) != expected:
                 raise Unproven(f"the token's {name} is not the required one")
         return claims
 

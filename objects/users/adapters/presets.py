@@ -45,7 +45,9 @@ class Microsoft(OpenId):
     def __init__(self, name: str, options: Mapping[str, Any]) -> None:
         super().__init__(name, options)
         tenants = options.get("tenants") or ()
-        if not isinstance(tenants, list | tuple) or not all(_is_tenant(one) for one in tenants):
+        if not isinstance(tenants, list | tuple) or not all(
+            _is_tenant(tenant) for tenant in tenants
+        ):
             raise self.misconfigured("tenants must list ids of tenants, as UUIDs in lower case.")
         self.tenants = frozenset(tenants)
 
@@ -57,8 +59,8 @@ class Microsoft(OpenId):
 
     def accepts_issuer(self, claims: Mapping[str, Any]) -> bool:
         tenant = claims.get("tid")
-        known = tenant in self.tenants if self.tenants else _is_tenant(tenant)
-        return known and claims.get("iss") == self._issuer_of(str(tenant))
+        is_accepted = tenant in self.tenants if self.tenants else _is_tenant(tenant)
+        return is_accepted and claims.get("iss") == self._issuer_of(str(tenant))
 
     def identity(self, claims: Mapping[str, Any]) -> str:
         own = super().identity(claims)

@@ -38,10 +38,10 @@ _RESERVED = {"mfa", PASSKEY}  # the second factor proves no identity, passkeys h
 
 def adapter_for(provider: str) -> Adapter:
     """The adapter of a provider. Nobody learns which names would have been known elsewhere."""
-    found = _adapters().get(provider) if isinstance(provider, str) else None
-    if found is None:
+    adapter = _adapters().get(provider) if isinstance(provider, str) else None
+    if adapter is None:
         raise UnsupportedService()
-    return found
+    return adapter
 
 
 def providers() -> frozenset[str]:
@@ -51,15 +51,17 @@ def providers() -> frozenset[str]:
 
 @cache
 def _adapters() -> dict[str, Adapter]:
-    given = service_settings.AUTH_ADAPTERS
-    if not isinstance(given, Mapping):
+    configured = service_settings.AUTH_ADAPTERS
+    if not isinstance(configured, Mapping):
         raise ImproperlyConfigured("AUTH_ADAPTERS must be an object of providers.")
-    wanted = {name: options for name, options in given.items() if options not in (None, False)}
+    enabled = {
+        name: options for name, options in configured.items() if options not in (None, False)
+    }
     if service_settings.ALLOW_ANONYMOUS_USERS:
-        wanted["anonymous"] = {}
-    elif "anonymous" in wanted:
+        enabled["anonymous"] = {}
+    elif "anonymous" in enabled:
         raise ImproperlyConfigured("Anonymous users are allowed by ALLOW_ANONYMOUS_USERS alone.")
-    return {name: _make(name, options) for name, options in wanted.items()}
+    return {name: _make(name, options) for name, options in enabled.items()}
 
 
 def _make(name: str, options: Any) -> Adapter:

@@ -72,24 +72,24 @@ class Message:
 
 def read(text: str) -> Message:
     """The message, or ``ValueError`` with what is wrong."""
-    found = _MESSAGE.fullmatch(text) if len(text) <= LONGEST else None
-    if found is None:
+    match = _MESSAGE.fullmatch(text) if len(text) <= LONGEST else None
+    if match is None:
         raise ValueError("it is not a message of EIP-4361")
-    if not is_checksum_address(found["address"]):
+    if not is_checksum_address(match["address"]):
         raise ValueError("the address has no right checksum")
-    issued = _moment(found["issued"])
+    issued = _moment(match["issued"])
     assert issued is not None
     return Message(
-        domain=found["domain"],
-        address=found["address"],
-        uri=found["uri"],
-        chain_id=int(found["chain"]),
-        nonce=found["nonce"],
+        domain=match["domain"],
+        address=match["address"],
+        uri=match["uri"],
+        chain_id=int(match["chain"]),
+        nonce=match["nonce"],
         issued_at=issued,
-        expires_at=_moment(found["expires"]),
-        not_before=_moment(found["starts"]),
-        statement=found["statement"],
-        scheme=found["scheme"],
+        expires_at=_moment(match["expires"]),
+        not_before=_moment(match["starts"]),
+        statement=match["statement"],
+        scheme=match["scheme"],
     )
 
 

@@ -153,15 +153,15 @@ def _chain(value: Json) -> int:
 
 
 def _keep(message: siwe.Message) -> None:
-    kept = json.dumps([message.address, message.chain_id])
-    short_lived.keep(_name(message.nonce), kept, LIFETIME)
+    proof = json.dumps([message.address, message.chain_id])
+    short_lived.keep(_name(message.nonce), proof, LIFETIME)
 
 
 def _use(message: siwe.Message) -> None:
-    kept = short_lived.take(_name(message.nonce))
-    if kept is None:
+    proof = short_lived.take(_name(message.nonce))
+    if proof is None:
         raise Unproven("the nonce is unknown, used or too old")
-    if json.loads(kept) != [message.address, message.chain_id]:
+    if json.loads(proof) != [message.address, message.chain_id]:
         raise Unproven("the nonce was given to another account")
 
 

@@ -35,22 +35,22 @@ def mail_link(
     self: Task[Any, Any], purpose: str, *, user_id: str | None = None, address: str | None = None
 ) -> None:
     """Mail a link to a user, or to whoever has the address; nothing happens if nobody has."""
-    found = recipients.reached_by(purpose, user_id=user_id, address=address)
-    if found is None:
+    recipient = recipients.reached_by(purpose, user_id=user_id, address=address)
+    if recipient is None:
         return
-    if not messages.is_one_mailbox(found.address):
-        log.warning("no mail is sent to an address that isn't one mailbox", user=found.user_id)
+    if not messages.is_one_mailbox(recipient.address):
+        log.warning("no mail is sent to an address that isn't one mailbox", user=recipient.user_id)
         return
-    if purpose == tokens.RESET and _is_refused(found.user_id):
+    if purpose == tokens.RESET and _is_refused(recipient.user_id):
         return
     try:
-        token = tokens.issue(found.user_id, purpose, found.address)
+        token = tokens.issue(recipient.user_id, purpose, recipient.address)
     except UnderMaintenance as refused:
         failure: str | None = type(refused).__name__
     else:
         if token is None:
             return
-        failure = _failure(found.address, purpose, token)
+        failure = _failure(recipient.address, purpose, token)
     if failure is not None:
         attempt = self.request.retries
         log.warning("mail not sent", error=failure, attempt=attempt + 1)

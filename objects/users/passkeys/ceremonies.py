@@ -90,7 +90,7 @@ class Assertion:
 
 
 def registration_options(
-    issued: Issued, user_id: str, username: str, known: Sequence[str] = ()
+    issued: Issued, user_id: str, username: str, existing: Sequence[str] = ()
 ) -> dict[str, Json]:
     """What a client hands to ``navigator.credentials.create``, and the names that wallet services
     have for some of it. ``known`` are passkeys that the authenticator needn't make again."""
@@ -108,7 +108,7 @@ def registration_options(
             require_resident_key=True,
             user_verification=_verification(),
         ),
-        exclude_credentials=_descriptors(known),
+        exclude_credentials=_descriptors(existing),
         supported_pub_key_algs=list(ALGORITHMS),
     )
     shown: dict[str, Any] = options_to_json_dict(options)
@@ -142,32 +142,34 @@ def _is_verification_required() -> bool:
 
 
 def _descriptors(ids: Sequence[str]) -> list[PublicKeyCredentialDescriptor]:
-    return [PublicKeyCredentialDescriptor(id=base64url_to_bytes(one)) for one in ids]
+    return [
+        PublicKeyCredentialDescriptor(id=base64url_to_bytes(credential_id)) for credential_id in ids
+    ]
 
 
 # -- Forms ----------------------------------------------------------------------------------------
 
 
-def read_attestation(given: Mapping[str, Any]) -> Credential:
+def read_attestation(body: Mapping[str, Any]) -> Credential:
     """A new credential: the standard's JSON form, or the one of wallet services
     (``firstFactorCredential``; a ``recoveryCredential`` beside it isn't looked at)."""
-    if "firstFactorCredential" in given:
+    if "firstFactorCredential" in body:
         place = "firstFactorCredential"
-        factor = _part(given, place, "")
+        factor = _part(body, place, "")
         if factor.get("credentialKind") != KIND:
             raise Unverified(f"{place}.credentialKind: only {KIND} is supported")
         info = _part(factor, "credentialInfo", f"{place}.")
         names = {"clientDataJSON": "clientData", "attestationObject": "attestationData"}
         return _credential(info, "credId", info, f"{place}.credentialInfo.", names)
-    _check_type(given)
+    _check_type(body)
     names = {"clientDataJSON": "clientDataJSON", "attestationObject": "attestationObject"}
-    return _credential(given, "id", _part(given, "response", ""), "response.", names)
+    return _credential(body, "id", _part(body, "response", ""), "response.", names)
 
 
-def read_assertion(given: Mapping[str, Any]) -> Credential:
+def read_assertion(body: Mapping[str, Any]) -> Credential:
     """A signature: the standard's JSON form, or the one of wallet services (``firstFactor``)."""
-    if "firstFactor" in given:
-        factor = _part(given, "firstFactor", "")
+    if "firstFactor" in body:
+        factor = _part(body, "firstFactor", "")
         if factor.get("kind") != KIND:
             raise Unverified(f"firstFactor.kind: only {KIND} is supported")
         place = "firstFactor.credentialAssertion."
@@ -178,33 +180,33 @@ def read_assertion(given: Mapping[str, Any]) -> Credential:
             "signature": "signature",
         }
         return _credential(info, "credId", info, place, names)
-    _check_type(given)
+    _check_type(body)
     names = {name: name for name in ("clientDataJSON", "authenticatorData", "signature")}
-    return _credential(given, "id", _part(given, "response", ""), "response.", names)
+    return _credential(body, "id", _part(body, "response", ""), "response.", names)
 
 
-def _check_type(given: Mapping[str, Any]) -> None:
-    if given.get("type") != "public-key":
+def _check_type(body: Mapping[str, Any]) -> None:
+    if body.get("type") != "public-key":
         raise Unverified("type: expected public-key")
 
 
-def _part(given: Mapping[str, Any], name: str, place: str) -> Mapping[str, Any]:
-    value = given.get(name)
+def _part(body: Mapping[str, Any], name: str, place: str) -> Mapping[str, Any]:
+    value = body.get(name)
     if not isinstance(value, Mapping):
         raise Unverified(f"{place}{name}: expected an object")
     return value
 
 
 def _credential(
-    given: Mapping[str, Any],
+    body: Mapping[str, Any],
     id_name: str,
     parts: Mapping[str, Any],
     place: str,
     names: Mapping[str, str],
 ) -> Credential:
-    id_place = place if parts is given else ""
-    found = _text(given, id_name, id_place, _LONGEST_ID)
-    if parts is not given and _text(given, "rawId", "", _LONGEST_ID) != found:
+    id_place = place if parts is body else ""
+    credential_id = _text(body, id_name, id_place, _LONGEST_ID)
+    if parts is not body and _text(body, "rawId", "", _LONGEST_ID) != credential_id:
         raise Unverified("rawId: isn't the same as id")
     response: dict[str, Any] = {
         name: _text(parts, theirs, place, _LONGEST) for name, theirs in names.items()
@@ -214,13 +216,17 @@ def _credential(
     transports = parts.get("transports")
     if isinstance(transports, list):
         # A list, for others that are made later are nothing wrong.
-        known = [one for one in transports if isinstance(one, str) and one in _TRANSPORTS]
-        response["transports"] = sorted(set(known))
-    return {"id": found, "rawId": found, "type": "public-key", "response": response}
+        supported = [
+            transport
+            for transport in transports
+            if isinstance(transport, str) and transport in _TRANSPORTS
+        ]
+        response["transports"] = sorted(set(supported))
+    return {"id": credential_id, "rawId": credential_id, "type": "public-key", "response": response}
 
 
-def _text(given: Mapping[str, Any], name: str, place: str, longest: int) -> str:
-    value = given.get(name)
+def _text(body: Mapping[str, Any], name: str, place: str, longest: int) -> str:
+    value = body.get(name)
     text = value.rstrip("=") if isinstance(value, str) else ""
     if not _BASE64URL(text) or len(text) > longest or len(text) % 4 == 1:
         raise Unverified(f"{place}{name}: expected base64url")
@@ -305,11 +311,11 @@ def _verified(verify: Callable[[], _T]) -> _T:
     except Exception as error:
         # The library reads certificates, CBOR and keys that others have made, and what it raises
         # on them is as various. Its own texts are about these; the others may be about anything.
-        known = type(error).__module__.startswith("webauthn.")
-        if not known:
+        is_of_library = type(error).__module__.startswith("webauthn.")
+        if not is_of_library:
             log.info("an authenticator's answer can't be read", error=type(error).__name__)
-        text = str(error).partition(". See __cause__")[0] if known else "it can't be read"
-        clean = "".join(one if one.isprintable() else "?" for one in text)
+        text = str(error).partition(". See __cause__")[0] if is_of_library else "it can't be read"
+        clean = "".join(character if character.isprintable() else "?" for character in text)
         raise Unverified(clean[:_LONGEST_REASON] or "it isn't right") from None
 
 

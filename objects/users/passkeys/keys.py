@@ -65,14 +65,18 @@ def add(user_id: str, new: NewPasskey, name: str) -> None:
 
 def find(credential_id: str) -> Known | None:
     """The passkey with this id."""
-    one = Passkey.objects.filter(credential_id=credential_id).first()
-    return None if one is None else Known(one.credential_id, one.user_id, bytes(one.public_key))
+    passkey = Passkey.objects.filter(credential_id=credential_id).first()
+    return (
+        None
+        if passkey is None
+        else Known(passkey.credential_id, passkey.user_id, bytes(passkey.public_key))
+    )
 
 
 def ids_of(user_id: str) -> list[str]:
     """The ids of a user's passkeys, the newest first."""
-    found = Passkey.objects.filter(user_id=user_id).order_by("-created_at", "credential_id")
-    return list(found.values_list("credential_id", flat=True))
+    passkeys = Passkey.objects.filter(user_id=user_id).order_by("-created_at", "credential_id")
+    return list(passkeys.values_list("credential_id", flat=True))
 
 
 def invented(username: str) -> str:
@@ -82,7 +86,7 @@ def invented(username: str) -> str:
     return bytes_to_base64url(hmac.digest(key, name_key(username).encode(), "sha256"))
 
 
-def note_use(known: Known, assertion: Assertion) -> bool:
+def note_use(passkey: Known, assertion: Assertion) -> bool:
     """Keep what a verified signature says; whether its counter has gone on.
 
     One that hasn't means that a copy of the key is around. The row is locked until the transaction
@@ -93,10 +97,10 @@ def note_use(known: Known, assertion: Assertion) -> bool:
     if count == 0:  # it doesn't count, and never has
         has_gone_on |= Q(sign_count=0)
     done = Passkey.objects.filter(
-        has_gone_on, credential_id=known.credential_id, user_id=known.user_id
+        has_gone_on, credential_id=passkey.credential_id, user_id=passkey.user_id
     ).update(sign_count=count, backed_up=assertion.backed_up, used_at=timezone.now())
     if not done:
-        log.warning("the counter of a passkey has not gone on", user=known.user_id)
+        log.warning("the counter of a passkey has not gone on", user=passkey.user_id)
     return bool(done)
 
 
@@ -104,15 +108,17 @@ def shown(user_id: str) -> list[dict[str, Json]]:
     """A user's passkeys as their owner sees them, the newest first."""
     return [
         {
-            "id": one.credential_id,
-            "name": one.name,
-            "createdAt": wire_time(one.created_at),
-            "lastUsedAt": None if one.used_at is None else wire_time(one.used_at),
-            "transports": one.transports,
-            "backedUp": one.backed_up,
-            "authenticator": one.aaguid,
+            "id": passkey.credential_id,
+            "name": passkey.name,
+            "createdAt": wire_time(passkey.created_at),
+            "lastUsedAt": None if passkey.used_at is None else wire_time(passkey.used_at),
+            "transports": passkey.transports,
+            "backedUp": passkey.backed_up,
+            "authenticator": passkey.aaguid,
         }
-        for one in Passkey.objects.filter(user_id=user_id).order_by("-created_at", "credential_id")
+        for passkey in Passkey.objects.filter(user_id=user_id).order_by(
+            "-created_at", "credential_id"
+        )
     ]
 
 

@@ -42,17 +42,17 @@ def problems() -> list[str]:
     here = domain()
     if _is_address(here):
         return [f"{here} is an address, and they belong to names"]
-    found = []
+    problems_found = []
     for origin in origins():
         parts = urlsplit(origin)
         host = parts.hostname or ""
         if parts.scheme not in ("http", "https"):
             continue  # an app proves its domain otherwise
         if host != here and not host.endswith(f".{here}"):
-            found.append(f"{origin} isn't of the domain {here}")
+            problems_found.append(f"{origin} isn't of the domain {here}")
         elif parts.scheme == "http" and host != "localhost" and not host.endswith(".localhost"):
-            found.append(f"{origin} isn't https")
-    return found
+            problems_found.append(f"{origin} isn't https")
+    return problems_found
 
 
 def _is_address(host: str) -> bool:

@@ -57,8 +57,8 @@ class SessionRules(Rules[SessionChange]):
         table = registry.find(SESSION)
         assert table is not None, "the class is offered by this application"
         hidden = fields_hidden_somewhere(principal, table)
-        told = [name for name in ("user", "expiresAt", "createdWith") if name not in hidden]
-        change.shown.update({name: fields[name] for name in told})
+        visible = [name for name in ("user", "expiresAt", "createdWith") if name not in hidden]
+        change.shown.update({name: fields[name] for name in visible})
 
     def after_create(self, change: SessionChange) -> None:
         assert change.permit is not None

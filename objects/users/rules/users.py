@@ -81,17 +81,19 @@ class UserRules(Rules[UserChange]):
         _check_new_names(fields, {})
         if change.identities:
             fields["authData"] = {
-                name: one.to_wire() for name, one in change.identities.items() if one is not None
+                name: identity.to_wire()
+                for name, identity in change.identities.items()
+                if identity is not None
             }
         if service_settings.VERIFY_EMAIL and fields.get("email") is not None:
             fields.setdefault("emailVerified", False)
-        given = fields.get("ACL")
-        acl = dict(given) if isinstance(given, dict) and "__op" not in given else {}
+        requested = fields.get("ACL")
+        acl = dict(requested) if isinstance(requested, dict) and "__op" not in requested else {}
         if "ACL" not in fields and not service_settings.ENFORCE_PRIVATE_USERS:
             acl["*"] = {"read": True}
         # Nobody is locked out of their own account.
         acl[change.object_id] = {"read": True, "write": True}
-        fields["ACL"] = acl if given is None or isinstance(given, dict) else given
+        fields["ACL"] = acl if requested is None or isinstance(requested, dict) else requested
 
     def after_create(self, change: UserChange) -> None:
         _keep_keys(change)
@@ -118,15 +120,15 @@ class UserRules(Rules[UserChange]):
             passwords.check_history(change.object_id, change.password)
         if change.identities:
             linked = dict(_mapping(before.get("authData")))
-            for name, one in change.identities.items():
+            for name, identity in change.identities.items():
                 linked.pop(name, None)
-                if one is not None:
-                    linked[name] = one.to_wire()
+                if identity is not None:
+                    linked[name] = identity.to_wire()
             fields["authData"] = linked
-        given = fields.get("ACL")
-        if isinstance(given, dict) and not change.principal.may_write_as_master:
-            kept = {} if "__op" in given else given
-            fields["ACL"] = kept | {change.object_id: {"read": True, "write": True}}
+        requested = fields.get("ACL")
+        if isinstance(requested, dict) and not change.principal.may_write_as_master:
+            entries = {} if "__op" in requested else requested
+            fields["ACL"] = entries | {change.object_id: {"read": True, "write": True}}
         if "email" in fields and fields["email"] != before.get("email"):
             change.is_new_email = True
             if before.get("emailVerified") or service_settings.VERIFY_EMAIL:
@@ -236,12 +238,12 @@ def _take_identities(change: UserChange) -> None:
     change.identities = proven
     if any(name.startswith("authData.") for name in change.fields):
         raise InvalidKeyName("authData is set as a whole: each provider has to prove its part.")
-    given = change.fields.pop("authData", None)
-    if given is None:
+    auth_data = change.fields.pop("authData", None)
+    if auth_data is None:
         return
-    if not isinstance(given, dict) or "__op" in given:
+    if not isinstance(auth_data, dict) or "__op" in auth_data:
         raise InvalidJSON("authData: expected an object of providers")
-    for provider, data in given.items():
+    for provider, data in auth_data.items():
         if provider == MFA:
             change.sets_second_factor, change.second_factor = True, data
         elif data is None:
@@ -249,7 +251,7 @@ def _take_identities(change: UserChange) -> None:
         else:
             proven[provider] = verified(provider, data)
     if change.creating:
-        change.identities = {n: one for n, one in proven.items() if one is not None}
+        change.identities = {n: identity for n, identity in proven.items() if identity is not None}
 
 
 def verified(provider: str, data: object) -> adapters.ProviderIdentity:

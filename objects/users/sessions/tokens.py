@@ -85,8 +85,8 @@ def expiry() -> datetime:
 
 def created_with(action: str, provider: str | None) -> dict[str, Json]:
     """The ``createdWith`` of a session: ``signup``, ``login``, ``create`` or ``upgrade``."""
-    given: dict[str, Json] = {"action": action}
-    return given if provider is None else {**given, "authProvider": provider}
+    fields: dict[str, Json] = {"action": action}
+    return fields if provider is None else {**fields, "authProvider": provider}
 
 
 def authenticate(token: str) -> Proven:

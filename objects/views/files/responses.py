@@ -30,9 +30,9 @@ def file_answer(record: FileRecord, method: str, meta: Mapping[str, Any]) -> Htt
         return HttpResponse(status=304, headers=headers)
     headers["Accept-Ranges"] = "bytes"
     start, length, status = 0, record.size, 200
-    wanted = _range(record, meta)
-    if wanted is not None:
-        start, length = wanted
+    byte_range = _range(record, meta)
+    if byte_range is not None:
+        start, length = byte_range
         if length <= 0:
             return _unsatisfiable(record, headers)
         status = 206
@@ -62,10 +62,10 @@ def _whole_seconds(moment: datetime) -> int:
 
 
 def _is_unchanged(record: FileRecord, meta: Mapping[str, Any]) -> bool:
-    given = meta.get("HTTP_IF_NONE_MATCH")
-    if given is not None:
-        known = [etag.removeprefix("W/") for etag in parse_etags(given)]
-        return "*" in known or _etag(record) in known
+    condition = meta.get("HTTP_IF_NONE_MATCH")
+    if condition is not None:
+        etags = [etag.removeprefix("W/") for etag in parse_etags(condition)]
+        return "*" in etags or _etag(record) in etags
     since = parse_http_date_safe(meta.get("HTTP_IF_MODIFIED_SINCE") or "")
     return since is not None and _whole_seconds(record.created_at) <= since
 

@@ -102,8 +102,8 @@ def receive_form(request: HttpRequest, upload: Upload) -> tuple[str, Any]:
     texts = (value for _, values in fields.lists() for value in values)
     if sum(len(str(text).encode()) for text in texts) > _MOST_TEXT:
         raise FileSaveFailed("Invalid file upload. The form has too much beside its file.")
-    said = fields.get("fileData")
-    notes = parsers.decode_json(said, "fileData") if said else None
+    field = fields.get("fileData")
+    notes = parsers.decode_json(field, "fileData") if field else None
     return fields.get("_ContentType") or part.said_type, notes
 
 
@@ -228,10 +228,10 @@ def _decoded(view: memoryview) -> Iterator[bytes]:
         plain = _unescaped(carried)
         if ended and plain:
             raise _not_base64()
-        whole = len(plain) // 4 * 4
-        ended = ended or b"=" in plain[:whole]
-        yield _bytes(plain[:whole])
-        carried = plain[whole:] + waiting
+        length = len(plain) // 4 * 4
+        ended = ended or b"=" in plain[:length]
+        yield _bytes(plain[:length])
+        carried = plain[length:] + waiting
     carried = _unescaped(carried)
     if ended and carried:
         raise _not_base64()

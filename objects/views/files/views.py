@@ -300,12 +300,12 @@ def _once(
 
     Storage takes no part in transactions.
     """
-    given = idempotency.request_id(request.META)
-    if given is None:
+    request_id = idempotency.request_id(request.META)
+    if request_id is None:
         return carry_out()
     path = request.path_info[len(service_settings.MOUNT_PATH) :]
     return idempotency.answer(
-        given, call, path, Keeping.AFTERWARDS, lambda _: carry_out(), content=content
+        request_id, call, path, Keeping.AFTERWARDS, lambda _: carry_out(), content=content
     )
 
 

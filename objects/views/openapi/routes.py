@@ -49,7 +49,7 @@ def _part(visible: list[VisibleClass], routes: list[Route], names: Names) -> Par
     routes = sorted(routes, key=lambda route: (route.path.startswith("/classes/"), route.path))
     generic = [route for route in routes if route.path.startswith(_ANY)]
     own: Paths = {}
-    others: Paths = {}
+    other_paths: Paths = {}
     for each in visible:
         fixed = [route for route in routes if route.arguments.get("class_name") == each.name]
         for route in fixed or generic:
@@ -59,9 +59,9 @@ def _part(visible: list[VisibleClass], routes: list[Route], names: Names) -> Par
                 if action in each.actions:
                     words = _words(path.removesuffix("/{objectId}"), each.name)
                     changed = _of_class(operation, action, words, schemas.forms[each.name])
-                    (others if fixed else own).setdefault(path, {})[method] = changed
+                    (other_paths if fixed else own).setdefault(path, {})[method] = changed
     any_class: Paths = {route.path: dict(route.operations) for route in generic}
-    return Part({**own, **any_class, **others}, schemas.schemas)
+    return Part({**own, **any_class, **other_paths}, schemas.schemas)
 
 
 def _accounts(classes: list[VisibleClass]) -> list[VisibleClass]:
@@ -107,8 +107,8 @@ def _of_class(operation: Operation, action: str, words: _Words, forms: Forms) ->
     own = {"AnyObject": forms.read, "AnyResults": forms.results, "AnyFields": written}
     by_reference = {ref(name)["$ref"]: ref(form) for name, form in own.items()}
 
-    def schema(given: Schema) -> Schema:
-        return by_reference.get(given.get("$ref", ""), given)
+    def schema(generic: Schema) -> Schema:
+        return by_reference.get(generic.get("$ref", ""), generic)
 
     verb, _, noun = operation.summary.partition(" ")
     summary = f"{verb} {words.nouns[noun]}" if noun in words.nouns else operation.summary

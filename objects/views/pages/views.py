@@ -328,8 +328,8 @@ def _error_page(error: Exception, request: HttpRequest) -> HttpResponse:
     request_id = getattr(request, "id", "-")
     shown = as_service_error(error, request_id)
     status = 404 if isinstance(shown, InvalidApplicationId) else shown.status
-    found = (text for kind, text in _TITLES.items() if isinstance(shown, kind))
-    title, text = next(found, ("That isn't possible", shown.message))
+    titles = (text for kind, text in _TITLES.items() if isinstance(shown, kind))
+    title, text = next(titles, ("That isn't possible", shown.message))
     response = page("error", status, title=title, text=text, request_id=request_id)
     for name, value in getattr(error, "headers", {}).items():
         response.headers[name] = value

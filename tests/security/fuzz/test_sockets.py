@@ -60,7 +60,7 @@ def use(handshake: tuple[str, dict[str, str]]) -> None:
     headers = headers_of({"headers": raw})
     address = address_of({"client": None}, headers)
     query = parse_qs(text, keep_blank_values=True, errors="replace")
-    parse(query, others=QUERY_KEYS)
+    parse(query, ignored=QUERY_KEYS)
     admission = Admission()
     try:
         admission.admit(address, headers, query, asks_for_key=True)
