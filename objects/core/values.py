@@ -136,9 +136,9 @@ def normalise(value: Any, place: Place = "", depth: int = 0) -> Json:
             f"{render_place(place)}: text must not hold NUL or half of a surrogate pair"
         )
     if value_type is int:
-        whole: int = value
-        if -_SMALL_INTEGER < whole < _SMALL_INTEGER or abs(whole) < _INTEGER_LIMIT:
-            return whole
+        integer: int = value
+        if -_SMALL_INTEGER < integer < _SMALL_INTEGER or abs(integer) < _INTEGER_LIMIT:
+            return integer
         raise IncorrectType(
             f"{render_place(place)}: a number has at most {MAX_INTEGER_DIGITS} digits"
         )

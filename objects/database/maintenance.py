@@ -68,8 +68,8 @@ class WritersLeft(Exception):
 
     def __init__(self, writers: tuple[Writer, ...]) -> None:
         named = ", ".join(
-            f"pid {one.pid} ({one.process or 'unknown'}, for {one.seconds:.0f} s)"
-            for one in writers
+            f"pid {writer.pid} ({writer.process or 'unknown'}, for {writer.seconds:.0f} s)"
+            for writer in writers
         )
         super().__init__(f"Writes that began before are still running: {named}.")
         self.writers = writers
@@ -89,7 +89,7 @@ def on(
     ``WritersLeft`` when writes that began before take longer than ``limit`` seconds: it stays on
     then. The result is None if somebody has switched it off meanwhile.
     """
-    wanted = None if message is None else _checked(message)
+    new_message = None if message is None else _checked(message)
     with transaction.atomic(durable=True):
         rows = fetch(
             "INSERT INTO objects_maintenance AS m (id, message, since, chain_paused)"
@@ -98,7 +98,7 @@ def on(
             " SET message = COALESCE(%s::text, m.message),"
             " chain_paused = COALESCE(%s::boolean, m.chain_paused)"
             " RETURNING chain_paused",
-            (wanted, DEFAULT_MESSAGE, pause_chain, wanted, pause_chain),
+            (new_message, DEFAULT_MESSAGE, pause_chain, new_message, pause_chain),
             prepare=False,
         )
     log.warning("maintenance mode switched on", chain_paused=rows[0][0] == "t")
@@ -130,8 +130,8 @@ def state() -> State | None:
 
 def is_chain_paused() -> bool:
     """Whether the chain app has to wait, too."""
-    found = state()
-    return found is not None and found.chain_paused
+    current = state()
+    return current is not None and current.chain_paused
 
 
 def _checked(message: str) -> str:

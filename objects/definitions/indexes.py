@@ -137,8 +137,8 @@ def missing(table: ClassTable) -> list[IndexDeclaration]:
         (sorted(declared),),
         prepare=False,
     )
-    whole = {row[0] for row in rows}
-    return [index for name, index in declared.items() if name not in whole]
+    valid = {row[0] for row in rows}
+    return [index for name, index in declared.items() if name not in valid]
 
 
 def undeclared(table: ClassTable) -> list[str]:

@@ -121,13 +121,13 @@ def model_class(
         )
     checked = {check_field_name(name): type_ for name, type_ in fields.items()}
     names = {name: (columns or {}).get(name, name) for name in checked}
-    of_reading = {check_field_name(name): one for name, one in computed.items()}
+    computed_fields = {check_field_name(name): field for name, field in computed.items()}
     _model_classes[class_name] = ModelClass(
         class_name,
         model,
-        checked | {name: one.type for name, one in of_reading.items()},
+        checked | {name: field.type for name, field in computed_fields.items()},
         {name: _column(model, attribute) for name, attribute in names.items()}
-        | {name: _computed(name, one) for name, one in of_reading.items()},
+        | {name: _computed(name, field) for name, field in computed_fields.items()},
         permissions,
         shown_by,
         shown_if,
@@ -176,8 +176,14 @@ def _column(model: type[ModelBackedObject], attribute: str) -> Column:
     )
 
 
-def _computed(name: FieldName, one: Computed) -> Column:
-    return Column(_quoted(name), _COMPUTED_TYPES[one.type.kind], one.sql, one.one_of, one.values)
+def _computed(name: FieldName, computed: Computed) -> Column:
+    return Column(
+        _quoted(name),
+        _COMPUTED_TYPES[computed.type.kind],
+        computed.sql,
+        computed.one_of,
+        computed.values,
+    )
 
 
 def _quoted(name: str) -> str:
@@ -282,9 +288,9 @@ def forget_all() -> None:
 
 def _remember(row: Row) -> ClassTable:
     class_id, class_name, version, definition = int(row[0]), row[1], int(row[2]), row[3]
-    known = _tables.get(class_name)
-    if known is not None and (known.class_id, known.version) == (class_id, version):
-        return known
+    cached = _tables.get(class_name)
+    if cached is not None and (cached.class_id, cached.version) == (class_id, version):
+        return cached
     schema = from_definition(class_name, msgspec.json.decode(definition))
     table = _table(class_id, version, schema, _learned(row[4], schema))
     _tables[class_name] = table
@@ -294,12 +300,18 @@ def _remember(row: Row) -> ClassTable:
 def _learned(wire: str | None, schema: ClassSchema) -> tuple[IndexFields, ...]:
     if wire is None:
         return ()
-    fields = [tuple((FieldName(n), way) for n, way in one) for one in msgspec.json.decode(wire)]
+    fields = [
+        tuple((FieldName(n), way) for n, way in columns) for columns in msgspec.json.decode(wire)
+    ]
     return _of_schema(fields, schema)
 
 
 def _of_schema(learned: Iterable[IndexFields], schema: ClassSchema) -> tuple[IndexFields, ...]:
-    return tuple(one for one in learned if all(schema.field_type(name) for name, _ in one))
+    return tuple(
+        index_fields
+        for index_fields in learned
+        if all(schema.field_type(name) for name, _ in index_fields)
+    )
 
 
 def _table(

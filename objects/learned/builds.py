@@ -59,14 +59,16 @@ def build(table: ClassTable, suggestion: Suggestion) -> bool:
     with building(table.class_id) as is_held:
         if not is_held:
             return False
-        others = [index for index in evidence.learned(table.class_id) if index.state != "failed"]
+        other_indexes = [
+            index for index in evidence.learned(table.class_id) if index.state != "failed"
+        ]
         size = evidence.size_of(table)
         estimated = evidence.estimated_size(table, suggestion.fields, size.rows)
         row_id = _begin(table, name, suggestion)
         if row_id is None:
             return False
-        if not fits(estimated, [index.size or 0 for index in others], size.size):
-            if len(others) >= MAX_LEARNED:
+        if not fits(estimated, [index.size or 0 for index in other_indexes], size.size):
+            if len(other_indexes) >= MAX_LEARNED:
                 reason = f"the class has {MAX_LEARNED} learned indexes"
             else:
                 reason = f"learned indexes have at most {MAX_SHARE:.0%} of the size of the objects"
@@ -86,7 +88,7 @@ def build(table: ClassTable, suggestion: Suggestion) -> bool:
         built = next(
             (index for index in evidence.learned(table.class_id) if index.id == row_id), None
         )
-        sizes = [(built.size or 0) if built else 0, *(index.size or 0 for index in others)]
+        sizes = [(built.size or 0) if built else 0, *(index.size or 0 for index in other_indexes)]
         if sum(sizes) > MAX_SHARE * size.size:
             drops.drop_from_database(name)
             reason = f"learned indexes have at most {MAX_SHARE:.0%} of the size of the objects"

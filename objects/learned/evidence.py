@@ -314,11 +314,11 @@ def suggestions_for(
 def trials(index: Learned, costs: Sequence[ShapeCost]) -> tuple[Trial, list[Trial]]:
     """What a valid index has changed: for its own shape, and for the others that it concerns."""
     own = Trial(index.before, Cost())
-    others = []
+    other_trials = []
     names = {name for name, _ in index.fields}
     for cost in costs:
         if cost.shape == index.shape:
             own = Trial(index.before, cost.since)
         elif cost.version == index.version and names & cost.shape.names:
-            others.append(Trial(cost.before, cost.since))
-    return own, others
+            other_trials.append(Trial(cost.before, cost.since))
+    return own, other_trials

@@ -147,12 +147,12 @@ def read(table: ClassTable, path: Path, alias: str) -> Reading:
     if len(path) > 1:
         return _read(table, path, alias)
     key = (path[0], alias)
-    known: Reading | None = table.readings.get(key)
-    if known is None:
-        known = _read(table, path, alias)
-        if known.kind is not None:  # a client may ask for any number of fields that aren't there
-            table.readings[key] = known
-    return known
+    reading: Reading | None = table.readings.get(key)
+    if reading is None:
+        reading = _read(table, path, alias)
+        if reading.kind is not None:  # a client may ask for any number of fields that aren't there
+            table.readings[key] = reading
+    return reading
 
 
 def _read(table: ClassTable, path: Path, alias: str) -> Reading:

@@ -43,9 +43,9 @@ def begins_with(text: str, prefix: str) -> Sql:
 
 def _first_text_after(prefix: str) -> str | None:
     """The first text, by code point, that is after all texts with the prefix; None if none is."""
-    kept = prefix.rstrip(_LAST)
-    if not kept:
+    stem = prefix.rstrip(_LAST)
+    if not stem:
         return None
-    code = ord(kept[-1]) + 1
+    code = ord(stem[-1]) + 1
     # The halves of surrogate pairs aren't characters.
-    return kept[:-1] + chr(0xE000 if code == 0xD800 else code)
+    return stem[:-1] + chr(0xE000 if code == 0xD800 else code)

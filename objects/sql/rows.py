@@ -80,8 +80,8 @@ def split(table: ClassTable, obj: Mapping[str, Json]) -> tuple[dict[str, Any], s
         column.name: column_parameter(column, obj.get(name), name)
         for name, column in table.stored_columns.items()
     }
-    rest = {name: value for name, value in obj.items() if name not in table.columns}
-    return columns, _encode(rest).decode()
+    unpromoted = {name: value for name, value in obj.items() if name not in table.columns}
+    return columns, _encode(unpromoted).decode()
 
 
 def column_parameter(column: Column, value: Json, place: str) -> Any:

@@ -90,7 +90,7 @@ class ClassTable:
     @cached_property
     def stored_columns(self) -> Mapping[FieldName, Column]:
         """The columns that the table has: all but those that are computed."""
-        return {name: one for name, one in self.columns.items() if one.computed is None}
+        return {name: column for name, column in self.columns.items() if column.computed is None}
 
     @cached_property
     def computed(self) -> frozenset[FieldName]:

@@ -68,8 +68,8 @@ def condition(node: Text, document: Sql | None) -> Sql:
         # The stems of the phrases are what an index can find; their words decide. There may be
         # no stems, if all of the words are stop words.
         stems = _query(node, search.phrases, " ")
-        found = _vector(node, document) + " @@ " + stems
-        parts = ["(numnode(" + stems + ") = 0 OR " + found + ")"]
+        matches_stems = _vector(node, document) + " @@ " + stems
+        parts = ["(numnode(" + stems + ") = 0 OR " + matches_stems + ")"]
         parts += [_has_any(node, document, [phrase], "none") for phrase in search.phrases]
     else:
         parts = [_has_any(node, document, search.words, node.language)]

@@ -153,8 +153,8 @@ def has_element(reading: Reading, condition: str) -> Sql:
 
 def is_missing_or_null(reading: Reading) -> Sql:
     value, steps = start(reading)
-    found = "(" + value + Sql(" @? %s::jsonpath)", (jsonpath.path(steps),))
-    return either([negation(found), has_element(reading, jsonpath.equals(None))])
+    is_present = "(" + value + Sql(" @? %s::jsonpath)", (jsonpath.path(steps),))
+    return either([negation(is_present), has_element(reading, jsonpath.equals(None))])
 
 
 def each_element(reading: Reading, condition: str, test: Callable[[str], Sql | str]) -> Sql:
@@ -179,9 +179,9 @@ def _exists(value: Sql, path: Sql, test: Sql | str) -> Sql:
 def any_element(reading: Reading, values: list[Json]) -> Sql:
     """Some element equals one of the values, none of them null; the kinds are open."""
     simple = [value for value in values if jsonpath.is_simple(value)]
-    whole = [value for value in values if not jsonpath.is_simple(value)]
+    compound = [value for value in values if not jsonpath.is_simple(value)]
     if len(simple) > _LONG_LIST:
-        whole += [value for value in simple if not _is_file(value)]
+        compound += [value for value in simple if not _is_file(value)]
         simple = [value for value in simple if _is_file(value)]
     parts = []
     if simple:
@@ -190,11 +190,11 @@ def any_element(reading: Reading, values: list[Json]) -> Sql:
             parts.append(Sql(f"({reading.base} @> %s::jsonb)", (contained,)))
         else:
             parts.append(has_element(reading, jsonpath.equals_any(simple)))
-    if whole:
+    if compound:
         if reading.is_whole and reading.kind in ("Object", "Polygon"):
-            parts.append(_whole_equality(reading, whole))
+            parts.append(_whole_equality(reading, compound))
         else:
-            test = Sql("c = ANY(%s::text[]::jsonb[])", ([json_text(value) for value in whole],))
+            test = Sql("c = ANY(%s::text[]::jsonb[])", ([json_text(value) for value in compound],))
             parts += [each_candidate(reading, lambda _c: test, depth) for depth in (0, 1)]
     return either(parts)
 
@@ -212,12 +212,12 @@ def _whole_equality(reading: Reading, values: list[Json]) -> Sql:
 def is_subset(candidate: str, values: Sequence[Json]) -> Sql:
     """The candidate is a list, and each of its elements equals one of the values."""
     files = [str(value["name"]) for value in values if isinstance(value, dict) and _is_file(value)]
-    others = [json_text(value) for value in values if not _is_file(value)]
+    json_texts = [json_text(value) for value in values if not _is_file(value)]
     return Sql(
         f"jsonb_typeof({candidate}) = 'array' AND NOT EXISTS (SELECT 1 FROM"
         f" jsonb_path_query({candidate}, '$[*]') AS e WHERE (e = ANY(%s::text[]::jsonb[])"
         " OR (e->>'__type' = 'File' AND e->>'name' = ANY(%s::text[]))) IS NOT TRUE)",
-        (others, files),
+        (json_texts, files),
     )
 
 

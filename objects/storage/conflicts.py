@@ -58,14 +58,14 @@ def _unique_fields(table: ClassTable, error: pg.UniqueViolation) -> tuple[str, .
     for index in table.schema.index_declarations.values():
         if index_name(table, index) == constraint:
             return tuple(name for name, _ in index.fields)
-    found = _COLUMNS.search(error.diag.message_detail or "")
-    return _fields(table, found[1].split(", ")) if found else ()
+    match = _COLUMNS.search(error.diag.message_detail or "")
+    return _fields(table, match[1].split(", ")) if match else ()
 
 
 def _fields(table: ClassTable, columns: list[str]) -> tuple[str, ...]:
     """The fields that are kept in these columns."""
-    wanted = {column.strip('"') for column in columns}
+    unquoted = {column.strip('"') for column in columns}
     fields = {"objectId": "object_id"} | {
         name: column.name.strip('"') for name, column in table.columns.items()
     }
-    return tuple(name for name, column in fields.items() if column in wanted)
+    return tuple(name for name, column in fields.items() if column in unquoted)

@@ -70,16 +70,16 @@ def _expand_levels(
             for name, below in tree.items()
             for holder in holders
         ]
-        wanted: dict[ClassName, set[str]] = {}
+        ids_by_class: dict[ClassName, set[str]] = {}
         for holder, name, _ in places:
             for target in _pointers(holder.get(name)):
-                wanted.setdefault(check_class_name(str(target["className"])), set()).add(
+                ids_by_class.setdefault(check_class_name(str(target["className"])), set()).add(
                     str(target["objectId"])
                 )
-        found = {name: _fetch(principal, name, ids, memory) for name, ids in wanted.items()}
+        targets = {name: _fetch(principal, name, ids, memory) for name, ids in ids_by_class.items()}
         next_level: list[tuple[list[Wire], _Tree]] = []
         for holder, name, below in places:
-            included = _replace(holder, name, found, memory)
+            included = _replace(holder, name, targets, memory)
             if below and included:
                 next_level.append((included, below))
         level = next_level
@@ -137,7 +137,7 @@ def _fetch(
 def _replace(
     holder: Wire,
     name: str,
-    found: Mapping[ClassName, Mapping[str, _Target]],
+    targets: Mapping[ClassName, Mapping[str, _Target]],
     memory: ResultMemory,
 ) -> list[Wire]:
     """Put the included objects where the pointers were; return what a deeper level goes into."""
@@ -147,7 +147,7 @@ def _replace(
         deeper: list[Wire] = []
         for item in value:
             if isinstance(item, dict) and is_pointer(item):
-                target = _target(item, found, memory)
+                target = _target(item, targets, memory)
                 if target is not None:
                     items.append(target)
                     deeper.append(target)
@@ -161,7 +161,7 @@ def _replace(
         return []
     if not is_pointer(value):
         return [value]
-    target = _target(value, found, memory)
+    target = _target(value, targets, memory)
     if target is None:
         del holder[name]
         return []
@@ -170,9 +170,9 @@ def _replace(
 
 
 def _target(
-    pointer: Wire, found: Mapping[ClassName, Mapping[str, _Target]], memory: ResultMemory
+    pointer: Wire, targets: Mapping[ClassName, Mapping[str, _Target]], memory: ResultMemory
 ) -> Wire | None:
-    target = found.get(ClassName(Subject(str(pointer["className"]))), {}).get(
+    target = targets.get(ClassName(Subject(str(pointer["className"]))), {}).get(
         str(pointer["objectId"])
     )
     return None if target is None else target.copy(memory)
@@ -203,23 +203,23 @@ def project(obj: Wire, options: FindOptions) -> Wire:
 
 
 def _only(obj: Wire, tree: _Tree) -> Wire:
-    kept: Wire = {}
+    projected: Wire = {}
     for name, value in obj.items():
         if name in tree:
-            kept[name] = _each(value, tree[name], _only) if tree[name] else value
+            projected[name] = _each(value, tree[name], _only) if tree[name] else value
         elif name in _ALWAYS:
-            kept[name] = value
-    return kept
+            projected[name] = value
+    return projected
 
 
 def _without(obj: Wire, tree: _Tree) -> Wire:
-    kept: Wire = {}
+    remaining: Wire = {}
     for name, value in obj.items():
         if name not in tree or name in _ALWAYS:
-            kept[name] = value
+            remaining[name] = value
         elif tree[name]:
-            kept[name] = _each(value, tree[name], _without)
-    return kept
+            remaining[name] = _each(value, tree[name], _without)
+    return remaining
 
 
 def _each(value: Json, tree: _Tree, change: Any) -> Json:

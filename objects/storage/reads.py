@@ -205,7 +205,7 @@ def select(table: ClassTable, statement: Sql, scope: Scope, memory: ResultMemory
     except ProgramLimitExceeded:
         raise ObjectTooLarge("A result of the aggregation is too large.") from None
     _check_guard(table, scope, rows)
-    return [value for _, found, value in rows if found is not None and value is not None]
+    return [value for _, exists, value in rows if exists is not None and value is not None]
 
 
 def _has_one_plan(table: ClassTable, where: Query, order: Sequence[OrderKey]) -> bool:
@@ -233,24 +233,24 @@ def _paging(limit: int, skip: int, *, is_prepared: bool) -> Sql:
 
 def _guard(table: ClassTable, scope: Scope) -> tuple[str, tuple[Any, ...]]:
     """The expression that reads the versions of all classes of a statement."""
-    others = scope.others(table)
-    if not others:
+    other_tables = scope.others(table)
+    if not other_tables:
         return "c.version", ()
     return (
         "(SELECT string_agg(g.version::text, ',' ORDER BY g.id) FROM objects_class g"
         " WHERE g.id = ANY(%s))",
-        ([table.class_id, *(other.class_id for other in others)],),
+        ([table.class_id, *(other.class_id for other in other_tables)],),
     )
 
 
 def _check_guard(table: ClassTable, scope: Scope, rows: Sequence[Sequence[Any]]) -> None:
-    others = scope.others(table)
+    other_tables = scope.others(table)
     expected = str(table.version)
-    if others:
-        tables = sorted({table.class_id: table, **{o.class_id: o for o in others}}.items())
-        expected = ",".join(str(one.version) for _, one in tables)
+    if other_tables:
+        tables = sorted({table.class_id: table, **{o.class_id: o for o in other_tables}}.items())
+        expected = ",".join(str(read_table.version) for _, read_table in tables)
     if not rows or rows[0][0] != expected:
-        raise StaleClass((table.class_name, *(other.class_name for other in others)))
+        raise StaleClass((table.class_name, *(other.class_name for other in other_tables)))
 
 
 def _records(table: ClassTable, scope: Scope, rows: Sequence[Sequence[Any]]) -> list[Record]:

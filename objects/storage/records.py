@@ -123,6 +123,6 @@ def decoded(records: Sequence[Record], memory: ResultMemory) -> list[dict[str, J
         return [record.object() for record in records]
 
 
-def wire_object(found: Record | dict[str, Json]) -> dict[str, Json]:
+def wire_object(record: Record | dict[str, Json]) -> dict[str, Json]:
     """What the door gives for one object, decoded whatever it is."""
-    return found.object() if isinstance(found, Record) else found
+    return record.object() if isinstance(record, Record) else record

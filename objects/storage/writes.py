@@ -186,7 +186,7 @@ def _insert_of(table: ClassTable, names: Iterable[str], *same: str) -> str:
     Its parameters: the value of each column in ``same``, the arrays, the class and its version.
     """
     names = list(names)
-    types = {**_TYPES, **{one.name: one.type for one in table.stored_columns.values()}}
+    types = {**_TYPES, **{column.name: column.type for column in table.stored_columns.values()}}
     values = [
         *(f"%s::{types[name]}" for name in same),
         *(f"v.c{n}::{types[name]}" for n, name in enumerate(names)),

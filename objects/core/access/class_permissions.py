@@ -201,8 +201,8 @@ def parse_permissions(
     if not isinstance(json, dict):
         raise InvalidJSON("classLevelPermissions: expected an object")
     rules: dict[Action, Rule] = dict.fromkeys(ACTIONS, NOBODY)
-    kept = {group: names for group, names in default.protected_fields.items() if names}
-    permissions = ClassPermissions(protected_fields=kept)
+    hidden_by_default = {group: names for group, names in default.protected_fields.items() if names}
+    permissions = ClassPermissions(protected_fields=hidden_by_default)
     for key, value in json.items():
         if key in ("readUserFields", "writeUserFields"):
             names = _pointer_fields(value, key, user_fields)
@@ -219,8 +219,8 @@ def parse_permissions(
                 " - must be an object"
             )
         if key == "protectedFields":
-            protected = _protected(value, all_fields, kept)
-            permissions = replace(permissions, protected_fields={**kept, **protected})
+            protected = _protected(value, all_fields, hidden_by_default)
+            permissions = replace(permissions, protected_fields={**hidden_by_default, **protected})
         elif key == "ACL":
             permissions = replace(permissions, default_acl=_default_acl(value))
         else:
@@ -275,10 +275,10 @@ def _protected(
     protected: dict[str, frozenset[FieldName]] = {}
     for group, names in json.items():
         if group.startswith(USER_FIELD_PREFIX):
-            known = group[len(USER_FIELD_PREFIX) :] in all_fields
+            is_valid_key = group[len(USER_FIELD_PREFIX) :] in all_fields
         else:
-            known = group == AUTHENTICATED or is_entity(group)
-        if not known:
+            is_valid_key = group == AUTHENTICATED or is_entity(group)
+        if not is_valid_key:
             raise InvalidJSON(f"'{shown(group)}' is not a valid key for class level permissions")
         if not isinstance(names, list):
             raise InvalidJSON(

@@ -155,10 +155,10 @@ def parse_field(text: Json, place: str) -> Field:
     if not isinstance(text, str) or not text.startswith("$"):
         raise InvalidQuery(f"{place}: expected a field path that begins with $")
     if text.startswith("$$"):
-        name, _, rest = text[2:].partition(".")
+        name, _, subpath = text[2:].partition(".")
         if name not in ("ROOT", "CURRENT"):
             raise InvalidQuery(f"{place}: unknown variable $${shown(name)}")
-        return Field(parse_path(rest, place) if rest else ())
+        return Field(parse_path(subpath, place) if subpath else ())
     return Field(parse_path(text[1:], place))
 
 

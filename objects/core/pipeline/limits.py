@@ -38,7 +38,7 @@ def _parts(json: Json, depth: int) -> int:
     if depth > _DEEPEST or not isinstance(json, list | dict):
         return 0
     if isinstance(json, list):
-        inner = sum(_parts(one, depth + 1) for one in json)
+        inner = sum(_parts(item, depth + 1) for item in json)
         return inner + len(json) if inner else 0
-    inner = sum(_parts(one, depth + 1) for one in json.values())
+    inner = sum(_parts(item, depth + 1) for item in json.values())
     return inner + len(json) if inner or any(key.startswith("$") for key in json) else 0

@@ -231,8 +231,8 @@ def parse_stages(pipeline: Json, place: str, depth: int = 0) -> tuple[Stage, ...
         if not isinstance(stage, dict):
             raise InvalidJSON(f"{place}.{index}: expected an object with one stage")
         if len(stage) != 1:
-            found = ", ".join(shown(key) for key in stage)
-            raise InvalidQuery(f"Pipeline stages should only have one key but found {found}.")
+            keys = ", ".join(shown(key) for key in stage)
+            raise InvalidQuery(f"Pipeline stages should only have one key but found {keys}.")
         [(name, body)] = stage.items()
         stages += _parse_stage(name, body, f"{place}.{index}.{shown(name)}", depth)
     return tuple(stages)
@@ -297,8 +297,8 @@ def _in_wire_names(where: Json, depth: int = 0) -> Json:
         return moment
     renamed: dict[str, Json] = {}
     for key, value in where.items():
-        root, dot, rest = key.partition(".")
-        name = NATIVE_NAMES.get(root, root) + dot + rest
+        root, dot, subpath = key.partition(".")
+        name = NATIVE_NAMES.get(root, root) + dot + subpath
         renamed[name] = value if key == "$expr" else _in_wire_names(value, depth + 1)
     return renamed
 

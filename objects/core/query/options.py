@@ -73,9 +73,9 @@ def parse_find_options(params: Mapping[str, Any], limits: FindLimits) -> FindOpt
     redirect_key = params.get("redirectClassNameForKey")
     if redirect_key is not None:
         redirect_key = check_key_path(_text("redirectClassNameForKey", redirect_key))[0]
-    asked = _json_where(params.get("where"))
+    where = _json_where(params.get("where"))
     return FindOptions(
-        where=Everything() if asked is None else parse_where(asked),
+        where=Everything() if where is None else parse_where(where),
         limit=min(_whole("limit", params.get("limit"), limits.default_limit), limits.max_limit),
         skip=_whole("skip", params.get("skip"), 0),
         order=_order(params.get("order")),
@@ -86,7 +86,7 @@ def parse_find_options(params: Mapping[str, Any], limits: FindLimits) -> FindOpt
         count=_flag("count", params.get("count")),
         redirect_key=redirect_key,
         explain=_flag("explain", params.get("explain")),
-        asked=asked,
+        asked=where,
     )
 
 
@@ -160,15 +160,15 @@ def _keys(name: str, value: Any) -> frozenset[Path] | None:
 def _include(params: Mapping[str, Any], limits: FindLimits) -> tuple[tuple[Path, ...], bool]:
     words = _words("include", params.get("include"))
     include_all = _flag("includeAll", params.get("includeAll")) or "*" in words
-    asked = [check_key_path(word) for word in words if word != "*"]
+    requested = [check_key_path(word) for word in words if word != "*"]
     # Of a dotted key the way to it has to be included as well.
-    asked += [
+    requested += [
         (path[0], *path[1 : len(path) - 1])
         for path in _keys("keys", params.get("keys")) or ()
         if len(path) > 1
     ]
     paths: dict[Path, None] = {
-        (path[0], *path[1:depth]): None for path in asked for depth in range(1, len(path) + 1)
+        (path[0], *path[1:depth]): None for path in requested for depth in range(1, len(path) + 1)
     }
     if len(paths) > limits.include_count:
         raise InvalidQuery(f"include: more than {limits.include_count} paths")

@@ -39,8 +39,8 @@ def candidates(obj: Object, path: Path, members: Members = no_members) -> list[J
     if value is _MISSING:
         return []
     if _is_relation(value):
-        found = list(members(None, obj["objectId"], path[0])) if len(path) == 1 else []
-        return [found] if found else []
+        related = list(members(None, obj["objectId"], path[0])) if len(path) == 1 else []
+        return [related] if related else []
     if len(path) == 1:
         return [value]
     if any(map(is_index, path[1:])):
@@ -54,8 +54,8 @@ def candidates(obj: Object, path: Path, members: Members = no_members) -> list[J
 
 def elements(obj: Object, path: Path, members: Members = no_members) -> Iterator[Json]:
     """The candidates, and the elements of those that are lists."""
-    found = candidates(obj, path, members)
-    for value in found:
+    values = candidates(obj, path, members)
+    for value in values:
         if isinstance(value, list):
             # The list of a relation's members is only a way to speak of them.
             if not _is_relation(obj.get(path[0])):

@@ -100,10 +100,10 @@ def found_in(
     words = [word for text in texts for word in words_of(text)]
 
     def holds(part: str) -> bool:
-        wanted = words_of(part)
+        phrase = words_of(part)
         return any(
-            words[start : start + len(wanted)] == wanted
-            for start in range(len(words) - len(wanted) + 1)
+            words[start : start + len(phrase)] == phrase
+            for start in range(len(words) - len(phrase) + 1)
         )
 
     if search.is_empty or any(map(holds, search.unwanted_words + search.unwanted_phrases)):

@@ -126,10 +126,10 @@ def change_schema(schema: ClassSchema, body: Json, *, creating: bool = False) ->
                 # Made by clients with another type: removed with its values, and added again.
                 removed.append(name)
                 replaced.add(name)
-    kept = {name: type_ for name, type_ in schema.fields.items() if name not in removed}
+    remaining = {name: type_ for name, type_ in schema.fields.items() if name not in removed}
     client_fields = schema.client_fields.difference(removed, added)
-    after = replace(schema, fields=kept, client_fields=client_fields)
-    check_new_fields(after, {name: t for name, t in added.items() if name not in kept})
+    after = replace(schema, fields=remaining, client_fields=client_fields)
+    check_new_fields(after, {name: t for name, t in added.items() if name not in remaining})
     after = after.with_fields(added)
     after = replace(after, indexes=_changed_indexes(after, indexes, removed))
     if permissions is None:
@@ -224,10 +224,10 @@ def _field_type(
 
 
 def _flag(wire: Mapping[str, Json], option: str, place: str) -> bool:
-    wanted = wire.get(option, False)
-    if not isinstance(wanted, bool):
+    flag = wire.get(option, False)
+    if not isinstance(flag, bool):
         raise InvalidJSON(f"{place}.{option}: expected true or false")
-    return wanted
+    return flag
 
 
 def _plain_type(wire: Mapping[str, Json]) -> FieldType:
@@ -321,13 +321,13 @@ def _indexed_field(
     if not is_field_name(name) or (field_type := schema.field_type(name)) is None:
         raise InvalidQuery(f"Field {shown(name)} does not exist, cannot add index.")
     if direction in (1, -1) and not isinstance(direction, bool):
-        kinds, wanted = _UNIQUE if unique else _ORDERED, cast(Direction, int(cast(int, direction)))
+        kinds, parsed = _UNIQUE if unique else _ORDERED, cast(Direction, int(cast(int, direction)))
     elif direction == "text" and not unique:
-        kinds, wanted = frozenset({"String"}), "text"
+        kinds, parsed = frozenset({"String"}), "text"
     elif direction == "2dsphere" and not unique:
-        kinds, wanted = frozenset({"GeoPoint", "Polygon"}), "2dsphere"
+        kinds, parsed = frozenset({"GeoPoint", "Polygon"}), "2dsphere"
     else:
         raise InvalidQuery(f'{place}: expected 1, -1, "text" or "2dsphere" (unique: 1 or -1)')
     if field_type.kind not in kinds:
         raise InvalidQuery(f"{place}: a {field_type} can't be indexed like this")
-    return name, wanted
+    return name, parsed

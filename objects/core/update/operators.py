@@ -276,11 +276,11 @@ def _array(current: Json, path: str) -> list[Json]:
 
 
 def _lacking(current: list[Json], values: tuple[Json, ...]) -> Iterator[Json]:
-    seen = {_identity(item) for item in current}
+    identities = {_identity(item) for item in current}
     for value in values:
         key = _identity(value)
-        if key not in seen:
-            seen.add(key)
+        if key not in identities:
+            identities.add(key)
             yield value
 
 

@@ -152,13 +152,13 @@ def _function(name: str, operands: Operands, source: Source) -> Sql:
 def _round(operands: Operands, source: Source) -> Sql:
     digits = cast(Literal, operands[1]).value
     scaled = number(operands[0], source) + Sql(" * %s::numeric", (f"1e{digits}",))
-    whole = (
+    rounded = (
         "(SELECT CASE WHEN s.a - s.f > 0.5 OR (s.a - s.f = 0.5 AND mod(s.f, 2) <> 0)"
         " THEN s.f + 1 ELSE s.f END"
         + Sql(" * %s::numeric", (f"1e{-cast(int, digits)}",))
         + " FROM (SELECT q.a, floor(q.a) AS f FROM (SELECT "
     )
-    return whole + scaled + " AS a OFFSET 0) AS q OFFSET 0) AS s)"
+    return rounded + scaled + " AS a OFFSET 0) AS q OFFSET 0) AS s)"
 
 
 def _moment(node: Expression, source: Source) -> Sql:
@@ -208,10 +208,10 @@ def _cased(function: str, operands: Operands, source: Source) -> Sql:
 
 
 def _substring(operands: Operands, source: Source) -> Sql:
-    first, *others = operands
+    text, *bounds = operands
     start, length = "LEAST(b, 1000000000)::int + 1", "LEAST(c, 1000000000)::int"
     return once(
-        [expression(first, source), *(number(operand, source) for operand in others)],
+        [expression(text, source), *(number(operand, source) for operand in bounds)],
         "CASE WHEN a IS NULL OR a = 'null'::jsonb THEN ''"
         " WHEN jsonb_typeof(a) = 'string' AND b >= 0 AND trunc(b) = b AND trunc(c) = c THEN"
         f" CASE WHEN c < 0 THEN substr(a #>> '{{}}', {start})"
@@ -273,8 +273,8 @@ def _switch(operands: Operands, source: Source) -> Sql:
 
 def _if_null(operands: Operands, source: Source) -> Sql:
     *values, last = _values(operands, source)
-    known = ["NULLIF(" + value + ", 'null'::jsonb)" for value in values]
-    return "COALESCE(" + joined([*known, last], ", ") + ")"
+    non_null = ["NULLIF(" + value + ", 'null'::jsonb)" for value in values]
+    return "COALESCE(" + joined([*non_null, last], ", ") + ")"
 
 
 # --- arrays --------------------------------------------------------------------------------------

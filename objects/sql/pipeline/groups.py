@@ -99,9 +99,9 @@ def _extreme(function: str, operand: Expression, source: Source, value: str) -> 
         return typed, f"COALESCE(to_jsonb({function}({value})), 'null'::jsonb)"
     if _is_known(operand, source, "Date"):
         iso = "((" + expression(operand, source) + """ ->> 'iso') COLLATE "C")"""
-        found = f"{function}({value})"
-        date = f"jsonb_build_object('__type', 'Date', 'iso', {found})"
-        return iso, f"CASE WHEN {found} IS NULL THEN 'null'::jsonb ELSE {date} END"
+        extreme = f"{function}({value})"
+        date = f"jsonb_build_object('__type', 'Date', 'iso', {extreme})"
+        return iso, f"CASE WHEN {extreme} IS NULL THEN 'null'::jsonb ELSE {date} END"
     direction = "ASC NULLS FIRST" if function == "min" else "DESC NULLS LAST"
     terms = ", ".join(f"{term} {direction}" for term in order_terms(value))
     present = f"FILTER (WHERE {value} IS NOT NULL AND {value} <> 'null'::jsonb)"

@@ -36,16 +36,16 @@ def once(values: Sequence[Sql], body: Sql | str) -> Sql:
 
 def object_of(fields: Iterable[tuple[str, Sql]]) -> Sql:
     """An object of those of the fields that aren't missing."""
-    whole: list[Sql] = []
+    pairs: list[Sql] = []
     rows: list[Sql] = []
     for name, value in fields:
-        if value.text.startswith(_NEVER_MISSING) and len(whole) < _MOST_PAIRS:
-            whole.append(text_parameter(name) + ", " + value)
+        if value.text.startswith(_NEVER_MISSING) and len(pairs) < _MOST_PAIRS:
+            pairs.append(text_parameter(name) + ", " + value)
         else:
             rows.append("(" + text_parameter(name) + ", " + value + ")")
     parts = []
-    if whole or not rows:
-        parts.append("jsonb_build_object(" + joined(whole, ", ") + ")")
+    if pairs or not rows:
+        parts.append("jsonb_build_object(" + joined(pairs, ", ") + ")")
     if rows:
         parts.append(
             "(SELECT COALESCE(jsonb_object_agg(f.k, f.v) FILTER (WHERE f.v IS NOT NULL),"

@@ -84,9 +84,9 @@ class Matches(Query):
         return cls(path, pattern, options)
 
     def predicate(self, matching: Matching) -> Predicate:
-        found = regex.compile_regex(self.pattern, self.options).found_in
+        has_match = regex.compile_regex(self.pattern, self.options).found_in
         return matching.some_element(
-            self.path, lambda value: isinstance(value, str) and found(value)
+            self.path, lambda value: isinstance(value, str) and has_match(value)
         )
 
     def uses(self) -> Uses:
