@@ -69,9 +69,9 @@ log = get_logger("triggers")
 
 @dataclass
 class Live:
-    """What an occasion of live queries has besides.
+    """The live query part of a trigger's context.
 
-    ``event`` is ``connect``, ``subscribe``, or what is told of an object: ``create``, ``enter``,
+    ``event`` is ``connect``, ``subscribe``, or the event of an object: ``create``, ``enter``,
     ``update``, ``leave``, ``delete``. ``clients`` and ``subscriptions`` are those of the process.
     ``watch`` are the fields whose changes the client waits for, None for all.
     """
@@ -139,7 +139,7 @@ def unregister(event: Event, class_name: Subject, handler: Handler) -> None:
 
 
 def add_source(source: Source) -> None:
-    """Ask this as well for the handlers of a class. It is asked at every operation."""
+    """Register a further source of a class's handlers. It is called at every operation."""
     _sources.append(source)
 
 
@@ -194,10 +194,10 @@ def _registered(class_name: Subject) -> Mapping[Event, tuple[Handler, ...]]:
 
 
 def handlers(event: Event, class_name: Subject) -> tuple[Handler, ...]:
-    """Who is called, in order: first those of the class, then those of every class."""
+    """Return the handlers in call order: those of the class, then those of every class."""
     registered = _registered(class_name).get(event, ())
     if event in _OF_LIVE_QUERIES or class_name == CONNECT:
-        return registered  # what is elsewhere is asked about objects only
+        return registered  # other sources have handlers of objects only
     for source in _sources:
         registered += source(class_name, _is_unguarded(class_name, event)).get(event, ())
     return registered
@@ -265,7 +265,7 @@ def _run_afterwards(occasion: Occasion) -> None:
 def before_find(
     principal: Principal, class_name: Subject, options: FindOptions, *, is_get: bool = False
 ) -> tuple[FindOptions, list[Wire] | None]:
-    """What is asked in the end, and the objects if the handlers have given them themselves."""
+    """Return the final query, and the objects if a handler has supplied them."""
     if not has(class_name, "before_find"):
         return options, None
     occasion = Occasion(

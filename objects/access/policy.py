@@ -57,7 +57,7 @@ from objects.core.values import pointer
 from objects.definitions import registry
 from objects.sql.tables import ClassTable
 
-# Classes that hold the service's own affairs: for the master key alone, whatever their CLP says.
+# The service's internal classes: their CLP doesn't matter, only the master key has access.
 MASTER_ONLY_CLASSES = frozenset(
     {
         "_JobStatus",
@@ -70,7 +70,7 @@ MASTER_ONLY_CLASSES = frozenset(
         "_Idempotency",
     }
 )
-# What of an account only its owner sees, besides the master key.
+# Fields of an account that only its owner and the master key see.
 _NO_FIELDS: frozenset[FieldName] = frozenset()
 _OWNERS_FIELDS = {"_User": frozenset({FieldName("authData")})}
 _READ_ACTIONS = frozenset({"find", "get", "count"})
@@ -171,7 +171,7 @@ def _own(
 ) -> Query:
     """The condition that the classes of people add for everybody but the master key."""
     if class_name == "_Session":
-        # Users see, change and end their own sessions, whatever an access list says.
+        # Users see, change and end their own sessions; access lists don't apply.
         if principal.user_id is None:
             _tell(reasons, "sessions", action, False)
             raise InvalidSessionToken("Session token required.")
@@ -224,10 +224,10 @@ def readable(
 def reading(
     principal: Principal, table: ClassTable, action: Action, *, reasons: list[Reason] | None = None
 ) -> tuple[Query, Query]:
-    """The two parts of ``readable``: what the class says, and what access lists have to say.
+    """Return the two conditions of ``readable``: that of the class and that of access lists.
 
-    The second is ``Everything`` where access lists don't count. For whoever asks about one object
-    for many callers, most of whom differ in the second part only.
+    The second is ``Everything`` where access lists don't apply. Live queries test one object for
+    many callers, most of whom differ in the second condition only.
     """
     condition = check_class(principal, table, action, reasons=reasons)
     if principal.is_master:
@@ -275,8 +275,10 @@ def hidden_fields(
 
 
 def always_hidden(table: ClassTable) -> frozenset[FieldName]:
-    """The fields that only the master key sees, and of an account its owner, whatever permissions
-    say."""
+    """Return the fields hidden from all but the master key, regardless of permissions.
+
+    The owner of an account sees those of the account.
+    """
     return _OWNERS_FIELDS.get(table.class_name, table.hidden)
 
 
@@ -386,5 +388,5 @@ class Scope:
         return cached
 
     def others(self, table: ClassTable) -> list[ClassTable]:
-        """The classes touched besides the statement's own."""
+        """Return the classes that the statement reads in addition to its own."""
         return [other for other, _ in self._tables.values() if other.class_id != table.class_id]

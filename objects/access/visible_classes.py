@@ -1,8 +1,7 @@
-"""The classes as a caller may know them.
+"""The classes that a caller may see.
 
-A class is visible to whoever may do something in it; of its fields those are that the caller may
-see of every object. A name that isn't here is one of which the caller must not learn whether
-there is such a class.
+A class is visible to callers who may do something in it, a field to callers who may read it in
+every object. The caller must not learn whether a class exists that isn't visible.
 """
 
 from __future__ import annotations

@@ -52,10 +52,10 @@ _ANY: Final = ClassTable(_ANY_CLASS, 0, 0, GENERIC_TABLE, empty_schema(_ANY_CLAS
 
 
 def changes_at(places: Sequence[Place]) -> dict[int, Change | None] | None:
-    """The changes at these places, by their numbers; None for what nobody would see.
+    """Return the changes at these places by number, or None if some places are empty by now.
 
-    That is a change of a class that has been dropped since, or of columns that are the service's
-    own. The result is None if some of the places are empty by now.
+    The value is None for a change that no subscriber can see: one of a class that has been dropped
+    since, or of internal columns only.
     """
     changes: dict[int, Change | None] = {}
     tables: dict[tuple[str, ...], ClassTable | None] = {}
@@ -94,7 +94,7 @@ def _statement(table: ClassTable) -> str:
         " FROM (SELECT h.seq, h.object_id, h.at, h.class_id,"
         f" jsonb_populate_record(NULL::{table.storage}, h.before) AS before,"
         f" jsonb_populate_record(NULL::{table.storage}, h.after) AS after"
-        # One look at the index for each, whatever is thought of the table's size.
+        # One index lookup per place, even where the planner overestimates the table's size.
         " FROM unnest(%s::xid8[], %s::bigint[]) AS k(txid, seq) CROSS JOIN LATERAL"
         " (SELECT * FROM objects_change h WHERE h.txid = k.txid AND h.seq = k.seq OFFSET 0) h"
         " OFFSET 0) i"

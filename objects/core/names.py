@@ -80,7 +80,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,127}")
 _OBJECT_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,127}")
 _ROLE_NAME = re.compile(r"[0-9A-Za-z_\- ]{1,128}")
 ROLE_PREFIX: Final = "role:"
-# Words that mean somebody else where an id may stand, in permissions and in paths.
+# Words with another meaning in places where ids occur, in permissions and in paths.
 _RESERVED_IDS: Final = frozenset(
     {"authenticated", "currentUser", "me", "pointerFields", "requiresAuthentication"}
 )

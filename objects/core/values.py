@@ -261,9 +261,9 @@ def _normalise_file(value: dict[Any, object], place: Place) -> Json:
 
 
 def set_file_address(address: Callable[[str, str | None], str | None]) -> None:
-    """Let ``address(name, url)`` say which url a File has, whatever the client says it is.
+    """Let ``address(name, url)`` decide the url of a File, overriding the client's.
 
-    Files are the service's; the language alone leaves the client's word as it is.
+    Without such a function the client's url is kept.
     """
     global _file_address
     _file_address = address

@@ -96,7 +96,7 @@ def fetch(
     rare a value is. Long statements are never prepared. ``is_limited`` says that it runs with a
     client's rights and has a client's time (``statement_limits``). ``is_last`` says that nothing
     follows in the outermost transaction: if nothing came before either, the statement is sent
-    without ``BEGIN`` and commits by itself. ``is_read`` says that it changes nothing: outside a
+    without ``BEGIN`` and commits automatically. ``is_read`` says that it changes nothing: outside a
     transaction it is sent again, once, if its connection was lost before a row arrived. ``memory``
     counts the last three columns while rows arrive. ``decoder`` is how ``fetch_rows`` and
     ``fetch_values`` have the rows decoded.
@@ -191,8 +191,8 @@ class _Session:
         """Whether the server hasn't closed the connection. Takes no round trip.
 
         Finding that out before a statement is sent makes it unnecessary to repeat statements, which
-        would be unsafe for writes. For one that may be repeated, a connection that was used just
-        now isn't looked at.
+        would be unsafe for writes. For a statement that may be repeated, a connection that was
+        used just now isn't checked.
         """
         if may_repeat and monotonic() - self.used_at < _JUST_NOW:
             return True

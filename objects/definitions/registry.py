@@ -1,9 +1,9 @@
-"""Class name → ``ClassTable``: which classes there are, and where their objects are.
+"""Registry of the classes and their tables, by class name.
 
-Definitions are kept in memory. They can't go stale unnoticed, because every statement of
+Definitions are cached in memory. They can't go stale unnoticed, because every statement of
 ``store`` compares the version that it was made for with the database's; ``forget`` then makes
-the next ``find`` read anew. Versions come from one sequence and are never used twice, so what a
-rolled-back transaction left in memory doesn't match anything.
+the next ``find`` read the class again. Versions come from one sequence and are never used twice, so
+definitions that a rolled-back transaction left in the cache match nothing.
 """
 
 from __future__ import annotations
@@ -98,10 +98,10 @@ def model_class(
 
     ``fields`` are the promoted fields with their types; each is kept in the model field of the
     same name, or of the name that ``columns`` gives it. Other fields that clients save go to
-    ``data``. ``permissions`` hold until somebody sets others through ``/schemas``. ``shown_by`` is
+    ``data``. ``permissions`` apply until others are set through ``/schemas``. ``shown_by`` is
     a view of the model's table, one that PostgreSQL can update, if not all rows are objects, and
     ``shown_if`` the boolean column that the view shows a row by. Only the master key sees the
-    fields in ``hidden``, whatever permissions say. ``computed`` are fields that nobody writes:
+    fields in ``hidden``, regardless of permissions. ``computed`` are read-only fields:
     their types (a String, or an Object) and the SQL of their values, in which ``{row}.`` stands
     before a column of the table, and conditions on them that indexes serve. Live queries see their
     values as of the moment of sending, and send nothing when they change. Raises
@@ -249,7 +249,7 @@ def lock(class_name: ClassName) -> ClassTable | None:
 
 
 def all_classes() -> Iterator[ClassTable]:
-    """All classes, by name."""
+    """Yield all classes, ordered by name."""
     for class_name in _model_classes:
         find(class_name)
     for row in fetch(f"{_SELECT} ORDER BY name", (), prepare=True):
@@ -257,12 +257,12 @@ def all_classes() -> Iterator[ClassTable]:
 
 
 def forget(class_name: ClassName) -> None:
-    """Read this class anew when it is asked for next."""
+    """Remove a class from the cache, so that the next ``find`` reads it."""
     _tables.pop(class_name, None)
 
 
 def forget_outdated() -> bool:
-    """Forget the classes that are not what the database has; whether there were any.
+    """Forget classes that differ from the database, and return whether there were any.
 
     Nothing is found outdated in a transaction that has failed.
     """
@@ -282,7 +282,7 @@ def forget_outdated() -> bool:
 
 
 def forget_all() -> None:
-    """Read every class anew."""
+    """Clear the cache of classes."""
     _tables.clear()
 
 
@@ -394,7 +394,7 @@ def _create_partition(table: ClassTable) -> None:
 
 
 def save(table: ClassTable, schema: ClassSchema) -> ClassTable:
-    """Give a locked class another definition, and with it a new version."""
+    """Store a new definition, and with it a new version, of a locked class."""
     rows = fetch(
         "UPDATE objects_class SET definition = %s::jsonb, updated_at = now(),"
         " version = nextval('objects_class_version') WHERE id = %s RETURNING version",
@@ -408,8 +408,9 @@ def save(table: ClassTable, schema: ClassSchema) -> ClassTable:
 
 
 def renew(class_name: Subject) -> None:
-    """Let every process read the class anew, and what is attached to it, once the transaction
-    under way is committed. Whoever changes what is attached calls this first.
+    """Make every process reload the class and its attachments when the transaction commits.
+
+    Call it before changing an attachment.
 
     A class that isn't there is kept from being made until then.
     """

@@ -46,7 +46,7 @@ class Checkpoint:
         return hmac.digest(self._secret, b"key", "sha256").hex()
 
     def object_id(self, row: int) -> str:
-        """The id of the object of a row: always the same one, and nobody can guess it."""
+        """Return the object id of a row: deterministic, and not guessable without the secret."""
         digest = hmac.digest(self._secret, str(row).encode(), "sha256")
         number = int.from_bytes(digest, "big") % _IDS
         pairs = []

@@ -22,7 +22,7 @@ MAX_FAILED: Final = 32
 KEEP_DAYS: Final = 14
 _SAMPLE: Final = 500  # objects
 _ENTRY: Final = 28
-"""Bytes of an entry of an index besides its fields: header, pointer, objectId."""
+"""Bytes of an index entry without its fields: header, pointer, objectId."""
 _PLACE: Final = 60
 _FILL: Final = 1.3
 
@@ -119,7 +119,7 @@ def forget_shapes(class_id: int | None = None) -> int:
 
 
 def trim() -> None:
-    """Remove what nobody asks for any more, and the cheapest where there is too much."""
+    """Remove query shapes that are no longer used, and the cheapest beyond the limit."""
     for statement in _TRIM:
         fetch(statement, (), prepare=False)
 

@@ -38,8 +38,10 @@ def run() -> bool:
 
 
 def tidy() -> None:
-    """Put in order what processes have left that ended: rows without an index, indexes without a
-    row, builds under way that nobody waits for."""
+    """Clean up after processes that were killed.
+
+    They leave rows without an index, indexes without a row, and abandoned builds.
+    """
     evidence.trim()
     registry.forget_outdated()
     present = dict(drops.leftovers())
@@ -68,7 +70,7 @@ def _finish(table: ClassTable, index: Learned, *, is_valid: bool) -> None:
 
 
 def drop_useless() -> None:
-    """Drop indexes that nobody uses, and those that make queries slower."""
+    """Drop indexes that are unused, and those that make queries slower."""
     evidence.note_use()
     for index in evidence.learned():
         table = _table(index.class_id) if index.state == "valid" else None

@@ -254,7 +254,7 @@ def _run() -> None:
             continue
         try:
             flush()
-        except Exception:  # the thread goes on whatever it was
+        except Exception:  # the thread must survive any error
             log.exception("the costs of queries can't be stored")
         finally:
             # The thread has its own connection, which would be idle for most of the time.

@@ -126,8 +126,8 @@ def create(
     object that can't be, and the list ends with it.
 
     Raises ``NotTogether`` if the class isn't one that ``serves`` is true for, and if an object adds
-    fields to the class and PostgreSQL refuses one; besides ``StaleClass`` and what is
-    ``NOT_ABOUT_THE_OBJECT``.
+    fields to the class and PostgreSQL refuses one; also ``StaleClass`` and the errors
+    in ``NOT_ABOUT_THE_OBJECT``.
     """
     if staged_writes.concerns_saving(class_name):
         raise NotTogether

@@ -49,20 +49,20 @@ def schema(principal: Principal, class_name: ClassName) -> Wire:
     return _existing(registry.find(class_name), class_name).schema.to_wire()
 
 
-@maintenance.comes_first
+@maintenance.reported_first
 def create(principal: Principal, class_name: ClassName, body: Json) -> Wire:
     """Make a class. Raises ``InvalidClassName`` (taken, not a name) and what the body deserves."""
     _check_master(principal, "create")
     schema = new_schema(class_name, body, service_settings.CLASS_PERMISSIONS_DEFAULT)
     with maintenance.writing():
         table = registry.create(schema)
-        # The table is empty and nobody else sees it yet: the indexes need no time.
+        # The table is empty and no other session sees it yet: the indexes take no time.
         for index in schema.index_declarations.values():
             indexes.build(table, index)
     return table.schema.to_wire()
 
 
-@maintenance.comes_first
+@maintenance.reported_first
 def change(principal: Principal, class_name: ClassName, body: Json) -> Wire:
     """Change fields, permissions or indexes of a class; what isn't named stays.
 
@@ -104,7 +104,7 @@ def _change(current: ClassTable, body: Json) -> Wire:
     return table.schema.to_wire()
 
 
-@maintenance.comes_first
+@maintenance.reported_first
 def drop_undeclared_indexes(principal: Principal, class_name: ClassName) -> list[str]:
     """Drop the indexes in the database that the class doesn't declare; return their names."""
     _check_master(principal, "update")
@@ -184,7 +184,7 @@ def public_writes(table: ClassTable) -> tuple[Action, ...]:
     return actions
 
 
-@maintenance.comes_first
+@maintenance.reported_first
 def close_to_public(
     principal: Principal, class_name: ClassName, *, to_users: bool
 ) -> tuple[Action, ...]:
@@ -221,7 +221,7 @@ def _take_back(class_name: ClassName, index: IndexDeclaration) -> None:
 
 
 def _remove_fields(table: ClassTable, changed: SchemaChange) -> None:
-    """Take removed fields out of all objects, while nobody can write any."""
+    """Delete removed fields from all objects, while writers are locked out."""
     _check_not_columns(table, changed.removed_fields)
     _keep_writers_out(table)
     fetch(
@@ -236,7 +236,7 @@ def _remove_fields(table: ClassTable, changed: SchemaChange) -> None:
     )
 
 
-@maintenance.comes_first
+@maintenance.reported_first
 def delete(principal: Principal, class_name: ClassName) -> None:
     """Remove an empty class. Raises ``InvalidSchemaOperation`` if it has objects.
 
@@ -259,7 +259,7 @@ def delete(principal: Principal, class_name: ClassName) -> None:
         registry.drop(table)
 
 
-@maintenance.comes_first
+@maintenance.reported_first
 def purge(principal: Principal, class_name: ClassName) -> None:
     """Remove all objects of a class; its schema stays."""
     _check_master(principal, "delete")
@@ -268,8 +268,7 @@ def purge(principal: Principal, class_name: ClassName) -> None:
         table = _existing(registry.lock(class_name), class_name)
         # As a writer: who wants the changes of a class waits for those that write it already.
         fetch(f"LOCK TABLE {table.storage} IN ROW EXCLUSIVE MODE", (), prepare=False)
-        # What belongs to the rows of a model goes with them, which TRUNCATE would refuse; and it
-        # tells nobody what it removes.
+        # TRUNCATE refuses tables that other rows refer to, and captures no changes.
         at_once = table.is_partition and not is_wanted(class_name)
         remove = "TRUNCATE" if at_once else "DELETE FROM"
         fetch(f"{remove} {table.relation}", (), prepare=False)

@@ -80,8 +80,10 @@ def create(
     *,
     is_last: bool = False,
 ) -> Created:
-    """Store a new object. Fields in ``trusted`` may be new to the class whoever the caller is.
-    ``is_last`` says that nothing follows in the outermost transaction."""
+    """Store a new object. Fields in ``trusted`` may be new to the class for every caller.
+
+    ``is_last`` says that nothing follows in the outermost transaction.
+    """
     table = registry.find(class_name)
     if table is None:
         check_may_create_class(principal, class_name)
@@ -195,7 +197,7 @@ def update(
     write: Write,
     trusted: frozenset[FieldName] = _NO_FIELDS,
 ) -> Updated:
-    """Change an object. Fields in ``trusted`` may be new to the class whoever the caller is."""
+    """Change an object. Fields in ``trusted`` may be new to the class for every caller."""
     table = table_for_writing(principal, class_name, object_id)
     condition = writable(principal, table, "update", object_id)
     fitted, new_fields = _fitted(table, write)

@@ -44,9 +44,9 @@ _WHOLE = FindOptions(where=_NOTHING_ELSE, limit=1)
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a query found: whole records where nothing had to be looked at, else wire objects.
+    """The results of a query: records if none had to be decoded, else wire objects.
 
-    ``class_name`` is set when the objects are of another class than the one asked
+    ``class_name`` is set if the objects are of another class than the queried one
     (``redirectClassNameForKey``).
     """
 
@@ -55,7 +55,7 @@ class Found:
     class_name: ClassName | None = None
 
     def objects(self) -> list[Wire]:
-        """The results as wire objects, whatever they are."""
+        """Return the results as wire objects."""
         return [wire_object(item) for item in self.results]
 
 
@@ -86,7 +86,7 @@ def _find(principal: Principal, class_name: ClassName, options: FindOptions, als
     if options.redirect_key is not None:
         target = table.schema.fields.get(options.redirect_key)
         if target is not None and target.kind == "Relation" and target.target_class:
-            # The field's own class is asked about as well: it tells where the field leads.
+            # Check the field's own class as well: the response reveals the field's target.
             check_class(principal, table, "find")
             check_question(principal, table, Exists((options.redirect_key,), True))
             redirected = target.target_class

@@ -240,7 +240,7 @@ def _before_save(attempt: Change, class_name: ClassName) -> _Changes:
     """Let triggers see and change what will be stored."""
     if not triggers.has(class_name, "before_save"):
         return _NO_TRIGGERS
-    # Proofs of other services aren't JSON by now, and nobody's business.
+    # Credentials of other services are parsed by now, and must stay private.
     proofs = {name: attempt.fields[name] for name in ("authData",) if name in attempt.fields}
     fields = {name: value for name, value in attempt.fields.items() if name not in proofs}
     table = registry.find(class_name)

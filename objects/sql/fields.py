@@ -28,7 +28,7 @@ NULLS: Final = {False: " NULLS FIRST", True: " NULLS LAST"}
 
 SHORT: Final = 128
 """Characters of a String that a learned index holds. An entry of a btree has at most 2704 bytes,
-and no write may fail for an index that nobody has declared."""
+and no write may fail because of an undeclared index."""
 
 TEXT_KEYS: Final = {"Date": "iso", "Pointer": "objectId", "File": "name", "Bytes": "base64"}
 _FIXED_COLUMNS: Final = {

@@ -34,7 +34,7 @@ def order_by(
         if key.is_score:
             score = score_expression(where, table, alias)
             if score is not None:
-                # The best first, whatever the sign: SDKs send this key without one.
+                # The best score first, regardless of the sign: SDKs send this key without one.
                 keys.append((score, True))
         else:
             keys.extend((part, key.descending) for part in sort_expressions(table, key, alias))

@@ -72,7 +72,7 @@ class ClassTable:
     columns: Mapping[FieldName, Column] = field(default_factory=lambda: _NO_COLUMNS)
     is_partition: bool = True
     hidden: frozenset[FieldName] = frozenset()
-    """The fields that only the master key sees, whatever permissions say."""
+    """The fields that only the master key sees, regardless of permissions."""
     stored_in: str = ""
     """The quoted name of the table itself, where ``relation`` is a view of it."""
     learned: tuple[IndexFields, ...] = ()

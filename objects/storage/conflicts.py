@@ -19,7 +19,7 @@ from objects.definitions.indexes import index_name
 from objects.rules import rules_of
 from objects.sql.tables import ClassTable
 
-# "Key (isbn, pages)=(1, 2) already exists.", in whatever language the server speaks.
+# "Key (isbn, pages)=(1, 2) already exists.", in any language of the server.
 _COLUMNS = re.compile(r"\(([^()]*)\)=\(")
 
 

@@ -3,7 +3,7 @@
 Nothing is decided here about who may do what: the caller hands in a constraint tree that holds
 the client's ``where`` and the policy's conditions, and gets what satisfies it. Every statement
 compares the version of the class that it was made for with the database's, in its own snapshot;
-``StaleClass`` tells the caller to read the class anew and begin again.
+``StaleClass`` tells the caller to reload the class and retry.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An object as it comes from the store: JSON text until somebody has to look inside."""
+"""An object as it is read from the store: JSON text that is decoded on first access."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Record:
     __slots__ = ("_row", "_table")
 
     def __init__(self, table: ClassTable, row: StoredRow) -> None:
-        # Most rows only become text: nothing is taken apart before it is asked for.
+        # Most rows are only sent as text, so nothing is decoded before it is needed.
         self._table = table
         self._row = row
 
@@ -124,5 +124,5 @@ def decoded(records: Sequence[Record], memory: ResultMemory) -> list[dict[str, J
 
 
 def wire_object(record: Record | dict[str, Json]) -> dict[str, Json]:
-    """What the door gives for one object, decoded whatever it is."""
+    """Return an object of the object service in decoded form."""
     return record.object() if isinstance(record, Record) else record

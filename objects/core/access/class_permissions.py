@@ -148,8 +148,8 @@ class ClassPermissions:
 PUBLIC: Final = ClassPermissions()
 
 
-# Whoever makes a role can put themselves into it, and the functions, permissions and access lists
-# that trust its name may be there before the role is.
+# Creators of a role can add themselves to it, and functions, permissions and access lists that
+# trust its name may exist before the role does.
 _OF_ROLES: Final = ClassPermissions(rules={**_ALL_PUBLIC, "create": NOBODY, "addField": NOBODY})
 
 Protection: TypeAlias = Mapping[str, frozenset[FieldName]]
@@ -165,7 +165,7 @@ def set_default_protection(by_class: Mapping[str, Protection]) -> None:
 
 
 def default_permissions(class_name: ClassName) -> ClassPermissions:
-    """The permissions of a class for which nobody has set any."""
+    """Return the permissions of a class for which none have been set."""
     permissions = _OF_ROLES if class_name == "_Role" else PUBLIC
     protected = _default_protection.get(class_name)
     return permissions if protected is None else replace(permissions, protected_fields=protected)
@@ -177,7 +177,7 @@ _TO_USERS: Final = Rule(requires_authentication=True)
 def new_class_permissions(class_name: ClassName, openness: Openness) -> ClassPermissions:
     """The permissions of a new class that comes without any, by ``CLASS_PERMISSIONS_DEFAULT``.
 
-    System classes have their own, whatever the setting.
+    System classes have their own, regardless of the setting.
     """
     if openness == "open" or class_name.startswith("_"):
         return default_permissions(class_name)
@@ -191,7 +191,7 @@ def parse_permissions(
     all_fields: Collection[FieldName],
     default: ClassPermissions = PUBLIC,
 ) -> ClassPermissions:
-    """``classLevelPermissions`` that a client sent; an absent action is for the master key alone.
+    """Parse ``classLevelPermissions``; an absent action is for the master key only.
 
     ``user_fields`` are the fields of the class that may name users (pointers to ``_User`` and
     arrays), ``all_fields`` those that may be protected. What ``default``, the class's own

@@ -1,4 +1,4 @@
-"""How much a pipeline may ask for, whatever its shape."""
+"""Limits on the size of a pipeline, independent of its shape."""
 
 from __future__ import annotations
 

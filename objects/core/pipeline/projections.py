@@ -58,7 +58,7 @@ class Exclude:
 
 @dataclass(frozen=True, slots=True)
 class SetFields:
-    """Documents with computed fields besides their own; a missing value takes its field out."""
+    """Documents with additional computed fields; a missing value removes its field."""
 
     tree: Tree
 

@@ -163,7 +163,7 @@ Stage: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """What ``/aggregate`` is asked: stages over the objects of ``where``, or distinct values."""
+    """A request to ``/aggregate``: stages over the objects of ``where``, or distinct values."""
 
     stages: tuple[Stage, ...] = ()
     where: Query = field(default_factory=Everything)

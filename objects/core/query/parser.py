@@ -1,8 +1,8 @@
-"""From a ``where`` as clients send it to the constraint tree.
+"""The parser of a client's ``where``; its result is the constraint tree.
 
 ``parse_where`` is the only gate for constraints: a tree that it returns has known operators with
-operands of the right kind, canonical values, legal names, and a bounded size. Whatever is wrong
-is a ``ServiceError`` with the code and words that Parse clients know, after the place:
+operands of the right kind, canonical values, legal names, and a bounded size. Errors
+are ``ServiceError`` with the code and message that Parse clients know, after the place:
 ``where.score.$in: bad $in value``. Codes: 102 the query's structure, 105 names, 107 operands,
 111 values.
 """

@@ -24,7 +24,7 @@ _MISSING: Final = object()
 
 
 def no_members(class_name: str | None, object_id: str, key: str) -> Collection[Json]:
-    """For when no relation is asked for."""
+    """Return no members, for queries without relations."""
     return ()
 
 
@@ -57,7 +57,7 @@ def elements(obj: Object, path: Path, members: Members = no_members) -> Iterator
     values = candidates(obj, path, members)
     for value in values:
         if isinstance(value, list):
-            # The list of a relation's members is only a way to speak of them.
+            # The list of a relation's members isn't a stored value.
             if not _is_relation(obj.get(path[0])):
                 yield value
             yield from value

@@ -106,9 +106,11 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class FindOptions:
-    """What to find and what to send of it. Made by ``find_options.parse_find_options``.
+    """Which objects to find, and which of their fields to send.
 
-    ``keys`` None means all fields. ``include`` holds every prefix of what was asked for, so
+    Built by ``options.parse_find_options``.
+
+    ``keys`` None means all fields. ``include`` holds every prefix of the requested paths, so
     ``owner.company`` is there as ``("owner",)`` and ``("owner", "company")``.
     """
 
@@ -124,7 +126,7 @@ class FindOptions:
     redirect_key: FieldName | None = None
     explain: bool = False
     asked: Json = field(default=None, compare=False, repr=False)
-    """The client's own ``where``, as it was sent; for those who tell others of it."""
+    """The client's own ``where``, as it was sent; for reporting it to triggers."""
 
 
 def fields_read(query: Query) -> frozenset[FieldName | Literal["*"]]:

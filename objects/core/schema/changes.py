@@ -64,7 +64,7 @@ class SchemaChange:
 
     @property
     def dropped_indexes(self) -> tuple[IndexDeclaration, ...]:
-        """Indexes to drop; one that is declared differently is dropped and built anew."""
+        """Indexes to drop; an index with a changed declaration is dropped and rebuilt."""
         new = self.after.index_declarations
         old = self.before.index_declarations
         return tuple(index for name, index in old.items() if new.get(name) != index)
@@ -184,7 +184,7 @@ def _field_name(text: str) -> FieldName:
 
 
 def _fixed_type(class_name: ClassName, name: FieldName) -> str | None:
-    """The type of a field that the class has by itself and that nobody may change."""
+    """Return the type of a built-in field, which can't be changed, or None."""
     if name == "ACL":
         return "ACL"
     fixed = DEFAULT_FIELDS.get(name) or SYSTEM_FIELDS.get(class_name, {}).get(name)

@@ -35,7 +35,7 @@ Direction: TypeAlias = Literal[1, -1, "text", "2dsphere"]
 
 @dataclass(frozen=True, slots=True)
 class FieldType:
-    """The type of a field, and what ``/schemas`` may say about it besides."""
+    """The type of a field and its options in ``/schemas``."""
 
     kind: FieldKind
     target_class: ClassName | None = None
@@ -238,9 +238,10 @@ class ClassSchema:
 
 
 def empty_schema(class_name: ClassName, openness: Openness = "open") -> ClassSchema:
-    """The schema of a new class without fields of its own.
+    """Return the schema of a new class without custom fields.
 
-    A stored definition without permissions means those of ``"open"``, whatever the setting is now.
+    A stored definition without permissions means those of ``"open"``, regardless of the current
+    setting.
     """
     return ClassSchema(
         class_name,

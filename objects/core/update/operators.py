@@ -52,7 +52,7 @@ class Operator:
 
 @dataclass(slots=True)  # not frozen: a write has one for each field, and freezing doubles its cost
 class Set(Operator):
-    """The value, whatever was there. It isn't changed after the operation is made."""
+    """Replace the value. The new value is never mutated after the operation is created."""
 
     is_simple = True
 

@@ -43,8 +43,8 @@ def group_select(
         f"{term} AS {column}" for term, column in zip(order_terms("m.k"), key_columns, strict=True)
     )
     inner = joined(values, ", ")
-    # OFFSET 0: what is accumulated is computed once for each document, in whatever number of
-    # places it is looked at, and groups are hashed instead of sorting whole rows.
+    # OFFSET 0: accumulated values are computed once per document even if several expressions read
+    # them, and groups are hashed instead of sorting whole rows.
     return (
         "SELECT "
         + object_of(made)
