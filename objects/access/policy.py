@@ -96,7 +96,7 @@ def missing_class(class_name: ClassName) -> OperationForbidden:
 def check_chosen_id(principal: Principal, class_name: ClassName) -> None:
     """Raise ``OperationForbidden`` if the caller may not choose the id of a new object.
 
-    Access lists and memberships trust the ids of users and roles, also of those that are gone.
+    Access lists and memberships trust the ids of users and roles, also of deleted ones.
     """
     if class_name in ("_User", "_Role") and not principal.may_write_as_master:
         raise OperationForbidden(f"Clients aren't allowed to choose an objectId of {class_name}.")
@@ -110,7 +110,7 @@ def check_class(
     creating: bool = False,
     reasons: list[Reason] | None = None,
 ) -> Query:
-    """What class-level permissions say: an error, or the condition that objects have to meet.
+    """Apply class-level permissions; return the condition that objects have to meet.
 
     ``creating`` belongs to ``addField``: a new object can't be reached through its pointers.
     Raises ``OperationForbidden``, or ``ObjectNotFound`` where logging in would help, as Parse does.
@@ -169,7 +169,7 @@ def _tell(
 def _own(
     principal: Principal, class_name: ClassName, action: Action, reasons: list[Reason] | None
 ) -> Query:
-    """The condition that the classes of people add for everybody but the master key."""
+    """Return the condition that the classes of people add for everybody but the master key."""
     if class_name == "_Session":
         # Users see, change and end their own sessions; access lists don't apply.
         if principal.user_id is None:
@@ -195,7 +195,7 @@ def _check_owner(
     object_id: ObjectId | None,
     reasons: list[Reason] | None,
 ) -> None:
-    """An account is its user's own: no access list lets others change it (reference 1.2)."""
+    """Refuse changes of an account by other users, which no access list can permit."""
     if class_name != "_User":
         return
     is_own = object_id == principal.user_id
@@ -217,7 +217,7 @@ def _names_user(principal: Principal, fields: Iterable[FieldName]) -> Query:
 def readable(
     principal: Principal, table: ClassTable, action: Action, *, reasons: list[Reason] | None = None
 ) -> Query:
-    """The condition under which the caller may read an object of the class."""
+    """Return the condition under which the caller may read an object of the class."""
     return all_of(*reading(principal, table, action, reasons=reasons))
 
 
@@ -245,7 +245,7 @@ def writable(
     *,
     reasons: list[Reason] | None = None,
 ) -> Query:
-    """The condition under which the caller may change or delete this object of the class."""
+    """Return the condition under which the caller may change or delete this object of the class."""
     condition = check_class(principal, table, action, reasons=reasons)
     if principal.is_master:
         return condition
@@ -261,7 +261,7 @@ def writable(
 def hidden_fields(
     principal: Principal, table: ClassTable, obj: dict[str, Json] | None = None
 ) -> frozenset[FieldName]:
-    """The fields that the caller may not see: of any object, or of this one.
+    """Return the fields that the caller may not see: of any object, or of this one.
 
     For an object, ``userField:F`` groups count too, when its field F names the caller.
     """
@@ -285,7 +285,7 @@ def always_hidden(table: ClassTable) -> frozenset[FieldName]:
 def protection_groups(
     principal: Principal, table: ClassTable, obj: dict[str, Json] | None = None
 ) -> set[str]:
-    """The groups of ``protectedFields`` that the caller is in, for any object or for this one."""
+    """Return the caller's groups of ``protectedFields``, for any object or for this one."""
     groups = set(principal.acl_ids)
     if principal.user_id is not None:
         groups.add("authenticated")
@@ -303,14 +303,14 @@ def _is_own_account(principal: Principal, table: ClassTable, obj: dict[str, Json
 
 
 def hides_by_object(principal: Principal, table: ClassTable) -> bool:
-    """Whether what is hidden from the caller differs from object to object."""
+    """Return whether what is hidden from the caller differs from object to object."""
     if principal.user_id is None:
         return False
     return table.class_name == "_User" or bool(protecting_user_fields(table.schema.permissions))
 
 
 def fields_hidden_somewhere(principal: Principal, table: ClassTable) -> frozenset[FieldName]:
-    """The fields that the caller may not see of some object of the class, whichever it is."""
+    """Return the fields that the caller may not see in at least one object of the class."""
     hidden = hidden_fields(principal, table)
     if not hides_by_object(principal, table):
         return hidden
@@ -325,7 +325,7 @@ def fields_hidden_somewhere(principal: Principal, table: ClassTable) -> frozense
 def check_question(
     principal: Principal, table: ClassTable, where: Query, order: Iterable[OrderKey] = ()
 ) -> None:
-    """Refuse a query whose answer would tell the value of a protected field.
+    """Refuse a query whose response would reveal the value of a protected field.
 
     Sub-queries are checked for their own classes, at any depth. Raises ``OperationForbidden``.
     """
@@ -371,7 +371,7 @@ class Scope:
         self._tables: dict[str, tuple[ClassTable, Query]] = {}
 
     def table(self, class_name: ClassName) -> tuple[ClassTable, Query] | None:
-        """The class's table, and the condition under which the caller may read its objects.
+        """Return the class's table, and the condition under which the caller may read its objects.
 
         None if there is no such class and the caller may know that. Raises
         ``OperationForbidden`` if there is none, or the caller may not search it.

@@ -33,7 +33,7 @@ class VisibleClass:
 
 
 def visible_classes(principal: Principal) -> list[VisibleClass]:
-    """The classes in which the caller may do something, by name; all of them for a master key."""
+    """Return the classes visible to the caller, by name; all classes for a master key."""
     visible = []
     for table in registry.all_classes():
         actions = frozenset(ACTIONS) if principal.is_master else _actions(principal, table)

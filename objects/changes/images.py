@@ -83,7 +83,7 @@ def changes_at(places: Sequence[Place]) -> dict[int, Change | None] | None:
 
 
 def _statement(table: ClassTable) -> str:
-    """The statement that reads images of this class, as rows of its table.
+    """Return the statement that reads images of this class, as rows of its table.
 
     ``_ANY`` stands for all generic classes, whose tables have the same columns.
     """
@@ -117,7 +117,7 @@ def _change(row: Row, table: ClassTable | None, *, is_generic: bool) -> Change |
 
 
 def _current(class_name: ClassName, class_id: str, version: str) -> ClassTable | None:
-    """The class as it was when the statement saw this version, or later; None if it is gone."""
+    """Return the class at this version or a later one; None if it has been dropped."""
     table = registry.find(class_name)
     if table is None or (table.class_id, table.version) != (int(class_id), int(version)):
         registry.forget(class_name)

@@ -124,7 +124,7 @@ class Reader:
         self._writers: set[interest.Writer] = set()
         self._changed_at = time.monotonic()
         self._asked_at: float | None = None
-        self._asked_by = 0  # the first transaction that has been asked from its beginning
+        self._asked_by = 0  # the first transaction that started after the request
         self._asleep: set[str] = set()  # classes whose writers notify
 
     def want(self, class_names: Collection[str]) -> None:
@@ -169,7 +169,7 @@ class Reader:
         """After a reading without changes: how many seconds to wait for the next one, unless there
         is a notification on ``CHANNEL`` before.
 
-        Zero means at once. Writers are asked to notify only when it has been quiet for a moment,
+        Zero means at once. Writers have to notify only when it has been quiet for a moment,
         and no longer than until they do, since notifications make them commit one after another.
         """
         now = time.monotonic()
@@ -196,7 +196,7 @@ class Reader:
         connection.close()
 
     def _begin(self) -> _Snapshot:
-        """The snapshot of the last reading; at first, of now."""
+        """Return the snapshot of the last reading; at first, of now."""
         if self._raw is None or connection.connection is not self._raw:
             fetch(_ALONG_INDEXES, (), prepare=False)
             self._raw = connection.connection
@@ -220,7 +220,7 @@ class Reader:
         self._asleep = _names(asleep)
         ran_out = self._since.keys() - _names(in_force)
         if ran_out:
-            # Or the server has crashed. Prolonging makes the rows that are gone.
+            # Or the server has crashed. Prolonging recreates the lost rows.
             self._gap |= ran_out
             self._since = interest.prolong(names)
             self._writers |= interest.writers_left(self._since)

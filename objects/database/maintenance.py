@@ -186,7 +186,7 @@ _VIEW: Final[dict[_Exemption | None, str]] = {
 
 
 def guard() -> str:
-    """The condition, without parameters, under which a statement may write.
+    """Return the condition, without parameters, under which a statement may write.
 
     Call ``check`` after a statement without rows, to learn whether this condition was the reason.
     """

@@ -137,18 +137,18 @@ def model_class(
 
 
 def model_of(class_name: ClassName) -> type[ModelBackedObject] | None:
-    """The model whose rows are the objects of the class; None for a generic class."""
+    """Return the model whose rows are the objects of the class; None for a generic class."""
     backing = _model_classes.get(class_name)
     return backing.model if backing is not None else None
 
 
 def offered_models() -> list[type[ModelBackedObject]]:
-    """The models that are offered as classes."""
+    """Return the models that are offered as classes."""
     return [backing.model for backing in _model_classes.values()]
 
 
 def model_tables() -> dict[ClassName, str]:
-    """The tables of the model-backed classes, by class."""
+    """Return the tables of the model-backed classes, by class."""
     return {name: backing.model._meta.db_table for name, backing in _model_classes.items()}
 
 
@@ -200,7 +200,7 @@ _SELECT = (
 
 
 def find(class_name: ClassName) -> ClassTable | None:
-    """The class of this name, or None if there is none. Raises ``InvalidClassName``.
+    """Return the class of this name, or None if there is none. Raises ``InvalidClassName``.
 
     The name of the class is the name that was looked up, character for character: what is chosen
     by either (rules, triggers, limits, permissions) is the same.
@@ -218,7 +218,7 @@ def _load(class_name: ClassName) -> ClassTable | None:
 
 
 def _rows(class_name: ClassName, lock: str = "") -> list[Row]:
-    """The row of the class of this name. Raises ``InvalidClassName``."""
+    """Return the row of the class of this name. Raises ``InvalidClassName``."""
     check_class_name(class_name)
     rows = fetch(f"{_SELECT} WHERE name = %s{lock}", (class_name,), prepare=True)
     if rows and rows[0][1] != class_name:
@@ -227,7 +227,7 @@ def _rows(class_name: ClassName, lock: str = "") -> list[Row]:
 
 
 def current(class_name: ClassName) -> ClassTable | None:
-    """The class as the database has it at this moment, for when no statement about it follows."""
+    """Return the class as it is in the database now, if no statement on it follows."""
     rows = _rows(class_name)
     if rows:
         return _remember(rows[0])
@@ -236,7 +236,7 @@ def current(class_name: ClassName) -> ClassTable | None:
 
 
 def lock(class_name: ClassName) -> ClassTable | None:
-    """The class as the database has it now, locked until the transaction ends."""
+    """Return the class as the database has it now, locked until the transaction ends."""
     for _ in range(2):
         if find(class_name) is None:
             return None
@@ -336,7 +336,7 @@ def _table(
 
 
 def new_class(class_name: ClassName) -> ClassSchema:
-    """The schema of a new class without fields, with the permissions that the settings choose."""
+    """Return the schema of a new class without fields, with the permissions of the settings."""
     return empty_schema(class_name, service_settings.CLASS_PERMISSIONS_DEFAULT)
 
 

@@ -178,7 +178,7 @@ class _Inquiry:
             return alike[0]
         return next((step for step in reversed(alike) if not step.is_open), alike[-1])
 
-    # -- What the door asks, in its order ---------------------------------------------------------
+    # -- The object service's checks, in their order ----------------------------------------------
 
     def _check_maintenance(self) -> None:
         try:
@@ -279,7 +279,7 @@ class _Inquiry:
 
 
 def _way(name: str, held: Mapping[str, tuple[str, ...]]) -> str:
-    """How the user comes to hold a role."""
+    """Return how the user has a role."""
     way = held[name]
     if len(way) == 1:
         return f"role:{name} has the user among its users."
@@ -287,7 +287,7 @@ def _way(name: str, held: Mapping[str, tuple[str, ...]]) -> str:
 
 
 def _hidden(principal: Principal, table: ClassTable, obj: Wire | None) -> tuple[Hidden, ...]:
-    """The fields of the class, or of this object, that the caller doesn't see, and why."""
+    """Return the fields of the class, or of this object, that the caller doesn't see, and why."""
     protected = table.schema.permissions.protected_fields
     groups = sorted(protection_groups(principal, table, obj) & protected.keys())
     hidden = []

@@ -1,4 +1,4 @@
-"""Sentences for the reasons that ``objects.access.policy`` tells: for people, not for programs."""
+"""Sentences for the reasons that ``objects.access.policy`` records, for people to read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Sentence:
 
 @dataclass(frozen=True)
 class _Matter:
-    """What a sentence is about."""
+    """The subject of a sentence."""
 
     reason: Reason
     principal: Principal
@@ -49,12 +49,12 @@ def sentence_for(
     class_name: str,
     obj: Mapping[str, Json] | None,
 ) -> Sentence:
-    """What a reason means for this caller, and for this object if there is one."""
+    """Return a sentence for a reason, for this caller and this object, if any."""
     return _SENTENCES[reason.rule](_Matter(reason, principal, permissions, class_name, obj))
 
 
 def describe(principal: Principal) -> str:
-    """The caller, by the ids that access lists and permissions may name."""
+    """Return the caller, by the ids that access lists and permissions may name."""
     if principal.may_write_as_master:
         return "the master key"
     if principal.is_master:

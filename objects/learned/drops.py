@@ -137,7 +137,7 @@ def _release(
 
 
 def leftovers() -> list[tuple[str, bool]]:
-    """The learned indexes that the database has, with whether each can be used."""
+    """Return the learned indexes that the database has, with whether each can be used."""
     rows = fetch(
         "SELECT c.relname, i.indisvalid FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid"
         " JOIN pg_inherits p ON p.inhrelid = i.indrelid"

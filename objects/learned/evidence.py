@@ -56,7 +56,7 @@ FROM objects_query_shape WHERE class_id = %s ORDER BY window_seconds + seconds D
 
 
 def shapes(class_id: int) -> list[ShapeCost]:
-    """The shapes of the queries of a class, the costliest first."""
+    """Return the shapes of the queries of a class, the costliest first."""
     costs = []
     for row in fetch(_SHAPES, (class_id,), prepare=False):
         shape = decode(row[0])
@@ -149,7 +149,7 @@ _TRIM: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """A row of ``LearnedIndex``, with what PostgreSQL says of its index.
+    """A row of ``LearnedIndex``, with PostgreSQL's statistics of its index.
 
     ``size`` is in bytes, and None where the database has no such index. ``is_valid``: PostgreSQL
     can use it.
@@ -260,7 +260,7 @@ class Size:
 
 
 def size_of(table: ClassTable) -> Size:
-    """How large a class is, as PostgreSQL's statistics say."""
+    """Return the size of a class by PostgreSQL's statistics."""
     rows = fetch(
         "SELECT greatest(c.reltuples, pg_stat_get_live_tuples(c.oid)), pg_table_size(c.oid)"
         " FROM pg_class c WHERE c.oid = to_regclass(%s)",
@@ -293,7 +293,7 @@ def suggestions_for(
     indexes: Sequence[Learned],
     size: Size | None = None,
 ) -> list[Suggestion]:
-    """The indexes that queries of the class would be faster with, the most valuable first.
+    """Return the indexes that queries of the class would be faster with, the most valuable first.
 
     Classes that are Django models have the indexes of their model, and none is suggested.
     """
@@ -312,7 +312,7 @@ def suggestions_for(
 
 
 def trials(index: Learned, costs: Sequence[ShapeCost]) -> tuple[Trial, list[Trial]]:
-    """What a valid index has changed: for its own shape, and for the others that it concerns."""
+    """Return the trial of a valid index for its own shape, and those for other affected shapes."""
     own = Trial(index.before, Cost())
     other_trials = []
     names = {name for name, _ in index.fields}

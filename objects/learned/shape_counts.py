@@ -166,7 +166,7 @@ ON CONFLICT (class_id, digest) DO UPDATE SET
 
 
 def flush() -> bool:
-    """Add the counts of this process to the database; whether that succeeded.
+    """Add the counts of this process to the database; return whether that succeeded.
 
     They stay in the process during maintenance mode, and while the database can't be reached. Never
     raises outside of a transaction.

@@ -83,7 +83,7 @@ def serves(class_name: ClassName) -> bool:
 
 
 def schema_of(class_name: ClassName) -> ClassSchema:
-    """The schema to prepare objects for; the one that the class will have if it isn't there."""
+    """Return the schema to prepare objects for; that of the new class if it doesn't exist."""
     table = registry.find(class_name)
     return registry.new_class(class_name) if table is None else table.schema
 

@@ -1,4 +1,4 @@
-"""The door to classes themselves: their schemas, permissions and indexes, and emptying them.
+"""The service of classes: their schemas, permissions and indexes, and purging them.
 
 All of it is for the master key; the read-only one may look. In maintenance mode nothing is changed
 (``UnderMaintenance``), but an index whose building has begun is built.
@@ -37,13 +37,13 @@ from objects.sql.tables import ClassTable
 
 
 def all_schemas(principal: Principal) -> list[Wire]:
-    """The schemas of all classes, by name."""
+    """Return the schemas of all classes, by name."""
     _check_master(principal)
     return [table.schema.to_wire() for table in registry.all_classes()]
 
 
 def schema(principal: Principal, class_name: ClassName) -> Wire:
-    """The schema of a class. Raises ``InvalidClassName`` if there is none."""
+    """Return the schema of a class. Raises ``InvalidClassName`` if there is none."""
     _check_master(principal)
     registry.forget(class_name)
     return _existing(registry.find(class_name), class_name).schema.to_wire()
@@ -51,7 +51,7 @@ def schema(principal: Principal, class_name: ClassName) -> Wire:
 
 @maintenance.reported_first
 def create(principal: Principal, class_name: ClassName, body: Json) -> Wire:
-    """Make a class. Raises ``InvalidClassName`` (taken, not a name) and what the body deserves."""
+    """Make a class. Raises ``InvalidClassName`` (taken or invalid) and the errors of the body."""
     _check_master(principal, "create")
     schema = new_schema(class_name, body, service_settings.CLASS_PERMISSIONS_DEFAULT)
     with maintenance.writing():
@@ -160,7 +160,7 @@ class OpenClass:
 
 
 def open_classes() -> list[OpenClass]:
-    """The classes whose objects everybody may write, by name.
+    """Return the classes whose objects everybody may write, by name.
 
     Classes that the service itself guards (users, sessions, installations) are listed only where
     their permissions were opened further than they are by default.
@@ -174,7 +174,7 @@ def open_classes() -> list[OpenClass]:
 
 
 def public_writes(table: ClassTable) -> tuple[Action, ...]:
-    """What everybody may do to objects of a class, of create, update and delete."""
+    """Return the actions (create, update, delete) that are open to the public."""
     if table.class_name in MASTER_ONLY_CLASSES:
         return ()
     actions = table.schema.permissions.public_writes

@@ -112,7 +112,7 @@ def _fitted(table: ClassTable, write: Write) -> tuple[Write, dict[FieldName, Fie
 def _adopts(
     principal: Principal, table: ClassTable, write: Write, trusted: frozenset[FieldName]
 ) -> bool:
-    """Whether the write makes client-made fields the owner's."""
+    """Return whether the write makes client-made fields the owner's."""
     return bool(table.schema.client_fields) and bool(
         table.schema.adopted_by(owned_fields(principal, write, trusted))
     )
@@ -232,7 +232,7 @@ def delete(principal: Principal, class_name: ClassName, object_id: ObjectId) -> 
 def table_for_writing(
     principal: Principal, class_name: ClassName, object_id: ObjectId
 ) -> ClassTable:
-    """The class of an object that is to be changed. Raises ``ObjectNotFound``."""
+    """Return the class of an object that is to be changed. Raises ``ObjectNotFound``."""
     table = registry.find(class_name)
     if table is None:
         check_missing_class(principal, class_name)

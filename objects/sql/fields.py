@@ -39,7 +39,7 @@ _FIXED_COLUMNS: Final = {
 
 
 def field_expression(field: str, kind: FieldKind, data: str = "data") -> str:
-    """The SQL of a field in ``data``, in the type that its values are compared in.
+    """Return the SQL of a field in ``data``, in the type that its values are compared in.
 
     Text (collation "C") for String, Date, Pointer, File and Bytes, numeric for Number, point
     (longitude, latitude) for GeoPoint, jsonb for others. Null and missing are NULL; the field must
@@ -93,7 +93,7 @@ def column_expression(table: ClassTable, field: FieldName, alias: str = "") -> s
 
 
 def index_method(kind: FieldKind) -> str:
-    """The kind of index that ``field_expression`` is for."""
+    """Return the kind of index that ``field_expression`` is for."""
     return "gist" if kind == "GeoPoint" else "btree"
 
 
@@ -143,7 +143,7 @@ def _field_texts(field: str, kind: FieldKind, data: str) -> tuple[str, str | Non
 
 
 def read(table: ClassTable, path: Path, alias: str) -> Reading:
-    """How a path is read in the rows of a class."""
+    """Return how a path is read in the rows of a class."""
     if len(path) > 1:
         return _read(table, path, alias)
     key = (path[0], alias)

@@ -37,7 +37,7 @@ FALSE: Final = Sql("FALSE")
 
 
 def both(parts: Iterable[Sql]) -> Sql:
-    """All of the parts, without those that are always true."""
+    """Return all of the parts, without those that are always true."""
     conjuncts = [part for part in parts if part.text != "TRUE"]
     if any(part.text == "FALSE" for part in conjuncts):
         return FALSE

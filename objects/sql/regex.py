@@ -10,7 +10,7 @@ _LAST = chr(0x10FFFF)
 
 
 def found_in(text: str, pattern: str, options: str, short: str | None = None) -> Sql:
-    """Whether a pattern is found in a text; ``text`` is SQL with collation "C".
+    """Return whether a pattern is found in a text; ``text`` is SQL with collation "C".
 
     What begins with fixed letters is a range of the text as well, so that an index on it is used;
     a range of ``short``, its beginning (``field_sql.short_expression``), where that says the same.

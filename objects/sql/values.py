@@ -1,6 +1,6 @@
 """Tests of one field or path in SQL: what ``objects.sql.compiler`` puts queries together from.
 
-A *candidate* and an *element* are what ``objects.core.query.tree`` says. A field of a single kind
+A *candidate* and an *element* are defined in ``objects.core.query.tree``. A field of a single kind
 is tested without looking for elements; any other path is tested by jsonpath.
 """
 
@@ -26,7 +26,7 @@ _BIGINT: Final = 2**63
 
 
 def fits(value: Json, reading: Reading) -> bool:
-    """Whether a field may hold this value at all."""
+    """Return whether a field may hold this value at all."""
     if kind(value) != reading.kind and not (
         reading.kind == "Relation" and kind(value) == "Pointer"
     ):
@@ -87,7 +87,7 @@ def led_equality(reading: Reading, value: Json) -> Sql | None:
 
 
 def is_short(value: Json) -> bool:
-    """Whether a text compares with a String as with its beginning."""
+    """Return whether a text compares with a String as with its beginning."""
     return isinstance(value, str) and len(value) < SHORT
 
 
@@ -131,7 +131,7 @@ def _operand(value: Json) -> str:
 
 
 def whole_value(reading: Reading) -> Sql:
-    """The one candidate of a whole field or of an exact path."""
+    """Return the one candidate of a whole field or of an exact path."""
     if not reading.steps:
         return Sql(reading.base)
     if reading.is_whole and reading.kind is not None:

@@ -24,13 +24,13 @@ _COLUMNS = re.compile(r"\(([^()]*)\)=\(")
 
 
 def duplicate(*fields: str) -> DuplicateValue:
-    """The error for values of these fields that another object has already."""
+    """Return the error for values of these fields that another object has already."""
     named = f": {', '.join(fields)}" if fields else ""
     return DuplicateValue(f"A duplicate value for a field with unique values was provided{named}")
 
 
 def refusal(table: ClassTable, error: DatabaseError) -> ServiceError | None:
-    """The error for a client; None if the refusal is not about what was to be written."""
+    """Return the error for a client; None if the refusal is not about what was to be written."""
     rules = rules_of(table.class_name)
     if rules is not None and isinstance(error, pg.IntegrityError):
         refused = rules.error_for(error.diag.constraint_name or "")
@@ -63,7 +63,7 @@ def _unique_fields(table: ClassTable, error: pg.UniqueViolation) -> tuple[str, .
 
 
 def _fields(table: ClassTable, columns: list[str]) -> tuple[str, ...]:
-    """The fields that are kept in these columns."""
+    """Return the fields that are stored in these columns."""
     unquoted = {column.strip('"') for column in columns}
     fields = {"objectId": "object_id"} | {
         name: column.name.strip('"') for name, column in table.columns.items()

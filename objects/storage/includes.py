@@ -1,8 +1,8 @@
 """Pointers to objects: ``include``, and ``keys`` and ``excludeKeys`` over the outcome.
 
 One query for each class that a level of pointers leads to, however many objects point there,
-under the caller's rights. A pointer whose target is gone or may not be read is left out, in a
-list of pointers too (specification section 4, reference 2.1).
+under the caller's rights. A pointer whose target doesn't exist or may not be read is left out, in a
+list of pointers too.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class _Target:
 def _fetch(
     principal: Principal, class_name: ClassName, ids: set[str], memory: ResultMemory
 ) -> Mapping[str, _Target]:
-    """The objects with these ids that the caller may see, ready to be sent."""
+    """Return the objects with these ids that the caller may see, ready to be sent."""
     table = registry.find(class_name)
     if table is None:
         return {}
@@ -179,7 +179,7 @@ def _target(
 
 
 def visible(principal: Principal, table: ClassTable, objects: list[Wire]) -> list[Wire]:
-    """The objects without the fields that are hidden from the caller."""
+    """Return the objects without the fields that are hidden from the caller."""
     if hides_by_object(principal, table):
         return [_without_fields(obj, hidden_fields(principal, table, obj)) for obj in objects]
     hidden = hidden_fields(principal, table)
@@ -194,7 +194,7 @@ def _without_fields(obj: Wire, hidden: frozenset[str]) -> Wire:
 
 
 def project(obj: Wire, options: FindOptions) -> Wire:
-    """The object with only the fields that ``keys`` names, and without those of ``excludeKeys``."""
+    """Return the object with the fields in ``keys`` only and without those in ``excludeKeys``."""
     if options.keys is not None:
         obj = _only(obj, _tree(options.keys))
     if options.exclude_keys:

@@ -67,7 +67,7 @@ class Record:
         )
 
     def json(self) -> str:
-        """The wire form as JSON text."""
+        """Return the wire form as JSON text."""
         object_id, created, updated, read_acl, write_acl, data = self._row
         table = self._table
         if table.may_hold_files and _FILE in data:
@@ -100,7 +100,7 @@ class Record:
         return self._row[5]
 
     def object(self) -> dict[str, Json]:
-        """The wire form, decoded; the caller may change it."""
+        """Return the wire form, decoded; the caller may change it."""
         obj: dict[str, Json] = _decode(self.json())
         return obj
 
@@ -115,7 +115,7 @@ def _acl_member(lists: str) -> str:
 
 
 def decoded(records: Sequence[Record], memory: ResultMemory) -> list[dict[str, Json]]:
-    """The wire forms of records, counted before they are made."""
+    """Return the wire forms of records, counted before they are made."""
     memory.add_objects(record.fields_json for record in records)
     if sum(record.size for record in records) < _LARGE:
         return [record.object() for record in records]

@@ -103,7 +103,7 @@ class ClassPermissions:
         )
 
     def closed_to_public(self, *, to_users: bool) -> ClassPermissions:
-        """The permissions with writes and new fields no longer open to everybody.
+        """Return the permissions with writes and new fields no longer open to everybody.
 
         Where everybody was allowed, logged-in users still are with ``to_users``. Roles, users and
         pointer fields that a rule names keep what they have.
@@ -120,7 +120,7 @@ class ClassPermissions:
         return replace(self, rules=rules)
 
     def without_fields(self, removed: Collection[FieldName]) -> ClassPermissions:
-        """The permissions of a class that lost these fields."""
+        """Return the permissions of a class that lost these fields."""
         if not removed:
             return self
 
@@ -175,7 +175,7 @@ _TO_USERS: Final = Rule(requires_authentication=True)
 
 
 def new_class_permissions(class_name: ClassName, openness: Openness) -> ClassPermissions:
-    """The permissions of a new class that comes without any, by ``CLASS_PERMISSIONS_DEFAULT``.
+    """Return the default permissions of a new class, by ``CLASS_PERMISSIONS_DEFAULT``.
 
     System classes have their own, regardless of the setting.
     """

@@ -27,7 +27,7 @@ Rule: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """What one rule says about an action: it ``allows`` (True), it refuses (False), or it depends
+    """The result of one rule for an action: it ``allows`` (True), refuses (False), or depends
     on the object (None).
 
     Then ``condition`` is what the object has to meet. ``because`` is the entry that matched, if

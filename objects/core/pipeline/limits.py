@@ -10,7 +10,7 @@ from backend.kernel.json_types import Json
 
 _MAX_FIELDS: Final = 500  # of one stage
 _MAX_PARTS: Final = 5_000
-# Deeper than any parser goes, all of which say so better.
+# Deeper than any parser allows; the parsers have better error messages.
 _DEEPEST: Final = 100
 
 

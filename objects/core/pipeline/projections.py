@@ -25,7 +25,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """What is said about the parts of a value."""
+    """The projection of the parts of a value."""
 
     parts: tuple[tuple[str, Part], ...]
 

@@ -2,7 +2,7 @@
 
 Parameters come as text (a query string) or as JSON values (a body with ``_method: "GET"``).
 A parameter that isn't known, and a value that isn't what the parameter takes, are refused:
-nothing is guessed and nothing ignored (reference 2.1).
+nothing is guessed and nothing ignored.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class FindLimits:
 
 
 def parse_find_options(params: Mapping[str, Any], limits: FindLimits) -> FindOptions:
-    """The options of a find.
+    """Return the options of a find.
 
     Raises ``InvalidQuery`` (102) for unknown parameters and bad numbers, ``InvalidKeyName`` (105)
     for names, ``InvalidJSON`` (107) for a ``where`` that is not JSON, and what ``parse_where``
@@ -91,7 +91,7 @@ def parse_find_options(params: Mapping[str, Any], limits: FindLimits) -> FindOpt
 
 
 def parse_get_options(params: Mapping[str, Any], limits: FindLimits) -> FindOptions:
-    """The options of a get by id: only what shapes the one object is allowed."""
+    """Return the options of a get by id: only what shapes the one object is allowed."""
     if not params:
         return _PLAIN_GET
     for name in params:

@@ -29,12 +29,12 @@ def no_members(class_name: str | None, object_id: str, key: str) -> Collection[J
 
 
 def is_index(step: str) -> bool:
-    """Whether a step of a path can be the index of a list."""
+    """Return whether a step of a path can be the index of a list."""
     return step.isascii() and step.isdigit()
 
 
 def candidates(obj: Object, path: Path, members: Members = no_members) -> list[Json]:
-    """The values at the path."""
+    """Return the values at the path."""
     value = _field(obj, path[0])
     if value is _MISSING:
         return []
@@ -53,7 +53,7 @@ def candidates(obj: Object, path: Path, members: Members = no_members) -> list[J
 
 
 def elements(obj: Object, path: Path, members: Members = no_members) -> Iterator[Json]:
-    """The candidates, and the elements of those that are lists."""
+    """Yield the candidates, and the elements of those that are lists."""
     values = candidates(obj, path, members)
     for value in values:
         if isinstance(value, list):
@@ -66,7 +66,7 @@ def elements(obj: Object, path: Path, members: Members = no_members) -> Iterator
 
 
 def exact_value(obj: Object, path: Path) -> Json:
-    """The value at a path where nothing is implicit; None if there is none."""
+    """Return the value at a path where nothing is implicit; None if there is none."""
     value = _field(obj, path[0])
     if _is_relation(value):
         return None

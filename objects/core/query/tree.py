@@ -130,7 +130,7 @@ class FindOptions:
 
 
 def fields_read(query: Query) -> frozenset[FieldName | Literal["*"]]:
-    """The names of the top-level fields whose values decide whether an object is found.
+    """Return the names of the top-level fields on which a match depends.
 
     Sub-queries read fields of their own class: call this with their ``where`` too. A search
     without a path reads every String field, which ``"*"`` stands for.
@@ -139,17 +139,17 @@ def fields_read(query: Query) -> frozenset[FieldName | Literal["*"]]:
 
 
 def order_fields(order: tuple[OrderKey, ...]) -> frozenset[FieldName]:
-    """The names of the top-level fields that sort keys read."""
+    """Return the names of the top-level fields that sort keys read."""
     return frozenset(key.path[0] for key in order if not key.is_score)
 
 
 def near_of(query: Query) -> Near | None:
-    """The top-level Near part, which sorts the result."""
+    """Return the top-level Near part, which sorts the result."""
     parts = query.parts if isinstance(query, AllOf) else (query,)
     return next((part for part in parts if isinstance(part, Near)), None)
 
 
 def text_of(query: Query) -> Text | None:
-    """The top-level Text part, which gives ``$score``."""
+    """Return the top-level Text part, which gives ``$score``."""
     parts = query.parts if isinstance(query, AllOf) else (query,)
     return next((part for part in parts if isinstance(part, Text)), None)

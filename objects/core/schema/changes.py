@@ -78,7 +78,7 @@ class SchemaChange:
 
 
 def class_name_of(path_name: str | None, body: Json) -> ClassName:
-    """The class that a request to ``/schemas`` is about, from its path and its body."""
+    """Return the class that a request to ``/schemas`` is about, from its path and its body."""
     body_name = body.get("className") if isinstance(body, dict) else None
     if body_name is not None and not isinstance(body_name, str):
         raise InvalidJSON("className: expected text")
@@ -99,7 +99,7 @@ def new_schema(class_name: ClassName, body: Json, openness: Openness = "open") -
 
 
 def change_schema(schema: ClassSchema, body: Json, *, creating: bool = False) -> SchemaChange:
-    """What ``PUT /schemas`` makes of a class. Fields and indexes that aren't named stay.
+    """Return the class after a ``PUT /schemas``. Fields and indexes that aren't named stay.
 
     A field that only clients have used becomes the owner's when it is named, and may get another
     type: it is then among the removed fields as well, since stored values have the old type.

@@ -151,7 +151,7 @@ def depends_on_stored(path: WriteKey, operation: Operation, schema: ClassSchema)
 
 
 def apply(write: Write, obj: Mapping[str, Json]) -> dict[str, Json]:
-    """The object after the write; the given one is left as it is.
+    """Return the object after the write; the given one is left as it is.
 
     Changes of relations are not in objects, so they change nothing here. Raises
     ``IncorrectType`` if an operator meets a value that it can't work on.

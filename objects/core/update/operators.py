@@ -39,11 +39,11 @@ class Operator:
         raise NotImplementedError
 
     def field_type(self) -> FieldType | None:
-        """The type that a field needs for the operation; None if it needs none."""
+        """Return the type that a field needs for the operation; None if it needs none."""
         raise NotImplementedError
 
     def outcome(self, current: Json, path: str) -> Json:
-        """The value that the operation makes of the current one.
+        """Return the value that the operation makes of the current one.
 
         Raises ``IncorrectType`` for a value that it can't work on.
         """
@@ -225,7 +225,7 @@ class ChangeRelation(Operator):
                     raise IncorrectType(f"{key}.objects: expected pointers")
                 assert isinstance(member, dict)
                 target_classes.add(check_class_name(str(member["className"])))
-                # What is said last about a member holds.
+                # The last operation on a member wins.
                 members[parse_object_id(str(member["objectId"]))] = adding
         if len(target_classes) > 1:
             raise IncorrectType(f"{key}: a relation has members of one class only")

@@ -40,7 +40,7 @@ class OperatorSql(Generic[N]):
     """The SQL of one class of nodes. Instances have no state."""
 
     def condition(self, node: N, compilation: Compilation) -> Sql:
-        """The condition that exactly the rows fulfil that the node finds."""
+        """Return the condition that exactly the rows fulfil that the node finds."""
         raise NotImplementedError
 
     def required(self, node: N, compilation: Compilation) -> Sql:
@@ -86,7 +86,7 @@ class Compilation:
         return READINGS[type(node)].required(node, self)
 
     def compile(self, node: Query) -> Sql:
-        """The condition of a node."""
+        """Return the condition of a node."""
         return READINGS[type(node)].condition(node, self)
 
     def computed_condition(self, path: Path, values: Sequence[Json]) -> Sql | None:

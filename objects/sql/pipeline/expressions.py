@@ -41,7 +41,7 @@ class Source(Protocol):
     """The rows whose documents expressions are about."""
 
     def field(self, path: Path) -> Sql:
-        """The value at a path; of no path, the whole document."""
+        """Return the value at a path; of no path, the whole document."""
 
     def typed(self, path: Path, kind: FieldKind) -> Sql | None:
         """The value of a field of this kind in SQL's own type; None if it isn't known to be one."""
@@ -51,7 +51,7 @@ class Source(Protocol):
 
 
 def expression(node: Expression, source: Source) -> Sql:
-    """The value of an expression as jsonb; NULL if it is missing."""
+    """Return the value of an expression as jsonb; NULL if it is missing."""
     if isinstance(node, Literal):
         return constant(node.value)
     if isinstance(node, Field):
@@ -80,7 +80,7 @@ def or_null(value: Sql) -> Sql:
 
 
 def number(node: Expression, source: Source) -> Sql:
-    """The value as numeric; NULL if it isn't a number."""
+    """Return the value as numeric; NULL if it isn't a number."""
     if isinstance(node, Literal):
         value = node.value
         if isinstance(value, bool) or not isinstance(value, int | float):
@@ -100,7 +100,7 @@ def number(node: Expression, source: Source) -> Sql:
 
 
 def condition(node: Expression, source: Source) -> Sql:
-    """Whether the value counts as true; never NULL."""
+    """Return whether the value counts as true; never NULL."""
     if isinstance(node, Call) and node.name in _LOGICAL:
         return _LOGICAL[node.name](node.operands, source)
     value = expression(node, source)
@@ -162,7 +162,7 @@ def _round(operands: Operands, source: Source) -> Sql:
 
 
 def _moment(node: Expression, source: Source) -> Sql:
-    """The value as a timestamp in UTC; NULL if it isn't a Date."""
+    """Return the value as a timestamp in UTC; NULL if it isn't a Date."""
     if isinstance(node, Field):
         typed = source.typed(node.path, "Date")
         if typed is not None:

@@ -24,7 +24,7 @@ def group_select(
     order: Sequence[Order],
     key_columns: Sequence[str],
 ) -> Sql:
-    """The documents of the groups, with columns that put them in the order of their keys.
+    """Return the documents of the groups, with columns that put them in the order of their keys.
 
     ``inputs`` is the FROM clause of the documents to group, under ``alias``.
     """

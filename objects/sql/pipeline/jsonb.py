@@ -13,7 +13,7 @@ from objects.sql.fragments import Sql, json_text
 
 
 def joined(parts: Iterable[Sql], separator: str) -> Sql:
-    """The parts with a text between them."""
+    """Return the parts with a text between them."""
     parts = list(parts)
     text = separator.join(part.text for part in parts)
     return Sql(text, tuple(value for part in parts for value in part.params))
@@ -61,7 +61,7 @@ _MOST_PAIRS = 50
 
 
 def order_terms(value: str) -> list[str]:
-    """The sort terms of a named value, each with NULLs first.
+    """Return the sort terms of a named value, each with NULLs first.
 
     The order is that of ``order_key`` in ``tests.oracles.expressions``.
     """
@@ -74,7 +74,7 @@ def order_terms(value: str) -> list[str]:
 
 
 def rank(value: str) -> str:
-    """The place of a named value's kind in the order of kinds."""
+    """Return the place of a named value's kind in the order of kinds."""
     return (
         f"(CASE COALESCE(jsonb_typeof({value}), '') WHEN '' THEN -1 WHEN 'null' THEN 0"
         " WHEN 'number' THEN 1 WHEN 'string' THEN 2 WHEN 'array' THEN 4 WHEN 'boolean' THEN 5"
@@ -92,7 +92,7 @@ def ordered_text(value: str) -> str:
 
 
 def quotient(a: str, b: str) -> str:
-    """The quotient of two named numerics, as numeric."""
+    """Return the quotient of two named numerics, as numeric."""
     bounds = "BETWEEN 1e-140 AND 1e140"
     return (
         f"(CASE WHEN abs({b}) {bounds} AND ({a} = 0 OR abs({a}) {bounds})"

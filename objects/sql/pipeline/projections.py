@@ -27,7 +27,7 @@ class Projector:
     compute: Compute
 
     def parts(self, tree: Tree, read: Callable[[str], Sql]) -> list[tuple[str, Sql]]:
-        """The parts of a value that are kept or made; ``read`` gives a part as it is."""
+        """Return the parts of a value that are kept or made; ``read`` gives a part as it is."""
         parts = []
         for name, part in tree.parts:
             if isinstance(part, Tree):

@@ -60,7 +60,7 @@ _NO_CLASS: Final = ClassTable(_NO_NAME, 0, 0, "", ClassSchema(_NO_NAME))
 
 
 def compile_aggregation(aggregation: Aggregation, table: ClassTable, scope: Scope) -> Sql:
-    """The statement that gives the results, in order, in one jsonb column ``value``."""
+    """Return the statement that gives the results, in order, in one jsonb column ``value``."""
     compiler = _Compiler(scope)
     rows = compiler.objects(table, aggregation.where)
     if aggregation.distinct is not None:
@@ -96,7 +96,7 @@ class _Compiler:
         return Rows(select, table, BY_AGE)
 
     def documents(self, rows: Rows) -> Rows:
-        """The rows as documents."""
+        """Return the rows as documents."""
         if rows.table is None:
             return rows
         alias = self.alias()
@@ -311,7 +311,7 @@ class _Compiler:
 
 
 def _native_query(query: Query) -> Query:
-    """The query about documents as they are in ``data``."""
+    """Return the query about documents as they are in ``data``."""
     if any(isinstance(node, RelatedTo) for node in walk(query)):
         raise InvalidQuery("$relatedTo: only before the documents are changed")
     return _renamed(query)
