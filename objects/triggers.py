@@ -1,8 +1,8 @@
 """What a deployment's own code does around the operations on objects.
 
-The door calls in here; who is called is registered by the layer above (``functions``: Python
-functions and webhooks). A handler is given an ``Occasion`` and may change it where the event says
-so, or raise a ``ServiceError``. Handlers of events before an operation, and of ``saved`` and
+The object service calls these functions; the layer above registers the handlers (``functions``:
+Python functions and webhooks). A handler is given an ``Occasion`` and may change it where the event
+says so, or raise a ``ServiceError``. Handlers of events before an operation, and of ``saved`` and
 ``deleted``, run inside of the operation's transaction: what they raise undoes all of it. Those of
 the other events after one run when it is committed, and nothing that they do can undo it.
 """
@@ -48,7 +48,7 @@ CONFIG: Final = Subject("@Config")
 CONNECT: Final = Subject("@Connect")
 """What has triggers like a class, and is none."""
 
-# Of these only sign-out is anybody's business (reference section 5).
+# Internal classes have no triggers, except for sign-out.
 _WITHOUT_TRIGGERS: Final = frozenset(
     {
         *("_Session", "_JobStatus", "_PushStatus", "_Hooks", "_GlobalConfig"),
@@ -69,9 +69,9 @@ log = get_logger("triggers")
 
 @dataclass
 class Live:
-    """What an occasion of live queries has besides.
+    """The live query part of a trigger's context.
 
-    ``event`` is ``connect``, ``subscribe``, or what is told of an object: ``create``, ``enter``,
+    ``event`` is ``connect``, ``subscribe``, or the event of an object: ``create``, ``enter``,
     ``update``, ``leave``, ``delete``. ``clients`` and ``subscriptions`` are those of the process.
     ``watch`` are the fields whose changes the client waits for, None for all.
     """
@@ -85,7 +85,7 @@ class Live:
 
 @dataclass
 class Occasion:
-    """One moment at which handlers run.
+    """An event at which handlers run, and its context.
 
     ``object`` is the object as it will be (before) or is (after), ``original`` what it was, None
     for a new one. Objects are in wire form, with their access list as ``ACL``.
@@ -114,7 +114,7 @@ flag says that no statement will: the answer has to be what holds now.
 
 
 class NeverCalled(ValueError):
-    """A trigger that nothing would call. The text says what works instead."""
+    """A trigger that would never be called. The message names an alternative."""
 
 
 _handlers: dict[tuple[Event, Subject], list[Handler]] = {}
@@ -139,7 +139,7 @@ def unregister(event: Event, class_name: Subject, handler: Handler) -> None:
 
 
 def add_source(source: Source) -> None:
-    """Ask this as well for the handlers of a class. It is asked at every operation."""
+    """Register a further source of a class's handlers. It is called at every operation."""
     _sources.append(source)
 
 
@@ -194,10 +194,10 @@ def _registered(class_name: Subject) -> Mapping[Event, tuple[Handler, ...]]:
 
 
 def handlers(event: Event, class_name: Subject) -> tuple[Handler, ...]:
-    """Who is called, in order: first those of the class, then those of every class."""
+    """Return the handlers in call order: those of the class, then those of every class."""
     registered = _registered(class_name).get(event, ())
     if event in _OF_LIVE_QUERIES or class_name == CONNECT:
-        return registered  # what is elsewhere is asked about objects only
+        return registered  # other sources have handlers of objects only
     for source in _sources:
         registered += source(class_name, _is_unguarded(class_name, event)).get(event, ())
     return registered
@@ -217,7 +217,7 @@ def has(class_name: Subject, *events: Event) -> bool:
 
 
 def is_registered(event: Event, class_name: Subject) -> bool:
-    """Whether Python code of the deployment is called at this event. Never waits."""
+    """Return whether Python code of the deployment is called at this event. Never waits."""
     return event in _registered(class_name)
 
 
@@ -226,14 +226,14 @@ def _is_unguarded(class_name: Subject, event: Event) -> bool:
 
 
 def run(occasion: Occasion) -> Occasion:
-    """Call the handlers of an event, one after the other; the occasion as they left it."""
+    """Call the handlers of an event, in order; return the occasion as they changed it."""
     for handler in handlers(occasion.event, occasion.class_name):
         handler(occasion)
     return occasion
 
 
 def run_after_commit(occasion: Occasion) -> None:
-    """Call the handlers when the transaction under way is committed; now, if there is none."""
+    """Call the handlers when the current transaction commits, or immediately without one."""
     if has(occasion.class_name, occasion.event):
         transaction.on_commit(partial(_run_afterwards, occasion))
 
@@ -265,7 +265,7 @@ def _run_afterwards(occasion: Occasion) -> None:
 def before_find(
     principal: Principal, class_name: Subject, options: FindOptions, *, is_get: bool = False
 ) -> tuple[FindOptions, list[Wire] | None]:
-    """What is asked in the end, and the objects if the handlers have given them themselves."""
+    """Return the final query, and the objects if a handler has supplied them."""
     if not has(class_name, "before_find"):
         return options, None
     occasion = Occasion(
@@ -283,7 +283,7 @@ def before_find(
 def after_find(
     principal: Principal, class_name: Subject, objects: Iterable[Wire], *, is_get: bool = False
 ) -> list[Wire]:
-    """What was found, as the handlers want it."""
+    """Return the found objects, as changed by the handlers."""
     occasion = Occasion("after_find", class_name, principal, objects=list(objects), is_get=is_get)
     return run(occasion).objects or []
 

@@ -61,7 +61,7 @@ def trigger(principal: Principal, class_name: Subject, trigger_name: str) -> Jso
     return _wire(found)
 
 
-@maintenance.comes_first
+@maintenance.reported_first
 def create(principal: Principal, body: JsonObject) -> JsonObject:
     """Declare ``{"functionName", "url"}`` or ``{"className", "triggerName", "url"}``.
 
@@ -96,7 +96,7 @@ def create(principal: Principal, body: JsonObject) -> JsonObject:
     return _wire(hook)
 
 
-@maintenance.comes_first
+@maintenance.reported_first
 def update_function(principal: Principal, name: str, body: JsonObject) -> JsonObject:
     """Give a function another address. Raises ``InvalidHook``."""
     _check_may_write(principal, "update")
@@ -107,7 +107,7 @@ def update_function(principal: Principal, name: str, body: JsonObject) -> JsonOb
     return _wire(Hook(function_name=name, url=url))
 
 
-@maintenance.comes_first
+@maintenance.reported_first
 def update_trigger(
     principal: Principal, class_name: Subject, trigger_name: str, body: JsonObject
 ) -> JsonObject:
@@ -124,7 +124,7 @@ def update_trigger(
     return _wire(Hook(class_name=class_name, trigger_name=trigger_name, url=url))
 
 
-@maintenance.comes_first
+@maintenance.reported_first
 def delete_function(principal: Principal, name: str) -> None:
     """Remove a function; none that isn't there is no error, as with Parse."""
     _check_may_write(principal, "delete")
@@ -132,7 +132,7 @@ def delete_function(principal: Principal, name: str) -> None:
         Hook.objects.filter(function_name=name).delete()
 
 
-@maintenance.comes_first
+@maintenance.reported_first
 def delete_trigger(principal: Principal, class_name: Subject, trigger_name: str) -> None:
     """Remove a trigger; none that isn't there is no error. What it wasn't told yet it never is."""
     _check_may_write(principal, "delete")

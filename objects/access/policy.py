@@ -57,7 +57,7 @@ from objects.core.values import pointer
 from objects.definitions import registry
 from objects.sql.tables import ClassTable
 
-# Classes that hold the service's own affairs: for the master key alone, whatever their CLP says.
+# The service's internal classes: their CLP doesn't matter, only the master key has access.
 MASTER_ONLY_CLASSES = frozenset(
     {
         "_JobStatus",
@@ -70,7 +70,7 @@ MASTER_ONLY_CLASSES = frozenset(
         "_Idempotency",
     }
 )
-# What of an account only its owner sees, besides the master key.
+# Fields of an account that only its owner and the master key see.
 _NO_FIELDS: frozenset[FieldName] = frozenset()
 _OWNERS_FIELDS = {"_User": frozenset({FieldName("authData")})}
 _READ_ACTIONS = frozenset({"find", "get", "count"})
@@ -96,7 +96,7 @@ def missing_class(class_name: ClassName) -> OperationForbidden:
 def check_chosen_id(principal: Principal, class_name: ClassName) -> None:
     """Raise ``OperationForbidden`` if the caller may not choose the id of a new object.
 
-    Access lists and memberships trust the ids of users and roles, also of those that are gone.
+    Access lists and memberships trust the ids of users and roles, also of deleted ones.
     """
     if class_name in ("_User", "_Role") and not principal.may_write_as_master:
         raise OperationForbidden(f"Clients aren't allowed to choose an objectId of {class_name}.")
@@ -110,7 +110,7 @@ def check_class(
     creating: bool = False,
     reasons: list[Reason] | None = None,
 ) -> Query:
-    """What class-level permissions say: an error, or the condition that objects have to meet.
+    """Apply class-level permissions; return the condition that objects have to meet.
 
     ``creating`` belongs to ``addField``: a new object can't be reached through its pointers.
     Raises ``OperationForbidden``, or ``ObjectNotFound`` where logging in would help, as Parse does.
@@ -169,9 +169,9 @@ def _tell(
 def _own(
     principal: Principal, class_name: ClassName, action: Action, reasons: list[Reason] | None
 ) -> Query:
-    """The condition that the classes of people add for everybody but the master key."""
+    """Return the condition that the classes of people add for everybody but the master key."""
     if class_name == "_Session":
-        # Users see, change and end their own sessions, whatever an access list says.
+        # Users see, change and end their own sessions; access lists don't apply.
         if principal.user_id is None:
             _tell(reasons, "sessions", action, False)
             raise InvalidSessionToken("Session token required.")
@@ -195,7 +195,7 @@ def _check_owner(
     object_id: ObjectId | None,
     reasons: list[Reason] | None,
 ) -> None:
-    """An account is its user's own: no access list lets others change it (reference 1.2)."""
+    """Refuse changes of an account by other users, which no access list can permit."""
     if class_name != "_User":
         return
     is_own = object_id == principal.user_id
@@ -217,17 +217,17 @@ def _names_user(principal: Principal, fields: Iterable[FieldName]) -> Query:
 def readable(
     principal: Principal, table: ClassTable, action: Action, *, reasons: list[Reason] | None = None
 ) -> Query:
-    """The condition under which the caller may read an object of the class."""
+    """Return the condition under which the caller may read an object of the class."""
     return all_of(*reading(principal, table, action, reasons=reasons))
 
 
 def reading(
     principal: Principal, table: ClassTable, action: Action, *, reasons: list[Reason] | None = None
 ) -> tuple[Query, Query]:
-    """The two parts of ``readable``: what the class says, and what access lists have to say.
+    """Return the two conditions of ``readable``: that of the class and that of access lists.
 
-    The second is ``Everything`` where access lists don't count. For whoever asks about one object
-    for many callers, most of whom differ in the second part only.
+    The second is ``Everything`` where access lists don't apply. Live queries test one object for
+    many callers, most of whom differ in the second condition only.
     """
     condition = check_class(principal, table, action, reasons=reasons)
     if principal.is_master:
@@ -245,7 +245,7 @@ def writable(
     *,
     reasons: list[Reason] | None = None,
 ) -> Query:
-    """The condition under which the caller may change or delete this object of the class."""
+    """Return the condition under which the caller may change or delete this object of the class."""
     condition = check_class(principal, table, action, reasons=reasons)
     if principal.is_master:
         return condition
@@ -261,7 +261,7 @@ def writable(
 def hidden_fields(
     principal: Principal, table: ClassTable, obj: dict[str, Json] | None = None
 ) -> frozenset[FieldName]:
-    """The fields that the caller may not see: of any object, or of this one.
+    """Return the fields that the caller may not see: of any object, or of this one.
 
     For an object, ``userField:F`` groups count too, when its field F names the caller.
     """
@@ -275,15 +275,17 @@ def hidden_fields(
 
 
 def always_hidden(table: ClassTable) -> frozenset[FieldName]:
-    """The fields that only the master key sees, and of an account its owner, whatever permissions
-    say."""
+    """Return the fields hidden from all but the master key, regardless of permissions.
+
+    The owner of an account sees those of the account.
+    """
     return _OWNERS_FIELDS.get(table.class_name, table.hidden)
 
 
 def protection_groups(
     principal: Principal, table: ClassTable, obj: dict[str, Json] | None = None
 ) -> set[str]:
-    """The groups of ``protectedFields`` that the caller is in, for any object or for this one."""
+    """Return the caller's groups of ``protectedFields``, for any object or for this one."""
     groups = set(principal.acl_ids)
     if principal.user_id is not None:
         groups.add("authenticated")
@@ -301,14 +303,14 @@ def _is_own_account(principal: Principal, table: ClassTable, obj: dict[str, Json
 
 
 def hides_by_object(principal: Principal, table: ClassTable) -> bool:
-    """Whether what is hidden from the caller differs from object to object."""
+    """Return whether what is hidden from the caller differs from object to object."""
     if principal.user_id is None:
         return False
     return table.class_name == "_User" or bool(protecting_user_fields(table.schema.permissions))
 
 
 def fields_hidden_somewhere(principal: Principal, table: ClassTable) -> frozenset[FieldName]:
-    """The fields that the caller may not see of some object of the class, whichever it is."""
+    """Return the fields that the caller may not see in at least one object of the class."""
     hidden = hidden_fields(principal, table)
     if not hides_by_object(principal, table):
         return hidden
@@ -323,7 +325,7 @@ def fields_hidden_somewhere(principal: Principal, table: ClassTable) -> frozense
 def check_question(
     principal: Principal, table: ClassTable, where: Query, order: Iterable[OrderKey] = ()
 ) -> None:
-    """Refuse a query whose answer would tell the value of a protected field.
+    """Refuse a query whose response would reveal the value of a protected field.
 
     Sub-queries are checked for their own classes, at any depth. Raises ``OperationForbidden``.
     """
@@ -369,7 +371,7 @@ class Scope:
         self._tables: dict[str, tuple[ClassTable, Query]] = {}
 
     def table(self, class_name: ClassName) -> tuple[ClassTable, Query] | None:
-        """The class's table, and the condition under which the caller may read its objects.
+        """Return the class's table, and the condition under which the caller may read its objects.
 
         None if there is no such class and the caller may know that. Raises
         ``OperationForbidden`` if there is none, or the caller may not search it.
@@ -386,5 +388,5 @@ class Scope:
         return cached
 
     def others(self, table: ClassTable) -> list[ClassTable]:
-        """The classes touched besides the statement's own."""
+        """Return the classes that the statement reads in addition to its own."""
         return [other for other, _ in self._tables.values() if other.class_id != table.class_id]

@@ -65,7 +65,7 @@ class Visibility:
         return parts[0] if len(parts) == 1 else AnyOf(tuple(parts))
 
     def is_readable(self, obj: Mapping[str, Json]) -> bool:
-        """Whether the caller may read this object, which is in its wire form."""
+        """Return whether the caller may read this object, which is in its wire form."""
         return self.principal.is_master or matches(self.condition, obj)
 
     def without_protected(self, fields: dict[str, Json]) -> dict[str, Json]:

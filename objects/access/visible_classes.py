@@ -1,8 +1,7 @@
-"""The classes as a caller may know them.
+"""The classes that a caller may see.
 
-A class is visible to whoever may do something in it; of its fields those are that the caller may
-see of every object. A name that isn't here is one of which the caller must not learn whether
-there is such a class.
+A class is visible to callers who may do something in it, a field to callers who may read it in
+every object. The caller must not learn whether a class exists that isn't visible.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class VisibleClass:
 
 
 def visible_classes(principal: Principal) -> list[VisibleClass]:
-    """The classes in which the caller may do something, by name; all of them for a master key."""
+    """Return the classes visible to the caller, by name; all classes for a master key."""
     visible = []
     for table in registry.all_classes():
         actions = frozenset(ACTIONS) if principal.is_master else _actions(principal, table)

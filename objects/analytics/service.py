@@ -40,7 +40,7 @@ _USUAL_SPAN: Final = timedelta(days=30)
 _LONGEST_SPAN: Final = timedelta(days=366)
 
 
-@maintenance.comes_first
+@maintenance.reported_first
 def record(principal: Principal, name: str, body: Mapping[str, Any]) -> None:
     """Keep one event. ``body`` is ``{"at"?: Date, "dimensions"?: {text: text}}``.
 

@@ -77,7 +77,7 @@ def read(principal: Principal) -> Config:
     return _stored(locked=False).shown_to(principal)
 
 
-@maintenance.comes_first
+@maintenance.reported_first
 def save(
     principal: Principal,
     body: Mapping[str, Any],

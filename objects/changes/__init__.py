@@ -1,9 +1,9 @@
 """Committed changes of objects, each delivered once to every reader.
 
-PostgreSQL captures the changes by triggers (``capture``), so they are complete whoever writes and
-however. Only classes that a reader has asked for are captured (``Reader.want``); a ``Reader`` reads
-what was committed since its last read. Changes are stored for a minute or two: a reader that missed
-some learns that (``Batch.gap``), and reads the objects again.
+PostgreSQL captures the changes by triggers (``capture``), so every kind of write is included. Only
+classes that a reader has requested are captured (``Reader.want``); a ``Reader`` reads what was
+committed since its last read. Changes are stored for a minute or two: a reader that missed some
+learns that (``Batch.gap``), and reads the objects again.
 """
 
 from objects.changes.images import Change

@@ -73,7 +73,7 @@ def install(**_: Any) -> None:
 
 
 def not_captured() -> list[str]:
-    """The tables of objects whose changes no trigger captures: live queries don't hear of them."""
+    """Return the tables without a capturing trigger, which live queries don't see."""
     generic = [relation for (relation,) in fetch(_NOT_CAPTURED, (), prepare=False)]
     return generic + sorted({relation for _, relation, _, _ in _missing_of_models()})
 
@@ -91,7 +91,7 @@ def _arguments(class_name: ClassName, shown_if: str | None) -> str:
 
 
 def is_wanted(class_name: ClassName) -> bool:
-    """Whether changes of the class are captured at the moment."""
+    """Return whether changes of the class are captured at the moment."""
     return bool(
         fetch(
             "SELECT FROM objects_interest WHERE class_name = %s AND until > statement_timestamp()",

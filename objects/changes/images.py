@@ -52,10 +52,10 @@ _ANY: Final = ClassTable(_ANY_CLASS, 0, 0, GENERIC_TABLE, empty_schema(_ANY_CLAS
 
 
 def changes_at(places: Sequence[Place]) -> dict[int, Change | None] | None:
-    """The changes at these places, by their numbers; None for what nobody would see.
+    """Return the changes at these places by number, or None if some places are empty by now.
 
-    That is a change of a class that has been dropped since, or of columns that are the service's
-    own. The result is None if some of the places are empty by now.
+    The value is None for a change that no subscriber can see: one of a class that has been dropped
+    since, or of internal columns only.
     """
     changes: dict[int, Change | None] = {}
     tables: dict[tuple[str, ...], ClassTable | None] = {}
@@ -83,7 +83,7 @@ def changes_at(places: Sequence[Place]) -> dict[int, Change | None] | None:
 
 
 def _statement(table: ClassTable) -> str:
-    """The statement that reads images of this class, as rows of its table.
+    """Return the statement that reads images of this class, as rows of its table.
 
     ``_ANY`` stands for all generic classes, whose tables have the same columns.
     """
@@ -94,7 +94,7 @@ def _statement(table: ClassTable) -> str:
         " FROM (SELECT h.seq, h.object_id, h.at, h.class_id,"
         f" jsonb_populate_record(NULL::{table.storage}, h.before) AS before,"
         f" jsonb_populate_record(NULL::{table.storage}, h.after) AS after"
-        # One look at the index for each, whatever is thought of the table's size.
+        # One index lookup per place, even where the planner overestimates the table's size.
         " FROM unnest(%s::xid8[], %s::bigint[]) AS k(txid, seq) CROSS JOIN LATERAL"
         " (SELECT * FROM objects_change h WHERE h.txid = k.txid AND h.seq = k.seq OFFSET 0) h"
         " OFFSET 0) i"
@@ -117,7 +117,7 @@ def _change(row: Row, table: ClassTable | None, *, is_generic: bool) -> Change |
 
 
 def _current(class_name: ClassName, class_id: str, version: str) -> ClassTable | None:
-    """The class as it was when the statement saw this version, or later; None if it is gone."""
+    """Return the class at this version or a later one; None if it has been dropped."""
     table = registry.find(class_name)
     if table is None or (table.class_id, table.version) != (int(class_id), int(version)):
         registry.forget(class_name)

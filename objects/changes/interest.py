@@ -1,7 +1,8 @@
-"""Which classes are wanted, by whom it doesn't matter, and whether that has held all the time.
+"""The classes whose changes are captured, and whether capturing has been continuous.
 
-A class is wanted while its row of ``objects_interest`` has not run out. ``since`` is when it began
-to be, and the row's identity: whoever finds another one, or none, has missed something in between.
+Changes of a class are captured until its row of ``objects_interest`` expires. ``since`` is when
+capturing began, and identifies the row: a reader that finds another ``since``, or no row, has
+missed changes in between.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ UPDATE objects_interest i SET asleep = %s FROM theirs WHERE i.class_name = their
 
 # Those that may have written without having been captured: they hold a lock that writers take, and
 # began before the class was wanted (a second for the commit of that). A class that isn't there has
-# a name that whoever makes it holds.
+# a name, which is locked while the class is created.
 _WRITERS = """
 SELECT DISTINCT w.name, l.virtualtransaction
 FROM unnest(%s::text[], %s::text[], %s::timestamptz[]) AS w(name, relation, since)
@@ -72,7 +73,7 @@ def ask(class_names: Collection[str]) -> None:
     fetch(_ASK, ([*class_names], True, True), prepare=True)
 
 
-def ask_no_more(class_names: Collection[str]) -> None:
+def stop_notifications(class_names: Collection[str]) -> None:
     """Readers look by themselves."""
     fetch(_ASK, ([*class_names], False, False), prepare=True)
 

@@ -1,10 +1,10 @@
-"""Reading committed changes, each exactly once, while transactions begin and end around it.
+"""A reader of committed changes that returns each exactly once, concurrently with writers.
 
-A transaction's changes are there for others from its commit on, in any order of their numbers. So
-a reader remembers no number but a snapshot: what it hasn't seen are the changes of transactions
-that weren't over in that, and are now. Long transactions hold nobody up, and are read when they
-are committed. Changes of one object come in the order of their numbers: who writes an object waits
-for the one before to be committed.
+Changes become visible when their transaction commits, in any order of their numbers. Therefore a
+reader stores a snapshot instead of a number: the unread changes are those of transactions that
+were running in that snapshot and have ended since. Long transactions delay no other changes, and
+are read when they commit. Changes of one object come in the order of their numbers, because a
+writer of an object waits until the previous writer has committed.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from objects.database.statements import fetch
 
 _MOST: Final = 1000  # changes of one reading
 _MOST_BYTES: Final = 4 * 1024 * 1024
-# That are waited for by a reader; of more than that, whoever wants them had better load anew.
+# Changes that a reader queues; beyond that, subscribers reload faster than they catch up.
 _MOST_PLACES: Final = 200_000
-# Seconds. Until it has been quiet for a moment, looking is cheaper than being woken up.
+# Seconds. Until no change has come for this long, polling is cheaper than notifications.
 _QUIET: Final = 0.1
 _SHORT: Final = 0.005
 _LONG: Final = 0.5
@@ -124,19 +124,19 @@ class Reader:
         self._writers: set[interest.Writer] = set()
         self._changed_at = time.monotonic()
         self._asked_at: float | None = None
-        self._asked_by = 0  # the first transaction that has been asked from its beginning
+        self._asked_by = 0  # the first transaction that started after the request
         self._asleep: set[str] = set()  # classes whose writers notify
 
     def want(self, class_names: Collection[str]) -> None:
-        """Capture the changes of these classes, which need not be there yet.
+        """Capture the changes of these classes, which need not exist yet.
 
-        In force when it returns: whatever is committed from then on will be read. It may wait a
-        second for those who began to write before; should one of them take longer, there is a gap
-        when it ends. Name all classes that are still wanted every ``WANTED_FOR`` / 3 seconds; those
-        that aren't named any more are let go.
+        When it returns, all changes that are committed later will be read. It may wait a second for
+        transactions that began to write before; if one of them takes longer, its end is reported
+        as a gap. Name all classes that are still needed every ``WANTED_FOR`` / 3 seconds; the
+        others are released.
         """
         self._begin()
-        self._let_go(class_names)
+        self._release(class_names)
         interested = interest.prolong(class_names)
         now = time.monotonic()
         new = {}
@@ -161,7 +161,7 @@ class Reader:
         changes = self._next_changes()
         if changes:
             self._changed_at = time.monotonic()
-            self._be_awake(changes)
+            self._stop_notifications(changes)
         gap, self._gap = self._gap, set()
         return Batch(changes, self._role_version, frozenset(gap))
 
@@ -169,7 +169,7 @@ class Reader:
         """After a reading without changes: how many seconds to wait for the next one, unless there
         is a notification on ``CHANNEL`` before.
 
-        Zero means at once. Writers are asked to notify only when it has been quiet for a moment,
+        Zero means at once. Writers have to notify only when it has been quiet for a moment,
         and no longer than until they do, since notifications make them commit one after another.
         """
         now = time.monotonic()
@@ -184,7 +184,7 @@ class Reader:
             return 0
         if self._begin().begin >= self._asked_by:
             return _LONG
-        # Somebody who had written before they were asked is not committed yet.
+        # A transaction that wrote before notifications were requested is still running.
         return min(max(_SHORT, (now - self._asked_at) / 2), _LONG)
 
     def trim(self) -> None:
@@ -196,7 +196,7 @@ class Reader:
         connection.close()
 
     def _begin(self) -> _Snapshot:
-        """The snapshot of the last reading; at first, of now."""
+        """Return the snapshot of the last reading; at first, of now."""
         if self._raw is None or connection.connection is not self._raw:
             fetch(_ALONG_INDEXES, (), prepare=False)
             self._raw = connection.connection
@@ -220,7 +220,7 @@ class Reader:
         self._asleep = _names(asleep)
         ran_out = self._since.keys() - _names(in_force)
         if ran_out:
-            # Or the server has crashed. Prolonging makes the rows that are gone.
+            # Or the server has crashed. Prolonging recreates the lost rows.
             self._gap |= ran_out
             self._since = interest.prolong(names)
             self._writers |= interest.writers_left(self._since)
@@ -246,7 +246,7 @@ class Reader:
 
     def _next_changes(self) -> list[Change]:
         changes: list[Change] = []
-        # What is seen by nobody alone is no reason to say that nothing is left.
+        # Changes that no subscriber can see don't mean that the queue is empty.
         while self._waiting and not changes:
             places = self._next_places()
             changes_by_place = changes_at(places)
@@ -272,7 +272,7 @@ class Reader:
             places.append(place)
         return places
 
-    def _let_go(self, class_names: Collection[str]) -> None:
+    def _release(self, class_names: Collection[str]) -> None:
         """Forget classes that haven't been named for a while, while they are still in force."""
         now = time.monotonic()
         for name in self._since.keys() - set(class_names):
@@ -283,14 +283,17 @@ class Reader:
                     self._gap.add(name)
                 del self._since[name], self._named[name], self._unnamed[name]
 
-    def _be_awake(self, changes: Collection[Change]) -> None:
-        """Have those who change these classes notify no more, whoever has asked them to: a reader
-        that ended in its sleep would be waited for as long as the class is wanted."""
+    def _stop_notifications(self, changes: Collection[Change]) -> None:
+        """Stop notifications from writers of these classes, including those of other readers.
+
+        Otherwise writers would notify a reader that ended while it waited, as long as the class is
+        captured.
+        """
         self._asked_at = None
         if self._asleep:
             named = self._asleep.intersection(change.table.class_name for change in changes)
             if named:
-                interest.ask_no_more(named)
+                interest.stop_notifications(named)
                 self._asleep -= named
 
 

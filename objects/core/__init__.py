@@ -1,5 +1,5 @@
 """The language of objects in plain Python: no Django, no I/O.
 
 Queries, updates, schemas, pipelines and access decisions mean here what they mean everywhere;
-``objects.sql`` says the same in SQL, and property tests hold both together.
+``objects.sql`` implements the same semantics in SQL; property tests compare both.
 """

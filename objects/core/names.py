@@ -80,7 +80,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,127}")
 _OBJECT_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,127}")
 _ROLE_NAME = re.compile(r"[0-9A-Za-z_\- ]{1,128}")
 ROLE_PREFIX: Final = "role:"
-# Words that mean somebody else where an id may stand, in permissions and in paths.
+# Words with another meaning in places where ids occur, in permissions and in paths.
 _RESERVED_IDS: Final = frozenset(
     {"authenticated", "currentUser", "me", "pointerFields", "requiresAuthentication"}
 )
@@ -103,7 +103,7 @@ is_field_name = cast("Callable[[str], TypeGuard[FieldName]]", _has_form)
 
 
 def is_class_name(name: str) -> TypeGuard[ClassName]:
-    """Whether a class, custom or system, may have this name."""
+    """Return whether a class, custom or system, may have this name."""
     return name in SYSTEM_CLASSES or _has_form(name)
 
 
@@ -118,7 +118,7 @@ def check_class_name(name: str) -> ClassName:
 
 
 def check_field_name(name: str, place: str = "") -> FieldName:
-    """Return the name, or raise ``InvalidKeyName`` that says where it stands."""
+    """Return the name, or raise ``InvalidKeyName`` with its place."""
     if not is_field_name(name):
         where = f"{place}: " if place else ""
         raise InvalidKeyName(f"{where}Invalid field name: {shown(name)}.")
@@ -146,7 +146,7 @@ def check_key_path(path: str) -> FieldPath:
 
 
 def field_of(key: WriteKey) -> FieldName:
-    """The field that a key of a write names, or names a part of."""
+    """Return the field that a key of a write names, or names a part of."""
     return FieldName(key.partition(".")[0])
 
 
@@ -157,7 +157,7 @@ def _is_step(step: str) -> bool:
 
 
 def is_storable_text(text: str) -> bool:
-    """Whether PostgreSQL can keep this text: no NUL and no half of a surrogate pair."""
+    """Return whether PostgreSQL can store this text: no NUL and no half of a surrogate pair."""
     if "\x00" in text:
         return False
     if text.isascii():
@@ -170,12 +170,12 @@ def is_storable_text(text: str) -> bool:
 
 
 def is_object_id(object_id: str) -> TypeGuard[ObjectId]:
-    """Whether an object may have this id."""
+    """Return whether an object may have this id."""
     return _OBJECT_ID.fullmatch(object_id) is not None
 
 
 def parse_object_id(text: str) -> ObjectId:
-    """The id of an object that is looked up, or ``ObjectNotFound``: no object has any other id."""
+    """Return the id of an object to look up, or raise ``ObjectNotFound`` if it is invalid."""
     if is_object_id(text):
         return text
     raise ObjectNotFound
@@ -189,17 +189,17 @@ def check_object_id(object_id: object) -> ObjectId:
 
 
 def is_role_name(name: str) -> bool:
-    """Whether a role may have this name."""
+    """Return whether a role may have this name."""
     return _ROLE_NAME.fullmatch(name) is not None
 
 
 def role_id(role_name: str) -> str:
-    """The id by which access lists name a role."""
+    """Return the id by which access lists name a role."""
     return ROLE_PREFIX + role_name
 
 
 def is_entity(name: str) -> bool:
-    """Whether an access list may name this: everybody (``*``), a user's id or ``role:NAME``."""
+    """Return whether this is a valid access list entry: ``*``, a user's id or ``role:NAME``."""
     if name.startswith(ROLE_PREFIX):
         return is_role_name(name[len(ROLE_PREFIX) :])
     return name == "*" or is_object_id(name)

@@ -99,7 +99,7 @@ _TYPED_KINDS: dict[str, FieldKind] = {
 
 
 def kind(value: Json) -> FieldKind | None:
-    """The kind of field that holds this value; None for null."""
+    """Return the kind of field that holds this value; None for null."""
     if value is None:
         return None
     if isinstance(value, dict):
@@ -136,9 +136,9 @@ def normalise(value: Any, place: Place = "", depth: int = 0) -> Json:
             f"{render_place(place)}: text must not hold NUL or half of a surrogate pair"
         )
     if value_type is int:
-        whole: int = value
-        if -_SMALL_INTEGER < whole < _SMALL_INTEGER or abs(whole) < _INTEGER_LIMIT:
-            return whole
+        integer: int = value
+        if -_SMALL_INTEGER < integer < _SMALL_INTEGER or abs(integer) < _INTEGER_LIMIT:
+            return integer
         raise IncorrectType(
             f"{render_place(place)}: a number has at most {MAX_INTEGER_DIGITS} digits"
         )
@@ -198,7 +198,7 @@ def check_nested_key(key: object, place: Place) -> str:
 
 
 def canonical_number(number: int | float, place: Place = "") -> int | float:
-    """The one form of a number: whole numbers are ``int``; NaN and infinities are refused."""
+    """Return the canonical number: integers are ``int``; NaN and infinities are refused."""
     if isinstance(number, int):
         return number
     if not math.isfinite(number):
@@ -261,9 +261,9 @@ def _normalise_file(value: dict[Any, object], place: Place) -> Json:
 
 
 def set_file_address(address: Callable[[str, str | None], str | None]) -> None:
-    """Let ``address(name, url)`` say which url a File has, whatever the client says it is.
+    """Let ``address(name, url)`` decide the url of a File, overriding the client's.
 
-    Files are the service's; the language alone leaves the client's word as it is.
+    Without such a function the client's url is kept.
     """
     global _file_address
     _file_address = address
@@ -361,12 +361,12 @@ def pointer(class_name: str, object_id: str) -> dict[str, Json]:
 
 
 def is_pointer(value: Json) -> bool:
-    """Whether the value is a Pointer."""
+    """Return whether the value is a Pointer."""
     return isinstance(value, dict) and value.get("__type") == "Pointer"
 
 
 def number_key(number: int | float) -> int | Decimal:
-    """What numbers are compared by: exact, a float being what its shortest spelling says."""
+    """Return the exact sort key of a number; a float counts as its shortest decimal spelling."""
     if isinstance(number, int):
         return number
     return Decimal(repr(number))
@@ -414,7 +414,7 @@ def equal(a: Json, b: Json) -> bool:
 
 
 def is_typed(value: Json) -> bool:
-    """Whether the value is one of the typed values, not JSON's own."""
+    """Return whether the value is one of the typed values, not JSON's own."""
     return isinstance(value, dict) and "__type" in value
 
 

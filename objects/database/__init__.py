@@ -1,4 +1,4 @@
-"""The door to PostgreSQL: statements, transactions, and the guard of maintenance mode.
+"""Access to PostgreSQL: statements, transactions, and the guard of maintenance mode.
 
 Every statement of the object service passes ``statements``.
 """

@@ -1,13 +1,13 @@
-"""Maintenance mode: the system is read-only for everybody but those who keep it.
+"""Maintenance mode: the system is read-only for all but its operators.
 
-While it is on, every write is refused with ``UnderMaintenance``: by clients and by the master key,
-whatever the transport. Nothing of this is kept in memory. Each statement that writes reads the
-switch in its own snapshot (``guard``), and whatever takes several statements reads it at its
-beginning (``check``, ``writing``, ``storing``), so it holds in all processes at once.
+While it is on, every write is refused with ``UnderMaintenance``, by clients and with the master
+key, over every transport. No process caches the switch. Each statement that writes reads it in its
+own snapshot (``guard``), and operations of several statements read it when they begin (``check``,
+``writing``, ``storing``), so it takes effect in all processes at once.
 
 ``on`` returns when it is in force. A transaction that has read the switch while it was off keeps a
 lock on the view ``objects_read_only`` until it ends; ``on`` sets the switch, commits, and waits
-for those that hold such a lock (``storing`` has one of its own). Whoever comes later sees the
+for those that hold such a lock (``storing`` has one of its own). Later transactions see the
 switch: PostgreSQL takes the snapshot of a statement after its locks. So when ``on`` returns, every
 write is there as a whole or refused.
 """
@@ -46,8 +46,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Maintenance mode that is on: what writers are told, since when, and whether the chain app
-    has to wait as well."""
+    """Active maintenance mode: message to writers, start, and whether the chain app waits."""
 
     message: str
     since: datetime
@@ -68,8 +67,8 @@ class WritersLeft(Exception):
 
     def __init__(self, writers: tuple[Writer, ...]) -> None:
         named = ", ".join(
-            f"pid {one.pid} ({one.process or 'unknown'}, for {one.seconds:.0f} s)"
-            for one in writers
+            f"pid {writer.pid} ({writer.process or 'unknown'}, for {writer.seconds:.0f} s)"
+            for writer in writers
         )
         super().__init__(f"Writes that began before are still running: {named}.")
         self.writers = writers
@@ -81,15 +80,15 @@ class WritersLeft(Exception):
 def on(
     message: str | None = None, *, pause_chain: bool | None = None, limit: float = 60
 ) -> State | None:
-    """Refuse every write from now on; returns when no other one is running any more.
+    """Switch maintenance mode on, and return when no earlier write is running any more.
 
     None leaves the message and the chain as they are, or as usual if it wasn't on; an empty
     message is the usual one. It may be called while it is on, to change these or to wait again.
     Never inside a transaction. Raises ``ValueError`` for a message that can't be shown, and
     ``WritersLeft`` when writes that began before take longer than ``limit`` seconds: it stays on
-    then. The result is None if somebody has switched it off meanwhile.
+    then. Returns None if it has been switched off in the meantime.
     """
-    wanted = None if message is None else _checked(message)
+    new_message = None if message is None else _checked(message)
     with transaction.atomic(durable=True):
         rows = fetch(
             "INSERT INTO objects_maintenance AS m (id, message, since, chain_paused)"
@@ -98,7 +97,7 @@ def on(
             " SET message = COALESCE(%s::text, m.message),"
             " chain_paused = COALESCE(%s::boolean, m.chain_paused)"
             " RETURNING chain_paused",
-            (wanted, DEFAULT_MESSAGE, pause_chain, wanted, pause_chain),
+            (new_message, DEFAULT_MESSAGE, pause_chain, new_message, pause_chain),
             prepare=False,
         )
     log.warning("maintenance mode switched on", chain_paused=rows[0][0] == "t")
@@ -129,9 +128,9 @@ def state() -> State | None:
 
 
 def is_chain_paused() -> bool:
-    """Whether the chain app has to wait, too."""
-    found = state()
-    return found is not None and found.chain_paused
+    """Return whether the chain app has to wait as well."""
+    current = state()
+    return current is not None and current.chain_paused
 
 
 def _checked(message: str) -> str:
@@ -187,9 +186,9 @@ _VIEW: Final[dict[_Exemption | None, str]] = {
 
 
 def guard() -> str:
-    """The condition, without parameters, under which a statement may write.
+    """Return the condition, without parameters, under which a statement may write.
 
-    A statement that finds no row because of it is told from others by ``check``.
+    Call ``check`` after a statement without rows, to learn whether this condition was the reason.
     """
     exemption = _exemption.get()
     return "true" if exemption == "own" else f"NOT EXISTS (SELECT FROM {_VIEW[exemption]})"
@@ -226,10 +225,10 @@ def storing() -> Iterator[None]:
         yield
 
 
-def comes_first(write: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Let a write answer with ``UnderMaintenance`` whatever else it is refused for.
+def reported_first(write: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Make a write that fails raise ``UnderMaintenance`` in preference to any other error.
 
-    What succeeds is not asked about: its own statements are guarded.
+    Writes that succeed need no check: their own statements are guarded.
     """
 
     @wraps(write)

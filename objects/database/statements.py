@@ -91,7 +91,7 @@ def fetch(
     rare a value is. Long statements are never prepared. ``is_limited`` says that it runs with a
     client's rights and has a client's time (``statement_limits``). ``is_last`` says that nothing
     follows in the outermost transaction: if nothing came before either, the statement is sent
-    without ``BEGIN`` and commits by itself. ``is_read`` says that it changes nothing: outside a
+    without ``BEGIN`` and commits automatically. ``is_read`` says that it changes nothing: outside a
     transaction it is sent again, once, if its connection was lost before a row arrived. ``memory``
     counts the last three columns while rows arrive. ``decoder`` is how ``fetch_rows`` and
     ``fetch_values`` have the rows decoded.
@@ -183,11 +183,11 @@ class _Session:
         self._transformer = Transformer(raw)
 
     def is_alive(self, *, may_repeat: bool) -> bool:
-        """Whether the server hasn't closed the connection. Takes no round trip.
+        """Return whether the server hasn't closed the connection. Takes no round trip.
 
         Finding that out before a statement is sent makes it unnecessary to repeat statements, which
-        would be unsafe for writes. For one that may be repeated, a connection that was used just
-        now isn't looked at.
+        would be unsafe for writes. For a statement that may be repeated, a connection that was
+        used just now isn't checked.
         """
         if may_repeat and monotonic() - self.used_at < _JUST_NOW:
             return True
@@ -250,7 +250,7 @@ class _Session:
         return self._check(result)
 
     def rows(self, result: pq.abc.PGresult, decoder: Decoder | None = None) -> list[Any]:
-        """The rows of a result, every value as text, or as the decoder makes them."""
+        """Return the rows of a result, every value as text, or as the decoder makes them."""
         self._transformer.set_pgresult(result, set_loaders=False)
         if decoder is None:
             self._transformer.set_loader_types([_TEXT] * result.nfields, pq.Format.TEXT)
@@ -266,7 +266,7 @@ class _Session:
             self._check(self._pgconn.exec_(b"BEGIN"))
 
     def _is_outdated(self, result: pq.abc.PGresult) -> bool:
-        """Whether a prepared statement failed because a migration has altered its table.
+        """Return whether a prepared statement failed because a migration has altered its table.
 
         False inside a transaction, which the failure has aborted: there is nothing to repeat.
         """
@@ -341,7 +341,7 @@ def ensure_session() -> None:
 
 @short_cache(maxsize=2048, longest=_LONGEST_KEPT)
 def _numbered(sql: str, parameters: int) -> bytes:
-    """The statement with libpq's placeholders ($1, $2, …)."""
+    """Return the statement with libpq's placeholders ($1, $2, …)."""
     check_text(sql)
     parts = sql.split("%s")
     if len(parts) - 1 != parameters:
@@ -435,13 +435,13 @@ def _unavailable(error: Exception) -> ServiceUnavailable:
 
 
 def _unable(error: Exception) -> ServiceUnavailable:
-    """The same for a server that answers, and that its operator has to look after."""
+    """Return the message for a server that responds but needs its operator."""
     log.error("the database can't do its work", reason=str(error).strip())
     return ServiceUnavailable("The database can't do that at the moment.")
 
 
 def _was_lost(error: psycopg.Error) -> bool:
-    """Whether the connection was lost, and with it no transaction."""
+    """Return whether the connection was lost, and with it no transaction."""
     is_lost = isinstance(error, psycopg.OperationalError) and _is_closed()
     return is_lost and not _thread.connection.in_atomic_block
 

@@ -20,7 +20,7 @@ _LONGEST_PAUSE = 0.5
 
 
 def all_or_nothing(action: Callable[[], _T]) -> _T:
-    """The outcome of an action that writes all that it writes, or nothing.
+    """Return the outcome of an action that writes all that it writes, or nothing.
 
     One that lost to another transaction is worth repeating, for the other one is through by then;
     it is repeated up to ten times before ``TransactionConflict`` is raised. Inside of a transaction

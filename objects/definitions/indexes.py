@@ -25,7 +25,7 @@ from objects.sql.text import document_expression
 
 
 def index_name(table: ClassTable, index: IndexDeclaration) -> str:
-    """The name of the index in the database."""
+    """Return the name of the index in the database."""
     declaration = f"{index.name} {index.fields} {index.unique}"
     digest = blake2s(declaration.encode(), digest_size=8).hexdigest()
     return f"{_prefix(table)}{digest}"
@@ -36,7 +36,7 @@ def _prefix(table: ClassTable) -> str:
 
 
 def is_ordered_by_index(table: ClassTable, path: tuple[str, ...]) -> bool:
-    """Whether an index gives the objects in the order of this field."""
+    """Return whether an index gives the objects in the order of this field."""
     if len(path) != 1:
         return False
     if path[0] in (CREATED_AT, OBJECT_ID):
@@ -110,7 +110,7 @@ def drop(table: ClassTable, index: IndexDeclaration) -> None:
 
 
 def _is_invalid(table: ClassTable, index: IndexDeclaration) -> bool:
-    """Whether an earlier attempt to build it died in the middle."""
+    """Return whether an earlier build was interrupted."""
     return bool(
         fetch(
             "SELECT FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
@@ -122,7 +122,7 @@ def _is_invalid(table: ClassTable, index: IndexDeclaration) -> bool:
 
 
 def missing(table: ClassTable) -> list[IndexDeclaration]:
-    """The declared indexes that the database hasn't, or not whole: their building died."""
+    """Return the declared indexes that are missing from the database, or invalid."""
     declared = {
         index_name(table, index): index
         for index in table.schema.index_declarations.values()
@@ -137,8 +137,8 @@ def missing(table: ClassTable) -> list[IndexDeclaration]:
         (sorted(declared),),
         prepare=False,
     )
-    whole = {row[0] for row in rows}
-    return [index for name, index in declared.items() if name not in whole]
+    valid = {row[0] for row in rows}
+    return [index for name, index in declared.items() if name not in valid]
 
 
 def undeclared(table: ClassTable) -> list[str]:

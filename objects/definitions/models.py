@@ -127,7 +127,7 @@ class Maintenance(models.Model):
 class ImportProgress(models.Model):
     """How far an import has come, written in the transactions that store its objects.
 
-    ``key`` tells imports apart (see ``objects.exchange.checkpoint``); the counts are those of its
+    ``key`` identifies the import (see ``objects.exchange.checkpoint``); the counts are those of its
     checkpoint.
     """
 

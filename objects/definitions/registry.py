@@ -1,9 +1,9 @@
-"""Class name → ``ClassTable``: which classes there are, and where their objects are.
+"""Registry of the classes and their tables, by class name.
 
-Definitions are kept in memory. They can't go stale unnoticed, because every statement of
+Definitions are cached in memory. They can't go stale unnoticed, because every statement of
 ``store`` compares the version that it was made for with the database's; ``forget`` then makes
-the next ``find`` read anew. Versions come from one sequence and are never used twice, so what a
-rolled-back transaction left in memory doesn't match anything.
+the next ``find`` read the class again. Versions come from one sequence and are never used twice, so
+definitions that a rolled-back transaction left in the cache match nothing.
 """
 
 from __future__ import annotations
@@ -98,10 +98,10 @@ def model_class(
 
     ``fields`` are the promoted fields with their types; each is kept in the model field of the
     same name, or of the name that ``columns`` gives it. Other fields that clients save go to
-    ``data``. ``permissions`` hold until somebody sets others through ``/schemas``. ``shown_by`` is
+    ``data``. ``permissions`` apply until others are set through ``/schemas``. ``shown_by`` is
     a view of the model's table, one that PostgreSQL can update, if not all rows are objects, and
     ``shown_if`` the boolean column that the view shows a row by. Only the master key sees the
-    fields in ``hidden``, whatever permissions say. ``computed`` are fields that nobody writes:
+    fields in ``hidden``, regardless of permissions. ``computed`` are read-only fields:
     their types (a String, or an Object) and the SQL of their values, in which ``{row}.`` stands
     before a column of the table, and conditions on them that indexes serve. Live queries see their
     values as of the moment of sending, and send nothing when they change. Raises
@@ -121,13 +121,13 @@ def model_class(
         )
     checked = {check_field_name(name): type_ for name, type_ in fields.items()}
     names = {name: (columns or {}).get(name, name) for name in checked}
-    of_reading = {check_field_name(name): one for name, one in computed.items()}
+    computed_fields = {check_field_name(name): field for name, field in computed.items()}
     _model_classes[class_name] = ModelClass(
         class_name,
         model,
-        checked | {name: one.type for name, one in of_reading.items()},
+        checked | {name: field.type for name, field in computed_fields.items()},
         {name: _column(model, attribute) for name, attribute in names.items()}
-        | {name: _computed(name, one) for name, one in of_reading.items()},
+        | {name: _computed(name, field) for name, field in computed_fields.items()},
         permissions,
         shown_by,
         shown_if,
@@ -137,18 +137,18 @@ def model_class(
 
 
 def model_of(class_name: ClassName) -> type[ModelBackedObject] | None:
-    """The model whose rows are the objects of the class; None for a generic class."""
+    """Return the model whose rows are the objects of the class; None for a generic class."""
     backing = _model_classes.get(class_name)
     return backing.model if backing is not None else None
 
 
 def offered_models() -> list[type[ModelBackedObject]]:
-    """The models that are offered as classes."""
+    """Return the models that are offered as classes."""
     return [backing.model for backing in _model_classes.values()]
 
 
 def model_tables() -> dict[ClassName, str]:
-    """The tables of the model-backed classes, by class."""
+    """Return the tables of the model-backed classes, by class."""
     return {name: backing.model._meta.db_table for name, backing in _model_classes.items()}
 
 
@@ -176,8 +176,14 @@ def _column(model: type[ModelBackedObject], attribute: str) -> Column:
     )
 
 
-def _computed(name: FieldName, one: Computed) -> Column:
-    return Column(_quoted(name), _COMPUTED_TYPES[one.type.kind], one.sql, one.one_of, one.values)
+def _computed(name: FieldName, computed: Computed) -> Column:
+    return Column(
+        _quoted(name),
+        _COMPUTED_TYPES[computed.type.kind],
+        computed.sql,
+        computed.one_of,
+        computed.values,
+    )
 
 
 def _quoted(name: str) -> str:
@@ -194,7 +200,7 @@ _SELECT = (
 
 
 def find(class_name: ClassName) -> ClassTable | None:
-    """The class of this name, or None if there is none. Raises ``InvalidClassName``.
+    """Return the class of this name, or None if there is none. Raises ``InvalidClassName``.
 
     The name of the class is the name that was looked up, character for character: what is chosen
     by either (rules, triggers, limits, permissions) is the same.
@@ -212,7 +218,7 @@ def _load(class_name: ClassName) -> ClassTable | None:
 
 
 def _rows(class_name: ClassName, lock: str = "") -> list[Row]:
-    """The row of the class of this name. Raises ``InvalidClassName``."""
+    """Return the row of the class of this name. Raises ``InvalidClassName``."""
     check_class_name(class_name)
     rows = fetch(f"{_SELECT} WHERE name = %s{lock}", (class_name,), prepare=True)
     if rows and rows[0][1] != class_name:
@@ -221,7 +227,7 @@ def _rows(class_name: ClassName, lock: str = "") -> list[Row]:
 
 
 def current(class_name: ClassName) -> ClassTable | None:
-    """The class as the database has it at this moment, for when no statement about it follows."""
+    """Return the class as it is in the database now, if no statement on it follows."""
     rows = _rows(class_name)
     if rows:
         return _remember(rows[0])
@@ -230,7 +236,7 @@ def current(class_name: ClassName) -> ClassTable | None:
 
 
 def lock(class_name: ClassName) -> ClassTable | None:
-    """The class as the database has it now, locked until the transaction ends."""
+    """Return the class as the database has it now, locked until the transaction ends."""
     for _ in range(2):
         if find(class_name) is None:
             return None
@@ -243,7 +249,7 @@ def lock(class_name: ClassName) -> ClassTable | None:
 
 
 def all_classes() -> Iterator[ClassTable]:
-    """All classes, by name."""
+    """Yield all classes, ordered by name."""
     for class_name in _model_classes:
         find(class_name)
     for row in fetch(f"{_SELECT} ORDER BY name", (), prepare=True):
@@ -251,12 +257,12 @@ def all_classes() -> Iterator[ClassTable]:
 
 
 def forget(class_name: ClassName) -> None:
-    """Read this class anew when it is asked for next."""
+    """Remove a class from the cache, so that the next ``find`` reads it."""
     _tables.pop(class_name, None)
 
 
 def forget_outdated() -> bool:
-    """Forget the classes that are not what the database has; whether there were any.
+    """Forget classes that differ from the database, and return whether there were any.
 
     Nothing is found outdated in a transaction that has failed.
     """
@@ -276,15 +282,15 @@ def forget_outdated() -> bool:
 
 
 def forget_all() -> None:
-    """Read every class anew."""
+    """Clear the cache of classes."""
     _tables.clear()
 
 
 def _remember(row: Row) -> ClassTable:
     class_id, class_name, version, definition = int(row[0]), row[1], int(row[2]), row[3]
-    known = _tables.get(class_name)
-    if known is not None and (known.class_id, known.version) == (class_id, version):
-        return known
+    cached = _tables.get(class_name)
+    if cached is not None and (cached.class_id, cached.version) == (class_id, version):
+        return cached
     schema = from_definition(class_name, msgspec.json.decode(definition))
     table = _table(class_id, version, schema, _learned(row[4], schema))
     _tables[class_name] = table
@@ -294,12 +300,18 @@ def _remember(row: Row) -> ClassTable:
 def _learned(wire: str | None, schema: ClassSchema) -> tuple[IndexFields, ...]:
     if wire is None:
         return ()
-    fields = [tuple((FieldName(n), way) for n, way in one) for one in msgspec.json.decode(wire)]
+    fields = [
+        tuple((FieldName(n), way) for n, way in columns) for columns in msgspec.json.decode(wire)
+    ]
     return _of_schema(fields, schema)
 
 
 def _of_schema(learned: Iterable[IndexFields], schema: ClassSchema) -> tuple[IndexFields, ...]:
-    return tuple(one for one in learned if all(schema.field_type(name) for name, _ in one))
+    return tuple(
+        index_fields
+        for index_fields in learned
+        if all(schema.field_type(name) for name, _ in index_fields)
+    )
 
 
 def _table(
@@ -324,7 +336,7 @@ def _table(
 
 
 def new_class(class_name: ClassName) -> ClassSchema:
-    """The schema of a new class without fields, with the permissions that the settings choose."""
+    """Return the schema of a new class without fields, with the permissions of the settings."""
     return empty_schema(class_name, service_settings.CLASS_PERMISSIONS_DEFAULT)
 
 
@@ -382,7 +394,7 @@ def _create_partition(table: ClassTable) -> None:
 
 
 def save(table: ClassTable, schema: ClassSchema) -> ClassTable:
-    """Give a locked class another definition, and with it a new version."""
+    """Store a new definition, and with it a new version, of a locked class."""
     rows = fetch(
         "UPDATE objects_class SET definition = %s::jsonb, updated_at = now(),"
         " version = nextval('objects_class_version') WHERE id = %s RETURNING version",
@@ -396,8 +408,9 @@ def save(table: ClassTable, schema: ClassSchema) -> ClassTable:
 
 
 def renew(class_name: Subject) -> None:
-    """Let every process read the class anew, and what is attached to it, once the transaction
-    under way is committed. Whoever changes what is attached calls this first.
+    """Make every process reload the class and its attachments when the transaction commits.
+
+    Call it before changing an attachment.
 
     A class that isn't there is kept from being made until then.
     """

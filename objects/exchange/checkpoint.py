@@ -1,4 +1,4 @@
-"""How far an import has come, in a small file, so that it can go on after a stop of any kind.
+"""The checkpoint of an import: a small file from which the import resumes after any stop.
 
 The file is written after every batch that is stored. Imports into this instance's database have the
 counts there as well, committed with each batch (``progress``): after a crash between the two, these
@@ -42,11 +42,11 @@ class Checkpoint:
 
     @property
     def key(self) -> str:
-        """What tells this import from others. The secret doesn't follow from it."""
+        """The identifier of this import. The secret can't be derived from it."""
         return hmac.digest(self._secret, b"key", "sha256").hex()
 
     def object_id(self, row: int) -> str:
-        """The id of the object of a row: always the same one, and nobody can guess it."""
+        """Return the object id of a row: deterministic, and not guessable without the secret."""
         digest = hmac.digest(self._secret, str(row).encode(), "sha256")
         number = int.from_bytes(digest, "big") % _IDS
         pairs = []
@@ -81,7 +81,7 @@ def load(path: Path, class_name: str, file: str) -> Checkpoint:
 
 
 def identity(path: Path) -> str:
-    """Tells a file from another one, or from itself after a change."""
+    """Return a fingerprint of a file, which changes with its content."""
     with path.open("rb") as file:
         head = hashlib.sha256(file.read(_HEAD)).hexdigest()
     return f"{path.stat().st_size}-{head}"

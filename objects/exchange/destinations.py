@@ -116,7 +116,7 @@ class Database:
         try:
             answers, schema = all_or_nothing(lambda: with_current_classes(stored))
         except BaseException:
-            # What the transaction has added to the class is gone with it.
+            # The rollback has also removed what the transaction added to the class.
             registry.forget(self._class_name)
             raise
         if prepared is None or schema != prepared.grown:

@@ -138,7 +138,7 @@ class Import:
             raise Stopped
 
     def _after(self, batch: _Batch, answers: Sequence[str | None]) -> Checkpoint:
-        """The checkpoint when these are the outcomes of a batch's objects."""
+        """Return the checkpoint when these are the outcomes of a batch's objects."""
         stored = answers.count(None)
         if self.stop_on_error:
             # The row that was refused, if there is one, isn't done with.
@@ -154,7 +154,7 @@ class Import:
 
 
 def _left_out(batch: _Batch, answers: Sequence[str | None]) -> Iterator[tuple[int, str]]:
-    """The lines and reasons of the rows that weren't stored."""
+    """Yield the lines and reasons of the rows that weren't stored."""
     of_objects = iter(answers)
     for item in batch.items:
         reason = item.problem if item.new is None else next(of_objects, None)

@@ -20,7 +20,7 @@ class _End(Generic[T]):
 
 @contextmanager
 def ahead(items: Iterable[T], depth: int) -> Iterator[Iterator[T]]:
-    """The same items, at most ``depth`` of them made in advance; in the same order.
+    """Yield the same items, at most ``depth`` of them made in advance; in the same order.
 
     What making them raises is raised where they are read. The thread has ended when the block ends.
     """

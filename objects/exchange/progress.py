@@ -43,6 +43,6 @@ def restore(checkpoint: Checkpoint) -> None:
 
 
 def remove(checkpoint: Checkpoint) -> None:
-    """Remove the progress of an import that is complete, and of those that nobody resumed."""
+    """Remove the progress of a completed import, and of imports that were never resumed."""
     ImportProgress.objects.filter(key=checkpoint.key).delete()
     ImportProgress.objects.filter(updated_at__lt=timezone.now() - _FORGOTTEN_AFTER).delete()

@@ -47,12 +47,12 @@ class Row:
 
 
 def format_of(path: Path) -> Format | None:
-    """The format that the file's name tells."""
+    """Return the format that the file's name implies."""
     return _ENDINGS.get(path.suffix.lower())
 
 
 def read_rows(file: IO[str], file_format: Format) -> Iterator[Row]:
-    """The rows of an open text file (``newline=""``, UTF-8)."""
+    """Yield the rows of an open text file (``newline=""``, UTF-8)."""
     read = {"ndjson": _ndjson, "json": _json, "csv": _csv}[file_format]
     try:
         yield from read(file)
@@ -107,7 +107,7 @@ def _decode_quickly(text: str) -> Any:
 
 
 def _json(file: IO[str]) -> Iterator[Row]:
-    """The elements of one array, or the only object."""
+    """Yield the elements of one array, or the only object."""
     window = _Window(file)
     if window.peek() == "{":
         yield window.element()
@@ -143,7 +143,7 @@ class _Window:
         self.line = 1
 
     def peek(self) -> str:
-        """The next character that is no white space; empty at the end."""
+        """Return the next character that is no white space; empty at the end."""
         while True:
             space = _SPACE.match(self._text, self._at)
             assert space is not None
@@ -188,7 +188,7 @@ class _Window:
 
 
 def _csv(file: IO[str]) -> Iterator[Row]:
-    """The records below the line of names. An empty cell is no value."""
+    """Yield the records below the line of names. An empty cell is no value."""
     records = csv.reader(_lines(file), strict=True)
     line = 1
     names: list[str] | None = None

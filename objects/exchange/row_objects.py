@@ -1,4 +1,4 @@
-"""From a row of a file to an object in its wire form.
+"""Conversion of rows of a file to objects in wire form.
 
 ``Mapping`` renames, converts and combines. A value that doesn't fit its type is ``BadRow``, never
 a guess: text becomes a Number only if the whole of it is one, ``"yes"`` is no Boolean.
@@ -37,8 +37,8 @@ class Column:
     target_class: str | None = None
 
     def convert(self, value: Any) -> Json:
-        """The value in its wire form."""
-        # A value that says its type, as in an exported file, needs no conversion.
+        """Return the value in its wire form."""
+        # A value with its type, as in an exported file, needs no conversion.
         if isinstance(value, dict) and "__type" in value:
             return value
         return _CONVERSIONS[self.kind](self, value)
@@ -56,7 +56,7 @@ class RowMapping:
     id_field: str = "objectId"
 
     def apply(self, row: Mapping[str, Any]) -> tuple[str | None, dict[str, Json]]:
-        """The object's id, if the row has one, and its fields."""
+        """Return the object's id, if the row has one, and its fields."""
         names = self._names
         fields: dict[str, Any] = {}
         for column_name, value in row.items():
@@ -91,7 +91,7 @@ class RowMapping:
         return name
 
     def name(self, column_name: str) -> str:
-        """The field's name for a column's name."""
+        """Return the field's name for a column's name."""
         name = self.renamed.get(column_name)
         if name is None:
             name = (

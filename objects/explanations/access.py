@@ -1,13 +1,12 @@
-"""Why a caller may or may not do something with a class or with one object of it.
+"""Explanations of access decisions about a class or an object.
 
-Nothing is decided here. The functions that decide (``objects.access.policy``) are asked for their
-answer
-and for their reasons, in the order in which the door asks them; the condition that they give is
-held against the object by ``core.matching``, the meaning that the database's answer is tested
-against. What comes out is that answer, and a sentence for each rule that had a say.
+Nothing is decided here. The decision functions (``objects.access.policy``) return their result and
+their reasons, called in the same order as by the object service; the resulting condition is
+evaluated against the object in Python, by the predicates that database queries are tested against.
+The explanation is the result, with a sentence for each applied rule.
 
-Triggers, validation and unique fields come besides these rules: triggers may narrow what is read
-and refuse what is written. Which a class has is said; what they would do is not asked.
+Triggers, validation and unique fields aren't evaluated: triggers may narrow reads and refuse
+writes. The explanation only lists the triggers of the class.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from objects.core.query.predicate import matches
 from objects.core.query.tree import Everything, Query, all_of
 from objects.database import maintenance
 from objects.definitions import registry
-from objects.explanations.texts import Said, say
+from objects.explanations.texts import Sentence, sentence_for
 from objects.service.class_growth import check_may_create_class
 from objects.service.definitions import with_current_classes
 from objects.sql.tables import ClassTable
@@ -59,9 +58,9 @@ _EVENTS: Mapping[str, tuple[Event, ...]] = {
 
 @dataclass(frozen=True)
 class Step:
-    """One rule that had a say: ``verdict`` is what it says, ``text`` a sentence about it.
+    """An applied rule: ``verdict`` is its result, ``text`` a sentence about it.
 
-    ``is_open``: it would say the same to everybody.
+    ``is_open``: the result is the same for every caller.
     """
 
     rule: str
@@ -81,11 +80,11 @@ class Hidden:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Whether the caller may, and why.
+    """The outcome of an access decision with its reasons.
 
-    ``verdict`` is ``depends`` where the caller may with some objects and none was named. ``steps``
-    are in the order in which the rules are asked, ``decided`` is the one on which it hangs.
-    ``error`` is what a refused caller is told, if anything. ``hidden`` are fields of a read that
+    ``verdict`` is ``depends`` if access is granted for some objects and no object was named.
+    ``steps`` are in the order of evaluation, ``decided`` is the decisive step. ``error`` is the
+    error that a refused caller receives, if any. ``hidden`` are fields of a read that
     isn't refused. ``triggers`` are those of the class that the action would run.
     """
 
@@ -100,11 +99,11 @@ class Explanation:
 def explain(
     principal: Principal, class_name: str, action: Action, object_id: str | None = None
 ) -> Explanation:
-    """Why this caller may or may not do the action. Names are as staff type them.
+    """Explain whether and why this caller may do the action. Names are unchecked input of staff.
 
-    With an object's id: whether it may be got, found, counted, changed, removed, or changed so
-    that it gets a field which is new to the class. Without: whether the class may be asked, or an
-    object be made (``addField``: made with a new field). Creating doesn't look at the id.
+    With an object's id: whether that object may be read, found, counted, changed, deleted, or
+    changed so that its class gets a new field. Without: whether the class may be queried, or an
+    object created (``addField``: created with a new field). ``create`` ignores the id.
     """
     return with_current_classes(
         lambda: _Inquiry(principal, class_name, action, object_id or None).explanation()
@@ -113,7 +112,7 @@ def explain(
 
 @dataclass
 class _Inquiry:
-    """One question, and what has been found out about it."""
+    """A question about access, and the steps evaluated so far."""
 
     principal: Principal
     class_name: str
@@ -125,7 +124,7 @@ class _Inquiry:
         try:
             verdict, hidden = self._answer()
         except ServiceError as refusal:
-            # Whatever refuses does so last.
+            # The step that refuses is always the last.
             return Explanation("no", tuple(self.steps), self.steps[-1], refusal)
         # A find that finds nothing is no error.
         is_refused = verdict == "no" and self.action not in ("find", "count")
@@ -179,7 +178,7 @@ class _Inquiry:
             return alike[0]
         return next((step for step in reversed(alike) if not step.is_open), alike[-1])
 
-    # -- What the door asks, in its order ---------------------------------------------------------
+    # -- The object service's checks, in their order ----------------------------------------------
 
     def _check_maintenance(self) -> None:
         try:
@@ -264,7 +263,7 @@ class _Inquiry:
         elif obj is not None and reason.condition is not None:
             met = matches(reason.condition, obj, class_name=self.class_name)
             verdict = "yes" if met else "no"
-        sentence: Said = say(
+        sentence: Sentence = sentence_for(
             reason, self.principal, table.schema.permissions, table.class_name, obj
         )
         details = (
@@ -280,7 +279,7 @@ class _Inquiry:
 
 
 def _way(name: str, held: Mapping[str, tuple[str, ...]]) -> str:
-    """How the user comes to hold a role."""
+    """Return how the user has a role."""
     way = held[name]
     if len(way) == 1:
         return f"role:{name} has the user among its users."
@@ -288,7 +287,7 @@ def _way(name: str, held: Mapping[str, tuple[str, ...]]) -> str:
 
 
 def _hidden(principal: Principal, table: ClassTable, obj: Wire | None) -> tuple[Hidden, ...]:
-    """The fields of the class, or of this object, that the caller doesn't see, and why."""
+    """Return the fields of the class, or of this object, that the caller doesn't see, and why."""
     protected = table.schema.permissions.protected_fields
     groups = sorted(protection_groups(principal, table, obj) & protected.keys())
     hidden = []

@@ -1,4 +1,4 @@
-"""Sentences for the reasons that ``objects.access.policy`` tells: for people, not for programs."""
+"""Sentences for the reasons that ``objects.access.policy`` records, for people to read."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _MOST_NAMES = 20
 
 
 @dataclass(frozen=True)
-class Said:
-    """A sentence, what there is to add, and the roles by which the caller was let in.
+class Sentence:
+    """A sentence with its details, and the roles that gave the caller access.
 
-    ``is_open``: everybody would be told the same.
+    ``is_open``: the sentence applies to every caller.
     """
 
     text: str
@@ -33,7 +33,7 @@ class Said:
 
 @dataclass(frozen=True)
 class _Matter:
-    """What a sentence is about."""
+    """The subject of a sentence."""
 
     reason: Reason
     principal: Principal
@@ -42,19 +42,19 @@ class _Matter:
     obj: Mapping[str, Json] | None
 
 
-def say(
+def sentence_for(
     reason: Reason,
     principal: Principal,
     permissions: ClassPermissions,
     class_name: str,
     obj: Mapping[str, Json] | None,
-) -> Said:
-    """What a reason means for this caller, and for this object if there is one."""
+) -> Sentence:
+    """Return a sentence for a reason, for this caller and this object, if any."""
     return _SENTENCES[reason.rule](_Matter(reason, principal, permissions, class_name, obj))
 
 
 def describe(principal: Principal) -> str:
-    """The caller, by the ids that access lists and permissions may name."""
+    """Return the caller, by the ids that access lists and permissions may name."""
     if principal.may_write_as_master:
         return "the master key"
     if principal.is_master:
@@ -72,99 +72,99 @@ def _roles(ids: Iterable[str]) -> tuple[str, ...]:
     return tuple(entity[len(_ROLE) :] for entity in ids if entity.startswith(_ROLE))
 
 
-def _master_key(matter: _Matter) -> Said:
-    return Said(
+def _master_key(matter: _Matter) -> Sentence:
+    return Sentence(
         f"{describe(matter.principal).capitalize()} passes the permissions of classes, those by"
         " pointers, and access lists."
     )
 
 
-def _read_only(matter: _Matter) -> Said:
-    return Said("The read-only master key reads everything and writes nothing.")
+def _read_only(matter: _Matter) -> Sentence:
+    return Sentence("The read-only master key reads everything and writes nothing.")
 
 
-def _of_service(matter: _Matter) -> Said:
-    return Said(
+def _of_service(matter: _Matter) -> Sentence:
+    return Sentence(
         f"{matter.class_name} is the service's own: it is for master keys alone, whatever its"
         " permissions say."
     )
 
 
-def _sessions(matter: _Matter) -> Said:
+def _sessions(matter: _Matter) -> Sentence:
     if matter.reason.allows is False:
-        return Said("Sessions are for users who are logged in.")
-    return Said("Users see, change and end their own sessions, and no others.")
+        return Sentence("Sessions are for users who are logged in.")
+    return Sentence("Users see, change and end their own sessions, and no others.")
 
 
-def _installations(matter: _Matter) -> Said:
-    return Said("Installations are listed, counted and removed with the master key alone.")
+def _installations(matter: _Matter) -> Sentence:
+    return Sentence("Installations are listed, counted and removed with the master key alone.")
 
 
-def _class_permissions(matter: _Matter) -> Said:
+def _class_permissions(matter: _Matter) -> Sentence:
     reason, action = matter.reason, matter.reason.action
     entry = next(iter(reason.because), None)
     if entry == EVERYBODY:
-        return Said(f"{action} is open to everybody (*).", is_open=True)
+        return Sentence(f"{action} is open to everybody (*).", is_open=True)
     if entry == "requiresAuthentication":
-        return Said(f"{action} is for whoever is logged in (requiresAuthentication).")
+        return Sentence(f"{action} is for whoever is logged in (requiresAuthentication).")
     if entry is not None:
         who = entry if entry.startswith(_ROLE) else f"this user ({entry})"
-        return Said(f"{action} names {who}.", roles=_roles(reason.because))
+        return Sentence(f"{action} names {who}.", roles=_roles(reason.because))
     rule = matter.permissions.rules.get(action, NOBODY)
     named = f"names {_names(sorted(rule.entities))}" if rule.entities else "names nobody"
     details = [f"The caller is {describe(matter.principal)}."]
     if rule.pointer_fields or (action not in READ_ACTIONS and matter.permissions.write_user_fields):
         details.append("Users whom its fields name don't count before there is an object.")
-    return Said(f"{action} {named}: it is refused to the caller.", tuple(details))
+    return Sentence(f"{action} {named}: it is refused to the caller.", tuple(details))
 
 
-def _pointers(matter: _Matter) -> Said:
+def _pointers(matter: _Matter) -> Sentence:
     reason, user_id = matter.reason, matter.principal.user_id
     text = f"{reason.action} is for users whom the object names in {_names(reason.because)}."
     if user_id is None:
-        return Said(text, ("The caller is no user.",))
+        return Sentence(text, ("The caller is no user.",))
     if matter.obj is None:
-        return Said(text)
+        return Sentence(text)
     user = pointer("_User", user_id)
     obj = dict(matter.obj)
     naming = [name for name in reason.because if matches(Equals((FieldName(name),), user), obj)]
     if naming:
-        return Said(text, (f"It names this user in {_names(naming)}.",))
-    return Said(text, ("It doesn't name this user.",))
+        return Sentence(text, (f"It names this user in {_names(naming)}.",))
+    return Sentence(text, ("It doesn't name this user.",))
 
 
-def _access_list(matter: _Matter) -> Said:
+def _access_list(matter: _Matter) -> Sentence:
     right = "read" if matter.reason.action in READ_ACTIONS else "write"
     does = "reads" if right == "read" else "changes and deletes"
     if matter.obj is None:
-        return Said(f"Its access list says who {does} an object.")
+        return Sentence(f"Its access list says who {does} an object.")
     acl = matter.obj.get("ACL")
     if not isinstance(acl, dict):
-        return Said(f"The object has no access list: everybody {does} it.", is_open=True)
+        return Sentence(f"The object has no access list: everybody {does} it.", is_open=True)
     listed = [
         entity for entity, rights in acl.items() if isinstance(rights, dict) and rights.get(right)
     ]
     own = sorted(set(listed) & matter.principal.acl_ids)
     if EVERYBODY in own:
-        return Said(f"The access list lets everybody {right} (*).", is_open=True)
+        return Sentence(f"The access list lets everybody {right} (*).", is_open=True)
     if own:
-        return Said(f"The access list lets {_names(own)} {right}.", roles=_roles(own))
+        return Sentence(f"The access list lets {_names(own)} {right}.", roles=_roles(own))
     text = f"The access list lets {_names(sorted(listed))} {right}, and not the caller."
     if not listed:
         text = f"The access list lets nobody {right} but the master key."
-    return Said(text, (f"The caller is {describe(matter.principal)}.",))
+    return Sentence(text, (f"The caller is {describe(matter.principal)}.",))
 
 
-def _own_account(matter: _Matter) -> Said:
+def _own_account(matter: _Matter) -> Sentence:
     if matter.reason.allows:
-        return Said("It is the user's own account.")
-    return Said(
+        return Sentence("It is the user's own account.")
+    return Sentence(
         "An account is changed and removed by its own user and the master key alone, whatever its"
         " access list says."
     )
 
 
-_SENTENCES: Mapping[Rule, Callable[[_Matter], Said]] = {
+_SENTENCES: Mapping[Rule, Callable[[_Matter], Sentence]] = {
     "master key": _master_key,
     "read-only master key": _read_only,
     "class of the service": _of_service,

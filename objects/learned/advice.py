@@ -1,6 +1,6 @@
 """Indexes that slow queries of a class had no use of, for the admin to advise.
 
-Finds over ``SLOW_QUERY`` milliseconds count, with the fields that they asked for without an index.
+Finds over ``SLOW_QUERY`` milliseconds count, with the fields that they queried without an index.
 Equality needs none: every class has an index for it.
 """
 
@@ -28,7 +28,7 @@ _KEEP_DAYS: Final = 14
 
 @dataclass(slots=True)
 class Advice:
-    """A field that slow queries asked for, and the index that would serve them.
+    """A field that slow queries filtered by, and the index that would serve them.
 
     ``queries`` and ``seconds`` are those of the use that was the costliest.
     """
@@ -42,7 +42,7 @@ class Advice:
     by_use: dict[AdviceUse, tuple[int, float]] = dataclasses.field(default_factory=dict, repr=False)
 
     def add(self, use: AdviceUse, queries: int, seconds: float, latest: datetime | None) -> None:
-        """Count slow queries that asked for the field in this way."""
+        """Count slow queries that used the field in this way."""
         counted = self.by_use.get(use, (0, 0.0))
         self.by_use[use] = (counted[0] + queries, counted[1] + seconds)
         order: tuple[AdviceUse, ...] = ("range", "order", "place", "text")
@@ -54,7 +54,7 @@ class Advice:
 
 
 def advice(table: ClassTable) -> list[Advice]:
-    """The fields of slow queries that still have no index, the costliest first."""
+    """Return the fields of slow queries that still have no index, the costliest first."""
     shape_counts.flush()
     rows = fetch(
         "SELECT shape, slow_calls, slow_seconds, slow_at FROM objects_query_shape"
@@ -106,7 +106,7 @@ def _kind(table: ClassTable, name: FieldName) -> str | None:
 
 
 def _is_served(table: ClassTable, use: AdviceUse, name: FieldName) -> bool:
-    """Whether an index of the class begins with this field, for this use."""
+    """Return whether an index of the class begins with this field, for this use."""
     if use in ("range", "order") and name in _ALWAYS_INDEXED:
         return True
     if name in table.columns:

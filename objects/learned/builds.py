@@ -44,13 +44,13 @@ log = get_logger("learned_indexes")
 
 
 def index_name(class_id: int, fields: IndexFields) -> str:
-    """The name of a learned index in the database."""
+    """Return the name of a learned index in the database."""
     digest = blake2s(msgspec.json.encode(fields), digest_size=8).hexdigest()
     return f"objects_auto_{class_id}_{digest}"
 
 
 def build(table: ClassTable, suggestion: Suggestion) -> bool:
-    """Build an index of a class and put it to use; whether it is in use now.
+    """Build an index of a class and put it to use; return whether it is in use now.
 
     Never inside a transaction. Why it couldn't be built is stored in its row; it isn't tried again
     before ``retry_at``. Raises ``UnderMaintenance`` before anything is built.
@@ -59,14 +59,16 @@ def build(table: ClassTable, suggestion: Suggestion) -> bool:
     with building(table.class_id) as is_held:
         if not is_held:
             return False
-        others = [index for index in evidence.learned(table.class_id) if index.state != "failed"]
+        other_indexes = [
+            index for index in evidence.learned(table.class_id) if index.state != "failed"
+        ]
         size = evidence.size_of(table)
         estimated = evidence.estimated_size(table, suggestion.fields, size.rows)
         row_id = _begin(table, name, suggestion)
         if row_id is None:
             return False
-        if not fits(estimated, [index.size or 0 for index in others], size.size):
-            if len(others) >= MAX_LEARNED:
+        if not fits(estimated, [index.size or 0 for index in other_indexes], size.size):
+            if len(other_indexes) >= MAX_LEARNED:
                 reason = f"the class has {MAX_LEARNED} learned indexes"
             else:
                 reason = f"learned indexes have at most {MAX_SHARE:.0%} of the size of the objects"
@@ -86,7 +88,7 @@ def build(table: ClassTable, suggestion: Suggestion) -> bool:
         built = next(
             (index for index in evidence.learned(table.class_id) if index.id == row_id), None
         )
-        sizes = [(built.size or 0) if built else 0, *(index.size or 0 for index in others)]
+        sizes = [(built.size or 0) if built else 0, *(index.size or 0 for index in other_indexes)]
         if sum(sizes) > MAX_SHARE * size.size:
             drops.drop_from_database(name)
             reason = f"learned indexes have at most {MAX_SHARE:.0%} of the size of the objects"
@@ -141,7 +143,7 @@ def _is_same(table: ClassTable, current: ClassTable, fields: IndexFields) -> boo
 
 
 def definition(table: ClassTable, fields: IndexFields) -> str:
-    """What follows the table's name in ``CREATE INDEX``."""
+    """Return the part of ``CREATE INDEX`` after the table's name."""
     if fields[0][1] == "2dsphere":
         points = ", ".join(f"({column_expression(table, name)})" for name, _ in fields)
         return f"USING gist ({points})"
@@ -169,7 +171,7 @@ def _create(table: ClassTable, name: str, fields: IndexFields) -> None:
 
 
 def put_to_use(class_name: ClassName, row_id: int, seconds: float | None = None) -> bool:
-    """Let every process use an index that is built; whether it is in use.
+    """Let every process use a built index; return whether it is in use.
 
     False in maintenance mode, and where the index isn't wanted any more: it is put to use or
     dropped later.

@@ -36,9 +36,9 @@ log = get_logger("learned_indexes")
 
 
 def drop_from_database(name: str) -> bool:
-    """Drop an index that no query is made for any more; whether it is gone.
+    """Drop an index that queries no longer use, and return whether it is gone.
 
-    Outside of a transaction nobody waits for it.
+    Outside of a transaction it blocks no other session.
     """
     concurrently = "" if connection.in_atomic_block else "CONCURRENTLY"
     with limits(_DROP_LIMIT, LOCK_LIMIT):
@@ -78,7 +78,7 @@ def release_fields(table: ClassTable, fields: Collection[FieldName]) -> None:
         table.class_name,
         [index for index in indexes if any(name in fields for name, _ in index.fields)],
     )
-    # What a process that was killed has left, on fields that nobody knows any more.
+    # Left by a process that was killed, on fields that no longer exist.
     names = {index.name for index in indexes}
     own = f"objects_auto_{table.class_id}_"
     for name, _ in leftovers():
@@ -137,7 +137,7 @@ def _release(
 
 
 def leftovers() -> list[tuple[str, bool]]:
-    """The learned indexes that the database has, with whether each can be used."""
+    """Return the learned indexes that the database has, with whether each can be used."""
     rows = fetch(
         "SELECT c.relname, i.indisvalid FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid"
         " JOIN pg_inherits p ON p.inhrelid = i.indrelid"

@@ -22,7 +22,7 @@ MAX_FAILED: Final = 32
 KEEP_DAYS: Final = 14
 _SAMPLE: Final = 500  # objects
 _ENTRY: Final = 28
-"""Bytes of an entry of an index besides its fields: header, pointer, objectId."""
+"""Bytes of an index entry without its fields: header, pointer, objectId."""
 _PLACE: Final = 60
 _FILL: Final = 1.3
 
@@ -56,7 +56,7 @@ FROM objects_query_shape WHERE class_id = %s ORDER BY window_seconds + seconds D
 
 
 def shapes(class_id: int) -> list[ShapeCost]:
-    """The shapes of the queries of a class, the costliest first."""
+    """Return the shapes of the queries of a class, the costliest first."""
     costs = []
     for row in fetch(_SHAPES, (class_id,), prepare=False):
         shape = decode(row[0])
@@ -119,7 +119,7 @@ def forget_shapes(class_id: int | None = None) -> int:
 
 
 def trim() -> None:
-    """Remove what nobody asks for any more, and the cheapest where there is too much."""
+    """Remove query shapes that are no longer used, and the cheapest beyond the limit."""
     for statement in _TRIM:
         fetch(statement, (), prepare=False)
 
@@ -149,7 +149,7 @@ _TRIM: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """A row of ``LearnedIndex``, with what PostgreSQL says of its index.
+    """A row of ``LearnedIndex``, with PostgreSQL's statistics of its index.
 
     ``size`` is in bytes, and None where the database has no such index. ``is_valid``: PostgreSQL
     can use it.
@@ -260,7 +260,7 @@ class Size:
 
 
 def size_of(table: ClassTable) -> Size:
-    """How large a class is, as PostgreSQL's statistics say."""
+    """Return the size of a class by PostgreSQL's statistics."""
     rows = fetch(
         "SELECT greatest(c.reltuples, pg_stat_get_live_tuples(c.oid)), pg_table_size(c.oid)"
         " FROM pg_class c WHERE c.oid = to_regclass(%s)",
@@ -293,7 +293,7 @@ def suggestions_for(
     indexes: Sequence[Learned],
     size: Size | None = None,
 ) -> list[Suggestion]:
-    """The indexes that queries of the class would be faster with, the most valuable first.
+    """Return the indexes that queries of the class would be faster with, the most valuable first.
 
     Classes that are Django models have the indexes of their model, and none is suggested.
     """
@@ -312,13 +312,13 @@ def suggestions_for(
 
 
 def trials(index: Learned, costs: Sequence[ShapeCost]) -> tuple[Trial, list[Trial]]:
-    """What a valid index has changed: for its own shape, and for the others that it concerns."""
+    """Return the trial of a valid index for its own shape, and those for other affected shapes."""
     own = Trial(index.before, Cost())
-    others = []
+    other_trials = []
     names = {name for name, _ in index.fields}
     for cost in costs:
         if cost.shape == index.shape:
             own = Trial(index.before, cost.since)
         elif cost.version == index.version and names & cost.shape.names:
-            others.append(Trial(cost.before, cost.since))
-    return own, others
+            other_trials.append(Trial(cost.before, cost.since))
+    return own, other_trials

@@ -1,7 +1,7 @@
 """Who may build indexes when: advisory locks of PostgreSQL, and limits of time.
 
 One process at a time looks after learned indexes (``only_run``). An index of a class is built under
-a lock of the class (``building``); whoever changes the class's fields holds the same lock, shared,
+a lock of the class (``building``); changes of the class's fields hold the same lock, shared,
 after ending the build (``stopped``). Locks belong to the connection: they end with it.
 """
 
@@ -35,14 +35,14 @@ AND a.state = 'active' AND a.query ~ '^(CREATE|DROP) INDEX CONCURRENTLY|^ANALYZE
 
 @contextmanager
 def only_run() -> Iterator[bool]:
-    """Hold the lock of the upkeep, which one process at a time has; whether it was free."""
+    """Hold the lock of the upkeep, which one process at a time has; yield whether it was free."""
     with locks.try_held(INDEX_UPKEEP) as is_held:
         yield is_held
 
 
 @contextmanager
 def building(class_id: int) -> Iterator[bool]:
-    """Hold the lock for building an index of a class; whether it was free."""
+    """Hold the lock for building an index of a class; yield whether it was free."""
     with locks.try_held(index_build(class_id)) as is_held:
         yield is_held
 
@@ -52,7 +52,7 @@ def stopped(table: ClassTable) -> Iterator[None]:
     """Keep learned indexes of a class from being built while the block runs; in a transaction, to
     its end.
 
-    A build under way is ended. Raises ``Timeout`` if that takes too long.
+    A running build is cancelled. Raises ``Timeout`` if that takes too long.
     """
     if not table.is_partition:
         yield

@@ -1,7 +1,7 @@
-"""What queries cost, and the indexes that were built because of it.
+"""Models of query costs and of the indexes built because of them.
 
-Neither table refers to ``objects_class`` by a foreign key: its check would wait for whoever changes
-a class. ``registry.drop`` removes the rows of a class, and ``upkeep`` those that are left.
+Neither table has a foreign key to ``objects_class``: its check would wait for transactions that
+change a class. ``registry.drop`` removes the rows of a class, and ``upkeep`` those that are left.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class LearnedIndex(models.Model):
 
     ``fields`` is a list of pairs (field, direction); ``name`` is the index's name in the database.
     Queries use it while ``state`` is ``valid``. ``scans`` is the counter of ``pg_stat`` when it was
-    read last, ``used_at`` when it had changed last, later by times in which nobody read it. A
+    read last, ``used_at`` when it had changed last, later by times without a reading. A
     failed one isn't built before ``retry_at``. ``before_…`` is what the queries of ``shape`` had
     cost until it was built, ``version`` the version of the class with it.
     """

@@ -69,7 +69,7 @@ class Overview:
 
 
 def overview(table: ClassTable) -> Overview:
-    """The indexes that a class has and those that its queries suggest."""
+    """Return the indexes that a class has and those that its queries suggest."""
     shape_counts.flush()
     size = evidence.size_of(table)
     costs = evidence.shapes(table.class_id)
@@ -185,7 +185,7 @@ def forget(table: ClassTable) -> int:
 
 
 def age(moment: datetime | None) -> str:
-    """How long ago, in words."""
+    """Return the time since a moment, in words."""
     if moment is None:
         return "never"
     seconds = int((datetime.now(UTC) - moment).total_seconds())

@@ -24,7 +24,7 @@ log = get_logger("learned_indexes")
 
 
 def run() -> bool:
-    """Bring the learned indexes up to date, and build at most one; whether one was built.
+    """Bring the learned indexes up to date, and build at most one; return whether one was built.
 
     Does nothing in maintenance mode, and while another process does it. It may end at any moment:
     what it leaves, the next run puts in order.
@@ -38,8 +38,10 @@ def run() -> bool:
 
 
 def tidy() -> None:
-    """Put in order what processes have left that ended: rows without an index, indexes without a
-    row, builds under way that nobody waits for."""
+    """Clean up after processes that were killed.
+
+    They leave rows without an index, indexes without a row, and abandoned builds.
+    """
     evidence.trim()
     registry.forget_outdated()
     present = dict(drops.leftovers())
@@ -68,7 +70,7 @@ def _finish(table: ClassTable, index: Learned, *, is_valid: bool) -> None:
 
 
 def drop_useless() -> None:
-    """Drop indexes that nobody uses, and those that make queries slower."""
+    """Drop indexes that are unused, and those that make queries slower."""
     evidence.note_use()
     for index in evidence.learned():
         table = _table(index.class_id) if index.state == "valid" else None
@@ -83,7 +85,7 @@ def drop_useless() -> None:
 
 
 def is_unused(index: Learned, now: datetime | None = None) -> bool:
-    """Whether PostgreSQL hasn't used an index for ``UNUSED_DAYS``."""
+    """Return whether PostgreSQL hasn't used an index for ``UNUSED_DAYS``."""
     last = index.used_at or index.built_at
     return last is not None and last < (now or datetime.now(UTC)) - timedelta(days=UNUSED_DAYS)
 
@@ -95,7 +97,7 @@ def _table(class_id: int) -> ClassTable | None:
 
 
 def build_next() -> bool:
-    """Build the index that saves most time, of all classes; whether one was built."""
+    """Build the index that saves most time, of all classes; return whether one was built."""
     best = None
     rows = fetch(
         "SELECT DISTINCT class_id FROM objects_query_shape"

@@ -166,7 +166,7 @@ ON CONFLICT (class_id, digest) DO UPDATE SET
 
 
 def flush() -> bool:
-    """Add the counts of this process to the database; whether that succeeded.
+    """Add the counts of this process to the database; return whether that succeeded.
 
     They stay in the process during maintenance mode, and while the database can't be reached. Never
     raises outside of a transaction.
@@ -254,7 +254,7 @@ def _run() -> None:
             continue
         try:
             flush()
-        except Exception:  # the thread goes on whatever it was
+        except Exception:  # the thread must survive any error
             log.exception("the costs of queries can't be stored")
         finally:
             # The thread has its own connection, which would be idle for most of the time.

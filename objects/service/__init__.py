@@ -1,4 +1,4 @@
-"""The object service: the one door to objects.
+"""The object service: the only access to objects.
 
 REST, batch, functions, LiveQuery, the admin and jobs call it and nothing below it, so each rule
 holds for all of them. The order inside is fixed: maintenance mode, access (class-level permissions,

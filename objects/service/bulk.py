@@ -83,7 +83,7 @@ def serves(class_name: ClassName) -> bool:
 
 
 def schema_of(class_name: ClassName) -> ClassSchema:
-    """The schema to prepare objects for; the one that the class will have if it isn't there."""
+    """Return the schema to prepare objects for; that of the new class if it doesn't exist."""
     table = registry.find(class_name)
     return registry.new_class(class_name) if table is None else table.schema
 
@@ -126,8 +126,8 @@ def create(
     object that can't be, and the list ends with it.
 
     Raises ``NotTogether`` if the class isn't one that ``serves`` is true for, and if an object adds
-    fields to the class and PostgreSQL refuses one; besides ``StaleClass`` and what is
-    ``NOT_ABOUT_THE_OBJECT``.
+    fields to the class and PostgreSQL refuses one; also ``StaleClass`` and the errors
+    in ``NOT_ABOUT_THE_OBJECT``.
     """
     if staged_writes.concerns_saving(class_name):
         raise NotTogether

@@ -30,7 +30,7 @@ def create_class(class_name: ClassName) -> None:
     try:
         registry.create(registry.new_class(class_name))
     except ServiceError:
-        # Somebody else made it in the meantime.
+        # Another transaction created it in the meantime.
         raise reads.StaleClass((class_name,)) from None
 
 

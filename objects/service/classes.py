@@ -1,4 +1,4 @@
-"""The door to classes themselves: their schemas, permissions and indexes, and emptying them.
+"""The service of classes: their schemas, permissions and indexes, and purging them.
 
 All of it is for the master key; the read-only one may look. In maintenance mode nothing is changed
 (``UnderMaintenance``), but an index whose building has begun is built.
@@ -37,32 +37,32 @@ from objects.sql.tables import ClassTable
 
 
 def all_schemas(principal: Principal) -> list[Wire]:
-    """The schemas of all classes, by name."""
+    """Return the schemas of all classes, by name."""
     _check_master(principal)
     return [table.schema.to_wire() for table in registry.all_classes()]
 
 
 def schema(principal: Principal, class_name: ClassName) -> Wire:
-    """The schema of a class. Raises ``InvalidClassName`` if there is none."""
+    """Return the schema of a class. Raises ``InvalidClassName`` if there is none."""
     _check_master(principal)
     registry.forget(class_name)
     return _existing(registry.find(class_name), class_name).schema.to_wire()
 
 
-@maintenance.comes_first
+@maintenance.reported_first
 def create(principal: Principal, class_name: ClassName, body: Json) -> Wire:
-    """Make a class. Raises ``InvalidClassName`` (taken, not a name) and what the body deserves."""
+    """Make a class. Raises ``InvalidClassName`` (taken or invalid) and the errors of the body."""
     _check_master(principal, "create")
     schema = new_schema(class_name, body, service_settings.CLASS_PERMISSIONS_DEFAULT)
     with maintenance.writing():
         table = registry.create(schema)
-        # The table is empty and nobody else sees it yet: the indexes need no time.
+        # The table is empty and no other session sees it yet: the indexes take no time.
         for index in schema.index_declarations.values():
             indexes.build(table, index)
     return table.schema.to_wire()
 
 
-@maintenance.comes_first
+@maintenance.reported_first
 def change(principal: Principal, class_name: ClassName, body: Json) -> Wire:
     """Change fields, permissions or indexes of a class; what isn't named stays.
 
@@ -104,7 +104,7 @@ def _change(current: ClassTable, body: Json) -> Wire:
     return table.schema.to_wire()
 
 
-@maintenance.comes_first
+@maintenance.reported_first
 def drop_undeclared_indexes(principal: Principal, class_name: ClassName) -> list[str]:
     """Drop the indexes in the database that the class doesn't declare; return their names."""
     _check_master(principal, "update")
@@ -160,7 +160,7 @@ class OpenClass:
 
 
 def open_classes() -> list[OpenClass]:
-    """The classes whose objects everybody may write, by name.
+    """Return the classes whose objects everybody may write, by name.
 
     Classes that the service itself guards (users, sessions, installations) are listed only where
     their permissions were opened further than they are by default.
@@ -174,7 +174,7 @@ def open_classes() -> list[OpenClass]:
 
 
 def public_writes(table: ClassTable) -> tuple[Action, ...]:
-    """What everybody may do to objects of a class, of create, update and delete."""
+    """Return the actions (create, update, delete) that are open to the public."""
     if table.class_name in MASTER_ONLY_CLASSES:
         return ()
     actions = table.schema.permissions.public_writes
@@ -184,7 +184,7 @@ def public_writes(table: ClassTable) -> tuple[Action, ...]:
     return actions
 
 
-@maintenance.comes_first
+@maintenance.reported_first
 def close_to_public(
     principal: Principal, class_name: ClassName, *, to_users: bool
 ) -> tuple[Action, ...]:
@@ -221,7 +221,7 @@ def _take_back(class_name: ClassName, index: IndexDeclaration) -> None:
 
 
 def _remove_fields(table: ClassTable, changed: SchemaChange) -> None:
-    """Take removed fields out of all objects, while nobody can write any."""
+    """Delete removed fields from all objects, while writers are locked out."""
     _check_not_columns(table, changed.removed_fields)
     _keep_writers_out(table)
     fetch(
@@ -236,7 +236,7 @@ def _remove_fields(table: ClassTable, changed: SchemaChange) -> None:
     )
 
 
-@maintenance.comes_first
+@maintenance.reported_first
 def delete(principal: Principal, class_name: ClassName) -> None:
     """Remove an empty class. Raises ``InvalidSchemaOperation`` if it has objects.
 
@@ -259,7 +259,7 @@ def delete(principal: Principal, class_name: ClassName) -> None:
         registry.drop(table)
 
 
-@maintenance.comes_first
+@maintenance.reported_first
 def purge(principal: Principal, class_name: ClassName) -> None:
     """Remove all objects of a class; its schema stays."""
     _check_master(principal, "delete")
@@ -268,8 +268,7 @@ def purge(principal: Principal, class_name: ClassName) -> None:
         table = _existing(registry.lock(class_name), class_name)
         # As a writer: who wants the changes of a class waits for those that write it already.
         fetch(f"LOCK TABLE {table.storage} IN ROW EXCLUSIVE MODE", (), prepare=False)
-        # What belongs to the rows of a model goes with them, which TRUNCATE would refuse; and it
-        # tells nobody what it removes.
+        # TRUNCATE refuses tables that other rows refer to, and captures no changes.
         at_once = table.is_partition and not is_wanted(class_name)
         remove = "TRUNCATE" if at_once else "DELETE FROM"
         fetch(f"{remove} {table.relation}", (), prepare=False)

@@ -1,4 +1,4 @@
-"""Changing an object only if nobody has changed it since somebody looked at it."""
+"""Updates that apply only if the object hasn't changed since it was read."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def update_unchanged(
     body: Mapping[str, Json],
     updated_at: str,
 ) -> Updated | None:
-    """``update``, if the object's ``updatedAt`` is still this; else None, and nothing is changed.
+    """Update an object if its ``updatedAt`` is still this one; otherwise return None.
 
-    The object is locked while it is compared, so of two who looked at the same state one gets
-    None. Raises what ``update`` raises.
+    The object is locked during the comparison, so only one of two concurrent updates of the same
+    state succeeds. Raises what ``update`` raises.
     """
 
     def is_unchanged() -> bool:

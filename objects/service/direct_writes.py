@@ -80,8 +80,10 @@ def create(
     *,
     is_last: bool = False,
 ) -> Created:
-    """Store a new object. Fields in ``trusted`` may be new to the class whoever the caller is.
-    ``is_last`` says that nothing follows in the outermost transaction."""
+    """Store a new object. Fields in ``trusted`` may be new to the class for every caller.
+
+    ``is_last`` says that nothing follows in the outermost transaction.
+    """
     table = registry.find(class_name)
     if table is None:
         check_may_create_class(principal, class_name)
@@ -110,7 +112,7 @@ def _fitted(table: ClassTable, write: Write) -> tuple[Write, dict[FieldName, Fie
 def _adopts(
     principal: Principal, table: ClassTable, write: Write, trusted: frozenset[FieldName]
 ) -> bool:
-    """Whether the write makes client-made fields the owner's."""
+    """Return whether the write makes client-made fields the owner's."""
     return bool(table.schema.client_fields) and bool(
         table.schema.adopted_by(owned_fields(principal, write, trusted))
     )
@@ -195,7 +197,7 @@ def update(
     write: Write,
     trusted: frozenset[FieldName] = _NO_FIELDS,
 ) -> Updated:
-    """Change an object. Fields in ``trusted`` may be new to the class whoever the caller is."""
+    """Change an object. Fields in ``trusted`` may be new to the class for every caller."""
     table = table_for_writing(principal, class_name, object_id)
     condition = writable(principal, table, "update", object_id)
     fitted, new_fields = _fitted(table, write)
@@ -230,7 +232,7 @@ def delete(principal: Principal, class_name: ClassName, object_id: ObjectId) -> 
 def table_for_writing(
     principal: Principal, class_name: ClassName, object_id: ObjectId
 ) -> ClassTable:
-    """The class of an object that is to be changed. Raises ``ObjectNotFound``."""
+    """Return the class of an object that is to be changed. Raises ``ObjectNotFound``."""
     table = registry.find(class_name)
     if table is None:
         check_missing_class(principal, class_name)

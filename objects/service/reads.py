@@ -44,9 +44,9 @@ _WHOLE = FindOptions(where=_NOTHING_ELSE, limit=1)
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a query found: whole records where nothing had to be looked at, else wire objects.
+    """The results of a query: records if none had to be decoded, else wire objects.
 
-    ``class_name`` is set when the objects are of another class than the one asked
+    ``class_name`` is set if the objects are of another class than the queried one
     (``redirectClassNameForKey``).
     """
 
@@ -55,7 +55,7 @@ class Found:
     class_name: ClassName | None = None
 
     def objects(self) -> list[Wire]:
-        """The results as wire objects, whatever they are."""
+        """Return the results as wire objects."""
         return [wire_object(item) for item in self.results]
 
 
@@ -66,7 +66,7 @@ def find(
     *,
     also: Query = _NOTHING_ELSE,
 ) -> Found:
-    """The objects of a class that satisfy a query and that the caller may read.
+    """Return the objects of a class that satisfy a query and that the caller may read.
 
     They satisfy ``also`` as well, which isn't the caller's question: it may ask for what the caller
     may not.
@@ -86,7 +86,7 @@ def _find(principal: Principal, class_name: ClassName, options: FindOptions, als
     if options.redirect_key is not None:
         target = table.schema.fields.get(options.redirect_key)
         if target is not None and target.kind == "Relation" and target.target_class:
-            # The field's own class is asked about as well: it tells where the field leads.
+            # Check the field's own class as well: the response reveals the field's target.
             check_class(principal, table, "find")
             check_question(principal, table, Exists((options.redirect_key,), True))
             redirected = target.target_class
@@ -136,7 +136,7 @@ _BY_AGE = (OrderKey((CREATED_AT,)),)
 
 
 def _order(options: FindOptions) -> tuple[OrderKey, ...]:
-    """The order asked for, by distance for a search around a point, else by age."""
+    """Return the requested order, by distance for a search around a point, else by age."""
     if options.order or near_of(options.where) is not None:
         return options.order
     return _BY_AGE
@@ -145,7 +145,7 @@ def _order(options: FindOptions) -> tuple[OrderKey, ...]:
 def get(
     principal: Principal, class_name: ClassName, object_id: ObjectId, options: FindOptions = _WHOLE
 ) -> Record | Wire:
-    """One object. Of ``options`` only ``keys``, ``excludeKeys`` and ``include`` count.
+    """Return one object; ``keys``, ``excludeKeys`` and ``include`` of ``options`` apply.
 
     Raises ``ObjectNotFound`` also when the caller may not read it.
     """
@@ -175,7 +175,7 @@ def _get(
 
 
 def count(principal: Principal, class_name: ClassName, where: Query) -> int:
-    """How many objects satisfy a query, of those that the caller may read."""
+    """Return how many objects satisfy a query, of those that the caller may read."""
 
     def counted() -> int:
         table = _table_for_reading(principal, class_name)
@@ -195,7 +195,7 @@ def _count(principal: Principal, table: ClassTable, where: Query) -> int:
 
 
 def aggregate(principal: Principal, class_name: ClassName, aggregation: Aggregation) -> list[str]:
-    """The results of a pipeline, or the distinct values of a field, each as JSON text.
+    """Return the results of a pipeline, or the distinct values of a field, each as JSON text.
 
     For the master key: a pipeline sees all objects and fields.
     """
@@ -214,7 +214,7 @@ def aggregate(principal: Principal, class_name: ClassName, aggregation: Aggregat
 
 
 def _table_for_reading(principal: Principal, class_name: ClassName) -> ClassTable | None:
-    """The class; None where a class that isn't there reads as an empty one."""
+    """Return the class; None where a class that isn't there reads as an empty one."""
     table = registry.find(class_name)
     if table is None:
         check_missing_class(principal, class_name)
@@ -228,7 +228,7 @@ def _shaped(
     options: FindOptions,
     memory: ResultMemory,
 ) -> list[Record] | list[Wire]:
-    """The records as the caller gets them; untouched if nothing has to be added or left out."""
+    """Return the records as the caller gets them, unchanged if no field is added or hidden."""
     includes = options.include or options.include_all
     projects = options.keys is not None or options.exclude_keys
     protects = hidden_fields(principal, table) or hides_by_object(principal, table)

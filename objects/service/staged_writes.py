@@ -52,12 +52,12 @@ _ITS_OWN = frozenset({"objectId", "createdAt", "updatedAt", "__type", "className
 
 
 def concerns_saving(class_name: ClassName) -> bool:
-    """Whether a create or update of objects of the class has stages."""
+    """Return whether a create or update of objects of the class has stages."""
     return rules_of(class_name) is not None or triggers.has(class_name, *_SAVING)
 
 
 def concerns_deleting(class_name: ClassName) -> bool:
-    """Whether a delete of objects of the class has stages."""
+    """Return whether a delete of objects of the class has stages."""
     return rules_of(class_name) is not None or triggers.has(class_name, *_DELETING)
 
 
@@ -145,7 +145,7 @@ class Create(_StagedWrite):
 
 
 class Update(_StagedWrite):
-    """Change an object; another one if the rules say so."""
+    """Change an object, or another one that the rules choose."""
 
     def __init__(
         self,
@@ -225,7 +225,7 @@ def _deletion(event: Event, change: Change, class_name: ClassName) -> Occasion:
 
 
 class _Changes(NamedTuple):
-    """What triggers before a save have done to a write."""
+    """The changes to a write by triggers before a save."""
 
     names: frozenset[FieldName]
     """The fields that they changed."""
@@ -237,10 +237,10 @@ _NO_TRIGGERS = _Changes(frozenset(), {})
 
 
 def _before_save(attempt: Change, class_name: ClassName) -> _Changes:
-    """Let triggers see and change what will be stored."""
+    """Call triggers that see and may change the object before it is stored."""
     if not triggers.has(class_name, "before_save"):
         return _NO_TRIGGERS
-    # Proofs of other services aren't JSON by now, and nobody's business.
+    # Credentials of other services are parsed by now, and must stay private.
     proofs = {name: attempt.fields[name] for name in ("authData",) if name in attempt.fields}
     fields = {name: value for name, value in attempt.fields.items() if name not in proofs}
     table = registry.find(class_name)
@@ -276,7 +276,7 @@ def _before_save(attempt: Change, class_name: ClassName) -> _Changes:
 
 
 def _outcome(table: ClassTable | None, write: Write, attempt: Change) -> Wire:
-    """The object as this write would make it."""
+    """Return the object as this write would make it."""
     if table is not None:
         write, _ = fit(write, table.schema)
         if attempt.before is not None:
@@ -294,7 +294,7 @@ def _has_saved(class_name: ClassName) -> bool:
 def _saved(
     attempt: Change, class_name: ClassName, object_id: ObjectId, original: Wire | None
 ) -> None:
-    """Tell triggers what is stored by now."""
+    """Call triggers with the stored object."""
     if not _has_saved(class_name):
         return
     record = reads.get(_table(class_name), object_id, Everything(), Scope(MASTER))
@@ -327,7 +327,7 @@ def _table(class_name: ClassName) -> ClassTable:
 def _locked(
     principal: Principal, class_name: ClassName, object_id: ObjectId, action: Action
 ) -> dict[str, Json]:
-    """The object, locked for the transaction; ``ObjectNotFound`` if the caller can't do this."""
+    """Lock and return the object, or raise ``ObjectNotFound`` if the caller has no access."""
     table = direct_writes.table_for_writing(principal, class_name, object_id)
     condition = writable(principal, table, action, object_id)
     record = writes.lock(table, object_id, condition, Scope(principal))
@@ -338,7 +338,7 @@ def _locked(
 
 @contextmanager
 def _refusals(class_name: ClassName) -> Iterator[None]:
-    """Tell a client what it means when a statement of the rules violates a constraint."""
+    """Turn a constraint violated by a statement of the rules into the client's error."""
     # Found first: after the violation the transaction takes no statement that reads the class.
     table = _table(class_name)
     try:

@@ -31,7 +31,7 @@ from objects.service.definitions import with_current_classes
 from objects.service.direct_writes import Created, NotTogether, Updated
 
 
-@maintenance.comes_first
+@maintenance.reported_first
 def create(
     principal: Principal,
     class_name: ClassName,
@@ -74,14 +74,14 @@ def _chooses_id(body: Mapping[str, Json]) -> bool:
     return service_settings.ALLOW_CUSTOM_OBJECT_ID and "objectId" in body
 
 
-@maintenance.comes_first
+@maintenance.reported_first
 def create_many(
     principal: Principal, class_name: ClassName, bodies: Sequence[Mapping[str, Json]]
 ) -> list[Created | ServiceError]:
-    """Store new objects of one class, each by itself; what became of each, in order.
+    """Store new objects of one class independently, and return the outcome of each, in order.
 
-    Objects that ask nothing new of the class are stored by one statement. The outcome is that of
-    ``create`` for one after the other, but for the time: objects stored together have the same.
+    Objects that don't change the class are stored by one statement. The outcome is that of calling
+    ``create`` for each in turn, except that objects stored together have the same timestamps.
     Inside a transaction an error is raised instead, since nothing can follow it there.
     """
     check_class_name(class_name)
@@ -128,7 +128,7 @@ def _create_together(
     return [_outcome(partial(create, principal, class_name, body)) for body, _ in together]
 
 
-@maintenance.comes_first
+@maintenance.reported_first
 def update(
     principal: Principal, class_name: ClassName, object_id: ObjectId, body: Mapping[str, Json]
 ) -> Updated:
@@ -155,7 +155,7 @@ def update(
     return with_current_classes(attempt)
 
 
-@maintenance.comes_first
+@maintenance.reported_first
 def delete(principal: Principal, class_name: ClassName, object_id: ObjectId) -> None:
     """Remove an object. Raises ``ObjectNotFound`` also when the caller may not write it."""
     check_class_name(class_name)

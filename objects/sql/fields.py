@@ -28,7 +28,7 @@ NULLS: Final = {False: " NULLS FIRST", True: " NULLS LAST"}
 
 SHORT: Final = 128
 """Characters of a String that a learned index holds. An entry of a btree has at most 2704 bytes,
-and no write may fail for an index that nobody has declared."""
+and no write may fail because of an undeclared index."""
 
 TEXT_KEYS: Final = {"Date": "iso", "Pointer": "objectId", "File": "name", "Bytes": "base64"}
 _FIXED_COLUMNS: Final = {
@@ -39,7 +39,7 @@ _FIXED_COLUMNS: Final = {
 
 
 def field_expression(field: str, kind: FieldKind, data: str = "data") -> str:
-    """The SQL of a field in ``data``, in the type that its values are compared in.
+    """Return the SQL of a field in ``data``, in the type that its values are compared in.
 
     Text (collation "C") for String, Date, Pointer, File and Bytes, numeric for Number, point
     (longitude, latitude) for GeoPoint, jsonb for others. Null and missing are NULL; the field must
@@ -93,7 +93,7 @@ def column_expression(table: ClassTable, field: FieldName, alias: str = "") -> s
 
 
 def index_method(kind: FieldKind) -> str:
-    """The kind of index that ``field_expression`` is for."""
+    """Return the kind of index that ``field_expression`` is for."""
     return "gist" if kind == "GeoPoint" else "btree"
 
 
@@ -143,16 +143,16 @@ def _field_texts(field: str, kind: FieldKind, data: str) -> tuple[str, str | Non
 
 
 def read(table: ClassTable, path: Path, alias: str) -> Reading:
-    """How a path is read in the rows of a class."""
+    """Return how a path is read in the rows of a class."""
     if len(path) > 1:
         return _read(table, path, alias)
     key = (path[0], alias)
-    known: Reading | None = table.readings.get(key)
-    if known is None:
-        known = _read(table, path, alias)
-        if known.kind is not None:  # a client may ask for any number of fields that aren't there
-            table.readings[key] = known
-    return known
+    reading: Reading | None = table.readings.get(key)
+    if reading is None:
+        reading = _read(table, path, alias)
+        if reading.kind is not None:  # a client may ask for any number of fields that aren't there
+            table.readings[key] = reading
+    return reading
 
 
 def _read(table: ClassTable, path: Path, alias: str) -> Reading:

@@ -37,19 +37,19 @@ FALSE: Final = Sql("FALSE")
 
 
 def both(parts: Iterable[Sql]) -> Sql:
-    """All of the parts, without those that are always true."""
-    kept = [part for part in parts if part.text != "TRUE"]
-    if any(part.text == "FALSE" for part in kept):
+    """Return all of the parts, without those that are always true."""
+    conjuncts = [part for part in parts if part.text != "TRUE"]
+    if any(part.text == "FALSE" for part in conjuncts):
         return FALSE
-    return _joined(kept, " AND ", TRUE)
+    return _joined(conjuncts, " AND ", TRUE)
 
 
 def either(parts: Iterable[Sql]) -> Sql:
     """Any of the parts, without those that are always false."""
-    kept = [part for part in parts if part.text != "FALSE"]
-    if any(part.text == "TRUE" for part in kept):
+    disjuncts = [part for part in parts if part.text != "FALSE"]
+    if any(part.text == "TRUE" for part in disjuncts):
         return TRUE
-    return _joined(kept, " OR ", FALSE)
+    return _joined(disjuncts, " OR ", FALSE)
 
 
 def negation(part: Sql) -> Sql:

@@ -41,7 +41,7 @@ class Place:
 
 
 def near_distance(near: Near, reading: Reading) -> Sql:
-    """The angle of a row's place from the point, for sorting."""
+    """Return the angle of a row's place from the point, for sorting."""
     if reading.is_whole and reading.kind == "GeoPoint":
         return _distance(Place.of_field(reading), near.point)
     value, steps = start(reading)

@@ -21,12 +21,12 @@ _OPERATORS: Final = {"lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
 
 
 def path(steps: Steps) -> str:
-    """The candidates at a path."""
+    """Return the candidates at a path."""
     return "$" + "".join(f".{json.dumps(step)}" for step in steps)
 
 
 def filtered(steps: Steps, condition: str) -> str:
-    """The elements at a path for which a condition holds."""
+    """Return the elements at a path for which a condition holds."""
     return f"{path(steps)} ? ({condition})"
 
 
@@ -43,7 +43,7 @@ def is_simple(value: Json) -> bool:
 
 
 def equals(value: Json) -> str:
-    """The condition: equal to a simple value."""
+    """Return the condition: equal to a simple value."""
     if value is None:
         return '@.type() == "null"'
     if isinstance(value, bool):
@@ -58,7 +58,7 @@ def equals(value: Json) -> str:
 
 
 def equals_any(values: Sequence[Json]) -> str:
-    """The condition: equal to one of some simple values; at least one."""
+    """Return the condition: equal to one of some simple values; at least one."""
     if len(values) == 1:
         return f"({equals(values[0])})"
     # A balanced tree, as the parser and the executor of jsonpath are recursive.
@@ -67,7 +67,7 @@ def equals_any(values: Sequence[Json]) -> str:
 
 
 def compares(op: Comparison, value: Json) -> str:
-    """The condition: of the operand's kind, and before or after it."""
+    """Return the condition: of the operand's kind, and before or after it."""
     sign = _OPERATORS[op]
     if isinstance(value, dict):
         return (
@@ -81,7 +81,7 @@ def compares(op: Comparison, value: Json) -> str:
 
 
 def has_type(type_name: str) -> str:
-    """The condition: a typed value of this type."""
+    """Return the condition: a typed value of this type."""
     return f'@.type() == "object" && @."__type" == {json.dumps(type_name)}'
 
 
@@ -89,5 +89,5 @@ IS_STRING: Final = '@.type() == "string"'
 
 
 def class_is(class_name: str) -> str:
-    """The condition: a pointer or relation to this class."""
+    """Return the condition: a pointer or relation to this class."""
     return f'@."className" == {json.dumps(class_name)}'

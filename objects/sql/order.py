@@ -21,7 +21,7 @@ _LAST_KEY: Final = OrderKey((OBJECT_ID,))
 def order_by(
     order: Sequence[OrderKey], table: ClassTable, alias: str = "t", where: Query | None = None
 ) -> Sql:
-    """The ``ORDER BY`` clause: missing first when ascending, last when descending.
+    """Return the ``ORDER BY`` clause: missing first when ascending, last when descending.
 
     Without keys, a top-level Near of ``where`` sorts by distance. objectId is the last key, in
     the direction of the key before it, so the order is total and one index can serve it.
@@ -34,7 +34,7 @@ def order_by(
         if key.is_score:
             score = score_expression(where, table, alias)
             if score is not None:
-                # The best first, whatever the sign: SDKs send this key without one.
+                # The best score first, regardless of the sign: SDKs send this key without one.
                 keys.append((score, True))
         else:
             keys.extend((part, key.descending) for part in sort_expressions(table, key, alias))
@@ -52,7 +52,7 @@ def order_by(
 
 
 def score_expression(where: Query | None, table: ClassTable, alias: str = "t") -> Sql | None:
-    """The rank of a row in the top-level text search; None if the query has none."""
+    """Return the rank of a row in the top-level text search; None if the query has none."""
     text = tree.text_of(where) if where else None
     if text is None:
         return None
@@ -61,7 +61,7 @@ def score_expression(where: Query | None, table: ClassTable, alias: str = "t") -
 
 @lru_cache(maxsize=64)
 def never_null(alias: str) -> frozenset[str]:
-    """The sort expressions of the columns that every row has a value in."""
+    """Return the sort expressions of the columns that every row has a value in."""
     return frozenset(
         (f'({alias}.object_id COLLATE "C")', f"{alias}.created_at", f"{alias}.updated_at")
     )

@@ -10,7 +10,7 @@ _LAST = chr(0x10FFFF)
 
 
 def found_in(text: str, pattern: str, options: str, short: str | None = None) -> Sql:
-    """Whether a pattern is found in a text; ``text`` is SQL with collation "C".
+    """Return whether a pattern is found in a text; ``text`` is SQL with collation "C".
 
     What begins with fixed letters is a range of the text as well, so that an index on it is used;
     a range of ``short``, its beginning (``field_sql.short_expression``), where that says the same.
@@ -43,9 +43,9 @@ def begins_with(text: str, prefix: str) -> Sql:
 
 def _first_text_after(prefix: str) -> str | None:
     """The first text, by code point, that is after all texts with the prefix; None if none is."""
-    kept = prefix.rstrip(_LAST)
-    if not kept:
+    stem = prefix.rstrip(_LAST)
+    if not stem:
         return None
-    code = ord(kept[-1]) + 1
+    code = ord(stem[-1]) + 1
     # The halves of surrogate pairs aren't characters.
-    return kept[:-1] + chr(0xE000 if code == 0xD800 else code)
+    return stem[:-1] + chr(0xE000 if code == 0xD800 else code)

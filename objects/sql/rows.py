@@ -38,7 +38,7 @@ def wire_timestamp(text: str) -> str:
 
 
 def object_columns(table: ClassTable, alias: str) -> str:
-    """The columns that make a ``records.StoredRow``."""
+    """Return the columns that make a ``records.StoredRow``."""
     return (
         f"{alias}.object_id, {timestamp_text(f'{alias}.created_at')} AS created,"
         f" {timestamp_text(f'{alias}.updated_at')} AS updated,"
@@ -49,7 +49,7 @@ def object_columns(table: ClassTable, alias: str) -> str:
 
 
 def data_expression(table: ClassTable, alias: str) -> str:
-    """All fields of the object as one jsonb value, promoted ones included."""
+    """Return all fields of the object as one jsonb value, promoted ones included."""
     if not table.columns:
         return f"{alias}.data"
     parts = [f"{alias}.data"]
@@ -80,12 +80,12 @@ def split(table: ClassTable, obj: Mapping[str, Json]) -> tuple[dict[str, Any], s
         column.name: column_parameter(column, obj.get(name), name)
         for name, column in table.stored_columns.items()
     }
-    rest = {name: value for name, value in obj.items() if name not in table.columns}
-    return columns, _encode(rest).decode()
+    unpromoted = {name: value for name, value in obj.items() if name not in table.columns}
+    return columns, _encode(unpromoted).decode()
 
 
 def column_parameter(column: Column, value: Json, place: str) -> Any:
-    """The parameter that stores a field's value in its promoted column.
+    """Return the parameter that stores a field's value in its promoted column.
 
     Raises ``IncorrectType`` for a fraction in a column of whole numbers; numbers that are too big
     for their column are found by the database.

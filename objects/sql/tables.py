@@ -72,7 +72,7 @@ class ClassTable:
     columns: Mapping[FieldName, Column] = field(default_factory=lambda: _NO_COLUMNS)
     is_partition: bool = True
     hidden: frozenset[FieldName] = frozenset()
-    """The fields that only the master key sees, whatever permissions say."""
+    """The fields that only the master key sees, regardless of permissions."""
     stored_in: str = ""
     """The quoted name of the table itself, where ``relation`` is a view of it."""
     learned: tuple[IndexFields, ...] = ()
@@ -90,7 +90,7 @@ class ClassTable:
     @cached_property
     def stored_columns(self) -> Mapping[FieldName, Column]:
         """The columns that the table has: all but those that are computed."""
-        return {name: one for name, one in self.columns.items() if one.computed is None}
+        return {name: column for name, column in self.columns.items() if column.computed is None}
 
     @cached_property
     def computed(self) -> frozenset[FieldName]:

@@ -20,7 +20,7 @@ _ACCENTS: Final = r"regexp_replace(normalize({}, NFD), '[\u0300-\u036f]', '', 'g
 
 
 def documents(node: Text, table: ClassTable, alias: str) -> Sql | None:
-    """The text that is searched; None if the class has nothing to search."""
+    """Return the text that is searched; None if the class has nothing to search."""
     if node.path is None:
         fields = text_fields(table)
         return Sql(_joined([_field(table, name, alias) for name in fields])) if fields else None
@@ -54,13 +54,13 @@ def _is_text(table: ClassTable, name: FieldName) -> bool:
 def document_expression(
     table: ClassTable, fields: Sequence[FieldName], language: str = "english", alias: str = ""
 ) -> str:
-    """The tsvector of some String fields, that a GIN index serves searches by."""
+    """Return the tsvector of some String fields, that a GIN index serves searches by."""
     text = _joined([_field(table, name, alias) for name in fields if _is_text(table, name)])
     return f"to_tsvector('{configuration(language)}', {_ACCENTS.format(text)})"
 
 
 def condition(node: Text, document: Sql | None) -> Sql:
-    """Whether a row's text has what is searched for."""
+    """Return the condition that a row's text matches the search."""
     search = read_term(node.term)
     if document is None or search.is_empty:
         return FALSE
@@ -68,8 +68,8 @@ def condition(node: Text, document: Sql | None) -> Sql:
         # The stems of the phrases are what an index can find; their words decide. There may be
         # no stems, if all of the words are stop words.
         stems = _query(node, search.phrases, " ")
-        found = _vector(node, document) + " @@ " + stems
-        parts = ["(numnode(" + stems + ") = 0 OR " + found + ")"]
+        matches_stems = _vector(node, document) + " @@ " + stems
+        parts = ["(numnode(" + stems + ") = 0 OR " + matches_stems + ")"]
         parts += [_has_any(node, document, [phrase], "none") for phrase in search.phrases]
     else:
         parts = [_has_any(node, document, search.words, node.language)]
@@ -83,7 +83,7 @@ def condition(node: Text, document: Sql | None) -> Sql:
 
 
 def score(node: Text, document: Sql | None) -> Sql:
-    """The rank of a row's text."""
+    """Return the rank of a row's text."""
     if document is None:
         return Sql("0::float4")
     search = read_term(node.term)
@@ -119,18 +119,18 @@ def _vector(node: Text, document: Sql, language: str | None = None) -> Sql:
 def _query(
     node: Text, parts: Sequence[str], joined_by: str = " or ", language: str | None = None
 ) -> Sql:
-    """The parts, each a word or a phrase, in the language of ``websearch_to_tsquery``."""
+    """Return the parts, each a word or a phrase, in the language of ``websearch_to_tsquery``."""
     text = joined_by.join(f'"{_folded(node, part)}"' for part in parts)
     name = configuration(language or node.language)
     return Sql(f"websearch_to_tsquery('{name}', %s)", (text,))
 
 
 def _has_any(node: Text, document: Sql, parts: Sequence[str], language: str) -> Sql:
-    """Whether one of some words or phrases is there."""
+    """Return whether one of some words or phrases is there."""
     vector = _vector(node, document, language)
     if not node.case_sensitive:
         return "(" + vector + " @@ " + _query(node, parts, language=language) + ")"
-    # Text search folds case, so each part is looked for again in the text as it is.
+    # Text search folds case, so each part is searched for again in the original text.
     text = _text(node, document)
     return either(
         "("

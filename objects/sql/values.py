@@ -1,6 +1,6 @@
 """Tests of one field or path in SQL: what ``objects.sql.compiler`` puts queries together from.
 
-A *candidate* and an *element* are what ``objects.core.query.tree`` says. A field of a single kind
+A *candidate* and an *element* are defined in ``objects.core.query.tree``. A field of a single kind
 is tested without looking for elements; any other path is tested by jsonpath.
 """
 
@@ -26,7 +26,7 @@ _BIGINT: Final = 2**63
 
 
 def fits(value: Json, reading: Reading) -> bool:
-    """Whether a field may hold this value at all."""
+    """Return whether a field may hold this value at all."""
     if kind(value) != reading.kind and not (
         reading.kind == "Relation" and kind(value) == "Pointer"
     ):
@@ -87,7 +87,7 @@ def led_equality(reading: Reading, value: Json) -> Sql | None:
 
 
 def is_short(value: Json) -> bool:
-    """Whether a text compares with a String as with its beginning."""
+    """Return whether a text compares with a String as with its beginning."""
     return isinstance(value, str) and len(value) < SHORT
 
 
@@ -131,7 +131,7 @@ def _operand(value: Json) -> str:
 
 
 def whole_value(reading: Reading) -> Sql:
-    """The one candidate of a whole field or of an exact path."""
+    """Return the one candidate of a whole field or of an exact path."""
     if not reading.steps:
         return Sql(reading.base)
     if reading.is_whole and reading.kind is not None:
@@ -153,8 +153,8 @@ def has_element(reading: Reading, condition: str) -> Sql:
 
 def is_missing_or_null(reading: Reading) -> Sql:
     value, steps = start(reading)
-    found = "(" + value + Sql(" @? %s::jsonpath)", (jsonpath.path(steps),))
-    return either([negation(found), has_element(reading, jsonpath.equals(None))])
+    is_present = "(" + value + Sql(" @? %s::jsonpath)", (jsonpath.path(steps),))
+    return either([negation(is_present), has_element(reading, jsonpath.equals(None))])
 
 
 def each_element(reading: Reading, condition: str, test: Callable[[str], Sql | str]) -> Sql:
@@ -179,9 +179,9 @@ def _exists(value: Sql, path: Sql, test: Sql | str) -> Sql:
 def any_element(reading: Reading, values: list[Json]) -> Sql:
     """Some element equals one of the values, none of them null; the kinds are open."""
     simple = [value for value in values if jsonpath.is_simple(value)]
-    whole = [value for value in values if not jsonpath.is_simple(value)]
+    compound = [value for value in values if not jsonpath.is_simple(value)]
     if len(simple) > _LONG_LIST:
-        whole += [value for value in simple if not _is_file(value)]
+        compound += [value for value in simple if not _is_file(value)]
         simple = [value for value in simple if _is_file(value)]
     parts = []
     if simple:
@@ -190,11 +190,11 @@ def any_element(reading: Reading, values: list[Json]) -> Sql:
             parts.append(Sql(f"({reading.base} @> %s::jsonb)", (contained,)))
         else:
             parts.append(has_element(reading, jsonpath.equals_any(simple)))
-    if whole:
+    if compound:
         if reading.is_whole and reading.kind in ("Object", "Polygon"):
-            parts.append(_whole_equality(reading, whole))
+            parts.append(_whole_equality(reading, compound))
         else:
-            test = Sql("c = ANY(%s::text[]::jsonb[])", ([json_text(value) for value in whole],))
+            test = Sql("c = ANY(%s::text[]::jsonb[])", ([json_text(value) for value in compound],))
             parts += [each_candidate(reading, lambda _c: test, depth) for depth in (0, 1)]
     return either(parts)
 
@@ -212,12 +212,12 @@ def _whole_equality(reading: Reading, values: list[Json]) -> Sql:
 def is_subset(candidate: str, values: Sequence[Json]) -> Sql:
     """The candidate is a list, and each of its elements equals one of the values."""
     files = [str(value["name"]) for value in values if isinstance(value, dict) and _is_file(value)]
-    others = [json_text(value) for value in values if not _is_file(value)]
+    json_texts = [json_text(value) for value in values if not _is_file(value)]
     return Sql(
         f"jsonb_typeof({candidate}) = 'array' AND NOT EXISTS (SELECT 1 FROM"
         f" jsonb_path_query({candidate}, '$[*]') AS e WHERE (e = ANY(%s::text[]::jsonb[])"
         " OR (e->>'__type' = 'File' AND e->>'name' = ANY(%s::text[]))) IS NOT TRUE)",
-        (others, files),
+        (json_texts, files),
     )
 
 

@@ -19,18 +19,18 @@ from objects.definitions.indexes import index_name
 from objects.rules import rules_of
 from objects.sql.tables import ClassTable
 
-# "Key (isbn, pages)=(1, 2) already exists.", in whatever language the server speaks.
+# "Key (isbn, pages)=(1, 2) already exists.", in any language of the server.
 _COLUMNS = re.compile(r"\(([^()]*)\)=\(")
 
 
 def duplicate(*fields: str) -> DuplicateValue:
-    """The error for values of these fields that another object has already."""
+    """Return the error for values of these fields that another object has already."""
     named = f": {', '.join(fields)}" if fields else ""
     return DuplicateValue(f"A duplicate value for a field with unique values was provided{named}")
 
 
 def refusal(table: ClassTable, error: DatabaseError) -> ServiceError | None:
-    """The error for a client; None if the refusal is not about what was to be written."""
+    """Return the error for a client; None if the refusal is not about what was to be written."""
     rules = rules_of(table.class_name)
     if rules is not None and isinstance(error, pg.IntegrityError):
         refused = rules.error_for(error.diag.constraint_name or "")
@@ -58,14 +58,14 @@ def _unique_fields(table: ClassTable, error: pg.UniqueViolation) -> tuple[str, .
     for index in table.schema.index_declarations.values():
         if index_name(table, index) == constraint:
             return tuple(name for name, _ in index.fields)
-    found = _COLUMNS.search(error.diag.message_detail or "")
-    return _fields(table, found[1].split(", ")) if found else ()
+    match = _COLUMNS.search(error.diag.message_detail or "")
+    return _fields(table, match[1].split(", ")) if match else ()
 
 
 def _fields(table: ClassTable, columns: list[str]) -> tuple[str, ...]:
-    """The fields that are kept in these columns."""
-    wanted = {column.strip('"') for column in columns}
+    """Return the fields that are stored in these columns."""
+    unquoted = {column.strip('"') for column in columns}
     fields = {"objectId": "object_id"} | {
         name: column.name.strip('"') for name, column in table.columns.items()
     }
-    return tuple(name for name, column in fields.items() if column in wanted)
+    return tuple(name for name, column in fields.items() if column in unquoted)

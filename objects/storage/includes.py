@@ -1,8 +1,8 @@
 """Pointers to objects: ``include``, and ``keys`` and ``excludeKeys`` over the outcome.
 
 One query for each class that a level of pointers leads to, however many objects point there,
-under the caller's rights. A pointer whose target is gone or may not be read is left out, in a
-list of pointers too (specification section 4, reference 2.1).
+under the caller's rights. A pointer whose target doesn't exist or may not be read is left out, in a
+list of pointers too.
 """
 
 from __future__ import annotations
@@ -70,16 +70,16 @@ def _expand_levels(
             for name, below in tree.items()
             for holder in holders
         ]
-        wanted: dict[ClassName, set[str]] = {}
+        ids_by_class: dict[ClassName, set[str]] = {}
         for holder, name, _ in places:
             for target in _pointers(holder.get(name)):
-                wanted.setdefault(check_class_name(str(target["className"])), set()).add(
+                ids_by_class.setdefault(check_class_name(str(target["className"])), set()).add(
                     str(target["objectId"])
                 )
-        found = {name: _fetch(principal, name, ids, memory) for name, ids in wanted.items()}
+        targets = {name: _fetch(principal, name, ids, memory) for name, ids in ids_by_class.items()}
         next_level: list[tuple[list[Wire], _Tree]] = []
         for holder, name, below in places:
-            included = _replace(holder, name, found, memory)
+            included = _replace(holder, name, targets, memory)
             if below and included:
                 next_level.append((included, below))
         level = next_level
@@ -109,7 +109,7 @@ class _Target:
 def _fetch(
     principal: Principal, class_name: ClassName, ids: set[str], memory: ResultMemory
 ) -> Mapping[str, _Target]:
-    """The objects with these ids that the caller may see, ready to be sent."""
+    """Return the objects with these ids that the caller may see, ready to be sent."""
     table = registry.find(class_name)
     if table is None:
         return {}
@@ -137,7 +137,7 @@ def _fetch(
 def _replace(
     holder: Wire,
     name: str,
-    found: Mapping[ClassName, Mapping[str, _Target]],
+    targets: Mapping[ClassName, Mapping[str, _Target]],
     memory: ResultMemory,
 ) -> list[Wire]:
     """Put the included objects where the pointers were; return what a deeper level goes into."""
@@ -147,7 +147,7 @@ def _replace(
         deeper: list[Wire] = []
         for item in value:
             if isinstance(item, dict) and is_pointer(item):
-                target = _target(item, found, memory)
+                target = _target(item, targets, memory)
                 if target is not None:
                     items.append(target)
                     deeper.append(target)
@@ -161,7 +161,7 @@ def _replace(
         return []
     if not is_pointer(value):
         return [value]
-    target = _target(value, found, memory)
+    target = _target(value, targets, memory)
     if target is None:
         del holder[name]
         return []
@@ -170,16 +170,16 @@ def _replace(
 
 
 def _target(
-    pointer: Wire, found: Mapping[ClassName, Mapping[str, _Target]], memory: ResultMemory
+    pointer: Wire, targets: Mapping[ClassName, Mapping[str, _Target]], memory: ResultMemory
 ) -> Wire | None:
-    target = found.get(ClassName(Subject(str(pointer["className"]))), {}).get(
+    target = targets.get(ClassName(Subject(str(pointer["className"]))), {}).get(
         str(pointer["objectId"])
     )
     return None if target is None else target.copy(memory)
 
 
 def visible(principal: Principal, table: ClassTable, objects: list[Wire]) -> list[Wire]:
-    """The objects without the fields that are hidden from the caller."""
+    """Return the objects without the fields that are hidden from the caller."""
     if hides_by_object(principal, table):
         return [_without_fields(obj, hidden_fields(principal, table, obj)) for obj in objects]
     hidden = hidden_fields(principal, table)
@@ -194,7 +194,7 @@ def _without_fields(obj: Wire, hidden: frozenset[str]) -> Wire:
 
 
 def project(obj: Wire, options: FindOptions) -> Wire:
-    """The object with only the fields that ``keys`` names, and without those of ``excludeKeys``."""
+    """Return the object with the fields in ``keys`` only and without those in ``excludeKeys``."""
     if options.keys is not None:
         obj = _only(obj, _tree(options.keys))
     if options.exclude_keys:
@@ -203,23 +203,23 @@ def project(obj: Wire, options: FindOptions) -> Wire:
 
 
 def _only(obj: Wire, tree: _Tree) -> Wire:
-    kept: Wire = {}
+    projected: Wire = {}
     for name, value in obj.items():
         if name in tree:
-            kept[name] = _each(value, tree[name], _only) if tree[name] else value
+            projected[name] = _each(value, tree[name], _only) if tree[name] else value
         elif name in _ALWAYS:
-            kept[name] = value
-    return kept
+            projected[name] = value
+    return projected
 
 
 def _without(obj: Wire, tree: _Tree) -> Wire:
-    kept: Wire = {}
+    remaining: Wire = {}
     for name, value in obj.items():
         if name not in tree or name in _ALWAYS:
-            kept[name] = value
+            remaining[name] = value
         elif tree[name]:
-            kept[name] = _each(value, tree[name], _without)
-    return kept
+            remaining[name] = _each(value, tree[name], _without)
+    return remaining
 
 
 def _each(value: Json, tree: _Tree, change: Any) -> Json:

@@ -94,7 +94,7 @@ def _has_statistics(table: ClassTable, part: Query) -> bool:
 
 
 def _is_in_text_index(table: ClassTable, part: Query) -> bool:
-    """Whether the index of texts serves a condition (``text_sql.document_expression``)."""
+    """Return whether the index of texts serves a condition (``text_sql.document_expression``)."""
     if not isinstance(part, Text) or part.diacritic_sensitive or part.language != DEFAULT_LANGUAGE:
         return False
     for index in table.schema.indexes.values():
@@ -105,7 +105,7 @@ def _is_in_text_index(table: ClassTable, part: Query) -> bool:
 
 
 def is_large(table: ClassTable) -> bool:
-    """Whether the class has about ``LARGE`` objects or more.
+    """Return whether the class has about ``LARGE`` objects or more.
 
     Asks the database once a minute for each class and process.
     """

@@ -3,7 +3,7 @@
 Nothing is decided here about who may do what: the caller hands in a constraint tree that holds
 the client's ``where`` and the policy's conditions, and gets what satisfies it. Every statement
 compares the version of the class that it was made for with the database's, in its own snapshot;
-``StaleClass`` tells the caller to read the class anew and begin again.
+``StaleClass`` tells the caller to reload the class and retry.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def get(
     scope: Scope,
     memory: ResultMemory | None = None,
 ) -> Record | None:
-    """The object with this id if it satisfies the constraint.
+    """Return the object with this id if it satisfies the constraint.
 
     ``memory`` counts it.
     """
@@ -96,7 +96,7 @@ def find(
     skip: int = 0,
     memory: ResultMemory,
 ) -> list[Record]:
-    """The objects that satisfy the constraint, sorted; ties by object id, so paging is stable."""
+    """Return the matching objects, sorted; ties are sorted by object id, for stable paging."""
     led = served_equality(table.learned, where, order) if table.learned else _NO_FIELDS
     condition = compile_query(where, table, "t", scope, led)
     sorting = order_by(order, table, "t", where)
@@ -145,7 +145,7 @@ def _note_stopped(table: ClassTable, where: Query, order: Sequence[OrderKey], be
 def by_ids(
     table: ClassTable, ids: Iterable[str], where: Query, scope: Scope, memory: ResultMemory
 ) -> list[Record]:
-    """The objects with these ids that satisfy the constraint, in no order."""
+    """Return the objects with these ids that satisfy the constraint, in no order."""
     condition = compile_query(all_of(OneOfIds(frozenset(ids)), where), table, "t", scope)
     guard, guard_params = _guard(table, scope)
     rows = fetch(
@@ -161,7 +161,7 @@ def by_ids(
 
 
 def count(table: ClassTable, where: Query, scope: Scope) -> int:
-    """How many objects satisfy the constraint, exactly."""
+    """Return how many objects satisfy the constraint, exactly."""
     led = served_equality(table.learned, where, ()) if table.learned else _NO_FIELDS
     condition = compile_query(where, table, "t", scope, led)
     guard, guard_params = _guard(table, scope)
@@ -205,11 +205,11 @@ def select(table: ClassTable, statement: Sql, scope: Scope, memory: ResultMemory
     except ProgramLimitExceeded:
         raise ObjectTooLarge("A result of the aggregation is too large.") from None
     _check_guard(table, scope, rows)
-    return [value for _, found, value in rows if found is not None and value is not None]
+    return [value for _, exists, value in rows if exists is not None and value is not None]
 
 
 def _has_one_plan(table: ClassTable, where: Query, order: Sequence[OrderKey]) -> bool:
-    """Whether one plan is the best for all values of a query of this shape.
+    """Return whether one plan is the best for all values of a query of this shape.
 
     It is without a client's constraints, and for ranges of the field that the result is sorted
     by, if that has an index: PostgreSQL walks along it from the first value on.
@@ -224,7 +224,7 @@ def _has_one_plan(table: ClassTable, where: Query, order: Sequence[OrderKey]) ->
 
 
 def _paging(limit: int, skip: int, *, is_prepared: bool) -> Sql:
-    """The clause. In a prepared statement, a usual limit stands in the text."""
+    """Return the clause. In a prepared statement, a usual limit stands in the text."""
     if skip:
         return Sql(" LIMIT %s OFFSET %s", (limit, skip))
     text = _LIMITS.get(limit) if is_prepared else None
@@ -232,25 +232,25 @@ def _paging(limit: int, skip: int, *, is_prepared: bool) -> Sql:
 
 
 def _guard(table: ClassTable, scope: Scope) -> tuple[str, tuple[Any, ...]]:
-    """The expression that reads the versions of all classes of a statement."""
-    others = scope.others(table)
-    if not others:
+    """Return the expression that reads the versions of all classes of a statement."""
+    other_tables = scope.others(table)
+    if not other_tables:
         return "c.version", ()
     return (
         "(SELECT string_agg(g.version::text, ',' ORDER BY g.id) FROM objects_class g"
         " WHERE g.id = ANY(%s))",
-        ([table.class_id, *(other.class_id for other in others)],),
+        ([table.class_id, *(other.class_id for other in other_tables)],),
     )
 
 
 def _check_guard(table: ClassTable, scope: Scope, rows: Sequence[Sequence[Any]]) -> None:
-    others = scope.others(table)
+    other_tables = scope.others(table)
     expected = str(table.version)
-    if others:
-        tables = sorted({table.class_id: table, **{o.class_id: o for o in others}}.items())
-        expected = ",".join(str(one.version) for _, one in tables)
+    if other_tables:
+        tables = sorted({table.class_id: table, **{o.class_id: o for o in other_tables}}.items())
+        expected = ",".join(str(read_table.version) for _, read_table in tables)
     if not rows or rows[0][0] != expected:
-        raise StaleClass((table.class_name, *(other.class_name for other in others)))
+        raise StaleClass((table.class_name, *(other.class_name for other in other_tables)))
 
 
 def _records(table: ClassTable, scope: Scope, rows: Sequence[Sequence[Any]]) -> list[Record]:

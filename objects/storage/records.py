@@ -1,4 +1,4 @@
-"""An object as it comes from the store: JSON text until somebody has to look inside."""
+"""An object as it is read from the store: JSON text that is decoded on first access."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Record:
     __slots__ = ("_row", "_table")
 
     def __init__(self, table: ClassTable, row: StoredRow) -> None:
-        # Most rows only become text: nothing is taken apart before it is asked for.
+        # Most rows are only sent as text, so nothing is decoded before it is needed.
         self._table = table
         self._row = row
 
@@ -67,7 +67,7 @@ class Record:
         )
 
     def json(self) -> str:
-        """The wire form as JSON text."""
+        """Return the wire form as JSON text."""
         object_id, created, updated, read_acl, write_acl, data = self._row
         table = self._table
         if table.may_hold_files and _FILE in data:
@@ -100,7 +100,7 @@ class Record:
         return self._row[5]
 
     def object(self) -> dict[str, Json]:
-        """The wire form, decoded; the caller may change it."""
+        """Return the wire form, decoded; the caller may change it."""
         obj: dict[str, Json] = _decode(self.json())
         return obj
 
@@ -115,7 +115,7 @@ def _acl_member(lists: str) -> str:
 
 
 def decoded(records: Sequence[Record], memory: ResultMemory) -> list[dict[str, Json]]:
-    """The wire forms of records, counted before they are made."""
+    """Return the wire forms of records, counted before they are made."""
     memory.add_objects(record.fields_json for record in records)
     if sum(record.size for record in records) < _LARGE:
         return [record.object() for record in records]
@@ -123,6 +123,6 @@ def decoded(records: Sequence[Record], memory: ResultMemory) -> list[dict[str, J
         return [record.object() for record in records]
 
 
-def wire_object(found: Record | dict[str, Json]) -> dict[str, Json]:
-    """What the door gives for one object, decoded whatever it is."""
-    return found.object() if isinstance(found, Record) else found
+def wire_object(record: Record | dict[str, Json]) -> dict[str, Json]:
+    """Return an object of the object service in decoded form."""
+    return record.object() if isinstance(record, Record) else record

@@ -181,12 +181,12 @@ _TYPES: Mapping[str, str] = {
 
 
 def _insert_of(table: ClassTable, names: Iterable[str], *same: str) -> str:
-    """The guarded statement that stores rows of which each column is an array of texts.
+    """Return the guarded statement that stores rows of which each column is an array of texts.
 
     Its parameters: the value of each column in ``same``, the arrays, the class and its version.
     """
     names = list(names)
-    types = {**_TYPES, **{one.name: one.type for one in table.stored_columns.values()}}
+    types = {**_TYPES, **{column.name: column.type for column in table.stored_columns.values()}}
     values = [
         *(f"%s::{types[name]}" for name in same),
         *(f"v.c{n}::{types[name]}" for n, name in enumerate(names)),
@@ -294,7 +294,7 @@ _NOT_FIELDS = frozenset({"objectId", "createdAt", "updatedAt", "ACL"})
 
 
 def _own_fields(table: ClassTable, obj: Mapping[str, Json]) -> dict[str, Json]:
-    """The fields that are kept in ``data`` or in promoted columns."""
+    """Return the fields that are stored in ``data`` or in promoted columns."""
     return {
         name: value
         for name, value in obj.items()
@@ -355,7 +355,7 @@ _MOST_COMPUTED = 20
 
 
 def _simple_assignments(table: ClassTable, write: Write) -> _Assignments | None:
-    """The ``SET`` clauses of a simple write; None if it takes a look at what is stored."""
+    """Return the ``SET`` clauses of a simple write; None if it depends on stored values."""
     clauses: list[str] = []
     params: list[Any] = []
     replaced: dict[str, Json] = {}
@@ -492,7 +492,7 @@ def _found(
 
 
 def _refusal(table: ClassTable) -> StaleClass:
-    """The error of a guard that didn't hold; raises ``UnderMaintenance`` if it is that."""
+    """Return the error of a guard that didn't hold; raises ``UnderMaintenance`` if it is that."""
     maintenance.check()
     return StaleClass((table.class_name,))
 

@@ -1,4 +1,4 @@
-"""Who may do what: access lists of objects, permissions of classes, plain decisions.
+"""Access lists of objects, permissions of classes, and decisions by them.
 
 Callers are known by their *ids*: ``*`` (everybody), the user's id, ``role:NAME`` for each role
 that the user holds. The master key never comes here.
@@ -38,7 +38,7 @@ class Acl:
     write_ids: tuple[str, ...] | None = None
 
     def to_wire(self) -> dict[str, Json] | None:
-        """The wire form; None if the object has no access list."""
+        """Return the wire form; None if the object has no access list."""
         if self.read_ids is None and self.write_ids is None:
             return None
         entries: dict[str, Json] = {}
@@ -50,11 +50,11 @@ class Acl:
         return entries
 
     def readable_by(self, ids: Collection[str]) -> bool:
-        """Whether a caller with these ids may read the object."""
+        """Return whether a caller with these ids may read the object."""
         return self.read_ids is None or any(entity in ids for entity in self.read_ids)
 
     def writable_by(self, ids: Collection[str]) -> bool:
-        """Whether a caller with these ids may change the object."""
+        """Return whether a caller with these ids may change the object."""
         return self.write_ids is None or any(entity in ids for entity in self.write_ids)
 
 
@@ -62,7 +62,7 @@ PUBLIC_ACL: Final = Acl()
 
 
 def parse_acl(json: Json, place: str = "ACL") -> Acl:
-    """The access list that a client sent; null is none. Raises ``InvalidACL`` for anything odd.
+    """Parse a client's access list; null is none. Raises ``InvalidACL`` if it is malformed.
 
     Entries that grant nothing are dropped: ``{"id": {"read": false}}`` is ``{}``.
     """
@@ -91,7 +91,7 @@ def parse_acl(json: Json, place: str = "ACL") -> Acl:
 
 
 def default_acl(permissions: ClassPermissions, user_id: str | None) -> Acl:
-    """The access list of a new object that came without one."""
+    """Return the access list of a new object that came without one."""
     if permissions.default_acl is None:
         return PUBLIC_ACL
     entries = dict(permissions.default_acl)
@@ -103,7 +103,7 @@ def default_acl(permissions: ClassPermissions, user_id: str | None) -> Acl:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """The caller may. ``because`` is the entry that says so: an id, ``requiresAuthentication``."""
+    """The caller may. ``because`` is the granting entry: an id, ``requiresAuthentication``."""
 
     because: str = field(default="", compare=False)
 
@@ -144,7 +144,7 @@ def decide(
     *,
     creating: bool = False,
 ) -> Decision:
-    """Whether a caller with these ids may do the action on the class.
+    """Return whether a caller with these ids may do the action on the class.
 
     ``creating`` is for ``addField``: a new object can't be reached through its own fields.
     """
@@ -166,7 +166,7 @@ def decide(
 
 
 def protected_fields(permissions: ClassPermissions, groups: Iterable[str]) -> frozenset[FieldName]:
-    """The fields that are hidden from a caller who is in these groups.
+    """Return the fields that are hidden from a caller who is in these groups.
 
     Groups are ``*``, ``authenticated``, ``role:X``, the user's id, and for one object
     ``userField:F`` for each field that names the user. A field is hidden when every one of the
@@ -181,7 +181,7 @@ def protected_fields(permissions: ClassPermissions, groups: Iterable[str]) -> fr
 
 
 def protecting_user_fields(permissions: ClassPermissions) -> tuple[FieldName, ...]:
-    """The fields F for which the class has a ``userField:F`` group."""
+    """Return the fields F for which the class has a ``userField:F`` group."""
     return tuple(
         FieldName(group[len(USER_FIELD_PREFIX) :])
         for group in permissions.protected_fields

@@ -103,7 +103,7 @@ class ClassPermissions:
         )
 
     def closed_to_public(self, *, to_users: bool) -> ClassPermissions:
-        """The permissions with writes and new fields no longer open to everybody.
+        """Return the permissions with writes and new fields no longer open to everybody.
 
         Where everybody was allowed, logged-in users still are with ``to_users``. Roles, users and
         pointer fields that a rule names keep what they have.
@@ -120,7 +120,7 @@ class ClassPermissions:
         return replace(self, rules=rules)
 
     def without_fields(self, removed: Collection[FieldName]) -> ClassPermissions:
-        """The permissions of a class that lost these fields."""
+        """Return the permissions of a class that lost these fields."""
         if not removed:
             return self
 
@@ -148,8 +148,8 @@ class ClassPermissions:
 PUBLIC: Final = ClassPermissions()
 
 
-# Whoever makes a role can put themselves into it, and the functions, permissions and access lists
-# that trust its name may be there before the role is.
+# Creators of a role can add themselves to it, and functions, permissions and access lists that
+# trust its name may exist before the role does.
 _OF_ROLES: Final = ClassPermissions(rules={**_ALL_PUBLIC, "create": NOBODY, "addField": NOBODY})
 
 Protection: TypeAlias = Mapping[str, frozenset[FieldName]]
@@ -165,7 +165,7 @@ def set_default_protection(by_class: Mapping[str, Protection]) -> None:
 
 
 def default_permissions(class_name: ClassName) -> ClassPermissions:
-    """The permissions of a class for which nobody has set any."""
+    """Return the permissions of a class for which none have been set."""
     permissions = _OF_ROLES if class_name == "_Role" else PUBLIC
     protected = _default_protection.get(class_name)
     return permissions if protected is None else replace(permissions, protected_fields=protected)
@@ -175,9 +175,9 @@ _TO_USERS: Final = Rule(requires_authentication=True)
 
 
 def new_class_permissions(class_name: ClassName, openness: Openness) -> ClassPermissions:
-    """The permissions of a new class that comes without any, by ``CLASS_PERMISSIONS_DEFAULT``.
+    """Return the default permissions of a new class, by ``CLASS_PERMISSIONS_DEFAULT``.
 
-    System classes have their own, whatever the setting.
+    System classes have their own, regardless of the setting.
     """
     if openness == "open" or class_name.startswith("_"):
         return default_permissions(class_name)
@@ -191,7 +191,7 @@ def parse_permissions(
     all_fields: Collection[FieldName],
     default: ClassPermissions = PUBLIC,
 ) -> ClassPermissions:
-    """``classLevelPermissions`` that a client sent; an absent action is for the master key alone.
+    """Parse ``classLevelPermissions``; an absent action is for the master key only.
 
     ``user_fields`` are the fields of the class that may name users (pointers to ``_User`` and
     arrays), ``all_fields`` those that may be protected. What ``default``, the class's own
@@ -201,8 +201,8 @@ def parse_permissions(
     if not isinstance(json, dict):
         raise InvalidJSON("classLevelPermissions: expected an object")
     rules: dict[Action, Rule] = dict.fromkeys(ACTIONS, NOBODY)
-    kept = {group: names for group, names in default.protected_fields.items() if names}
-    permissions = ClassPermissions(protected_fields=kept)
+    hidden_by_default = {group: names for group, names in default.protected_fields.items() if names}
+    permissions = ClassPermissions(protected_fields=hidden_by_default)
     for key, value in json.items():
         if key in ("readUserFields", "writeUserFields"):
             names = _pointer_fields(value, key, user_fields)
@@ -219,8 +219,8 @@ def parse_permissions(
                 " - must be an object"
             )
         if key == "protectedFields":
-            protected = _protected(value, all_fields, kept)
-            permissions = replace(permissions, protected_fields={**kept, **protected})
+            protected = _protected(value, all_fields, hidden_by_default)
+            permissions = replace(permissions, protected_fields={**hidden_by_default, **protected})
         elif key == "ACL":
             permissions = replace(permissions, default_acl=_default_acl(value))
         else:
@@ -275,10 +275,10 @@ def _protected(
     protected: dict[str, frozenset[FieldName]] = {}
     for group, names in json.items():
         if group.startswith(USER_FIELD_PREFIX):
-            known = group[len(USER_FIELD_PREFIX) :] in all_fields
+            is_valid_key = group[len(USER_FIELD_PREFIX) :] in all_fields
         else:
-            known = group == AUTHENTICATED or is_entity(group)
-        if not known:
+            is_valid_key = group == AUTHENTICATED or is_entity(group)
+        if not is_valid_key:
             raise InvalidJSON(f"'{shown(group)}' is not a valid key for class level permissions")
         if not isinstance(names, list):
             raise InvalidJSON(

@@ -1,7 +1,7 @@
-"""Why a caller may or may not do something, as the functions that decide tell it themselves.
+"""The reasons of access decisions, recorded by the functions that decide.
 
-``policy`` puts a reason for each rule that had a say into a list that is handed to it; nobody else
-decides anything by them. ``objects.explanations.access`` makes sentences of them.
+``policy`` appends a reason for each applied rule to a list that its caller passes. No decision
+depends on the reasons. ``objects.explanations.access`` turns them into sentences.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Rule: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """What one rule says about an action: it ``allows`` (True), it refuses (False), or it depends
+    """The result of one rule for an action: it ``allows`` (True), refuses (False), or depends
     on the object (None).
 
     Then ``condition`` is what the object has to meet. ``because`` is the entry that matched, if

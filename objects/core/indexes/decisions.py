@@ -75,7 +75,7 @@ def suggestions(
     existing: Iterable[IndexFields],
     refused: Collection[IndexFields] = (),
 ) -> list[Suggestion]:
-    """The indexes to build for a class, the most valuable first.
+    """Return the indexes to build for a class, the most valuable first.
 
     ``rows`` is the number of objects, about. ``costs`` are those of a recent time, with the indexes
     that are there. ``existing`` are the fields of the class's indexes, declared and learned;
@@ -105,7 +105,7 @@ def suggestions(
 
 
 def is_costly(shape: Shape, cost: Cost, rows: float) -> bool:
-    """Whether queries of the shape come often enough, and take much longer than with an index."""
+    """Return whether queries of the shape are frequent and much slower than with an index."""
     least = MIN_MEAN_EQUALITY if shape.fields("equality") else MIN_MEAN
     served = _BASE + _EACH * cost.mean_results
     return (
@@ -116,12 +116,12 @@ def is_costly(shape: Shape, cost: Cost, rows: float) -> bool:
     )
 
 
-def fits(estimated: float, others: Sequence[float], table: float) -> bool:
-    """Whether an index of the estimated size is within the limits of a class.
+def fits(estimated: float, other_sizes: Sequence[float], table: float) -> bool:
+    """Return whether an index of the estimated size is within the limits of a class.
 
-    ``others`` are the sizes of its other learned indexes, ``table`` is that of its objects.
+    ``other_sizes`` are the sizes of its other learned indexes, ``table`` is that of its objects.
     """
-    return len(others) < MAX_LEARNED and estimated + sum(others) <= MAX_SHARE * table
+    return len(other_sizes) < MAX_LEARNED and estimated + sum(other_sizes) <= MAX_SHARE * table
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +141,11 @@ class Trial:
         return (self.before.mean - self.after.mean) * self.after.calls
 
 
-def verdict(own: Trial, others: Iterable[Trial]) -> str | None:
-    """Why an index isn't worth having; None if it is, or if that isn't known yet.
+def verdict(own: Trial, other_trials: Iterable[Trial]) -> str | None:
+    """Return why an index isn't worth keeping; None if it is, or if that isn't known yet.
 
-    ``own`` is the shape that it was built for, ``others`` the class's other shapes with one of its
-    fields: PostgreSQL may choose it for them where another way is faster.
+    ``own`` is the shape that it was built for, ``other_trials`` the class's other shapes that use
+    one of its fields: PostgreSQL may choose it for them where another plan is faster.
     """
     if not own.is_complete:
         return None
@@ -153,7 +153,7 @@ def verdict(own: Trial, others: Iterable[Trial]) -> str | None:
         return "the queries that it was built for are not much faster with it"
     lost = sum(
         -trial.gain
-        for trial in others
+        for trial in other_trials
         if trial.is_complete
         and trial.after.mean > _HARM * trial.before.mean
         and trial.after.mean >= MIN_MEAN

@@ -47,7 +47,7 @@ class Shape:
     order: tuple[tuple[FieldName, bool], ...] = ()
 
     def fields(self, *uses: Use) -> tuple[FieldName, ...]:
-        """The fields that are asked for in one of these ways, by name."""
+        """Return the fields that the query uses in one of these ways, by name."""
         return tuple(name for name, use in self.conditions if use in uses)
 
     @property
@@ -56,7 +56,7 @@ class Shape:
         return frozenset(name for name, _ in (*self.conditions, *self.order))
 
     def encode(self) -> str:
-        """The shape as JSON text; the same text for the same shape."""
+        """Return the shape as JSON text; the same text for the same shape."""
         order = [f"-{name}" if descending else name for name, descending in self.order]
         return json.dumps({"where": dict(self.conditions), "order": order}, separators=(",", ":"))
 
@@ -67,7 +67,7 @@ class Shape:
 
 
 def decode(text: str) -> Shape | None:
-    """The shape that ``Shape.encode`` has made this text of; None for another text."""
+    """Return the shape that ``Shape.encode`` has made this text of; None for another text."""
     try:
         wire: Any = json.loads(text)
         conditions = tuple(wire["where"].items())
@@ -83,7 +83,7 @@ def decode(text: str) -> Shape | None:
 
 
 def shape_of(where: Query, order: Sequence[OrderKey], schema: ClassSchema) -> Shape | None:
-    """The shape of a query; None for one of too many fields to be counted.
+    """Return the shape of a query; None for one of too many fields to be counted.
 
     Conditions of access lists don't count: they are part of every query of a client. Fields that
     the class doesn't have are left out.
@@ -125,12 +125,12 @@ def key_of(where: Query, order: Sequence[OrderKey], schema: ClassSchema) -> Shap
 
 
 def index_for(shape: Shape, schema: ClassSchema) -> IndexFields | None:
-    """The index that most probably serves a shape; None if none of ours does."""
+    """Return the index that most probably serves a shape; None if none of ours does."""
     return next(iter(candidates(shape, schema)), None)
 
 
 def candidates(shape: Shape, schema: ClassSchema) -> tuple[IndexFields, ...]:
-    """The indexes that may serve a shape, the most promising first.
+    """Return the indexes that may serve a shape, the most promising first.
 
     Fields that equal a value come first, then what the result is sorted by, or else the field of a
     range. Equality alone needs none: every class has an index for it. Neither does a query for ids
@@ -182,7 +182,7 @@ def _sort_keys(shape: Shape, schema: ClassSchema, equal: frozenset[FieldName]) -
 def served_equality(
     learned: Sequence[IndexFields], where: Query, order: Sequence[OrderKey]
 ) -> frozenset[FieldName]:
-    """The fields whose equality leads into one of these indexes, for the rest of the query.
+    """Return the fields whose equality leads into one of these indexes, for the rest of the query.
 
     ``learned`` are indexes that were built for shapes. An index of equality and order serves both
     only if the equality is written with the index's own expression.
@@ -229,7 +229,7 @@ def led_by_constants(indexes: Iterable[IndexFields], where: Query) -> frozenset[
 
 
 def is_part_of(fields: IndexFields, other: IndexFields) -> bool:
-    """Whether an index on ``other`` has all that one on ``fields`` would have."""
+    """Return whether an index on ``other`` has all that one on ``fields`` would have."""
     if len(fields) > len(other):
         return False
     same = all(a == b for a, b in zip(fields, other, strict=False))

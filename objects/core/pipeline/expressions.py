@@ -130,7 +130,7 @@ _FORMAT_PART: Final = re.compile(r"%[YmdHMSLjuUVG%]|[^%]+")
 
 
 def parse_expression(json: Json, place: str, depth: int = 0) -> Expression:
-    """The expression that a client wrote. Raises ``InvalidQuery`` that names the place."""
+    """Return the expression that a client wrote. Raises ``InvalidQuery`` that names the place."""
     if depth > MAX_DEPTH:
         raise InvalidQuery(f"{place}: an expression is nested at most {MAX_DEPTH} levels deep")
     if isinstance(json, str) and json.startswith("$"):
@@ -155,15 +155,15 @@ def parse_field(text: Json, place: str) -> Field:
     if not isinstance(text, str) or not text.startswith("$"):
         raise InvalidQuery(f"{place}: expected a field path that begins with $")
     if text.startswith("$$"):
-        name, _, rest = text[2:].partition(".")
+        name, _, subpath = text[2:].partition(".")
         if name not in ("ROOT", "CURRENT"):
             raise InvalidQuery(f"{place}: unknown variable $${shown(name)}")
-        return Field(parse_path(rest, place) if rest else ())
+        return Field(parse_path(subpath, place) if subpath else ())
     return Field(parse_path(text[1:], place))
 
 
 def parse_path(text: str, place: str) -> Path:
-    """The steps of ``a.b``: a field's name and keys inside its value."""
+    """Return the steps of ``a.b``: a field's name and keys inside its value."""
     steps = text.split(".")
     for step in steps:
         if step == "" or step.startswith("$") or step in PROHIBITED_KEYS:
@@ -177,7 +177,7 @@ def parse_path(text: str, place: str) -> Path:
 
 
 def parse_name(text: str, place: str) -> str:
-    """The name of one field of a result; ``_id`` is ``objectId``."""
+    """Return the name of one field of a result; ``_id`` is ``objectId``."""
     if "." in text or text == "__type":
         raise InvalidQuery(f"{place}: {shown(text)} can't be the name of a field")
     return parse_path(text, place)[0]
@@ -282,7 +282,7 @@ def _date_to_string(operand: Json, place: str, depth: int) -> Expression:
 
 
 def format_parts(pattern: str) -> list[str]:
-    """The parts of a date format: each a code like ``%Y``, or text."""
+    """Return the parts of a date format: each a code like ``%Y``, or text."""
     return _FORMAT_PART.findall(pattern)
 
 

@@ -1,4 +1,4 @@
-"""How much a pipeline may ask for, whatever its shape."""
+"""Limits on the size of a pipeline, independent of its shape."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from backend.kernel.json_types import Json
 
 _MAX_FIELDS: Final = 500  # of one stage
 _MAX_PARTS: Final = 5_000
-# Deeper than any parser goes, all of which say so better.
+# Deeper than any parser allows; the parsers have better error messages.
 _DEEPEST: Final = 100
 
 
@@ -38,7 +38,7 @@ def _parts(json: Json, depth: int) -> int:
     if depth > _DEEPEST or not isinstance(json, list | dict):
         return 0
     if isinstance(json, list):
-        inner = sum(_parts(one, depth + 1) for one in json)
+        inner = sum(_parts(item, depth + 1) for item in json)
         return inner + len(json) if inner else 0
-    inner = sum(_parts(one, depth + 1) for one in json.values())
+    inner = sum(_parts(item, depth + 1) for item in json.values())
     return inner + len(json) if inner or any(key.startswith("$") for key in json) else 0

@@ -25,7 +25,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """What is said about the parts of a value."""
+    """The projection of the parts of a value."""
 
     parts: tuple[tuple[str, Part], ...]
 
@@ -58,7 +58,7 @@ class Exclude:
 
 @dataclass(frozen=True, slots=True)
 class SetFields:
-    """Documents with computed fields besides their own; a missing value takes its field out."""
+    """Documents with additional computed fields; a missing value removes its field."""
 
     tree: Tree
 
@@ -72,23 +72,23 @@ def parse_projection(body: Mapping[str, Json], place: str) -> Include | Exclude:
     """``$project``: fields to keep and to compute, or fields to leave out."""
     if not body:
         raise InvalidQuery(f"{place}: expected at least one field")
-    kept: _Draft = {}
-    left_out: _Draft = {}
-    id_wanted: bool | None = None
+    included: _Draft = {}
+    excluded: _Draft = {}
+    includes_id: bool | None = None
     for path, value in _leaves(body, place, (), flags=True):
         if path == (_ID,) and isinstance(value, bool):
-            id_wanted = value
+            includes_id = value
         elif value is False:
-            _insert(left_out, path, _NAMED, place)
+            _insert(excluded, path, _NAMED, place)
         else:
-            _insert(kept, path, _NAMED if value is True else value, place)
-    if kept and left_out:
+            _insert(included, path, _NAMED if value is True else value, place)
+    if included and excluded:
         raise InvalidQuery(f"{place}: either the fields to keep are named, or those to leave out")
-    if left_out or (not kept and id_wanted is False):
-        if id_wanted is False:
-            _insert(left_out, (_ID,), _NAMED, place)
-        return Exclude(_tree(left_out))
-    return Include(_tree(kept), id_wanted is not False)
+    if excluded or (not included and includes_id is False):
+        if includes_id is False:
+            _insert(excluded, (_ID,), _NAMED, place)
+        return Exclude(_tree(excluded))
+    return Include(_tree(included), includes_id is not False)
 
 
 def parse_set(body: Mapping[str, Json], place: str) -> SetFields:

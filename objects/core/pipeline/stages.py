@@ -1,4 +1,4 @@
-"""The aggregation pipeline: what ``/aggregate`` is sent, checked and as stages.
+"""The parser of aggregation pipelines: the parameters of ``/aggregate`` as stages.
 
 ``parse_aggregation`` is the only gate. Stages are frozen and checked. How they become SQL is in
 ``objects.sql.pipeline.statement``, which is tested against a second implementation in Python
@@ -163,7 +163,7 @@ Stage: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """What ``/aggregate`` is asked: stages over the objects of ``where``, or distinct values."""
+    """A request to ``/aggregate``: stages over the objects of ``where``, or distinct values."""
 
     stages: tuple[Stage, ...] = ()
     where: Query = field(default_factory=Everything)
@@ -180,7 +180,7 @@ _OPTIONS: Final = _READ | _PREFERENCES | {"hint", "explain", "comment"}
 
 
 def parse_aggregation(params: Mapping[str, Json]) -> Aggregation:
-    """The parameters of ``/aggregate``, decoded: a pipeline, or its stages by name, or distinct.
+    """Parse the parameters of ``/aggregate``: a pipeline, its stages by name, or ``distinct``.
 
     Raises ``InvalidQuery`` that names the stage and the place, and what ``parse_where`` raises.
     """
@@ -219,7 +219,7 @@ def _flag(params: Mapping[str, Json], name: str) -> bool:
 
 
 def parse_stages(pipeline: Json, place: str, depth: int = 0) -> tuple[Stage, ...]:
-    """The stages of a pipeline: an array of objects with one stage each, or one object."""
+    """Return the stages of a pipeline: an array of objects with one stage each, or one object."""
     if isinstance(pipeline, dict):
         pipeline = [{name: body} for name, body in pipeline.items()]
     if not isinstance(pipeline, list):
@@ -231,8 +231,8 @@ def parse_stages(pipeline: Json, place: str, depth: int = 0) -> tuple[Stage, ...
         if not isinstance(stage, dict):
             raise InvalidJSON(f"{place}.{index}: expected an object with one stage")
         if len(stage) != 1:
-            found = ", ".join(shown(key) for key in stage)
-            raise InvalidQuery(f"Pipeline stages should only have one key but found {found}.")
+            keys = ", ".join(shown(key) for key in stage)
+            raise InvalidQuery(f"Pipeline stages should only have one key but found {keys}.")
         [(name, body)] = stage.items()
         stages += _parse_stage(name, body, f"{place}.{index}.{shown(name)}", depth)
     return tuple(stages)
@@ -285,7 +285,7 @@ def _match(body: Json, place: str) -> Match:
 
 
 def _in_wire_names(where: Json, depth: int = 0) -> Json:
-    """A constraint with MongoDB's names and dates as one with ours; its form isn't checked yet."""
+    """Translate a constraint with MongoDB's names and dates, without validating it."""
     if depth > 60:
         raise InvalidQuery("a query is nested too deeply")
     if isinstance(where, list):
@@ -297,8 +297,8 @@ def _in_wire_names(where: Json, depth: int = 0) -> Json:
         return moment
     renamed: dict[str, Json] = {}
     for key, value in where.items():
-        root, dot, rest = key.partition(".")
-        name = NATIVE_NAMES.get(root, root) + dot + rest
+        root, dot, subpath = key.partition(".")
+        name = NATIVE_NAMES.get(root, root) + dot + subpath
         renamed[name] = value if key == "$expr" else _in_wire_names(value, depth + 1)
     return renamed
 

@@ -26,7 +26,7 @@ EARTH_RADIUS_MILES: Final = 3959.0
 
 
 def distance(a: Point, b: Point) -> float:
-    """The angle between two points in radians, seen from the centre of the earth."""
+    """Return the angle between two points in radians, seen from the centre of the earth."""
     latitude_a, latitude_b = math.radians(a[0]), math.radians(b[0])
     half_latitude = math.sin((latitude_b - latitude_a) / 2)
     half_longitude = math.sin(math.radians(b[1] - a[1]) / 2)
@@ -47,7 +47,7 @@ def in_box(point: Point, southwest: Point, northeast: Point) -> bool:
 
 
 def in_polygon(point: Point, ring: tuple[Point, ...]) -> bool:
-    """Whether the point is inside of a closed ring, or on it (even-odd rule)."""
+    """Return whether the point is inside of a closed ring, or on it (even-odd rule)."""
     y, x = point
     inside = False
     for (y1, x1), (y2, x2) in pairwise(ring):
@@ -63,7 +63,7 @@ def in_polygon(point: Point, ring: tuple[Point, ...]) -> bool:
 
 
 def point_of(value: Json) -> Point | None:
-    """The point that a GeoPoint value is."""
+    """Return the point that a GeoPoint value is."""
     if not isinstance(value, dict) or value.get("__type") != "GeoPoint":
         return None
     latitude, longitude = value["latitude"], value["longitude"]
@@ -73,7 +73,7 @@ def point_of(value: Json) -> Point | None:
 
 
 def ring_of(value: Json) -> tuple[Point, ...] | None:
-    """The closed ring of a Polygon value."""
+    """Return the closed ring of a Polygon value."""
     if not isinstance(value, dict) or value.get("__type") != "Polygon":
         return None
     coordinates = value["coordinates"]

@@ -61,15 +61,15 @@ class Query:
 
     @classmethod
     def nodes(cls) -> tuple[type[Query], ...]:
-        """The classes of the nodes that parsing returns."""
+        """Return the classes of the nodes that parsing returns."""
         return (cls,)
 
     def predicate(self, matching: Matching) -> Predicate:
-        """The node as a function of an object."""
+        """Return the node as a function of an object."""
         raise NotImplementedError
 
     def children(self) -> tuple[Query, ...]:
-        """The nodes directly below, of the same class of objects."""
+        """Return the nodes directly below, of the same class of objects."""
         return ()
 
     def fields(self) -> tuple[FieldName | Literal["*"], ...]:
@@ -78,7 +78,7 @@ class Query:
         return path[:1] if path else ()
 
     def uses(self) -> Uses:
-        """How the node uses fields, as a condition that each object must fulfil."""
+        """Return how the node uses fields, as a condition that each object must fulfil."""
         return ()
 
     def required_values(self) -> tuple[Path, Sequence[Json]] | None:
@@ -87,19 +87,19 @@ class Query:
         return None
 
     def comparisons(self) -> int:
-        """How many comparisons with an element the node itself makes."""
+        """Return how many comparisons with an element the node itself makes."""
         return 1
 
 
 def filtered(query: Query) -> Uses:
-    """The uses of a node that no index serves: it filters by each field that it reads."""
+    """Return the uses of a node that no index serves: it filters by each field that it reads."""
     nodes = walk(query) if query.children() else (query,)
     names = {name for node in nodes for name in node.fields()}
     return tuple((name, "filter") for name in names if name != "*")
 
 
 def walk(query: Query, *, into_subqueries: bool = False) -> Iterator[Query]:
-    """The node and all nodes below it; those of sub-queries only when asked for."""
+    """Yield the node and all nodes below it; those of sub-queries only when asked for."""
     yield query
     for part in query.children():
         yield from walk(part, into_subqueries=into_subqueries)
@@ -176,19 +176,19 @@ class Parser(Protocol):
         """Counts the parts of the whole ``where``."""
 
     def where(self, where: object, place: str, depth: int) -> Query:
-        """The tree of a nested ``where``."""
+        """Return the tree of a nested ``where``."""
 
     def value(self, path: Path, value: object, place: str) -> Json:
-        """The canonical form of a value that is compared with a field."""
+        """Return the canonical form of a value that is compared with a field."""
 
     def values(self, path: Path, operand: object, place: str, message: str) -> tuple[Json, ...]:
-        """The canonical values of a list; ``message`` is the error for what isn't a list."""
+        """Return the canonical values of a list; ``message`` is the error for what isn't a list."""
 
     def path(self, key: str) -> Path:
-        """The steps of a dotted key."""
+        """Return the steps of a dotted key."""
 
     def order(self, order: str, place: str) -> tuple[OrderKey, ...]:
-        """The sort keys of a sub-query."""
+        """Return the sort keys of a sub-query."""
 
 
 # --- for matching --------------------------------------------------------------------------
@@ -198,7 +198,7 @@ class Lookup(Protocol):
     """What a query may need in addition to the object, as the caller may see it."""
 
     def find(self, query: SubQuery) -> Sequence[Object]:
-        """The objects that a sub-query finds."""
+        """Return the objects that a sub-query finds."""
 
     def members(self, class_name: str | None, object_id: str, key: str) -> Collection[Json]:
         """The pointers to the members of a relation; none if the caller can't read the owner.
@@ -215,16 +215,16 @@ class Matching:
     class_name: str | None
 
     def candidates(self, path: Path) -> Callable[[Object], list[Json]]:
-        """The function that returns the candidates at a path."""
+        """Return the function that returns the candidates at a path."""
         lookup = self.lookup
         return lambda obj: candidates(obj, path, lookup.members)
 
     def some_element(self, path: Path, test: Callable[[Json], bool]) -> Predicate:
-        """The predicate that some element at a path passes the test."""
+        """Return the predicate that some element at a path passes the test."""
         members = self.lookup.members
         return lambda obj: any(map(test, elements(obj, path, members)))
 
 
 def negation(holds: Predicate) -> Predicate:
-    """The opposite predicate."""
+    """Return the opposite predicate."""
     return lambda obj: not holds(obj)

@@ -2,7 +2,7 @@
 
 Parameters come as text (a query string) or as JSON values (a body with ``_method: "GET"``).
 A parameter that isn't known, and a value that isn't what the parameter takes, are refused:
-nothing is guessed and nothing ignored (reference 2.1).
+nothing is guessed and nothing ignored.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class FindLimits:
 
 
 def parse_find_options(params: Mapping[str, Any], limits: FindLimits) -> FindOptions:
-    """The options of a find.
+    """Return the options of a find.
 
     Raises ``InvalidQuery`` (102) for unknown parameters and bad numbers, ``InvalidKeyName`` (105)
     for names, ``InvalidJSON`` (107) for a ``where`` that is not JSON, and what ``parse_where``
@@ -73,9 +73,9 @@ def parse_find_options(params: Mapping[str, Any], limits: FindLimits) -> FindOpt
     redirect_key = params.get("redirectClassNameForKey")
     if redirect_key is not None:
         redirect_key = check_key_path(_text("redirectClassNameForKey", redirect_key))[0]
-    asked = _json_where(params.get("where"))
+    where = _json_where(params.get("where"))
     return FindOptions(
-        where=Everything() if asked is None else parse_where(asked),
+        where=Everything() if where is None else parse_where(where),
         limit=min(_whole("limit", params.get("limit"), limits.default_limit), limits.max_limit),
         skip=_whole("skip", params.get("skip"), 0),
         order=_order(params.get("order")),
@@ -86,12 +86,12 @@ def parse_find_options(params: Mapping[str, Any], limits: FindLimits) -> FindOpt
         count=_flag("count", params.get("count")),
         redirect_key=redirect_key,
         explain=_flag("explain", params.get("explain")),
-        asked=asked,
+        asked=where,
     )
 
 
 def parse_get_options(params: Mapping[str, Any], limits: FindLimits) -> FindOptions:
-    """The options of a get by id: only what shapes the one object is allowed."""
+    """Return the options of a get by id: only what shapes the one object is allowed."""
     if not params:
         return _PLAIN_GET
     for name in params:
@@ -160,15 +160,15 @@ def _keys(name: str, value: Any) -> frozenset[Path] | None:
 def _include(params: Mapping[str, Any], limits: FindLimits) -> tuple[tuple[Path, ...], bool]:
     words = _words("include", params.get("include"))
     include_all = _flag("includeAll", params.get("includeAll")) or "*" in words
-    asked = [check_key_path(word) for word in words if word != "*"]
+    requested = [check_key_path(word) for word in words if word != "*"]
     # Of a dotted key the way to it has to be included as well.
-    asked += [
+    requested += [
         (path[0], *path[1 : len(path) - 1])
         for path in _keys("keys", params.get("keys")) or ()
         if len(path) > 1
     ]
     paths: dict[Path, None] = {
-        (path[0], *path[1:depth]): None for path in asked for depth in range(1, len(path) + 1)
+        (path[0], *path[1:depth]): None for path in requested for depth in range(1, len(path) + 1)
     }
     if len(paths) > limits.include_count:
         raise InvalidQuery(f"include: more than {limits.include_count} paths")

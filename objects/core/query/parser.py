@@ -1,8 +1,8 @@
-"""From a ``where`` as clients send it to the constraint tree.
+"""The parser of a client's ``where``; its result is the constraint tree.
 
-``parse_where`` is the only gate for constraints: a tree that it returns has known operators with
-operands of the right kind, canonical values, legal names, and a bounded size. Whatever is wrong
-is a ``ServiceError`` with the code and words that Parse clients know, after the place:
+``parse_where`` is the only entry for constraints: a tree that it returns has known operators with
+operands of the right kind, canonical values, legal names, and a bounded size. Errors
+are ``ServiceError`` with the code and message that Parse clients know, after the place:
 ``where.score.$in: bad $in value``. Codes: 102 the query's structure, 105 names, 107 operands,
 111 values.
 """
@@ -42,7 +42,7 @@ def parse_where(
     allow_internal: bool = False,
     now: datetime | None = None,
 ) -> Query:
-    """The tree of a decoded ``where``; None and ``{}`` find everything.
+    """Return the tree of a decoded ``where``; None and ``{}`` find everything.
 
     ``allow_internal`` lets keys begin with ``_``, which is for the master key. ``now`` is what
     ``$relativeTime`` counts from.
@@ -51,7 +51,7 @@ def parse_where(
 
 
 def parse_order(order: str, *, place: str = "order") -> tuple[OrderKey, ...]:
-    """The sort keys of ``a,-b.c,$score``."""
+    """Return the sort keys of ``a,-b.c,$score``."""
     keys = []
     for part in order.split(","):
         name = part.strip()
@@ -77,7 +77,7 @@ def parse_order(order: str, *, place: str = "order") -> tuple[OrderKey, ...]:
 
 
 def check_path(key: str, *, allow_internal: bool = False) -> Path:
-    """The steps of a dotted key, or ``InvalidKeyName``."""
+    """Return the steps of a dotted key, or ``InvalidKeyName``."""
     internal = allow_internal and key.startswith("_")
     path = names.check_key_path(key[1:] if internal else key)
     if internal:

@@ -24,23 +24,23 @@ _MISSING: Final = object()
 
 
 def no_members(class_name: str | None, object_id: str, key: str) -> Collection[Json]:
-    """For when no relation is asked for."""
+    """Return no members, for queries without relations."""
     return ()
 
 
 def is_index(step: str) -> bool:
-    """Whether a step of a path can be the index of a list."""
+    """Return whether a step of a path can be the index of a list."""
     return step.isascii() and step.isdigit()
 
 
 def candidates(obj: Object, path: Path, members: Members = no_members) -> list[Json]:
-    """The values at the path."""
+    """Return the values at the path."""
     value = _field(obj, path[0])
     if value is _MISSING:
         return []
     if _is_relation(value):
-        found = list(members(None, obj["objectId"], path[0])) if len(path) == 1 else []
-        return [found] if found else []
+        related = list(members(None, obj["objectId"], path[0])) if len(path) == 1 else []
+        return [related] if related else []
     if len(path) == 1:
         return [value]
     if any(map(is_index, path[1:])):
@@ -53,11 +53,11 @@ def candidates(obj: Object, path: Path, members: Members = no_members) -> list[J
 
 
 def elements(obj: Object, path: Path, members: Members = no_members) -> Iterator[Json]:
-    """The candidates, and the elements of those that are lists."""
-    found = candidates(obj, path, members)
-    for value in found:
+    """Yield the candidates, and the elements of those that are lists."""
+    values = candidates(obj, path, members)
+    for value in values:
         if isinstance(value, list):
-            # The list of a relation's members is only a way to speak of them.
+            # The list of a relation's members isn't a stored value.
             if not _is_relation(obj.get(path[0])):
                 yield value
             yield from value
@@ -66,7 +66,7 @@ def elements(obj: Object, path: Path, members: Members = no_members) -> Iterator
 
 
 def exact_value(obj: Object, path: Path) -> Json:
-    """The value at a path where nothing is implicit; None if there is none."""
+    """Return the value at a path where nothing is implicit; None if there is none."""
     value = _field(obj, path[0])
     if _is_relation(value):
         return None

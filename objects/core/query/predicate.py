@@ -42,7 +42,7 @@ class NoLookup:
 def matches(
     query: Query, obj: Object, lookup: Lookup | None = None, class_name: str | None = None
 ) -> bool:
-    """Whether the query finds the object. For many objects, build one ``predicate``."""
+    """Return whether the query finds the object. For many objects, build one ``predicate``."""
     return predicate(query, lookup, class_name)(obj)
 
 
@@ -94,7 +94,7 @@ def sort_value(value: Json) -> tuple[int, int | Decimal, str]:
 def sorted_objects(
     objects: Iterable[Object], order: Sequence[OrderKey], where: Query | None = None
 ) -> list[Object]:
-    """The objects in the order in which a query sends them.
+    """Return the objects in the order in which a query sends them.
 
     Ascending is missing first, descending is missing last. A path of several steps is exact.
     Without keys, a top-level Near sorts by distance. objectId is the last key, in the direction

@@ -27,7 +27,7 @@ _SECONDS: Final = {
 
 
 def relative_date(text: object, now: datetime, place: str) -> Json:
-    """The Date that a text means at a moment (UTC), or ``InvalidJSON``."""
+    """Return the Date that a text means at a moment (UTC), or ``InvalidJSON``."""
     if not isinstance(text, str):
         raise InvalidJSON(f"{place}: bad $relativeTime value, should be string")
     words = text.lower().split()

@@ -2,7 +2,7 @@
 
 As MongoDB reads it: words are alternatives, ``"a phrase"`` must be there word by word, ``-word``
 and ``-"a phrase"`` must not. With a phrase, the words decide nothing but the score. Letters' case
-and accents don't count unless asked for.
+and accents are ignored unless requested.
 
 ``$language`` chooses the stemming and the stop words of PostgreSQL's text search, for words, not
 for phrases; ``none``, the only one that this module can match in memory, compares whole words.
@@ -82,7 +82,7 @@ def read_term(term: str) -> Search:
 
 
 def fold_accents(text: str) -> str:
-    """The text in decomposed form, without combining marks (U+0300 to U+036F)."""
+    """Return the text in decomposed form, without combining marks (U+0300 to U+036F)."""
     decomposed = unicodedata.normalize("NFD", text)
     return "".join(letter for letter in decomposed if not "\u0300" <= letter <= "\u036f")
 
@@ -90,7 +90,7 @@ def fold_accents(text: str) -> str:
 def found_in(
     texts: Iterable[str], search: Search, *, case_sensitive: bool, diacritic_sensitive: bool
 ) -> bool:
-    """Whether the texts hold what is searched for, word by word without stemming."""
+    """Return whether the texts hold what is searched for, word by word without stemming."""
 
     def words_of(text: str) -> list[str]:
         if not diacritic_sensitive:
@@ -100,10 +100,10 @@ def found_in(
     words = [word for text in texts for word in words_of(text)]
 
     def holds(part: str) -> bool:
-        wanted = words_of(part)
+        phrase = words_of(part)
         return any(
-            words[start : start + len(wanted)] == wanted
-            for start in range(len(words) - len(wanted) + 1)
+            words[start : start + len(phrase)] == phrase
+            for start in range(len(words) - len(phrase) + 1)
         )
 
     if search.is_empty or any(map(holds, search.unwanted_words + search.unwanted_phrases)):

@@ -100,9 +100,11 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class FindOptions:
-    """What to find and what to send of it. Made by ``find_options.parse_find_options``.
+    """Which objects to find, and which of their fields to send.
 
-    ``keys`` None means all fields. ``include`` holds every prefix of what was asked for, so
+    Built by ``options.parse_find_options``.
+
+    ``keys`` None means all fields. ``include`` holds every prefix of the requested paths, so
     ``owner.company`` is there as ``("owner",)`` and ``("owner", "company")``.
     """
 
@@ -118,11 +120,11 @@ class FindOptions:
     redirect_key: FieldName | None = None
     explain: bool = False
     asked: Json = field(default=None, compare=False, repr=False)
-    """The client's own ``where``, as it was sent; for those who tell others of it."""
+    """The client's own ``where``, as it was sent; for reporting it to triggers."""
 
 
 def fields_read(query: Query) -> frozenset[FieldName | Literal["*"]]:
-    """The names of the top-level fields whose values decide whether an object is found.
+    """Return the names of the top-level fields on which a match depends.
 
     Sub-queries read fields of their own class: call this with their ``where`` too. A search
     without a path reads every String field, which ``"*"`` stands for.
@@ -131,17 +133,17 @@ def fields_read(query: Query) -> frozenset[FieldName | Literal["*"]]:
 
 
 def order_fields(order: tuple[OrderKey, ...]) -> frozenset[FieldName]:
-    """The names of the top-level fields that sort keys read."""
+    """Return the names of the top-level fields that sort keys read."""
     return frozenset(key.path[0] for key in order if not key.is_score)
 
 
 def near_of(query: Query) -> Near | None:
-    """The top-level Near part, which sorts the result."""
+    """Return the top-level Near part, which sorts the result."""
     parts = query.parts if isinstance(query, AllOf) else (query,)
     return next((part for part in parts if isinstance(part, Near)), None)
 
 
 def text_of(query: Query) -> Text | None:
-    """The top-level Text part, which gives ``$score``."""
+    """Return the top-level Text part, which gives ``$score``."""
     parts = query.parts if isinstance(query, AllOf) else (query,)
     return next((part for part in parts if isinstance(part, Text)), None)

@@ -38,7 +38,7 @@ _ASSERTION_WAYS: Final = {"start": 1, "end": 1}
 def automaton_size(tree: Node) -> int:
     """Return the number of transitions, or raise ``RegexError`` above ``MAX_TRANSITIONS``.
 
-    The time is linear in the pattern's length and the limit, whatever the result.
+    The time is linear in the pattern's length and the limit, independent of the result.
     """
     return _Measurement(tree).measure(tree).size
 
@@ -196,7 +196,7 @@ def _count_colours(sets: list[Ranges]) -> dict[Ranges, int]:
             number = colour.bit_length() - 1
             counts[number] += 1
             colour ^= 1 << number
-    # PostgreSQL has one transition for "any character", whatever the colours.
+    # PostgreSQL has one transition for "any character", independent of the colours.
     return {
         ranges: 1 if ranges == UNIVERSE else count
         for ranges, count in zip(sets, counts, strict=True)

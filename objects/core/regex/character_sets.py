@@ -20,7 +20,7 @@ SPACE: Final[Ranges] = ((0x9, 0xD), (0x20, 0x20))
 
 
 def union(*sets: Ranges) -> Ranges:
-    """The union, in normal form: sorted, merged, inside of the universe."""
+    """Return the union, in normal form: sorted, merged, inside of the universe."""
     merged: list[tuple[int, int]] = []
     for low, high in sorted(pair for ranges in sets for pair in ranges):
         if merged and low <= merged[-1][1] + 1:
@@ -36,7 +36,7 @@ def union(*sets: Ranges) -> Ranges:
 
 
 def complement(ranges: Ranges) -> Ranges:
-    """All characters of the universe that aren't in the (normal) set."""
+    """Return all characters of the universe that aren't in the (normal) set."""
     result: list[tuple[int, int]] = []
     start = 0
     for low, high in ranges:
@@ -47,7 +47,7 @@ def complement(ranges: Ranges) -> Ranges:
 
 
 def fold_case(ranges: Ranges) -> Ranges:
-    """The set, with every other spelling of its letters."""
+    """Return the set, with every other spelling of its letters."""
     variants, cased = _case_table()
     added: set[int] = set()
     for low, high in ranges:

@@ -78,7 +78,7 @@ Node: TypeAlias = Characters | Assertion | Sequence | Alternatives | Repeat
 
 
 def parse(pattern: str, options: str) -> Node:
-    """The tree of a pattern, or ``RegexError``. Its size is for ``regex_size`` to judge."""
+    """Return the tree of a pattern, or ``RegexError``. Its size is for ``regex_size`` to judge."""
     reader = _Reader(pattern)
     tree = reader.alternatives(frozenset(options) & _OPTIONS, 0)
     if reader.position < len(pattern):
@@ -158,7 +158,7 @@ class _Reader:
         return False
 
     def _inline_options(self, options: frozenset[str]) -> frozenset[str] | None:
-        """The options after ``(?i)``; None, with nothing read, if it's something else."""
+        """Return the options after ``(?i)``; None, with nothing read, if it's something else."""
         stop = self.position + 2
         while stop < len(self.pattern) and self.pattern[stop] in "imsxu-":
             stop += 1
@@ -313,7 +313,7 @@ class _Reader:
         items[-1] = Repeat(items[-1], least, most)
 
     def _bounds(self) -> tuple[int, int | None] | None:
-        """The quantifier here; None, with nothing read, if there is none."""
+        """Return the quantifier here; None, with nothing read, if there is none."""
         for sign, bounds in (("*", (0, None)), ("+", (1, None)), ("?", (0, 1))):
             if self.take(sign):
                 return bounds

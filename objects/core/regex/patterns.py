@@ -180,12 +180,12 @@ def _render_characters(ranges: Ranges, dialect: _Dialect) -> str:
         return dialect.any_character
     if len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
         return dialect.character(ranges[0][0])
-    others = complement(ranges)
-    negated = len(others) < len(ranges)
+    complementary = complement(ranges)
+    negated = len(complementary) < len(ranges)
     parts = [
         dialect.character(low)
         if low == high
         else f"{dialect.character(low)}-{dialect.character(high)}"
-        for low, high in (others if negated else ranges)
+        for low, high in (complementary if negated else ranges)
     ]
     return f"[{'^' if negated else ''}{''.join(parts)}]"

@@ -64,7 +64,7 @@ class SchemaChange:
 
     @property
     def dropped_indexes(self) -> tuple[IndexDeclaration, ...]:
-        """Indexes to drop; one that is declared differently is dropped and built anew."""
+        """Indexes to drop; an index with a changed declaration is dropped and rebuilt."""
         new = self.after.index_declarations
         old = self.before.index_declarations
         return tuple(index for name, index in old.items() if new.get(name) != index)
@@ -78,7 +78,7 @@ class SchemaChange:
 
 
 def class_name_of(path_name: str | None, body: Json) -> ClassName:
-    """The class that a request to ``/schemas`` is about, from its path and its body."""
+    """Return the class that a request to ``/schemas`` is about, from its path and its body."""
     body_name = body.get("className") if isinstance(body, dict) else None
     if body_name is not None and not isinstance(body_name, str):
         raise InvalidJSON("className: expected text")
@@ -99,7 +99,7 @@ def new_schema(class_name: ClassName, body: Json, openness: Openness = "open") -
 
 
 def change_schema(schema: ClassSchema, body: Json, *, creating: bool = False) -> SchemaChange:
-    """What ``PUT /schemas`` makes of a class. Fields and indexes that aren't named stay.
+    """Return the class after a ``PUT /schemas``. Fields and indexes that aren't named stay.
 
     A field that only clients have used becomes the owner's when it is named, and may get another
     type: it is then among the removed fields as well, since stored values have the old type.
@@ -126,10 +126,10 @@ def change_schema(schema: ClassSchema, body: Json, *, creating: bool = False) ->
                 # Made by clients with another type: removed with its values, and added again.
                 removed.append(name)
                 replaced.add(name)
-    kept = {name: type_ for name, type_ in schema.fields.items() if name not in removed}
+    remaining = {name: type_ for name, type_ in schema.fields.items() if name not in removed}
     client_fields = schema.client_fields.difference(removed, added)
-    after = replace(schema, fields=kept, client_fields=client_fields)
-    check_new_fields(after, {name: t for name, t in added.items() if name not in kept})
+    after = replace(schema, fields=remaining, client_fields=client_fields)
+    check_new_fields(after, {name: t for name, t in added.items() if name not in remaining})
     after = after.with_fields(added)
     after = replace(after, indexes=_changed_indexes(after, indexes, removed))
     if permissions is None:
@@ -184,7 +184,7 @@ def _field_name(text: str) -> FieldName:
 
 
 def _fixed_type(class_name: ClassName, name: FieldName) -> str | None:
-    """The type of a field that the class has by itself and that nobody may change."""
+    """Return the type of a built-in field, which can't be changed, or None."""
     if name == "ACL":
         return "ACL"
     fixed = DEFAULT_FIELDS.get(name) or SYSTEM_FIELDS.get(class_name, {}).get(name)
@@ -224,10 +224,10 @@ def _field_type(
 
 
 def _flag(wire: Mapping[str, Json], option: str, place: str) -> bool:
-    wanted = wire.get(option, False)
-    if not isinstance(wanted, bool):
+    flag = wire.get(option, False)
+    if not isinstance(flag, bool):
         raise InvalidJSON(f"{place}.{option}: expected true or false")
-    return wanted
+    return flag
 
 
 def _plain_type(wire: Mapping[str, Json]) -> FieldType:
@@ -321,13 +321,13 @@ def _indexed_field(
     if not is_field_name(name) or (field_type := schema.field_type(name)) is None:
         raise InvalidQuery(f"Field {shown(name)} does not exist, cannot add index.")
     if direction in (1, -1) and not isinstance(direction, bool):
-        kinds, wanted = _UNIQUE if unique else _ORDERED, cast(Direction, int(cast(int, direction)))
+        kinds, parsed = _UNIQUE if unique else _ORDERED, cast(Direction, int(cast(int, direction)))
     elif direction == "text" and not unique:
-        kinds, wanted = frozenset({"String"}), "text"
+        kinds, parsed = frozenset({"String"}), "text"
     elif direction == "2dsphere" and not unique:
-        kinds, wanted = frozenset({"GeoPoint", "Polygon"}), "2dsphere"
+        kinds, parsed = frozenset({"GeoPoint", "Polygon"}), "2dsphere"
     else:
         raise InvalidQuery(f'{place}: expected 1, -1, "text" or "2dsphere" (unique: 1 or -1)')
     if field_type.kind not in kinds:
         raise InvalidQuery(f"{place}: a {field_type} can't be indexed like this")
-    return name, wanted
+    return name, parsed

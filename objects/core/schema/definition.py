@@ -35,7 +35,7 @@ Direction: TypeAlias = Literal[1, -1, "text", "2dsphere"]
 
 @dataclass(frozen=True, slots=True)
 class FieldType:
-    """The type of a field, and what ``/schemas`` may say about it besides."""
+    """The type of a field and its options in ``/schemas``."""
 
     kind: FieldKind
     target_class: ClassName | None = None
@@ -47,7 +47,7 @@ class FieldType:
         return f"{self.kind}<{self.target_class}>" if self.target_class else self.kind
 
     def accepts(self, other: FieldType) -> bool:
-        """Whether a value of the other type may be stored in a field of this one."""
+        """Return whether a value of the other type may be stored in a field of this one."""
         return self.kind == other.kind and self.target_class == other.target_class
 
     def to_wire(self) -> dict[str, Json]:
@@ -151,7 +151,7 @@ class ClassSchema:
     client_fields: frozenset[FieldName] = frozenset()
 
     def field_type(self, name: FieldName) -> FieldType | None:
-        """The type of a field, one that every class has or one of its own."""
+        """Return the type of a field, one that every class has or one of its own."""
         return self.fields.get(name) or DEFAULT_FIELDS.get(name)
 
     @cached_property
@@ -186,7 +186,7 @@ class ClassSchema:
         return declarations
 
     def with_fields(self, fields: Mapping[FieldName, FieldType]) -> ClassSchema:
-        """The schema with more fields, or others of the same name."""
+        """Return the schema with more fields, or others of the same name."""
         return replace(self, fields={**self.fields, **fields})
 
     def adopted_by(self, write_names: Collection[FieldName]) -> frozenset[FieldName]:
@@ -238,9 +238,10 @@ class ClassSchema:
 
 
 def empty_schema(class_name: ClassName, openness: Openness = "open") -> ClassSchema:
-    """The schema of a new class without fields of its own.
+    """Return the schema of a new class without custom fields.
 
-    A stored definition without permissions means those of ``"open"``, whatever the setting is now.
+    A stored definition without permissions means those of ``"open"``, regardless of the current
+    setting.
     """
     return ClassSchema(
         class_name,
@@ -314,7 +315,7 @@ _SIMPLE_TYPES: Final[Mapping[type, FieldType]] = {
 
 
 def infer(value: Json) -> FieldType | None:
-    """The type of field that a normalised value makes; None for null, which makes none."""
+    """Return the type of field that a normalised value makes; None for null, which makes none."""
     simple = _SIMPLE_TYPES.get(type(value))
     if simple is not None:
         return simple
@@ -332,7 +333,7 @@ def infer(value: Json) -> FieldType | None:
 def reconcile(
     schema: ClassSchema, types: Mapping[FieldName, FieldType]
 ) -> dict[FieldName, FieldType]:
-    """The fields that a write with values of these types adds to the class.
+    """Return the fields that a write with values of these types adds to the class.
 
     Raises ``IncorrectType`` if a field is there with another type, or for a second GeoPoint.
     """

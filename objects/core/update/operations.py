@@ -101,9 +101,9 @@ def fit(write: Write, schema: ClassSchema) -> tuple[Write, dict[FieldName, Field
     types: dict[WriteKey, FieldType] = {}
     for key, operation in write.operations.items():
         if "." in key:
-            container, _, rest = key.partition(".")
+            container, _, subpath = key.partition(".")
             name = FieldName(container)
-            types[name] = _container_type(schema, name, rest)
+            types[name] = _container_type(schema, name, subpath)
             continue
         type_ = infer(operation.value) if type(operation) is Set else operation.field_type()
         if type_ is not None:
@@ -126,9 +126,9 @@ def fit(write: Write, schema: ClassSchema) -> tuple[Write, dict[FieldName, Field
     return write, new
 
 
-def _container_type(schema: ClassSchema, name: FieldName, rest: str) -> FieldType:
+def _container_type(schema: ClassSchema, name: FieldName, subpath: str) -> FieldType:
     existing = schema.fields.get(name)
-    if existing is not None and existing.kind == "Array" and _is_index(rest.partition(".")[0]):
+    if existing is not None and existing.kind == "Array" and _is_index(subpath.partition(".")[0]):
         return FieldType("Array")
     return FieldType("Object")
 
@@ -140,18 +140,18 @@ def depends_on_stored(path: WriteKey, operation: Operation, schema: ClassSchema)
     increment by more than ``LARGE_AMOUNT``, whose sum can exceed the largest number. Paths can fail
     unless they set or delete a key of an Object field.
     """
-    name, _, rest = path.partition(".")
-    if not rest:
+    name, _, subpath = path.partition(".")
+    if not subpath:
         return isinstance(operation, Increment) and abs(operation.amount) > LARGE_AMOUNT
     if isinstance(operation, SetOnInsert):
         return False
     type_ = schema.fields.get(FieldName(name))
-    is_key = type_ is not None and type_.kind == "Object" and "." not in rest
+    is_key = type_ is not None and type_.kind == "Object" and "." not in subpath
     return not (is_key and isinstance(operation, Set | Delete))
 
 
 def apply(write: Write, obj: Mapping[str, Json]) -> dict[str, Json]:
-    """The object after the write; the given one is left as it is.
+    """Return the object after the write; the given one is left as it is.
 
     Changes of relations are not in objects, so they change nothing here. Raises
     ``IncorrectType`` if an operator meets a value that it can't work on.
@@ -247,11 +247,11 @@ def echo(write: Write, after: Mapping[str, Json]) -> dict[str, Json]:
     Changes by server code are added.
     """
     result: dict[str, Json] = {}
-    whole = dict(after)
+    document = dict(after)
     for path, operation in write.operations.items():
         if not operation.is_echoed:
             continue
-        source: Json = whole
+        source: Json = document
         target: dict[str, Json] = result
         steps = path.split(".")
         for step in steps[:-1]:

@@ -45,11 +45,11 @@ class Operator:
         raise NotImplementedError
 
     def field_type(self) -> FieldType | None:
-        """The type that a field needs for the operation; None if it needs none."""
+        """Return the type that a field needs for the operation; None if it needs none."""
         raise NotImplementedError
 
     def outcome(self, current: Json, path: str) -> Json:
-        """The value that the operation makes of the current one.
+        """Return the value that the operation makes of the current one.
 
         Raises ``IncorrectType`` for a value that it can't work on.
         """
@@ -58,7 +58,7 @@ class Operator:
 
 @dataclass(slots=True)  # not frozen: a write has one for each field, and freezing doubles its cost
 class Set(Operator):
-    """The value, whatever was there. It isn't changed after the operation is made."""
+    """Replace the value. The new value is never mutated after the operation is created."""
 
     is_simple = True
 
@@ -231,7 +231,7 @@ class ChangeRelation(Operator):
                     raise IncorrectType(f"{key}.objects: expected pointers")
                 assert isinstance(member, dict)
                 target_classes.add(check_class_name(str(member["className"])))
-                # What is said last about a member holds.
+                # The last operation on a member wins.
                 members[parse_object_id(str(member["objectId"]))] = adding
         if len(target_classes) > 1:
             raise IncorrectType(f"{key}: a relation has members of one class only")
@@ -282,11 +282,11 @@ def _array(current: Json, path: str) -> list[Json]:
 
 
 def _lacking(current: list[Json], values: tuple[Json, ...]) -> Iterator[Json]:
-    seen = {_identity(item) for item in current}
+    identities = {_identity(item) for item in current}
     for value in values:
         key = _identity(value)
-        if key not in seen:
-            seen.add(key)
+        if key not in identities:
+            identities.add(key)
             yield value
 
 

@@ -38,7 +38,7 @@ _RESERVED: Final = frozenset({"objectId", "id", "createdAt", "updatedAt"})
 def parse_write(
     body: Json, *, creating: bool, parsed: Mapping[WriteKey, Operation] | None = None
 ) -> Write:
-    """The write that a body asks for. The caller has taken out what is not the object's.
+    """Return the write of a body, from which the caller has removed non-object parameters.
 
     ``parsed`` are operations of an earlier call, whose keys aren't parsed again. The caller
     guarantees that the values of these keys are the same.

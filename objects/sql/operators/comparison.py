@@ -50,13 +50,13 @@ class ExistsSql(OperatorSql[Exists]):
     def condition(self, node: Exists, compilation: Compilation) -> Sql:
         reading = compilation.read(node.path)
         if reading.is_whole and reading.kind == "Relation":
-            found = compilation.members(node.path[0])
+            exists = compilation.members(node.path[0])
         elif reading.is_whole and reading.kind in SINGLE_KINDS:
-            return Sql(f"({or_null(reading)} IS {'NOT ' if node.wanted else ''}NULL)")
+            return Sql(f"({or_null(reading)} IS {'NOT ' if node.exists else ''}NULL)")
         elif reading.is_whole or reading.is_exact:
             value = whole_value(reading)
-            found = "(NULLIF(" + value + ", 'null'::jsonb) IS NOT NULL)"
+            exists = "(NULLIF(" + value + ", 'null'::jsonb) IS NOT NULL)"
         else:
             path = jsonpath.not_null(reading.steps)
-            found = Sql(f"({reading.base} @? %s::jsonpath)", (path,))
-        return found if node.wanted else negation(found)
+            exists = Sql(f"({reading.base} @? %s::jsonpath)", (path,))
+        return exists if node.exists else negation(exists)

@@ -40,7 +40,7 @@ class OperatorSql(Generic[N]):
     """The SQL of one class of nodes. Instances have no state."""
 
     def condition(self, node: N, compilation: Compilation) -> Sql:
-        """The condition that exactly the rows fulfil that the node finds."""
+        """Return the condition that exactly the rows fulfil that the node finds."""
         raise NotImplementedError
 
     def required(self, node: N, compilation: Compilation) -> Sql:
@@ -86,7 +86,7 @@ class Compilation:
         return READINGS[type(node)].required(node, self)
 
     def compile(self, node: Query) -> Sql:
-        """The condition of a node."""
+        """Return the condition of a node."""
         return READINGS[type(node)].condition(node, self)
 
     def computed_condition(self, path: Path, values: Sequence[Json]) -> Sql | None:
@@ -104,8 +104,8 @@ class Compilation:
         if column is None or not column.values:
             return
         if any(value is not None and value not in column.values for value in values):
-            *others, last = column.values
-            raise InvalidQuery(f"where.{path[0]}: expected {', '.join(others)} or {last}")
+            *leading, last = column.values
+            raise InvalidQuery(f"where.{path[0]}: expected {', '.join(leading)} or {last}")
 
     def read(self, path: Path) -> Reading:
         """How a path is read in this table."""
@@ -123,16 +123,16 @@ class Compilation:
         if reading.is_whole and reading.kind == "Relation":
             return self.any_member(path[0], values, reading)
         has_null = any(value is None for value in values)
-        others: list[Json] = [value for value in values if value is not None]
+        non_null: list[Json] = [value for value in values if value is not None]
         if reading.is_whole and reading.kind in SINGLE_KINDS:
-            others = [value for value in others if fits(value, reading)]
+            non_null = [value for value in non_null if fits(value, reading)]
             missing = Sql(f"({or_null(reading)} IS NULL)") if has_null else FALSE
-            return either([missing, single_value(reading, others)])
+            return either([missing, single_value(reading, non_null)])
         parts = []
         if has_null:
             parts.append(is_missing_or_null(reading))
-        if others:
-            parts.append(any_element(reading, others))
+        if non_null:
+            parts.append(any_element(reading, non_null))
         return either(parts)
 
     def any_member(self, key: str, values: Sequence[Json], reading: Reading) -> Sql:

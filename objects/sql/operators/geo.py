@@ -26,7 +26,7 @@ class PlaceSql(OperatorSql[N]):
     type_name: ClassVar = "GeoPoint"
 
     def test(self, node: N, place: geo.Place) -> Sql:
-        """The condition of one place."""
+        """Return the condition of one place."""
         raise NotImplementedError
 
     def condition(self, node: N, compilation: Compilation) -> Sql:

@@ -41,7 +41,7 @@ class Source(Protocol):
     """The rows whose documents expressions are about."""
 
     def field(self, path: Path) -> Sql:
-        """The value at a path; of no path, the whole document."""
+        """Return the value at a path; of no path, the whole document."""
 
     def typed(self, path: Path, kind: FieldKind) -> Sql | None:
         """The value of a field of this kind in SQL's own type; None if it isn't known to be one."""
@@ -51,7 +51,7 @@ class Source(Protocol):
 
 
 def expression(node: Expression, source: Source) -> Sql:
-    """The value of an expression as jsonb; NULL if it is missing."""
+    """Return the value of an expression as jsonb; NULL if it is missing."""
     if isinstance(node, Literal):
         return constant(node.value)
     if isinstance(node, Field):
@@ -80,7 +80,7 @@ def or_null(value: Sql) -> Sql:
 
 
 def number(node: Expression, source: Source) -> Sql:
-    """The value as numeric; NULL if it isn't a number."""
+    """Return the value as numeric; NULL if it isn't a number."""
     if isinstance(node, Literal):
         value = node.value
         if isinstance(value, bool) or not isinstance(value, int | float):
@@ -100,7 +100,7 @@ def number(node: Expression, source: Source) -> Sql:
 
 
 def condition(node: Expression, source: Source) -> Sql:
-    """Whether the value counts as true; never NULL."""
+    """Return whether the value counts as true; never NULL."""
     if isinstance(node, Call) and node.name in _LOGICAL:
         return _LOGICAL[node.name](node.operands, source)
     value = expression(node, source)
@@ -152,17 +152,17 @@ def _function(name: str, operands: Operands, source: Source) -> Sql:
 def _round(operands: Operands, source: Source) -> Sql:
     digits = cast(Literal, operands[1]).value
     scaled = number(operands[0], source) + Sql(" * %s::numeric", (f"1e{digits}",))
-    whole = (
+    rounded = (
         "(SELECT CASE WHEN s.a - s.f > 0.5 OR (s.a - s.f = 0.5 AND mod(s.f, 2) <> 0)"
         " THEN s.f + 1 ELSE s.f END"
         + Sql(" * %s::numeric", (f"1e{-cast(int, digits)}",))
         + " FROM (SELECT q.a, floor(q.a) AS f FROM (SELECT "
     )
-    return whole + scaled + " AS a OFFSET 0) AS q OFFSET 0) AS s)"
+    return rounded + scaled + " AS a OFFSET 0) AS q OFFSET 0) AS s)"
 
 
 def _moment(node: Expression, source: Source) -> Sql:
-    """The value as a timestamp in UTC; NULL if it isn't a Date."""
+    """Return the value as a timestamp in UTC; NULL if it isn't a Date."""
     if isinstance(node, Field):
         typed = source.typed(node.path, "Date")
         if typed is not None:
@@ -208,10 +208,10 @@ def _cased(function: str, operands: Operands, source: Source) -> Sql:
 
 
 def _substring(operands: Operands, source: Source) -> Sql:
-    first, *others = operands
+    text, *bounds = operands
     start, length = "LEAST(b, 1000000000)::int + 1", "LEAST(c, 1000000000)::int"
     return once(
-        [expression(first, source), *(number(operand, source) for operand in others)],
+        [expression(text, source), *(number(operand, source) for operand in bounds)],
         "CASE WHEN a IS NULL OR a = 'null'::jsonb THEN ''"
         " WHEN jsonb_typeof(a) = 'string' AND b >= 0 AND trunc(b) = b AND trunc(c) = c THEN"
         f" CASE WHEN c < 0 THEN substr(a #>> '{{}}', {start})"
@@ -273,8 +273,8 @@ def _switch(operands: Operands, source: Source) -> Sql:
 
 def _if_null(operands: Operands, source: Source) -> Sql:
     *values, last = _values(operands, source)
-    known = ["NULLIF(" + value + ", 'null'::jsonb)" for value in values]
-    return "COALESCE(" + joined([*known, last], ", ") + ")"
+    non_null = ["NULLIF(" + value + ", 'null'::jsonb)" for value in values]
+    return "COALESCE(" + joined([*non_null, last], ", ") + ")"
 
 
 # --- arrays --------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ def group_select(
     order: Sequence[Order],
     key_columns: Sequence[str],
 ) -> Sql:
-    """The documents of the groups, with columns that put them in the order of their keys.
+    """Return the documents of the groups, with columns that put them in the order of their keys.
 
     ``inputs`` is the FROM clause of the documents to group, under ``alias``.
     """
@@ -43,8 +43,8 @@ def group_select(
         f"{term} AS {column}" for term, column in zip(order_terms("m.k"), key_columns, strict=True)
     )
     inner = joined(values, ", ")
-    # OFFSET 0: what is accumulated is computed once for each document, in whatever number of
-    # places it is looked at, and groups are hashed instead of sorting whole rows.
+    # OFFSET 0: accumulated values are computed once per document even if several expressions read
+    # them, and groups are hashed instead of sorting whole rows.
     return (
         "SELECT "
         + object_of(made)
@@ -99,9 +99,9 @@ def _extreme(function: str, operand: Expression, source: Source, value: str) -> 
         return typed, f"COALESCE(to_jsonb({function}({value})), 'null'::jsonb)"
     if _is_known(operand, source, "Date"):
         iso = "((" + expression(operand, source) + """ ->> 'iso') COLLATE "C")"""
-        found = f"{function}({value})"
-        date = f"jsonb_build_object('__type', 'Date', 'iso', {found})"
-        return iso, f"CASE WHEN {found} IS NULL THEN 'null'::jsonb ELSE {date} END"
+        extreme = f"{function}({value})"
+        date = f"jsonb_build_object('__type', 'Date', 'iso', {extreme})"
+        return iso, f"CASE WHEN {extreme} IS NULL THEN 'null'::jsonb ELSE {date} END"
     direction = "ASC NULLS FIRST" if function == "min" else "DESC NULLS LAST"
     terms = ", ".join(f"{term} {direction}" for term in order_terms(value))
     present = f"FILTER (WHERE {value} IS NOT NULL AND {value} <> 'null'::jsonb)"

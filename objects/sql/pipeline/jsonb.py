@@ -13,7 +13,7 @@ from objects.sql.fragments import Sql, json_text
 
 
 def joined(parts: Iterable[Sql], separator: str) -> Sql:
-    """The parts with a text between them."""
+    """Return the parts with a text between them."""
     parts = list(parts)
     text = separator.join(part.text for part in parts)
     return Sql(text, tuple(value for part in parts for value in part.params))
@@ -36,16 +36,16 @@ def once(values: Sequence[Sql], body: Sql | str) -> Sql:
 
 def object_of(fields: Iterable[tuple[str, Sql]]) -> Sql:
     """An object of those of the fields that aren't missing."""
-    whole: list[Sql] = []
+    pairs: list[Sql] = []
     rows: list[Sql] = []
     for name, value in fields:
-        if value.text.startswith(_NEVER_MISSING) and len(whole) < _MOST_PAIRS:
-            whole.append(text_parameter(name) + ", " + value)
+        if value.text.startswith(_NEVER_MISSING) and len(pairs) < _MOST_PAIRS:
+            pairs.append(text_parameter(name) + ", " + value)
         else:
             rows.append("(" + text_parameter(name) + ", " + value + ")")
     parts = []
-    if whole or not rows:
-        parts.append("jsonb_build_object(" + joined(whole, ", ") + ")")
+    if pairs or not rows:
+        parts.append("jsonb_build_object(" + joined(pairs, ", ") + ")")
     if rows:
         parts.append(
             "(SELECT COALESCE(jsonb_object_agg(f.k, f.v) FILTER (WHERE f.v IS NOT NULL),"
@@ -61,7 +61,7 @@ _MOST_PAIRS = 50
 
 
 def order_terms(value: str) -> list[str]:
-    """The sort terms of a named value, each with NULLs first.
+    """Return the sort terms of a named value, each with NULLs first.
 
     The order is that of ``order_key`` in ``tests.oracles.expressions``.
     """
@@ -74,7 +74,7 @@ def order_terms(value: str) -> list[str]:
 
 
 def rank(value: str) -> str:
-    """The place of a named value's kind in the order of kinds."""
+    """Return the place of a named value's kind in the order of kinds."""
     return (
         f"(CASE COALESCE(jsonb_typeof({value}), '') WHEN '' THEN -1 WHEN 'null' THEN 0"
         " WHEN 'number' THEN 1 WHEN 'string' THEN 2 WHEN 'array' THEN 4 WHEN 'boolean' THEN 5"
@@ -92,7 +92,7 @@ def ordered_text(value: str) -> str:
 
 
 def quotient(a: str, b: str) -> str:
-    """The quotient of two named numerics, as numeric."""
+    """Return the quotient of two named numerics, as numeric."""
     bounds = "BETWEEN 1e-140 AND 1e140"
     return (
         f"(CASE WHEN abs({b}) {bounds} AND ({a} = 0 OR abs({a}) {bounds})"

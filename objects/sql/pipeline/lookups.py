@@ -14,7 +14,7 @@ _AS_ARRAY = (
 
 
 def joins(local: Sql, path: Path, foreign: Sql, table: ClassTable, alias: str) -> Sql:
-    """The condition that objects of the table are joined to a local value.
+    """Return the condition that objects of the table are joined to a local value.
 
     ``path`` is the one of the foreign field, and ``foreign`` reads it under ``alias``.
     """

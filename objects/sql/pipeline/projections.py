@@ -27,7 +27,7 @@ class Projector:
     compute: Compute
 
     def parts(self, tree: Tree, read: Callable[[str], Sql]) -> list[tuple[str, Sql]]:
-        """The parts of a value that are kept or made; ``read`` gives a part as it is."""
+        """Return the parts of a value that are kept or made; ``read`` gives a part as it is."""
         parts = []
         for name, part in tree.parts:
             if isinstance(part, Tree):
@@ -45,9 +45,9 @@ class Projector:
             computes = " OR jsonb_typeof(q.a) IS DISTINCT FROM 'array'" if tree.computes else ""
             shaped = f"CASE WHEN jsonb_typeof(e.v) = 'object'{computes} THEN " + made + " END"
         else:
-            rest = "(e.v - " + Sql("%s::text[])", ([name for name, _ in tree.parts],))
-            whole = "CASE WHEN jsonb_typeof(e.v) = 'object' THEN " + rest + " || " + made
-            shaped = whole + (" ELSE e.v END" if self.shape == "exclude" else " ELSE ")
+            remaining = "(e.v - " + Sql("%s::text[])", ([name for name, _ in tree.parts],))
+            merged = "CASE WHEN jsonb_typeof(e.v) = 'object' THEN " + remaining + " || " + made
+            shaped = merged + (" ELSE e.v END" if self.shape == "exclude" else " ELSE ")
             if self.shape == "set":
                 shaped = shaped + made + " END"
         missing = "q.a IS NULL" if self.shape == "exclude" or not self._makes(tree) else "FALSE"

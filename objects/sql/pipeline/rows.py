@@ -72,7 +72,7 @@ class ObjectSource:
         return Sql(reading.typed) if reading.kind == kind and reading.typed is not None else None
 
     def document(self, id_name: str, created_name: str, updated_name: str) -> Sql:
-        """The whole object under these names of what every object has."""
+        """Return the whole object under these names of what every object has."""
         created, updated = (
             read(self.table, (name,), self.alias).json for name in (CREATED_AT, UPDATED_AT)
         )
@@ -106,7 +106,7 @@ class DocumentSource:
 
 
 def native(name: str) -> str:
-    """The name of a document's field in the column ``data``."""
+    """Return the name of a document's field in the column ``data``."""
     return _NATIVE.get(name, name)
 
 
@@ -139,12 +139,12 @@ def documents_of(columns: Sql, rows: Rows, alias: str, joined: Sql | str = "") -
 
 
 def from_rows(rows: Rows, alias: str) -> Sql:
-    """The FROM clause."""
+    """Return the FROM clause."""
     return " FROM (" + rows.select + f") AS {alias}"
 
 
 def order_clause(rows: Rows, alias: str) -> str:
-    """The ORDER BY clause; empty if there is no order."""
+    """Return the ORDER BY clause; empty if there is no order."""
     if not rows.order:
         return ""
     return " ORDER BY " + ", ".join(key.term(alias) for key in rows.order)

@@ -60,7 +60,7 @@ _NO_CLASS: Final = ClassTable(_NO_NAME, 0, 0, "", ClassSchema(_NO_NAME))
 
 
 def compile_aggregation(aggregation: Aggregation, table: ClassTable, scope: Scope) -> Sql:
-    """The statement that gives the results, in order, in one jsonb column ``value``."""
+    """Return the statement that gives the results, in order, in one jsonb column ``value``."""
     compiler = _Compiler(scope)
     rows = compiler.objects(table, aggregation.where)
     if aggregation.distinct is not None:
@@ -89,14 +89,14 @@ class _Compiler:
         self, table: ClassTable, where: Query, alias: str | None = None, extra: Sql | None = None
     ) -> Rows:
         alias = alias or self.alias()
-        found = compile_query(where, table, alias, self.scope)
+        matches = compile_query(where, table, alias, self.scope)
         if extra is not None:
-            found = found + " AND " + extra
-        select = f"SELECT {alias}.* FROM {table.relation} AS {alias} WHERE " + found
+            matches = matches + " AND " + extra
+        select = f"SELECT {alias}.* FROM {table.relation} AS {alias} WHERE " + matches
         return Rows(select, table, BY_AGE)
 
     def documents(self, rows: Rows) -> Rows:
-        """The rows as documents."""
+        """Return the rows as documents."""
         if rows.table is None:
             return rows
         alias = self.alias()
@@ -139,13 +139,13 @@ class _Compiler:
     def match(self, stage: Match, rows: Rows) -> Rows:
         alias = self.alias()
         if rows.table is None:
-            found = compile_query(_native_query(stage.query), _NO_CLASS, alias, self.scope)
+            matches = compile_query(_native_query(stage.query), _NO_CLASS, alias, self.scope)
         else:
-            found = compile_query(stage.query, rows.table, alias, self.scope)
+            matches = compile_query(stage.query, rows.table, alias, self.scope)
         if stage.condition is not None:
-            found = found + " AND " + condition(stage.condition, self.source(rows, alias))
+            matches = matches + " AND " + condition(stage.condition, self.source(rows, alias))
         return replace(
-            rows, select=f"SELECT {alias}.*" + from_rows(rows, alias) + " WHERE " + found
+            rows, select=f"SELECT {alias}.*" + from_rows(rows, alias) + " WHERE " + matches
         )
 
     def sort(self, stage: Sort, rows: Rows) -> Rows:
@@ -158,11 +158,11 @@ class _Compiler:
             ", " + part + f" AS {key.column}" for (part, _), key in zip(keys, order, strict=True)
         ]
         select = f"SELECT {alias}.*" + joined([Sql(""), *columns], "") + from_rows(rows, alias)
-        rest = rows.order
-        if rows.table is not None and rest is BY_AGE:
+        previous = rows.order
+        if rows.table is not None and previous is BY_AGE:
             # As in a find, equal objects are in the order of their ids: one index gives both.
-            rest = (Order("object_id", stage.order[-1].descending),)
-        return Rows(select, rows.table, (*order, *rest))
+            previous = (Order("object_id", stage.order[-1].descending),)
+        return Rows(select, rows.table, (*order, *previous))
 
     def new_column(self) -> str:
         return f"o{next(self.numbers)}"
@@ -228,9 +228,9 @@ class _Compiler:
         shape: Shape = "exclude" if isinstance(stage, Exclude) else "set"
         projector = Projector(shape, lambda node: expression(node, source))
         parts = projector.parts(stage.tree, lambda name: source.field((name,)))
-        gone = [native(name) for name, _ in stage.tree.parts]
-        rest = "(" + source.data + Sql(" - %s::text[])", (gone,))
-        return rest + " || " + object_of((native(name), value) for name, value in parts)
+        replaced = [native(name) for name, _ in stage.tree.parts]
+        remaining = "(" + source.data + Sql(" - %s::text[])", (replaced,))
+        return remaining + " || " + object_of((native(name), value) for name, value in parts)
 
     def group(self, stage: Group, rows: Rows) -> Rows:
         alias = self.alias()
@@ -276,18 +276,18 @@ class _Compiler:
 
     def lookup(self, stage: Lookup, rows: Rows) -> Rows:
         alias = self.alias()
-        found = self.found(stage, DocumentSource(alias))
+        joined_documents = self.joined_documents(stage, DocumentSource(alias))
         name = text_parameter(native(stage.name))
         data = (
             f"{alias}.data || jsonb_build_object("
             + name
             + ", COALESCE("
-            + found
+            + joined_documents
             + ", '[]'::jsonb))"
         )
         return documents_of(data + " AS data", rows, alias)
 
-    def found(self, stage: Lookup, outer: DocumentSource) -> Sql:
+    def joined_documents(self, stage: Lookup, outer: DocumentSource) -> Sql:
         target = self.scope.table(stage.class_name)
         if target is None:
             return Sql("NULL::jsonb")
@@ -311,7 +311,7 @@ class _Compiler:
 
 
 def _native_query(query: Query) -> Query:
-    """The query about documents as they are in ``data``."""
+    """Return the query about documents as they are in ``data``."""
     if any(isinstance(node, RelatedTo) for node in walk(query)):
         raise InvalidQuery("$relatedTo: only before the documents are changed")
     return _renamed(query)

@@ -149,7 +149,7 @@ class Compare(Query):
 
 @dataclass(frozen=True, slots=True)
 class Exists(Query):
-    """Some candidate is not null (``wanted``), or none is."""
+    """Some candidate is not null (``exists``), or none is."""
 
     names = ("$exists",)
     usage = "`$exists`"
@@ -160,7 +160,7 @@ class Exists(Query):
     )
 
     path: Path
-    wanted: bool
+    exists: bool
 
     @classmethod
     def parse(cls, operand: Operand, parser: Parser) -> Query:
@@ -169,8 +169,8 @@ class Exists(Query):
         return cls(operand.path, operand.value)
 
     def predicate(self, matching: Matching) -> Predicate:
-        values, wanted = matching.candidates(self.path), self.wanted
-        return lambda obj: any(value is not None for value in values(obj)) is wanted
+        values, exists = matching.candidates(self.path), self.exists
+        return lambda obj: any(value is not None for value in values(obj)) is exists
 
     def uses(self) -> Uses:
         return filtered(self)

@@ -126,7 +126,7 @@ class NoneOf(Query):
 
 
 def all_of(*parts: Query) -> Query:
-    """The conjunction, flattened, without what is always true."""
+    """Return the conjunction, flattened, without what is always true."""
     flat: list[Query] = []
     for part in parts:
         if isinstance(part, AllOf):

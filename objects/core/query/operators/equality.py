@@ -9,7 +9,7 @@ from objects.core.values import equal, frozen
 
 
 def equality(value: Json) -> Callable[[Json], bool]:
-    """The function that tells whether another value equals this one."""
+    """Return a function that tests whether another value equals this one."""
     if value is None or isinstance(value, bool):
         return lambda other: other is value
     if isinstance(value, str):
@@ -24,7 +24,7 @@ def equality(value: Json) -> Callable[[Json], bool]:
 
 
 def value_key(value: Json) -> Hashable:
-    """The same key for values that ``equality`` calls equal, and for no others.
+    """Return the same key for values that ``equality`` calls equal, and for no others.
 
     Long lists are compared by key, since comparing each pair of values takes the product of their
     lengths.
@@ -36,5 +36,5 @@ def value_key(value: Json) -> Hashable:
 
 
 def value_keys(values: Iterable[Json]) -> frozenset[Hashable]:
-    """The keys of several values."""
+    """Return the keys of several values."""
     return frozenset(map(value_key, values))

@@ -65,7 +65,7 @@ class Near(Query):
 
     @classmethod
     def parse(cls, operand: Operand, parser: Parser) -> Query:
-        """The tightest of several distances counts."""
+        """Return the tightest of several distances."""
         point = _geo_point(operand.value)
         if point is None:
             raise InvalidJSON(f"{operand.place}: bad $nearSphere value, should be GeoPoint")

@@ -1,4 +1,4 @@
-"""The list of all query operators, and what it is looked up by."""
+"""The registry of all query operators, and its lookups."""
 
 from __future__ import annotations
 
@@ -47,6 +47,6 @@ NODES: Final[tuple[type[Query], ...]] = tuple(
 
 
 def documentation() -> str:
-    """The table of operators in docs/rest.md."""
+    """Return the table of operators in docs/rest.md."""
     rows = [f"| {each.usage} | {each.summary} |" for each in REGISTERED if each.usage]
     return "\n".join(["| Operator | Meaning |", "|---|---|", *rows])

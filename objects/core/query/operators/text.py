@@ -70,7 +70,7 @@ class Matches(Query):
     def checked(
         cls, path: Path, pattern: object, options: object, place: str, parser: Parser
     ) -> Matches:
-        """The node of a pattern and its options. Raises ``ServiceError``."""
+        """Return the node of a pattern and its options. Raises ``ServiceError``."""
         if not isinstance(pattern, str):
             raise InvalidJSON(f"{place}.$regex: bad regex: expected text")
         if not isinstance(options, str) or not set(options) <= _REGEX_OPTIONS:
@@ -84,9 +84,9 @@ class Matches(Query):
         return cls(path, pattern, options)
 
     def predicate(self, matching: Matching) -> Predicate:
-        found = regex.compile_regex(self.pattern, self.options).found_in
+        has_match = regex.compile_regex(self.pattern, self.options).found_in
         return matching.some_element(
-            self.path, lambda value: isinstance(value, str) and found(value)
+            self.path, lambda value: isinstance(value, str) and has_match(value)
         )
 
     def uses(self) -> Uses:
@@ -95,7 +95,7 @@ class Matches(Query):
 
 
 def _prefix(pattern: str, options: str) -> str:
-    """The text that all matches begin with."""
+    """Return the text that all matches begin with."""
     if not pattern.startswith("^"):
         return ""
     return regex.compile_regex(pattern, options).prefix
