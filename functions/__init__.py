@@ -91,6 +91,6 @@ __all__ = sorted(_HOME)
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"functions has no {name!r}")
-    found = getattr(import_module(_HOME[name]), name)
-    globals()[name] = found
-    return found
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value

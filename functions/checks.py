@@ -25,10 +25,13 @@ def user_keys(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 
 def _self_service() -> Iterator[tuple[str, str]]:
     handlers = [
-        *((f"The function {one.name}", one.requirements) for one in registry.functions.values()),
         *(
-            (f"The trigger {one.event} of {one.class_name}", one.requirements)
-            for one in registry.triggers.values()
+            (f"The function {handler.name}", handler.requirements)
+            for handler in registry.functions.values()
+        ),
+        *(
+            (f"The trigger {handler.event} of {handler.class_name}", handler.requirements)
+            for handler in registry.triggers.values()
         ),
     ]
     for who, requirements in handlers:

@@ -108,31 +108,31 @@ def register_complete(
         raise ScriptFailed(f"Invalid parameter signedChallenge: {error}") from None
     refuse_read_only(request)
     maintenance.check()
-    asked = challenges.find(temporaryAuthenticationToken, "register", "add")
-    if asked.purpose == "add" and asked.user_id != request.user_id:
+    challenge = challenges.find(temporaryAuthenticationToken, "register", "add")
+    if challenge.purpose == "add" and challenge.user_id != request.user_id:
         raise ScriptFailed(f"{challenges.NAME}: it was given to a user who isn't logged in")
     try:
-        new = ceremonies.verify_attestation(credential, asked.challenge)
+        new = ceremonies.verify_attestation(credential, challenge.challenge)
     except Unverified as error:
         challenges.spoil(temporaryAuthenticationToken)
         raise ScriptFailed(f"signedChallenge: {error}") from None
 
     def carry_out() -> dict[str, Json]:
         challenges.use(temporaryAuthenticationToken)
-        if asked.purpose == "add":
-            return _add(request.principal, asked, new, name, mfaToken)
-        owner, token = _register(request.principal, asked, new, name)
-        return _answer(token, owner, credential, asked.invitation)
+        if challenge.purpose == "add":
+            return _add(request.principal, challenge, new, name, mfaToken)
+        owner, token = _register(request.principal, challenge, new, name)
+        return _answer(token, owner, credential, challenge.invitation)
 
     return all_or_nothing(carry_out)
 
 
 def _register(
-    principal: Principal, asked: Challenge, new: NewPasskey, name: str
+    principal: Principal, challenge: Challenge, new: NewPasskey, name: str
 ) -> tuple[Owner, Json]:
     """Make the user with a passkey and a session, inside of the transaction that uses the token;
     the session's token."""
-    user_id, username = ObjectId(str(asked.user_id)), str(asked.username)
+    user_id, username = ObjectId(str(challenge.user_id)), str(challenge.username)
     identity = ProviderIdentity(user_id)
     body: dict[str, Any] = {"username": username, "authData": {PROVIDER: identity}}
     created = service.create(as_nobody(principal), USER, body, object_id=user_id)
@@ -141,10 +141,10 @@ def _register(
 
 
 def _add(
-    principal: Principal, asked: Challenge, new: NewPasskey, name: str, mfa_token: str | None
+    principal: Principal, challenge: Challenge, new: NewPasskey, name: str, mfa_token: str | None
 ) -> dict[str, Json]:
     """Give a user who is there one more passkey."""
-    user_id = ObjectId(str(asked.user_id))
+    user_id = ObjectId(str(challenge.user_id))
     lock_for_change(user_id)
     # A session alone, which may be stolen, doesn't get past the second factor by a new key.
     gate.check_second_factor(user_id, mfa_token)
@@ -192,8 +192,8 @@ def _checked(check: Callable[[object], str], username: str) -> str:
 
 
 def _is_own(request: FunctionRequest, name: str) -> bool:
-    known = None if request.user is None else request.user.get("username")
-    return isinstance(known, str) and name_key(known) == name_key(name)
+    username = None if request.user is None else request.user.get("username")
+    return isinstance(username, str) and name_key(username) == name_key(name)
 
 
 def as_nobody(principal: Principal) -> Principal:

@@ -180,7 +180,7 @@ def function(
     that it writes is written, or nothing, and it is run again when it loses to another
     transaction. ``time_limit`` is in seconds.
     """
-    asked = requirements(
+    required = requirements(
         require_user=require_user,
         require_master=require_master,
         require_any_role=require_any_role,
@@ -197,7 +197,7 @@ def function(
                 _checked_name(name or body.__name__),
                 body,
                 of_signature(body),
-                asked,
+                required,
                 inspect.getdoc(body) or "",
                 transaction,
                 time_limit,
@@ -251,10 +251,10 @@ def trigger(
     *,
     background: bool = False,
     time_limit: float | None = None,
-    **asked: Any,
+    **options: Any,
 ) -> Callable[[_Body], _Body]:
     """Run this at an event of a class; ``triggers`` has a decorator for each event."""
-    if "rate_limit" in asked:
+    if "rate_limit" in options:
         raise TypeError("a trigger has no rate limit; what it belongs to may have one")
     subject = class_name if class_name.startswith(("@", "*")) else check_class_name(class_name)
     check_event(event, Subject(subject))
@@ -262,7 +262,7 @@ def trigger(
     def register(body: _Body) -> _Body:
         _check_plain(body)
         registry.add_trigger(
-            Trigger(event, Subject(subject), body, requirements(**asked), background, time_limit)
+            Trigger(event, Subject(subject), body, requirements(**options), background, time_limit)
         )
         return body
 

@@ -121,7 +121,9 @@ def add(
     where: Mapping[str, Json], name: str, field: FieldType, operator_key: str, text: str
 ) -> dict[str, Json]:
     """The ``where`` with another condition. Raises ``BadValue``."""
-    operator = next((one for one in operators(field) if one.key == operator_key), None)
+    operator = next(
+        (candidate for candidate in operators(field) if candidate.key == operator_key), None
+    )
     if operator is None:
         raise BadValue(f"{name}: a {field} can't be asked for this")
     try:
@@ -136,8 +138,8 @@ def add(
     if _is_operators(before) and _is_operators(constraint) and not before.keys() & constraint:  # type: ignore[union-attr, operator]
         joined[name] = {**before, **constraint}  # type: ignore[dict-item]
         return joined
-    others = joined.get("$and")
-    joined["$and"] = [*(others if isinstance(others, list) else []), {name: constraint}]
+    conjuncts = joined.get("$and")
+    joined["$and"] = [*(conjuncts if isinstance(conjuncts, list) else []), {name: constraint}]
     return joined
 
 
@@ -150,22 +152,22 @@ class Condition:
     """One part of a ``where``: what it says, and the ``where`` without it as JSON."""
 
     text: str
-    rest: str
+    remaining: str
 
 
 def conditions(where: Mapping[str, Json]) -> list[Condition]:
     """The parts of a ``where`` that one can take away by themselves."""
-    found = []
+    parts = []
     for key, constraint in where.items():
         without = {name: value for name, value in where.items() if name != key}
         if key == "$and" and isinstance(constraint, list):
             for index, part in enumerate(constraint):
-                others = [*constraint[:index], *constraint[index + 1 :]]
-                rest = without | ({"$and": others} if others else {})
-                found.append(Condition(as_text(part), as_text(rest)))
+                remaining_parts = [*constraint[:index], *constraint[index + 1 :]]
+                remaining = without | ({"$and": remaining_parts} if remaining_parts else {})
+                parts.append(Condition(as_text(part), as_text(remaining)))
         else:
-            found.append(Condition(as_text({key: constraint}), as_text(without)))
-    return found
+            parts.append(Condition(as_text({key: constraint}), as_text(without)))
+    return parts
 
 
 def as_text(value: Json) -> str:

@@ -219,7 +219,7 @@ def _with_condition(place: Place, question: Question) -> str:
 def _conditions(question: Question) -> list[tuple[str, str]]:
     """Each condition, and the query of the table without it."""
     return [
-        (condition.text, urlencode({"where": condition.rest, "order": question.order}))
+        (condition.text, urlencode({"where": condition.remaining, "order": question.order}))
         for condition in filters.conditions(question.where)
     ]
 

@@ -38,7 +38,7 @@ class Line:
     process: str
     request_id: str
     text: str
-    rest: str
+    details: str
 
 
 @page(
@@ -122,11 +122,13 @@ def _line(entry: Entry) -> Line:
     record = entry.fields
     if record.get("logger") == "request":
         text = f"{record.get('method', '')} {record.get('path', '')}"
-        rest = f"{record.get('status', '')} in {record.get('ms', '?')} ms"
+        details = f"{record.get('status', '')} in {record.get('ms', '?')} ms"
     else:
         text = _text(record.get("event", ""))
-        others = {name: value for name, value in record.items() if name not in _IN_THE_LINE}
-        rest = ", ".join(f"{name}={_text(value)[:80]}" for name, value in others.items())[:300]
+        remaining = {name: value for name, value in record.items() if name not in _IN_THE_LINE}
+        details = ", ".join(f"{name}={_text(value)[:80]}" for name, value in remaining.items())[
+            :300
+        ]
     return Line(
         entry.place,
         _time(record.get("timestamp")),
@@ -134,7 +136,7 @@ def _line(entry: Entry) -> Line:
         _text(record.get("process", "")),
         _text(record.get("request_id", "")),
         text,
-        rest,
+        details,
     )
 
 
