@@ -1,6 +1,6 @@
 """Functions, triggers and jobs that run on the server.
 
-What a deployment writes against is all here::
+This package exports the public API for deployments::
 
     from functions import Request, before_save, function, job
 
@@ -8,8 +8,8 @@ What a deployment writes against is all here::
     def hello(request: Request, name: str = "world") -> str:
         return f"Hello {name}!"
 
-``docs/functions.md`` says all of it. Importing this package needs no Django that is set up; the
-parts are imported when they are first used.
+``docs/functions.md`` describes it. The package can be imported before Django is set up: submodules
+are imported on first use.
 """
 
 from __future__ import annotations

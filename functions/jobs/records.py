@@ -182,7 +182,7 @@ def queue_again(run: Open, silence: float) -> bool:
     return changed == 1
 
 
-def unheard(never: float, again: float) -> list[tuple[str, str]]:
+def unclaimed(never: float, again: float) -> list[tuple[str, str]]:
     """Return queued runs that no worker has claimed, as (id, job).
 
     Included are runs not published within ``never`` seconds, and runs published more than ``again``

@@ -13,7 +13,7 @@ from backend.settings.conf import service_settings
 from functions.jobs import records, schedules
 from functions.jobs.runs import execute
 from functions.jobs.start import RUN_TASK, JobBusy, start
-from functions.jobs.stuck_runs import tend
+from functions.jobs.stuck_runs import retry_stuck
 
 log = get_logger("jobs")
 
@@ -52,7 +52,7 @@ def start_scheduled_job(
 @shared_task(name="functions.tend_jobs", ignore_result=True)
 def tend_jobs() -> None:
     """Retry or fail runs whose worker or message was lost."""
-    tend()
+    retry_stuck()
 
 
 @shared_task(name="functions.remove_old_job_runs", ignore_result=True)

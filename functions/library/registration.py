@@ -1,9 +1,9 @@
-"""``registerInit`` and ``registerComplete``: signing up with a passkey, and adding one.
+"""``registerInit`` and ``registerComplete``: sign up with a passkey, or add a passkey.
 
-A registration makes the user, the passkey, the wallets and the session, or nothing of them. The
-token of ``registerInit`` counts until one has succeeded, or until it came with an answer of an
-authenticator that doesn't hold: what failed for another reason (a custodian that doesn't answer)
-may be sent again as it is.
+A registration creates the user, the passkey, the wallets and the session in one transaction. The
+token of ``registerInit`` is valid until a registration succeeds, or until an authenticator response
+fails verification. After any other failure (such as a custodian that doesn't respond) the same
+request may be sent again.
 """
 
 from __future__ import annotations
@@ -130,8 +130,10 @@ def register_complete(
 def _register(
     principal: Principal, challenge: Challenge, new: NewPasskey, name: str
 ) -> tuple[Owner, Json]:
-    """Make the user with a passkey and a session, inside of the transaction that uses the token;
-    the session's token."""
+    """Create the user with a passkey and a session, and return the user and session token.
+
+    Runs in the transaction that uses the registration token.
+    """
     user_id, username = ObjectId(str(challenge.user_id)), str(challenge.username)
     identity = ProviderIdentity(user_id)
     body: dict[str, Any] = {"username": username, "authData": {PROVIDER: identity}}
@@ -143,7 +145,7 @@ def _register(
 def _add(
     principal: Principal, challenge: Challenge, new: NewPasskey, name: str, mfa_token: str | None
 ) -> dict[str, Json]:
-    """Give a user who is there one more passkey."""
+    """Add a passkey to an existing user."""
     user_id = ObjectId(str(challenge.user_id))
     lock_for_change(user_id)
     # A session alone, which may be stolen, doesn't get past the second factor by a new key.
@@ -167,8 +169,10 @@ def _answer(
     credential: Credential | None = None,
     invitation: str | None = None,
 ) -> dict[str, Json]:
-    """The answer about a user who is there by now. Makes the wallets that the user lacks, as the
-    last thing of the transaction; ``ScriptFailed`` if the custodian doesn't."""
+    """Create the user's missing wallets and return the response.
+
+    The last step of the transaction. Raises ``ScriptFailed`` if the custodian fails.
+    """
     try:
         wallets = custody.create_wallets(owner, credential, invitation)
     except CustodyFailed as error:
@@ -197,7 +201,7 @@ def _is_own(request: FunctionRequest, name: str) -> bool:
 
 
 def as_nobody(principal: Principal) -> Principal:
-    """The caller without the session that came along: whoever signs up or in acts for nobody."""
+    """Return the caller without its session, for signup and login."""
     return Principal(principal.authority, installation_id=principal.installation_id)
 
 
@@ -208,7 +212,7 @@ def refuse_read_only(request: FunctionRequest) -> None:
 
 
 def lock_for_change(user_id: str) -> None:
-    """Let nobody else change the user until the transaction ends."""
+    """Lock the user's row until the transaction ends."""
     users = User.objects.select_for_update(no_key=True).filter(pk=user_id)
     with orm_queries():
         list(users.values_list("pk"))

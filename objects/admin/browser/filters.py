@@ -1,7 +1,7 @@
 """The filter builder: conditions chosen from forms, as parts of a ``where``.
 
-The ``where`` itself is all that a page keeps. ``operators`` says what can be asked of a field,
-``add`` joins a condition to a ``where``, ``conditions`` takes one apart so that each part can be
+The ``where`` itself is all that a page keeps. ``operators`` lists the filters of a field,
+``add`` adds a condition to a ``where``, ``conditions`` splits a ``where`` into parts that can be
 shown and removed.
 """
 
@@ -100,7 +100,7 @@ def operators(field: FieldType) -> tuple[Filter, ...]:
 
 
 def read_value(field: FieldType, text: str) -> Json:
-    """The value of a field's type that somebody has entered as text. Raises ``BadValue``."""
+    """Return the value of a field's type from entered text. Raises ``BadValue``."""
     try:
         match field.kind:
             case "Number":
@@ -149,14 +149,14 @@ def _is_operators(constraint: Json) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One part of a ``where``: what it says, and the ``where`` without it as JSON."""
+    """A part of a ``where`` as text, and the ``where`` without it as JSON."""
 
     text: str
     remaining: str
 
 
 def conditions(where: Mapping[str, Json]) -> list[Condition]:
-    """The parts of a ``where`` that one can take away by themselves."""
+    """Return the parts of a ``where`` that can be removed separately."""
     parts = []
     for key, constraint in where.items():
         without = {name: value for name, value in where.items() if name != key}
@@ -176,7 +176,7 @@ def as_text(value: Json) -> str:
 
 
 def read_where(text: str) -> dict[str, Json]:
-    """The object that somebody has written as JSON. Raises ``InvalidJSON``."""
+    """Return an object from entered JSON. Raises ``InvalidJSON``."""
     if not text.strip():
         return {}
     try:

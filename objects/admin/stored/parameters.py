@@ -1,7 +1,7 @@
-"""The app's parameters in the admin: all of them, and a page to change each.
+"""The app's parameters in the admin: a list, and a page to change each.
 
-Whoever saves says which state of the parameter they have seen. If somebody else has changed it
-since, nothing is saved, and what was entered is shown beside what is stored by now.
+The form contains the version of the parameter that it shows. If the stored version differs, nothing
+is saved, and the page shows the entered value next to the stored one.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def _with(name: str) -> Config:
 
 
 def _saved(request: HttpRequest, form: Form, permission: str) -> bool:
-    """Save; False if it isn't as it was seen any more. Raises ``ServiceError``."""
+    """Save the form, or return False if the parameter has changed. Raises ``ServiceError``."""
     body = {
         "params": {form.name: _value(form)},
         "masterKeyOnly": {form.name: form.is_hidden},
@@ -213,7 +213,7 @@ def _form(config: Config, name: str) -> Form:
 
 
 def _value(form: Form) -> Json:
-    """What was entered, as a wire value. Raises ``InvalidJSON`` or ``IncorrectType``."""
+    """Return the entered value in wire form. Raises ``InvalidJSON`` or ``IncorrectType``."""
     text = form.text.strip()
     match form.kind:
         case "text":
