@@ -1,6 +1,6 @@
 """Functions, triggers and jobs that run on the server.
 
-What a deployment writes against is all here::
+This package exports the public API for deployments::
 
     from functions import Request, before_save, function, job
 
@@ -8,8 +8,8 @@ What a deployment writes against is all here::
     def hello(request: Request, name: str = "world") -> str:
         return f"Hello {name}!"
 
-``docs/functions.md`` says all of it. Importing this package needs no Django that is set up; the
-parts are imported when they are first used.
+``docs/functions.md`` describes it. The package can be imported before Django is set up: submodules
+are imported on first use.
 """
 
 from __future__ import annotations
@@ -91,6 +91,6 @@ __all__ = sorted(_HOME)
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"functions has no {name!r}")
-    found = getattr(import_module(_HOME[name]), name)
-    globals()[name] = found
-    return found
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value

@@ -1,4 +1,4 @@
-"""What ``manage.py check --deploy`` says about functions."""
+"""System checks of functions for ``manage.py check --deploy``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from objects.users.accounts.master_fields import is_master_only
 
 
 def user_keys(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """Warn about rights that hang on fields which users write themselves."""
+    """Warn about requirements on fields that users can write themselves."""
     return [
         Warning(
             f"{who} admits users by the values of _User.{name}, which users set themselves.",
@@ -25,10 +25,13 @@ def user_keys(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 
 def _self_service() -> Iterator[tuple[str, str]]:
     handlers = [
-        *((f"The function {one.name}", one.requirements) for one in registry.functions.values()),
         *(
-            (f"The trigger {one.event} of {one.class_name}", one.requirements)
-            for one in registry.triggers.values()
+            (f"The function {handler.name}", handler.requirements)
+            for handler in registry.functions.values()
+        ),
+        *(
+            (f"The trigger {handler.event} of {handler.class_name}", handler.requirements)
+            for handler in registry.triggers.values()
         ),
     ]
     for who, requirements in handlers:

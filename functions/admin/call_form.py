@@ -1,8 +1,8 @@
 """The parameters of a function as inputs of a form, each by its type, and back.
 
 ``inputs`` shows them, ``read`` takes what was entered, as the JSON that a client would send.
-Whether a function takes that is asked when it is called; here only what isn't a number, a date or
-JSON at all is wrong.
+The function itself validates them when it is called; here only values that aren't a number, a date
+or JSON at all are rejected.
 """
 
 from __future__ import annotations
@@ -97,14 +97,14 @@ class Input:
 
 
 def inputs(parameters: Parameters) -> list[Input]:
-    """The inputs of a form that nobody has filled in yet."""
+    """Return the inputs of an empty form."""
     return [_input(parameter) for parameter in parameters]
 
 
 def read(parameters: Parameters, form: Mapping[str, str]) -> tuple[dict[str, Json], list[Input]]:
     """What was entered, as wire JSON by parameter, and the inputs as they were filled in.
 
-    An input that is left empty isn't sent. What was entered wrongly is said at its input.
+    An empty input isn't sent. An invalid one carries its error.
     """
     filled, params = inputs(parameters), {}
     for item in filled:
@@ -186,7 +186,7 @@ def _is_switch(parameter: Parameter, is_nullable: bool) -> bool:
 
 
 def _kind(type_: Any) -> tuple[Kind, bool, inspect.Type]:
-    """The kind of control, whether null is a value besides, and the type without that."""
+    """Return the kind of control, whether null is allowed, and the type without null."""
     info = _plain(inspect.type_info(type_))
     is_nullable = False
     if isinstance(info, inspect.UnionType):
@@ -214,7 +214,7 @@ def _sample(type_: inspect.Type) -> str:
 
 
 def _value(item: Input) -> Any:
-    """What was entered, as a client sends it; ``_NOTHING`` for what isn't sent."""
+    """Return the entered value as a client sends it, or ``_NOTHING`` if it isn't sent."""
     text = item.text.strip()
     if item.kind == "checkbox":
         return bool(text)

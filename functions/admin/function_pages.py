@@ -1,7 +1,7 @@
 """Server functions: what there is, and trying one.
 
 Staff who may see functions see all that is registered; those who may call them do so from a form,
-as the master key, as somebody who isn't logged in, or as a user. The call goes to
+with the master key, without a session, or as a user. The call goes to
 ``functions.runtime.runner`` with what a client would send, and the page shows what a client would
 get.
 """

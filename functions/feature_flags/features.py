@@ -1,6 +1,6 @@
 """Which features there are for whom: plain Python, no Django.
 
-A *flag* switches one feature in a deployment: off for everybody, or on for beta testers and for a
+A *flag* switches one feature in a deployment: off for all users, or on for beta testers and for a
 part of all users (``rollout``, in percent). Whether a user is in that part follows from the names
 of both alone, so it is the same in every process and at any time, and a higher percentage only
 adds users.
@@ -23,7 +23,7 @@ DEPLOYMENT_FLAGS: Final[Mapping[str, str]] = {
     "carbonCredits": "Trading of carbon credits",
     "nftFractionalization": "Tokens that are owned in parts",
 }
-"""The flags that every deployment has and what they are for; off until somebody switches them."""
+"""The flags that every deployment has and what they are for; off until switched on."""
 
 FIRST_NEW_VERSION: Final = semver.Version(2, 0, 0)
 

@@ -14,7 +14,7 @@ def find(name: str) -> Flag | None:
         return None
     row = FeatureFlag.objects.filter(name=name).values_list("on", "rollout").first()
     if row is None:
-        # A flag of the deployment is known also if somebody has removed its row.
+        # A flag that the deployment declares exists even if its row was deleted.
         return overridden(Flag(name), _overrides()) if name in DEPLOYMENT_FLAGS else None
     return overridden(Flag(name, *row), _overrides())
 

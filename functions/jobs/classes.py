@@ -1,4 +1,4 @@
-"""``_JobStatus`` as the object store sees it: read with the master key, written by the service."""
+"""``_JobStatus`` as a class: readable with the master key, written only by the service."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _COLUMNS = {
 
 
 class _ServiceOnly(Rules[Change]):
-    """Refuses all writes that come through the door."""
+    """Rules that reject all writes through the object service."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -51,7 +51,7 @@ class _ServiceOnly(Rules[Change]):
 
 
 def offer_classes() -> None:
-    """Offer runs of jobs as a class."""
+    """Register ``_JobStatus`` as a class."""
     fields = {**SYSTEM_FIELDS[_STATUS], **_OWN_FIELDS}
     registry.model_class(_STATUS, JobStatus, fields, columns=_COLUMNS)
     set_rules(_STATUS, _ServiceOnly("Objects of _JobStatus are written by the service alone."))

@@ -1,4 +1,4 @@
-"""Where runs of jobs are. Only ``records`` writes the table."""
+"""Models of runs and schedules. Only ``records`` writes the table of runs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ QUEUED, RUNNING, SUCCEEDED, FAILED = "queued", "running", "succeeded", "failed"
 
 
 class JobStatus(ModelBackedObject):
-    """``_JobStatus``: one run of a job, from the moment that it was asked for.
+    """``_JobStatus``: a run of a job, from the moment it is queued.
 
-    ``attempt`` counts the workers that began it; whoever writes says which of them it is.
-    ``exclusive`` runs have no other one of the same job beside them. ``occasion`` is the tick of a
-    schedule, of which there is one run at most. ``published_at`` is when workers were last told.
+    ``attempt`` counts the workers that claimed it; each update names its attempt.
+    An ``exclusive`` run doesn't overlap with another one of the same job. ``occasion`` is the tick
+    of a schedule, which starts at most one run. ``published_at`` is when it was last published to
+    workers.
     """
 
     job_name = text_column()
@@ -62,7 +63,7 @@ class JobStatus(ModelBackedObject):
 
 
 class JobSchedule(PeriodicTask):
-    """The rows of beat that start jobs, under a name of their own for staff (``schedules``)."""
+    """A proxy of the rows of beat that start jobs, with a separate name for staff."""
 
     class Meta:
         proxy = True

@@ -1,9 +1,9 @@
-"""Schedules as Parse's ``_JobSchedule`` has them: what Parse Dashboard reads and writes.
+"""Schedules in the format of Parse's ``_JobSchedule``, which Parse Dashboard reads and writes.
 
-``startAfter`` is when the job runs first. Without ``repeatMinutes`` that is all; with it the job
-runs every so many minutes from then on, counted from ``timeOfDay`` where there is one, on the days
-of ``daysOfWeek`` (from Sunday on). ``schedule`` and ``enabled`` are this service's own: a crontab
-line, seconds or a time as ``timing`` reads it, in place of all of these.
+``startAfter`` is the time of the first run. With ``repeatMinutes`` the job then runs at this
+interval, counted from ``timeOfDay`` if present, on the days of ``daysOfWeek`` (Sunday first).
+``schedule`` and ``enabled`` are extensions of this service: ``schedule`` is a crontab line, seconds
+or a time (``functions.runtime.timetables``) and replaces all of these.
 """
 
 from __future__ import annotations
@@ -47,43 +47,52 @@ _LONGEST: Final = 1000  # characters of a description
 
 
 def all_schedules() -> list[JsonObject]:
-    """Every schedule of a job, in wire form."""
+    """Return all schedules in wire form."""
     return [_wire(row) for row in schedules.rows()]
 
 
 def data() -> JsonObject:
-    """The names of jobs: those that have schedules, and all that are registered."""
+    """Return the names of jobs that have schedules, and of all registered jobs."""
     in_use = dict.fromkeys(schedules.job_of(row) for row in schedules.rows())
     return {"in_use": [*in_use], "jobs": sorted(registry.jobs)}
 
 
 def create(principal: Principal, body: Mapping[str, Any]) -> JsonObject:
-    """Make a schedule; its wire form. Raises ``ScriptFailed`` for a job that isn't there or that
-    doesn't take the parameters, ``UnderMaintenance``, and what the body deserves."""
+    """Create a schedule and return its wire form.
+
+    Raises ``ScriptFailed`` for an unknown job or parameters that it doesn't accept,
+    ``UnderMaintenance``, and validation errors of the body.
+    """
     check_may_start(principal)
-    given = _given(body)
-    if "jobName" not in given:
+    fields = _fields_of(body)
+    if "jobName" not in fields:
         raise InvalidValue("job_schedule.jobName: expected the name of a job")
     with maintenance.writing():
-        row = PeriodicTask(name=f"{given['jobName']} {new_object_id()}")
-        _change(row, {"startAfter": wire_time(datetime.now(UTC)), **given}, given)
+        row = PeriodicTask(name=f"{fields['jobName']} {new_object_id()}")
+        _change(row, {"startAfter": wire_time(datetime.now(UTC)), **fields}, fields)
         row.save()
     return _wire(row)
 
 
 def update(principal: Principal, name: str, body: Mapping[str, Any]) -> JsonObject:
-    """Change what the body names of a schedule, by its id or by its job's name."""
+    """Change the fields of a schedule that the body names.
+
+    ``name`` is the id of the schedule, or the name of the job whose code declares it.
+    """
     check_may_start(principal)
-    given = _given(body)
+    fields = _fields_of(body)
     with maintenance.writing():
         row = _find(name)
-        _change(row, {**_wire(row), **given}, given)
+        _change(row, {**_wire(row), **fields}, fields)
         row.save()
     return _wire(row)
 
 
 def delete(principal: Principal, name: str) -> None:
-    """Remove a schedule. One that a job's code has made would come back: it is switched off."""
+    """Delete a schedule, or disable it if the code of a job declares it.
+
+    A deleted declaration would be created again when beat starts.
+    """
     check_may_start(principal)
     with maintenance.writing():
         row = _find(name)
@@ -95,12 +104,12 @@ def delete(principal: Principal, name: str) -> None:
 
 
 def _find(name: str) -> PeriodicTask:
-    """By its id, or by the name of the job whose code has made it."""
-    found = schedules.rows().select_for_update(of=("self",))
+    """Lock and return a schedule by its id, or by the name of the job that declares it."""
+    rows = schedules.rows().select_for_update(of=("self",))
     if name.isascii() and name.isdigit():
-        row = found.filter(id=int(name)).first() if len(name) < 10 else None
+        row = rows.filter(id=int(name)).first() if len(name) < 10 else None
     else:
-        row = found.filter(name=f"job {name}").first() if is_storable_text(name) else None
+        row = rows.filter(name=f"job {name}").first() if is_storable_text(name) else None
     if row is None:
         raise ObjectNotFound
     assert isinstance(row, PeriodicTask)
@@ -110,82 +119,82 @@ def _find(name: str) -> PeriodicTask:
 # -- Writing ---------------------------------------------------------------------------------------
 
 
-def _given(body: Mapping[str, Any]) -> JsonObject:
-    given = body.get("job_schedule")
-    if not isinstance(given, dict):
+def _fields_of(body: Mapping[str, Any]) -> JsonObject:
+    fields = body.get("job_schedule")
+    if not isinstance(fields, dict):
         raise InvalidJSON("job_schedule: expected an object")
-    given = {name: value for name, value in given.items() if name not in _READ_ONLY}
-    for name in given.keys() - _KNOWN:
+    fields = {name: value for name, value in fields.items() if name not in _READ_ONLY}
+    for name in fields.keys() - _KNOWN:
         raise InvalidKeyName(f"job_schedule.{shown(name)}: a schedule has no such field")
-    return given
+    return fields
 
 
-def _change(row: PeriodicTask, whole: JsonObject, given: JsonObject) -> None:
-    """Put what is ``given`` into a row; ``whole`` has what it doesn't name as well."""
-    job = whole["jobName"]
+def _change(row: PeriodicTask, merged: JsonObject, changes: JsonObject) -> None:
+    """Apply ``changes`` to a row; ``merged`` has the current values of other fields as well."""
+    job = merged["jobName"]
     if not isinstance(job, str) or job not in registry.jobs:
         raise ScriptFailed("Cannot Schedule a job that is not deployed")
     if schedules.is_of_code(row) and job != schedules.job_of(row):
         raise InvalidValue("job_schedule.jobName: this schedule belongs to the code of its job")
-    params = _params(whole.get("params"))
+    params = _params(merged.get("params"))
     checked(job, params)
     schedules.set_job(row, job, params)
-    row.description = _description(whole.get("description"))
-    enabled = whole.get("enabled", True)
+    row.description = _description(merged.get("description"))
+    enabled = merged.get("enabled", True)
     if not isinstance(enabled, bool):
         raise IncorrectType("job_schedule.enabled: expected true or false")
     row.enabled = enabled
-    if given.get("schedule") is not None:
+    if changes.get("schedule") is not None:
         try:
-            schedules.set_timing(row, parse(given["schedule"]))
+            schedules.set_timing(row, parse(changes["schedule"]))
         except ValueError as error:
             raise InvalidValue(f"job_schedule.schedule: {error}") from None
         row.start_time = None
-    elif row.pk is None or not given.keys().isdisjoint(_TIMES):
-        start = _moment(whole.get("startAfter"))
-        timing = _timing(whole, start)
+    elif row.pk is None or not changes.keys().isdisjoint(_TIMES):
+        start = _start_time(merged.get("startAfter"))
+        timing = _timing(merged, start)
         schedules.set_timing(row, timing)
         row.start_time = None if isinstance(timing, Once) else start
 
 
-def _params(given: object) -> JsonObject:
-    if isinstance(given, str):
+def _params(value: object) -> JsonObject:
+    if isinstance(value, str):
         # Parse Dashboard sends the text of a JSON object.
         try:
-            given = msgspec.json.decode(given or "{}")
+            value = msgspec.json.decode(value or "{}")
         except msgspec.DecodeError:
             raise InvalidJSON("job_schedule.params: not valid JSON") from None
-    if given is None:
+    if value is None:
         return {}
-    if not isinstance(given, dict):
+    if not isinstance(value, dict):
         raise IncorrectType("job_schedule.params: expected an object")
-    return given
+    return value
 
 
-def _description(given: object) -> str:
-    if given is None:
+def _description(value: object) -> str:
+    if value is None:
         return ""
-    if not isinstance(given, str) or len(given) > _LONGEST or not is_storable_text(given):
+    if not isinstance(value, str) or len(value) > _LONGEST or not is_storable_text(value):
         raise IncorrectType(f"job_schedule.description: expected text of up to {_LONGEST}")
-    return given
+    return value
 
 
-def _moment(given: object) -> datetime:
-    if isinstance(given, dict) and given.get("__type") == "Date":
-        given = given.get("iso")
-    return datetime.fromisoformat(normalise_date(given, "job_schedule.startAfter"))
+def _start_time(value: object) -> datetime:
+    if isinstance(value, dict) and value.get("__type") == "Date":
+        value = value.get("iso")
+    return datetime.fromisoformat(normalise_date(value, "job_schedule.startAfter"))
 
 
-def _timing(whole: JsonObject, start: datetime) -> Timing:
-    minutes = whole.get("repeatMinutes")
+def _timing(fields: JsonObject, start: datetime) -> Timing:
+    minutes = fields.get("repeatMinutes")
     if minutes in (None, 0):
         return Once(start)
     if isinstance(minutes, bool) or not isinstance(minutes, int) or not 0 < minutes <= 525_600:
         raise IncorrectType("job_schedule.repeatMinutes: expected a number of minutes up to a year")
-    days = _days(whole.get("daysOfWeek"))
-    if whole.get("timeOfDay") in (None, "") and days == _EVERY_DAY:
+    days = _days(fields.get("daysOfWeek"))
+    if fields.get("timeOfDay") in (None, "") and days == _EVERY_DAY:
         return Every(minutes * 60.0)
-    first = _time_of_day(whole.get("timeOfDay"), start)
+    first = _time_of_day(fields.get("timeOfDay"), start)
     line = _line(first, minutes, days)
     if line is not None:
         return line
@@ -197,28 +206,28 @@ def _timing(whole: JsonObject, start: datetime) -> Timing:
     return Every(minutes * 60.0)
 
 
-def _days(given: object) -> tuple[bool, ...]:
-    if given is None:
+def _days(value: object) -> tuple[bool, ...]:
+    if value is None:
         return _EVERY_DAY
-    if not isinstance(given, list) or len(given) != 7 or any(one not in (0, 1) for one in given):
+    if not isinstance(value, list) or len(value) != 7 or any(flag not in (0, 1) for flag in value):
         raise IncorrectType("job_schedule.daysOfWeek: expected seven times 0 or 1, from Sunday on")
-    if not any(given):
+    if not any(value):
         raise InvalidValue("job_schedule.daysOfWeek: expected a day at least")
-    return tuple(bool(one) for one in given)
+    return tuple(bool(flag) for flag in value)
 
 
-def _time_of_day(given: object, start: datetime) -> int:
-    """As minutes since midnight."""
-    if given in (None, ""):
+def _time_of_day(value: object, start: datetime) -> int:
+    """Return the time of day in minutes since midnight."""
+    if value in (None, ""):
         return start.hour * 60 + start.minute
-    match = _TIME_OF_DAY(given) if isinstance(given, str) else None
+    match = _TIME_OF_DAY(value) if isinstance(value, str) else None
     if match is None:
         raise IncorrectType("job_schedule.timeOfDay: expected a time such as 03:30:00.000Z")
     return int(match[1]) * 60 + int(match[2])
 
 
 def _line(first: int, minutes: int, days: tuple[bool, ...]) -> Cron | None:
-    """Every so many minutes, one of them at ``first``, as a crontab line; None if none says it."""
+    """Return a crontab line for an interval in minutes that includes ``first``, or None."""
     week = "*" if days == _EVERY_DAY else _listed([day for day in range(7) if days[day]])
     if minutes < 60 and 60 % minutes == 0:
         return Cron(_listed([*range(first % minutes, 60, minutes)]), "*", day_of_week=week)
@@ -257,13 +266,15 @@ def _wire(row: PeriodicTask) -> JsonObject:
     if isinstance(timing, Every):
         wire |= {"repeatMinutes": max(1, round(timing.seconds / 60)), "timeOfDay": ""}
     elif isinstance(timing, Cron):
-        wire |= _repeating(timing)
+        wire |= _repetition(timing)
     return wire
 
 
-def _repeating(timing: Cron) -> JsonObject:
-    """A crontab line as Parse's fields, as far as they can say it: the smallest pause between two
-    times of a day, and the first of these."""
+def _repetition(timing: Cron) -> JsonObject:
+    """Return a crontab line as Parse's fields, as far as they can express it.
+
+    ``repeatMinutes`` is the smallest interval between two times of a day, ``timeOfDay`` the first.
+    """
     try:
         parsed = timing.crontab()
     except (ValueError, ParseException):

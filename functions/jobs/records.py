@@ -1,10 +1,10 @@
-"""The rows of ``_JobStatus``: each change of a run is one conditional statement here.
+"""The rows of ``_JobStatus``: each change of a run is one conditional statement.
 
-A run is ``queued``, then ``running``, then ``succeeded`` or ``failed``. Who carries it out holds it
-by its number of the attempt: what somebody writes whose attempt is over finds no row. All times
-are the database's, so that the clocks of workers don't matter.
+A run is ``queued``, then ``running``, then ``succeeded`` or ``failed``. A worker holds a run by the
+number of its attempt: updates of an earlier attempt match no row. All times are the database's, so
+clock differences of workers have no effect.
 
-The rows are the service's own records: they are written in maintenance mode as well.
+The rows are also written in maintenance mode.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NOW: Final = "date_trunc('milliseconds', statement_timestamp())"
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One attempt at a run, as whoever carries it out holds it."""
+    """An attempt at a run, held by the worker that executes it."""
 
     status_id: str
     attempt: int
@@ -41,7 +41,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """A run that isn't over, as the tending task finds it."""
+    """A running run that has missed its heartbeats."""
 
     status_id: str
     attempt: int
@@ -59,7 +59,7 @@ def add(
     request_id: str = "",
     occasion: str | None = None,
 ) -> str | None:
-    """A new queued run; None if there is one already that keeps it from being made."""
+    """Insert a queued run and return its id, or None if an existing run prevents it."""
     rows = fetch(
         "INSERT INTO functions_job_status (object_id, created_at, updated_at, read_acl, write_acl,"
         " data, job_name, source, status, params, attempt, skipped, exclusive, occasion,"
@@ -73,7 +73,7 @@ def add(
 
 
 def add_failed(job_name: str, params: Mapping[str, Any], *, source: str, error: str) -> str:
-    """A run that could not even begin, for those who look why there is none."""
+    """Insert a failed run that could not start, which records the reason, and return its id."""
     status_id = new_object_id()
     fetch(
         "INSERT INTO functions_job_status (object_id, created_at, updated_at, read_acl, write_acl,"
@@ -87,21 +87,21 @@ def add_failed(job_name: str, params: Mapping[str, Any], *, source: str, error: 
 
 
 def of_occasion(occasion: str) -> str | None:
-    """The run that a tick of a schedule has made."""
+    """Return the id of the run that a tick of a schedule created, or None."""
     with orm_queries():
         runs = JobStatus.objects.filter(occasion=occasion)
         return runs.values_list("pk", flat=True).first()
 
 
 def open_status(job_name: str) -> str | None:
-    """Whether a run of the job is ``queued`` or ``running``."""
+    """Return ``queued`` or ``running`` if the job has such a run, or None."""
     with orm_queries():
         runs = JobStatus.objects.filter(job_name=job_name, status__in=(QUEUED, RUNNING))
         return runs.order_by("-status").values_list("status", flat=True).first()
 
 
 def note_skipped(job_name: str) -> None:
-    """Count, at the run under way, that a schedule would have begun another one."""
+    """Count a skipped tick of a schedule on the current run of the job."""
     with orm_queries():
         JobStatus.objects.filter(
             job_name=job_name, exclusive=True, status__in=(QUEUED, RUNNING)
@@ -109,14 +109,14 @@ def note_skipped(job_name: str) -> None:
 
 
 def note_published(status_id: str) -> None:
-    """Workers have been told of the run."""
+    """Record that the run was published to workers."""
     with orm_queries():
         queued = JobStatus.objects.filter(pk=status_id, status=QUEUED)
         queued.update(published_at=_now())
 
 
 def claim(status_id: str) -> Run | None:
-    """Begin a queued run; None if somebody has begun it before, or it is gone."""
+    """Claim a queued run for this worker, or return None if it isn't queued any more."""
     # SQL: the update returns what it has claimed.
     rows = fetch(
         "UPDATE functions_job_status SET status = 'running', attempt = attempt + 1,"
@@ -133,24 +133,26 @@ def claim(status_id: str) -> Run | None:
 
 
 def beat(run: Run, message: str | None) -> bool:
-    """Leave a sign of life, and the latest message if there is a new one; whether the run is
-    still held."""
+    """Write a heartbeat and any new message; return whether the run is still held."""
     now = _now()
     with orm_queries():
         if message is None:
             return _held(run).update(heartbeat_at=now) == 1
-        text = _short(message)
+        text = _truncated(message)
         return _held(run).update(heartbeat_at=now, updated_at=now, message=text) == 1
 
 
 def finish(
     run: Run | Open, status: str, message: str | None, error: str | None, *, silence: float = 0
 ) -> bool:
-    """End a run that is held, or one that was silent for so many seconds; whether it was."""
+    """Finish a run that is held, or without heartbeat for ``silence`` seconds.
+
+    Returns whether the run was in that state.
+    """
     now = _now()
-    values = {"status": status, "finished_at": now, "updated_at": now, "error": _short(error)}
+    values = {"status": status, "finished_at": now, "updated_at": now, "error": _truncated(error)}
     if message is not None:
-        values["message"] = _short(message)
+        values["message"] = _truncated(message)
     with orm_queries():
         return _held(run, silence).update(**values) == 1
 
@@ -161,7 +163,7 @@ def _held(run: Run | Open, silence: float = 0) -> QuerySet[JobStatus]:
 
 
 def silent(seconds: float) -> list[Open]:
-    """The runs that have left no sign of life for so long."""
+    """Return the running runs without a heartbeat for so many seconds."""
     with orm_queries():
         runs = JobStatus.objects.filter(status=RUNNING, heartbeat_at__lt=_before(seconds))
         rows = runs.values_list("pk", "attempt", "job_name", Now() - F("started_at"))
@@ -172,7 +174,7 @@ def silent(seconds: float) -> list[Open]:
 
 
 def queue_again(run: Open, silence: float) -> bool:
-    """Have a run that was silent for so long carried out once more; whether it still was."""
+    """Queue a run without heartbeat for ``silence`` seconds again; return whether it was."""
     with orm_queries():
         changed = _held(run, silence).update(
             status=QUEUED, published_at=None, heartbeat_at=None, updated_at=_now()
@@ -180,9 +182,12 @@ def queue_again(run: Open, silence: float) -> bool:
     return changed == 1
 
 
-def unheard(never: float, again: float) -> list[tuple[str, str]]:
-    """The queued runs, as (id, job), that no worker seems to know of: those of which workers were
-    ``never`` told for so many seconds, and those that they were told of so long ago."""
+def unclaimed(never: float, again: float) -> list[tuple[str, str]]:
+    """Return queued runs that no worker has claimed, as (id, job).
+
+    Included are runs not published within ``never`` seconds, and runs published more than ``again``
+    seconds ago.
+    """
     is_due = Q(published_at=None, updated_at__lt=_before(never))
     is_due |= Q(published_at__lt=_before(again))
     with orm_queries():
@@ -191,7 +196,7 @@ def unheard(never: float, again: float) -> list[tuple[str, str]]:
 
 
 def remove_old(days: int) -> int:
-    """Remove runs that have been over for so many days; how many that were."""
+    """Delete runs that finished so many days ago and return their number."""
     over = JobStatus.objects.filter(
         status__in=(SUCCEEDED, FAILED),
         created_at__lt=_before(days * 86_400),
@@ -201,7 +206,7 @@ def remove_old(days: int) -> int:
 
 
 def _now() -> Func:
-    """The database's clock, in whole milliseconds as in the wire form of dates."""
+    """Return the database's time in whole milliseconds, the precision of wire dates."""
     return Func(Value("milliseconds"), Now(), function="date_trunc", output_field=DateTimeField())
 
 
@@ -213,9 +218,9 @@ def _json(params: Mapping[str, Any]) -> str:
     return msgspec.json.encode(params).decode()
 
 
-def _short(text: str | None) -> str | None:
+def _truncated(text: str | None) -> str | None:
     if text is None:
         return None
-    # What PostgreSQL can't keep, a job may well say.
-    kept = text.replace("\x00", "").encode("utf-8", "replace").decode()
-    return kept if len(kept) <= LONGEST_TEXT else f"{kept[: LONGEST_TEXT - 1]}…"
+    # PostgreSQL can't store NUL characters and lone surrogates.
+    cleaned = text.replace("\x00", "").encode("utf-8", "replace").decode()
+    return cleaned if len(cleaned) <= LONGEST_TEXT else f"{cleaned[: LONGEST_TEXT - 1]}…"

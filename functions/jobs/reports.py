@@ -1,7 +1,7 @@
-"""What a run says of itself while it is under way: signs of life, messages, and how it ended.
+"""Reports of a run in progress: heartbeats, messages and the outcome.
 
-All of it is written by a thread with a database connection of its own. So signs of life come also
-while the job computes, and a message is seen at once, whatever transaction the job is in.
+A separate thread with its own database connection writes them. So heartbeats continue while the job
+computes, and a message is visible immediately, even inside a transaction of the job.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ log = get_logger("jobs")
 
 
 class RunLost(BaseException):
-    """The run isn't this worker's any more. No ``Exception``: the job has to end in any case."""
+    """Raised when this worker has lost the run. Not an ``Exception``, so the job can't catch it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a run ended."""
+    """The outcome of a run."""
 
     status: str
     message: str | None = None
@@ -40,8 +40,10 @@ class Outcome:
 
 
 class Report:
-    """The report of one run. As a context manager it is written while the block lasts; the block
-    is ended by ``RunLost`` when the run was given to somebody else, or given up."""
+    """The report of a run, written while its context is open.
+
+    Raises ``RunLost`` in the block when the run was given to another worker, or given up.
+    """
 
     def __init__(self, run: Run, interval: float) -> None:
         self._run = run
@@ -68,13 +70,13 @@ class Report:
         self._thread.join()
 
     def say(self, text: str) -> None:
-        """Write a message soon; one that follows before takes its place."""
+        """Schedule a message to be written; a later message replaces it until then."""
         with self._changed:
             self._message = text
             self._changed.notify()
 
     def conclude(self, outcome: Outcome) -> bool:
-        """Write how the run ended, and nothing more; whether it still was this worker's."""
+        """Write the outcome and stop the report; return whether this worker still held the run."""
         self._end(outcome)
         self._thread.join()
         return not self._is_lost

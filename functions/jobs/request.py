@@ -1,4 +1,4 @@
-"""What a job is handed."""
+"""The request that a job receives."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from functions.runtime.request import Request
 
 
 class JobRequest(Request):
-    """A run of a job. It is the master key's, whoever has started it: ``request.objects`` reads
-    and writes everything."""
+    """A run of a job, always with the rights of the master key.
+
+    ``request.objects`` reads and writes all objects.
+    """
 
     def __init__(
         self,
@@ -36,6 +38,8 @@ class JobRequest(Request):
         return self.name
 
     def message(self, text: str) -> None:
-        """Tell whoever looks at the run how far it is. Costs nothing: at most one message a second
-        is written, the latest."""
+        """Publish the progress of the run.
+
+        Cheap to call: at most one message a second is written, the latest.
+        """
         self._say(str(text))

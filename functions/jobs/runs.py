@@ -1,4 +1,4 @@
-"""Carrying out a run, in a worker."""
+"""Execution of a run in a worker."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ log = get_logger("jobs")
 
 
 def execute(status_id: str) -> None:
-    """Carry out a queued run. Nothing happens if it is begun already: tasks may come twice."""
+    """Execute a queued run. A repeated task has no effect."""
     run = records.claim(status_id)
     if run is None:
         log.info("run is begun already", status=status_id)
@@ -47,7 +47,7 @@ def execute(status_id: str) -> None:
 
 
 def time_limit_of(job: Job) -> float:
-    """Seconds that a run may take; 0 is no limit."""
+    """Return the time limit of a run in seconds; 0 means no limit."""
     return service_settings.JOB_TIME_LIMIT if job.time_limit is None else job.time_limit
 
 
@@ -69,7 +69,7 @@ def _outcome(job: Job, run: Run, report: Report) -> Outcome:
 
 
 def _as_text(result: Any) -> str | None:
-    """What a job has returned, as the last message."""
+    """Return the result of a job as the text of its last message."""
     if result is None or isinstance(result, str):
         return result or None
     try:

@@ -1,9 +1,9 @@
 """Schedules: rows of django-celery-beat that start jobs.
 
-The rows are what beat goes by, and the only place where schedules are: the admin, ``/cloud_code``
-and this module all change them. A job's ``schedule`` makes the row ``job NAME`` when beat starts.
-From then on the row is the staff's: what they have changed stays, also when code is deployed anew.
-Only a row that is still as the code had it follows when the code says something else.
+The rows are the only storage of schedules: beat reads them, and the admin, ``/cloud_code`` and this
+module change them. A job's ``schedule`` creates the row ``job NAME`` when beat starts. Changes by
+staff are preserved when the code is deployed again. A row that staff haven't changed is updated
+when the ``schedule`` in the code changes.
 """
 
 from __future__ import annotations
@@ -28,37 +28,37 @@ from functions.runtime.timetables import Cron, Every, Once, Timing, parse
 from objects.database import locks
 
 START_TASK: Final = "functions.start_scheduled_job"
-_OF_CODE: Final = "job "  # what the names of their rows begin with
+_OF_CODE: Final = "job "  # prefix of the names of rows that the code declares
 _DECLARED, _GONE = "declared", "gone"
-_LATE: Final = 3600  # seconds after which a tick that no worker has taken is forgotten
+_LATE: Final = 3600  # seconds after which a tick that no worker has taken expires
 
 log = get_logger("jobs")
 
 
 def rows() -> Any:
-    """The schedules of jobs, as a query set."""
-    found = PeriodicTask.objects.filter(task=START_TASK).order_by("id")
-    return found.select_related("interval", "crontab", "clocked")
+    """Return the schedules of jobs as a query set."""
+    tasks = PeriodicTask.objects.filter(task=START_TASK).order_by("id")
+    return tasks.select_related("interval", "crontab", "clocked")
 
 
 def is_of_code(row: PeriodicTask) -> bool:
-    """Whether a job's code has made the row, and would make it again."""
+    """Whether the row was created from the code of a job, which would create it again."""
     return str(row.name).startswith(_OF_CODE)
 
 
 def job_of(row: PeriodicTask) -> str:
-    """The name of the job that a schedule starts."""
+    """Return the name of the job that a schedule starts."""
     return str(_decoded(row.kwargs).get("job", ""))
 
 
 def params_of(row: PeriodicTask) -> dict[str, Any]:
-    """The parameters that it starts it with."""
-    found = _decoded(row.kwargs).get("params")
-    return found if isinstance(found, dict) else {}
+    """Return the parameters that a schedule passes to its job."""
+    params = _decoded(row.kwargs).get("params")
+    return params if isinstance(params, dict) else {}
 
 
 def timing_of(row: PeriodicTask) -> Timing | None:
-    """When a schedule is due; None for kinds that are not ours."""
+    """Return when a schedule is due, or None for kinds that this service doesn't use."""
     if row.interval is not None:
         every: Any = row.interval
         return Every(every.every * _UNITS[every.period])
@@ -81,13 +81,13 @@ _UNITS: Final[dict[str, float]] = {
 
 
 def set_job(row: PeriodicTask, job: str, params: Mapping[str, Any]) -> None:
-    """Let a row start this job; it isn't saved."""
+    """Set the job and parameters of a row, without saving it."""
     row.task = START_TASK
     row.kwargs = _encoded({"job": job, "params": params})
 
 
 def set_timing(row: PeriodicTask, timing: Timing) -> None:
-    """Let a row be due then; it isn't saved."""
+    """Set when a row is due, without saving it."""
     row.interval = row.crontab = row.clocked = row.solar = None
     row.one_off = isinstance(timing, Once)
     row.expire_seconds = _LATE
@@ -105,8 +105,8 @@ def _interval(seconds: float) -> IntervalSchedule:
     every, period = int(seconds), IntervalSchedule.SECONDS
     if seconds % 1:
         every, period = round(seconds * 1_000_000), IntervalSchedule.MICROSECONDS
-    found = IntervalSchedule.objects.filter(every=every, period=period).first()
-    return found or IntervalSchedule.objects.create(every=every, period=period)
+    existing = IntervalSchedule.objects.filter(every=every, period=period).first()
+    return existing or IntervalSchedule.objects.create(every=every, period=period)
 
 
 def _crontab(timing: Cron) -> CrontabSchedule:
@@ -118,20 +118,20 @@ def _crontab(timing: Cron) -> CrontabSchedule:
         "day_of_week": timing.day_of_week,
         "timezone": timing.timezone,
     }
-    found = CrontabSchedule.objects.filter(**fields).first()
-    return found or CrontabSchedule.objects.create(**fields)
+    existing = CrontabSchedule.objects.filter(**fields).first()
+    return existing or CrontabSchedule.objects.create(**fields)
 
 
 @dataclass(frozen=True, slots=True)
 class OneRun:
-    """A schedule for one run. Beat may send it twice; its ``occasion`` is the same then."""
+    """A schedule for a single run. Beat may send it twice, with the same ``occasion``."""
 
     row_id: int
     occasion: str
 
 
 def once(name: str | None) -> OneRun | None:
-    """The schedule of this name, if it is for one run."""
+    """Return the schedule of this name if it is for a single run, or None."""
     row = rows().filter(name=name, clocked__isnull=False).first() if name else None
     if row is None:
         return None
@@ -139,7 +139,7 @@ def once(name: str | None) -> OneRun | None:
 
 
 def switch_off(schedule: OneRun) -> None:
-    """Its run is there: beat needn't look at it any more."""
+    """Disable a schedule whose run exists, so that beat no longer checks it."""
     with transaction.atomic():
         row = rows().select_for_update(of=("self",)).filter(pk=schedule.row_id).first()
         if row is not None:
@@ -147,19 +147,22 @@ def switch_off(schedule: OneRun) -> None:
             row.save()
 
 
-# -- What the code says ----------------------------------------------------------------------------
+# -- Schedules declared in code --------------------------------------------------------------------
 
 
 def synchronise() -> None:
-    """Make the rows of jobs that say when they run; switch off those whose job is gone, and on
-    again those whose job is back. May be called by several processes at once."""
+    """Create and update the rows of jobs that declare a schedule.
+
+    Disables rows whose job is no longer registered, and enables them again when it is. Safe to call
+    from several processes concurrently.
+    """
     with transaction.atomic():
         locks.lock_transaction(JOB_SCHEDULES)
-        known = {row.name: row for row in rows().select_for_update(of=("self",))}
+        existing = {row.name: row for row in rows().select_for_update(of=("self",))}
         for name, job in registry.jobs.items():
             if job.schedule is not None:
-                _make(name, str(parse(job.schedule)), known.get(f"{_OF_CODE}{name}"))
-        for row in known.values():
+                _make(name, str(parse(job.schedule)), existing.get(f"{_OF_CODE}{name}"))
+        for row in existing.values():
             _note_gone(row)
 
 
@@ -173,7 +176,7 @@ def _make(name: str, declared: str, row: PeriodicTask | None) -> None:
         if former == declared:
             return
         if str(timing_of(row)) != former:
-            # Staff have chosen another time; that stays, and so does what it was compared with.
+            # Staff have changed the schedule: preserve it and the declaration it is compared with.
             return
         log.info("schedule changed by the code", job=name, schedule=declared)
     set_timing(row, parse(declared))
@@ -198,25 +201,25 @@ def _note_gone(row: PeriodicTask) -> None:
 
 
 def is_gone(row: PeriodicTask) -> bool:
-    """Whether a schedule was switched off because nobody registers its job any more."""
+    """Whether a schedule was disabled because its job is no longer registered."""
     return bool(_decoded(row.headers).get(_GONE))
 
 
 def with_jobs() -> Iterator[tuple[str, list[PeriodicTask]]]:
-    """Every registered job by name, with its schedules."""
-    found: dict[str, list[PeriodicTask]] = {}
+    """Iterate over registered jobs by name, with their schedules."""
+    rows_by_job: dict[str, list[PeriodicTask]] = {}
     for row in rows():
-        found.setdefault(job_of(row), []).append(row)
+        rows_by_job.setdefault(job_of(row), []).append(row)
     for name in sorted(registry.jobs):
-        yield name, found.get(name, [])
+        yield name, rows_by_job.get(name, [])
 
 
 def _decoded(text: str | None) -> dict[str, Any]:
     try:
-        found = msgspec.json.decode(text or "{}")
+        value = msgspec.json.decode(text or "{}")
     except msgspec.DecodeError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _encoded(value: Mapping[str, Any]) -> str:

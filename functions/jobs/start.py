@@ -1,4 +1,4 @@
-"""Starting jobs: the one way in for requests, schedules, the admin, commands and functions."""
+"""Start of jobs by requests, schedules, the admin, commands and functions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ from objects.core.values import normalise
 Source: TypeAlias = Literal["api", "schedule", "admin", "command", "function"]
 
 RUN_TASK = "functions.run_job"
-# Seconds over the time limit, for code that can't be stopped otherwise: as long again, but this.
+# Bounds, in seconds, of the grace period after the time limit before the process is killed. It is
+# as long as the time limit itself.
 _KILL_AFTER_AT_LEAST = 5
 _KILL_AFTER_AT_MOST = 30
 
@@ -36,7 +37,7 @@ log = get_logger("jobs")
 
 
 class JobBusy(ScriptFailed):
-    """Another run of the job is queued or under way, and the job allows none beside it."""
+    """Another run of the job is queued or running, and the job doesn't allow overlap."""
 
 
 def start(
@@ -47,12 +48,12 @@ def start(
     principal: Principal,
     occasion: str | None = None,
 ) -> str:
-    """Queue a run of a job; the id of its ``_JobStatus``. ``params`` are wire values.
+    """Queue a run of a job and return the id of its ``_JobStatus``.
 
-    It is begun when the transaction under way is committed. Raises ``MasterKeyRequired``,
-    ``OperationForbidden`` for the read-only master key, ``ScriptFailed`` for a job that isn't
-    there and for parameters that its signature doesn't take, ``JobBusy``. Starting twice at one
-    ``occasion`` gives the same run.
+    ``params`` are wire values. The run starts after the current transaction commits. Raises
+    ``MasterKeyRequired``, ``OperationForbidden`` for the read-only master key, ``ScriptFailed`` for
+    an unknown job and for parameters that its signature doesn't accept, ``JobBusy``. Calls with the
+    same ``occasion`` return the same run.
     """
     check_may_start(principal)
     job = checked(name, params)
@@ -65,9 +66,9 @@ def start(
         occasion=occasion,
     )
     if status_id is None:
-        known = occasion and records.of_occasion(occasion)
-        if known:
-            return known
+        existing_id = occasion and records.of_occasion(occasion)
+        if existing_id:
+            return existing_id
         state = "queued" if records.open_status(name) == "queued" else "running"
         raise JobBusy(f"The job {name} is already {state}.")
     transaction.on_commit(partial(publish, status_id, job))
@@ -75,7 +76,7 @@ def start(
 
 
 def start_job(name: str, /, **params: Any) -> str:
-    """Queue a run of a job from other server code, with Python values; as ``start``."""
+    """Queue a run of a job with Python values, as ``start`` does."""
     wire = encode(params, as_field=True)
     return start(name, wire, source="function", principal=MASTER)
 
@@ -89,8 +90,10 @@ def check_may_start(principal: Principal) -> None:
 
 
 def checked(name: str, params: Mapping[str, Any]) -> Job:
-    """The job, if it takes these wire parameters; raises ``ScriptFailed`` and, for what can't be
-    stored, the errors of values."""
+    """Return the job after checking its wire parameters.
+
+    Raises ``ScriptFailed``, and value errors for parameters that can't be stored.
+    """
     job = registry.jobs.get(name)
     if job is None:
         raise ScriptFailed(GONE)
@@ -100,7 +103,7 @@ def checked(name: str, params: Mapping[str, Any]) -> Job:
 
 
 def publish(status_id: str, job: Job) -> None:
-    """Tell the workers of a queued run. Without a broker they are told later, by ``tending``."""
+    """Publish a queued run to workers. Without a broker ``stuck_runs`` publishes it later."""
     seconds = time_limit_of(job)
     more = min(max(seconds, _KILL_AFTER_AT_LEAST), _KILL_AFTER_AT_MOST)
     limit = seconds + more if seconds else None

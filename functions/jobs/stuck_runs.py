@@ -1,4 +1,4 @@
-"""Runs that nobody else would end: their worker has died, or the broker has lost them."""
+"""Recovery of runs whose worker has died or whose message the broker has lost."""
 
 from __future__ import annotations
 
@@ -17,25 +17,27 @@ MISSED: Final = 4
 """So many signs of life are missing before a worker is taken for dead."""
 MOST_ATTEMPTS: Final = 5
 """A job with ``restart`` that ends its worker each time is given up then."""
-_NEVER_TOLD: Final = 15.0  # seconds
-_TOLD: Final = 300.0
+_UNPUBLISHED_AFTER: Final = 15.0  # seconds
+_UNCLAIMED_AFTER: Final = 300.0
 
 log = get_logger("jobs")
 
 
-def tend() -> None:
-    """Give up runs whose worker has died, or have them run again; tell workers once more of runs
-    that they seem not to know. It may run twice at once."""
+def retry_stuck() -> None:
+    """Fail or retry runs whose worker has died, and publish unclaimed runs again.
+
+    Safe to run concurrently.
+    """
     silence = MISSED * service_settings.JOB_HEARTBEAT
     for run in records.silent(silence):
-        _bury(run, silence)
-    for status_id, name in records.unheard(_NEVER_TOLD, _TOLD):
+        _retry_or_fail(run, silence)
+    for status_id, name in records.unclaimed(_UNPUBLISHED_AFTER, _UNCLAIMED_AFTER):
         job = registry.jobs.get(name)
         if job is not None:
             publish(status_id, job)
 
 
-def _bury(run: Open, silence: float) -> None:
+def _retry_or_fail(run: Open, silence: float) -> None:
     job = registry.jobs.get(run.job_name)
     if job is not None and job.restart and run.attempt < MOST_ATTEMPTS:
         if records.queue_again(run, silence):

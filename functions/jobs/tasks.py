@@ -1,4 +1,4 @@
-"""The tasks of jobs. Runs have a queue of their own: what takes an hour holds up no letter."""
+"""Celery tasks of jobs. Runs use a separate queue, so a long job doesn't delay emails."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from backend.settings.conf import service_settings
 from functions.jobs import records, schedules
 from functions.jobs.runs import execute
 from functions.jobs.start import RUN_TASK, JobBusy, start
-from functions.jobs.stuck_runs import tend
+from functions.jobs.stuck_runs import retry_stuck
 
 log = get_logger("jobs")
 
 
 @shared_task(name=RUN_TASK, ignore_result=True)
 def run_job(status_id: str) -> None:
-    """Carry out a run."""
+    """Execute a run."""
     execute(status_id)
 
 
@@ -28,13 +28,13 @@ def run_job(status_id: str) -> None:
 def start_scheduled_job(
     self: Task[Any, Any], job: str, params: dict[str, Any] | None = None
 ) -> None:
-    """Start a job because its schedule says so. A tick that comes twice starts it once."""
-    given = params or {}
+    """Start a job that is due. A repeated tick starts it only once."""
+    parameters = params or {}
     once = schedules.once(getattr(self.request, "periodic_task_name", None))
     try:
         start(
             job,
-            given,
+            parameters,
             source="schedule",
             principal=MASTER,
             occasion=once.occasion if once else self.request.id,
@@ -43,7 +43,7 @@ def start_scheduled_job(
         records.note_skipped(job)
         log.warning("schedule skipped: the job is under way", job=job)
     except ServiceError as error:
-        records.add_failed(job, given, source="schedule", error=error.message)
+        records.add_failed(job, parameters, source="schedule", error=error.message)
         log.error("schedule can't start its job", job=job, error=error.message)
     if once is not None:
         schedules.switch_off(once)
@@ -51,13 +51,13 @@ def start_scheduled_job(
 
 @shared_task(name="functions.tend_jobs", ignore_result=True)
 def tend_jobs() -> None:
-    """See to runs that nobody else would end."""
-    tend()
+    """Retry or fail runs whose worker or message was lost."""
+    retry_stuck()
 
 
 @shared_task(name="functions.remove_old_job_runs", ignore_result=True)
 def remove_old_job_runs() -> None:
-    """Remove runs that are older than ``JOB_STATUS_KEEP`` days; 0 keeps them."""
+    """Delete runs older than ``JOB_STATUS_KEEP`` days; 0 retains them."""
     days = service_settings.JOB_STATUS_KEEP
     removed = records.remove_old(days) if days else 0
     if removed:

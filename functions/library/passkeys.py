@@ -50,7 +50,7 @@ def passkey_login_init(
     if username is not None:
         if has_control_characters(username):
             raise ScriptFailed("Invalid parameter username: control characters. Remove them.")
-        # Of no user at all, if nobody has the name: then no passkey fits.
+        # For an unknown name the challenge belongs to no user, so no passkey matches.
         user_id = directory.id_of_name(username) or ""
         allowed = keys.ids_of(user_id) or [keys.invented(username)]
     issued = challenges.issue(

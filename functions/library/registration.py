@@ -1,9 +1,9 @@
-"""``registerInit`` and ``registerComplete``: signing up with a passkey, and adding one.
+"""``registerInit`` and ``registerComplete``: sign up with a passkey, or add a passkey.
 
-A registration makes the user, the passkey, the wallets and the session, or nothing of them. The
-token of ``registerInit`` counts until one has succeeded, or until it came with an answer of an
-authenticator that doesn't hold: what failed for another reason (a custodian that doesn't answer)
-may be sent again as it is.
+A registration creates the user, the passkey, the wallets and the session in one transaction. The
+token of ``registerInit`` is valid until a registration succeeds, or until an authenticator response
+fails verification. After any other failure (such as a custodian that doesn't respond) the same
+request may be sent again.
 """
 
 from __future__ import annotations
@@ -108,31 +108,33 @@ def register_complete(
         raise ScriptFailed(f"Invalid parameter signedChallenge: {error}") from None
     refuse_read_only(request)
     maintenance.check()
-    asked = challenges.find(temporaryAuthenticationToken, "register", "add")
-    if asked.purpose == "add" and asked.user_id != request.user_id:
+    challenge = challenges.find(temporaryAuthenticationToken, "register", "add")
+    if challenge.purpose == "add" and challenge.user_id != request.user_id:
         raise ScriptFailed(f"{challenges.NAME}: it was given to a user who isn't logged in")
     try:
-        new = ceremonies.verify_attestation(credential, asked.challenge)
+        new = ceremonies.verify_attestation(credential, challenge.challenge)
     except Unverified as error:
         challenges.spoil(temporaryAuthenticationToken)
         raise ScriptFailed(f"signedChallenge: {error}") from None
 
     def carry_out() -> dict[str, Json]:
         challenges.use(temporaryAuthenticationToken)
-        if asked.purpose == "add":
-            return _add(request.principal, asked, new, name, mfaToken)
-        owner, token = _register(request.principal, asked, new, name)
-        return _answer(token, owner, credential, asked.invitation)
+        if challenge.purpose == "add":
+            return _add(request.principal, challenge, new, name, mfaToken)
+        owner, token = _register(request.principal, challenge, new, name)
+        return _answer(token, owner, credential, challenge.invitation)
 
     return all_or_nothing(carry_out)
 
 
 def _register(
-    principal: Principal, asked: Challenge, new: NewPasskey, name: str
+    principal: Principal, challenge: Challenge, new: NewPasskey, name: str
 ) -> tuple[Owner, Json]:
-    """Make the user with a passkey and a session, inside of the transaction that uses the token;
-    the session's token."""
-    user_id, username = ObjectId(str(asked.user_id)), str(asked.username)
+    """Create the user with a passkey and a session, and return the user and session token.
+
+    Runs in the transaction that uses the registration token.
+    """
+    user_id, username = ObjectId(str(challenge.user_id)), str(challenge.username)
     identity = ProviderIdentity(user_id)
     body: dict[str, Any] = {"username": username, "authData": {PROVIDER: identity}}
     created = service.create(as_nobody(principal), USER, body, object_id=user_id)
@@ -141,10 +143,10 @@ def _register(
 
 
 def _add(
-    principal: Principal, asked: Challenge, new: NewPasskey, name: str, mfa_token: str | None
+    principal: Principal, challenge: Challenge, new: NewPasskey, name: str, mfa_token: str | None
 ) -> dict[str, Json]:
-    """Give a user who is there one more passkey."""
-    user_id = ObjectId(str(asked.user_id))
+    """Add a passkey to an existing user."""
+    user_id = ObjectId(str(challenge.user_id))
     lock_for_change(user_id)
     # A session alone, which may be stolen, doesn't get past the second factor by a new key.
     gate.check_second_factor(user_id, mfa_token)
@@ -167,8 +169,10 @@ def _answer(
     credential: Credential | None = None,
     invitation: str | None = None,
 ) -> dict[str, Json]:
-    """The answer about a user who is there by now. Makes the wallets that the user lacks, as the
-    last thing of the transaction; ``ScriptFailed`` if the custodian doesn't."""
+    """Create the user's missing wallets and return the response.
+
+    The last step of the transaction. Raises ``ScriptFailed`` if the custodian fails.
+    """
     try:
         wallets = custody.create_wallets(owner, credential, invitation)
     except CustodyFailed as error:
@@ -192,12 +196,12 @@ def _checked(check: Callable[[object], str], username: str) -> str:
 
 
 def _is_own(request: FunctionRequest, name: str) -> bool:
-    known = None if request.user is None else request.user.get("username")
-    return isinstance(known, str) and name_key(known) == name_key(name)
+    username = None if request.user is None else request.user.get("username")
+    return isinstance(username, str) and name_key(username) == name_key(name)
 
 
 def as_nobody(principal: Principal) -> Principal:
-    """The caller without the session that came along: whoever signs up or in acts for nobody."""
+    """Return the caller without its session, for signup and login."""
     return Principal(principal.authority, installation_id=principal.installation_id)
 
 
@@ -208,7 +212,7 @@ def refuse_read_only(request: FunctionRequest) -> None:
 
 
 def lock_for_change(user_id: str) -> None:
-    """Let nobody else change the user until the transaction ends."""
+    """Lock the user's row until the transaction ends."""
     users = User.objects.select_for_update(no_key=True).filter(pk=user_id)
     with orm_queries():
         list(users.values_list("pk"))

@@ -1,4 +1,4 @@
-"""``monitorTransaction``: follow a transaction of somebody's own."""
+"""``monitorTransaction``: monitor a transaction that a client has sent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from functions.runtime.registry import function
 from functions.runtime.values import Object
 
 _CLASS: Final = "Transaction"
-# Whoever may start as many as they like could have the nodes asked without end.
+# Without a limit, a user could cause an unlimited number of requests to the nodes.
 _LIMIT: Final = RateLimit(count=100, window=60, per="user")
 
 
@@ -39,7 +39,7 @@ def monitor_transaction(
     if request.read_only:
         raise missing_right("the master key is required, the read-only one isn't enough")
     if not request.master:
-        # A hash has one record: by a network that nobody follows, users could keep it from others.
+        # A hash has a single record: a user could block it by naming a network without an indexer.
         known_network(network_id)
     monitor.claim(network_id, tx_hash)
     started = request.objects.as_master(_CLASS).create(hash=tx_hash, networkId=str(network_id))

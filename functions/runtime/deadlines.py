@@ -1,10 +1,10 @@
 """Time limits for code that runs in a thread.
 
-One thread of the process watches all deadlines. When one passes, it has ``TimeIsUp`` raised in the
-thread at the next Python instruction, and cancels the statement that the thread waits for in
-PostgreSQL; again every second until the code has ended, since PostgreSQL may be told just before
-the statement reaches it. Code that waits inside of C code otherwise (``time.sleep``, a socket
-without a timeout) is stopped when that returns.
+One thread of the process watches all deadlines. When one passes, it raises ``TimeIsUp`` in the
+thread at the next Python instruction, and cancels the PostgreSQL statement that the thread waits
+for. It repeats this every second until the code has ended, since the cancellation may reach
+PostgreSQL just before the statement does. Other waits in C code (``time.sleep``, a
+socket without a timeout) are stopped when they return.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _set_exception = ctypes.pythonapi.PyThreadState_SetAsyncExc
 
 
 def raise_in(thread: int, error: type[BaseException]) -> None:
-    """Have this raised in a thread at its next Python instruction."""
+    """Raise an exception in another thread at its next Python instruction."""
     _set_exception(ctypes.c_ulong(thread), ctypes.py_object(error))
 
 
@@ -130,7 +130,7 @@ class _Watch:
                 raise_in(deadline.thread, TimeIsUp)
             if deadline.connection is None:
                 return
-            # Looked up now: it may have been opened, or opened anew, since the code began.
+            # Read now: the connection may have been opened or reopened since the code started.
             connection = deadline.connection.connection
             if connection is not None:
                 # If it waits for the database, it goes on, and notices.

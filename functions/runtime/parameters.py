@@ -6,7 +6,7 @@ maybe a ``note``. A type is anything that msgspec converts (``str``, ``int | Non
 and descriptions stand in ``Annotated``. Plain Python, without Django.
 
 A parameter that is missing or of another type is ``ScriptFailed`` (141), which names it and says
-what was expected (clarifications 5). What the signature doesn't name is passed to nobody but
+what was expected. What the signature doesn't name is available only in
 ``request.params``.
 """
 
@@ -56,7 +56,7 @@ class Parameter:
 
 
 class Parameters:
-    """What a function takes. Made once, when it is registered."""
+    """The parameters of a function, created once when it is registered."""
 
     def __init__(self, parameters: Mapping[str, Parameter], takes_all: bool = False) -> None:
         self._parameters = parameters
@@ -66,7 +66,7 @@ class Parameters:
         return iter(self._parameters.values())
 
     def read(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Keyword arguments from decoded values. Raises ``ScriptFailed``."""
+        """Return keyword arguments from decoded values. Raises ``ScriptFailed``."""
         arguments: dict[str, Any] = dict(params) if self._takes_all else {}
         for name, parameter in self._parameters.items():
             if name in params:
@@ -98,7 +98,7 @@ class Parameters:
 
 
 def expected(parameter: Parameter) -> str:
-    """What a parameter has to be, in words."""
+    """Return a description of the values that a parameter accepts."""
     try:
         msgspec.convert(_Nothing(), parameter.type, dec_hook=_same)
     except msgspec.ValidationError as error:
@@ -132,7 +132,7 @@ _WIRE_NAMES: Final = {dict: "object", list: "array", type(None): "null"}
 
 
 def _reason(text: str) -> str:
-    """msgspec's text about Python types, for somebody who has sent JSON."""
+    """Return msgspec's message with JSON types in place of Python types."""
     text, _, place = text.partition(" - at ")
     text = re.sub(r"`([^`]*)`", lambda match: _in_words(match[1]), text)
     place = place.strip("`").removeprefix("$").removeprefix(".")
@@ -148,7 +148,7 @@ def _in_words(types: str) -> str:
 
 
 def of_signature(body: Callable[..., Any]) -> Parameters:
-    """The parameters of a callable after its first, which is the request.
+    """Return the parameters of a callable after the first one, the request.
 
     Raises ``TypeError`` for what can't be a parameter: positional-only ones, ``*args``, types
     that nothing can be converted to.

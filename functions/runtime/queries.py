@@ -1,7 +1,7 @@
-"""Questions in Python: ``objects("Project").where(status="active").order("-createdAt").find()``.
+"""Queries in Python: ``objects("Project").where(status="active").order("-createdAt").find()``.
 
-The same language as over REST underneath, with the same limits of access: a query is asked for the
-caller, unless the server code asks as master. A ``Query`` is a value; every method gives a new one.
+They use the query language of REST with the same access checks: a query runs as the caller, unless
+server code uses ``as_master``. A ``Query`` is immutable; every method returns a new one.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _PAGE: Final = 1000
 
 @dataclass(frozen=True)
 class Query:
-    """A question about the objects of a class. Raises what ``objects.service`` raises."""
+    """A query for objects of a class. Raises what ``objects.service`` raises."""
 
     principal: Principal
     class_name: ClassName
@@ -56,7 +56,7 @@ class Query:
     # -- Asking ------------------------------------------------------------------------------------
 
     def where(self, constraints: Mapping[str, Any] | None = None, /, **fields: Any) -> Query:
-        """All of this besides what was asked so far.
+        """Add constraints, all of which objects must match.
 
         Fields by name, with a constraint after two underscores (``score__gt=5``), or a mapping in
         the language of REST (``{"score": {"$gt": 5}}``).
@@ -68,34 +68,34 @@ class Query:
         return self._with(where=conditions)
 
     def where_any(self, *alternatives: Mapping[str, Any]) -> Query:
-        """At least one of these mappings."""
+        """Match at least one of these mappings."""
         return self.where({"$or": list(alternatives)})
 
     def related_to(self, owner: Pointer | Object, key: str) -> Query:
-        """Members of the relation ``key`` of an object."""
+        """Match members of the relation ``key`` of an object."""
         return self.where({"$relatedTo": {"object": _pointer(owner), "key": key}})
 
     def order(self, *keys: str) -> Query:
-        """Sorted by these fields; a minus in front of one means descending."""
+        """Sort by these fields; a leading minus means descending."""
         return self._with(order=",".join(keys))
 
     def limit(self, limit: int) -> Query:
-        """At most so many; 100 if nothing is said."""
+        """Limit the number of objects; the default is 100."""
         return self._with(limit=limit)
 
     def skip(self, skip: int) -> Query:
         return self._with(skip=skip)
 
     def include(self, *paths: str) -> Query:
-        """With the objects that these pointers lead to."""
+        """Include the objects that these pointers refer to."""
         return self._with(include=",".join((*self._words("include"), *paths)))
 
     def keys(self, *names: str) -> Query:
-        """Only these fields."""
+        """Return only these fields."""
         return self._with(keys=",".join((*self._words("keys"), *names)))
 
     def without(self, *names: str) -> Query:
-        """All but these fields."""
+        """Return all fields except these."""
         return self._with(excludeKeys=",".join((*self._words("excludeKeys"), *names)))
 
     def _words(self, name: str) -> list[str]:
@@ -105,7 +105,7 @@ class Query:
         return replace(self, params={**self.params, **params})
 
     def options(self) -> FindOptions:
-        """The question as the door takes it."""
+        """Return the query as options of the object service."""
         params = {**self.params, "where": self._where()}
         return parse_find_options(params, _limits())
 
@@ -116,23 +116,23 @@ class Query:
     # -- Answers -----------------------------------------------------------------------------------
 
     def find(self) -> list[Object]:
-        """The objects."""
+        """Return the objects."""
         result = service.find(self.principal, self.class_name, self.options())
         return [
             decode_object(result.class_name or self.class_name, obj) for obj in result.objects()
         ]
 
     def find_first(self, number: int) -> list[Object]:
-        """The first so many."""
+        """Return the first objects, up to a number."""
         return self.limit(number).find()
 
     def first(self) -> Object | None:
-        """The first of them."""
+        """Return the first object, or None."""
         objects = self.limit(1).find()
         return objects[0] if objects else None
 
     def get(self, object_id: str) -> Object:
-        """The one with this id. Raises ``ObjectNotFound``."""
+        """Return the object with this id. Raises ``ObjectNotFound``."""
         if self.params.get("where"):
             obj = self.where(objectId=object_id).first()
             if obj is None:
@@ -142,17 +142,17 @@ class Query:
         return decode_object(self.class_name, wire_object(record))
 
     def count(self) -> int:
-        """How many there are."""
+        """Return the number of objects."""
         return service.count(self.principal, self.class_name, self.options().where)
 
     def exists(self) -> bool:
-        """Whether there is one."""
+        """Whether an object matches."""
         return bool(self.keys("objectId").limit(1).find())
 
     def each(self, page: int = _PAGE) -> Iterator[Object]:
-        """All of them by id, however many, read page by page.
+        """Iterate over all objects in the order of their ids, read in pages.
 
-        Those that change meanwhile may be seen before or after; none is seen twice.
+        Objects that change meanwhile may have their old or new state; none is returned twice.
         """
         if self.params.keys() & {"order", "skip", "limit"}:
             raise InvalidQuery("each() reads by id: it takes no order, skip or limit")
@@ -167,13 +167,13 @@ class Query:
             last = objects[-1].id
 
     def aggregate(self, pipeline: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """The results of a pipeline, for the master key."""
+        """Return the results of a pipeline. Requires the master key."""
         aggregation = parse_aggregation({"pipeline": encode(list(pipeline), as_field=True)})
         rows = service.aggregate(self.principal, self.class_name, aggregation)
         return [decode(msgspec.json.decode(text)) for text in rows]
 
     def distinct(self, key: str) -> list[Any]:
-        """The values of a field, each once, for the master key."""
+        """Return the distinct values of a field. Requires the master key."""
         aggregation = parse_aggregation({"distinct": key, "where": self._where()})
         rows = service.aggregate(self.principal, self.class_name, aggregation)
         return [decode(msgspec.json.decode(text)) for text in rows]
@@ -181,7 +181,7 @@ class Query:
     # -- Changing ----------------------------------------------------------------------------------
 
     def create(self, fields: Mapping[str, Any] | None = None, /, **more: Any) -> Object:
-        """Store a new object; it as it is then."""
+        """Create an object and return it as stored."""
         body = _body(fields, more)
         created = service.create(self.principal, self.class_name, body)
         stored: dict[str, Any] = {
@@ -201,7 +201,7 @@ class Query:
         /,
         **more: Any,
     ) -> dict[str, Any]:
-        """Change these fields of an object; the time of it, and what operators have made."""
+        """Update fields of an object; return its update time and the results of operators."""
         body = _body(fields, more)
         updated = service.update(self.principal, self.class_name, _id(target), body)
         done = decode_object(self.class_name, {"updatedAt": updated.updated_at, **updated.fields})
@@ -215,22 +215,22 @@ class Query:
         return dict(done)
 
     def delete(self, target: str | Object | Pointer) -> None:
-        """Remove an object. Raises ``ObjectNotFound``."""
+        """Delete an object. Raises ``ObjectNotFound``."""
         service.delete(self.principal, self.class_name, _id(target))
 
 
-class Door:
-    """Where server code gets at objects: ``objects("Project")`` as the caller."""
+class ObjectAccess:
+    """Access to objects for server code: ``objects("Project")`` as the caller."""
 
     def __init__(self, principal: Principal) -> None:
         self._principal = principal
 
     def __call__(self, class_name: str) -> Query:
-        """The objects of a class, as far as the caller may do things to them."""
+        """Return a query for a class, with the rights of the caller."""
         return Query(self._principal, check_class_name(class_name))
 
     def as_master(self, class_name: str) -> Query:
-        """All of them: access lists and permissions don't count."""
+        """Return access with the master key, which ignores ACLs and permissions."""
         return Query(MASTER, check_class_name(class_name))
 
 

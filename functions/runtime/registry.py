@@ -140,19 +140,19 @@ registry = Registry()
 
 
 def place_of(body: Callable[..., Any]) -> str:
-    """Where a body is written, for people."""
+    """Return the source location of a function for display."""
     code = getattr(inspect.unwrap(body), "__code__", None)
     line = f":{code.co_firstlineno}" if code is not None else ""
     return f"{body.__module__}.{getattr(body, '__qualname__', body)}{line}"
 
 
 def find_function(name: str) -> Function | None:
-    """The function of this name: one of Python, else a webhook."""
+    """Return the function of this name: one in Python, else a webhook, else None."""
     return registry.functions.get(name) or registry.elsewhere(name)
 
 
 def unknown_function(name: str) -> ScriptFailed:
-    """What a client is told that calls a function which isn't there."""
+    """Return the error for a call of an unknown function."""
     return ScriptFailed(f'Invalid function: "{shown(name)}"')
 
 
@@ -175,12 +175,11 @@ def function(
     """Let clients call this at ``POST /functions/NAME``, by default under its own name.
 
     Its first parameter is the ``Request``; the others are the function's, checked by their
-    annotations before the body runs. What it returns is the ``result``. What is required holds for
-    the master key too only with ``even_master``. With ``transaction`` all
-    that it writes is written, or nothing, and it is run again when it loses to another
-    transaction. ``time_limit`` is in seconds.
+    annotations before the body runs. What it returns is the ``result``. Requirements
+    apply to the master key only with ``even_master``. With ``transaction`` the body runs in a
+    transaction, which is retried after a conflict with another one. ``time_limit`` is in seconds.
     """
-    asked = requirements(
+    required = requirements(
         require_user=require_user,
         require_master=require_master,
         require_any_role=require_any_role,
@@ -197,7 +196,7 @@ def function(
                 _checked_name(name or body.__name__),
                 body,
                 of_signature(body),
-                asked,
+                required,
                 inspect.getdoc(body) or "",
                 transaction,
                 time_limit,
@@ -216,12 +215,12 @@ def job(
     time_limit: float | None = None,
     restart: bool = False,
 ) -> Callable[[_Body], _Body]:
-    """Let the master key start this at ``POST /jobs/NAME``, and a schedule by itself.
+    """Register a job, started with the master key at ``POST /jobs/NAME`` or by a schedule.
 
     ``schedule`` is seconds between runs, or a crontab line in UTC (minute, hour, day of month,
-    month, day of week). Without ``overlap`` a run isn't begun while another one is under way.
-    With ``restart`` a run whose worker has died is begun again from the start, so what it does has
-    to bear being done twice; without, it has failed.
+    month, day of week). Without ``overlap`` a run isn't started while another one is queued or
+    running. With ``restart`` a run whose worker has died starts again, so the job must be
+    idempotent; without it the run fails.
     """
     if schedule is not None:
         check_schedule(schedule)
@@ -251,10 +250,10 @@ def trigger(
     *,
     background: bool = False,
     time_limit: float | None = None,
-    **asked: Any,
+    **options: Any,
 ) -> Callable[[_Body], _Body]:
     """Run this at an event of a class; ``triggers`` has a decorator for each event."""
-    if "rate_limit" in asked:
+    if "rate_limit" in options:
         raise TypeError("a trigger has no rate limit; what it belongs to may have one")
     subject = class_name if class_name.startswith(("@", "*")) else check_class_name(class_name)
     check_event(event, Subject(subject))
@@ -262,7 +261,7 @@ def trigger(
     def register(body: _Body) -> _Body:
         _check_plain(body)
         registry.add_trigger(
-            Trigger(event, Subject(subject), body, requirements(**asked), background, time_limit)
+            Trigger(event, Subject(subject), body, requirements(**options), background, time_limit)
         )
         return body
 

@@ -1,4 +1,4 @@
-"""What a function, trigger or job is handed: who calls, from where, and the door to objects."""
+"""Requests of functions, triggers and jobs: the caller, its address, and access to objects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.db import transaction
 from backend.kernel.principal import MASTER, Principal
 from backend.kernel.request_context import Current, current
 from backend.logs.setup import get_logger
-from functions.runtime.queries import Door, Query
+from functions.runtime.queries import ObjectAccess, Query
 from functions.runtime.registry import registry
 from functions.runtime.values import Object, decode_object, encode
 from objects import service
@@ -25,12 +25,12 @@ from objects.triggers import Event, Occasion
 
 
 class Request:
-    """One call. The fields of all kinds of calls are here; see the subclasses for the others."""
+    """The fields common to all calls; the subclasses add further ones."""
 
     def __init__(self, name: str, principal: Principal) -> None:
         self.name = name
         self.principal = principal
-        self.objects = Door(principal)
+        self.objects = ObjectAccess(principal)
         """The door: ``request.objects("Project")`` as the caller, ``.objects.as_master(…)``."""
         self._current: Current = current()
 
@@ -51,7 +51,7 @@ class Request:
 
     @cached_property
     def user(self) -> Object | None:
-        """That user's object; read when it is first asked for."""
+        """The object of the user, read on first access."""
         if self.principal.user_id is None:
             return None
         return decode_object(
@@ -79,13 +79,15 @@ class Request:
 
     @property
     def request_id(self) -> str:
-        """Under which the log has what belongs to this call."""
+        """The id of the request in the log."""
         return self._current.request_id
 
     @property
     def context(self) -> dict[str, Any]:
-        """The client's context; what is put there is found by everything else that runs for the
-        same request: a trigger after a save finds what the one before it has put there."""
+        """The client's context, shared by all code that runs for the same request.
+
+        An ``after_save`` trigger sees what ``before_save`` has stored there.
+        """
         return self._current.context
 
     @cached_property
@@ -95,25 +97,25 @@ class Request:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All that is written inside is written when it ends, or nothing if it raises.
+        """Run the block in a transaction, which is rolled back if it raises.
 
-        Triggers run inside of it too; those after a save or delete when it is committed.
+        Triggers run inside it too; those after a save or delete run when it is committed.
         """
         with transaction.atomic():
             yield
 
     def on_commit(self, action: Callable[[], Any]) -> None:
-        """Do this when the transaction under way is committed; now, if there is none."""
+        """Call a function after the current transaction commits, or now without a transaction."""
         transaction.on_commit(action)
 
     def call(self, name: str, /, **params: Any) -> Any:
-        """Another function's result, as the same caller. Raises what it raises."""
+        """Call another function as the same caller and return its result. Raises what it raises."""
         assert registry.caller is not None
         return registry.caller(name, params, self.principal)
 
 
 class FunctionRequest(Request):
-    """A function's call. ``params`` are all parameters, decoded."""
+    """The call of a function. ``params`` are all parameters, decoded."""
 
     def __init__(self, name: str, principal: Principal, params: dict[str, Any]) -> None:
         super().__init__(name, principal)
@@ -121,7 +123,7 @@ class FunctionRequest(Request):
 
 
 class ObjectOfOccasion:
-    """The object of an occasion, and what it was, as functions see objects; read when asked for."""
+    """The object of an event and its original, decoded on first access."""
 
     class_name: str
     _occasion: Occasion
@@ -137,10 +139,10 @@ class ObjectOfOccasion:
 
 
 class TriggerRequest(ObjectOfOccasion, Request):
-    """An event at an object.
+    """An event of an object.
 
-    ``object`` is the object as it will be, or is by now; in ``before_save`` it may be changed.
-    ``original`` is the object as it was, None for a new one.
+    ``object`` is the new state of the object; ``before_save`` may change it.
+    ``original`` is the previous state, None for a new object.
     """
 
     def __init__(self, occasion: Occasion) -> None:
@@ -160,7 +162,7 @@ class TriggerRequest(ObjectOfOccasion, Request):
         return bool(self.object.get(name) != before)
 
     def write_back(self) -> None:
-        """Hand on what the trigger has done to ``object``."""
+        """Apply the trigger's changes of ``object`` to the event."""
         wire = encode(dict(self.object), as_field=True)
         self._occasion.object = {**wire, **_times(self._occasion.object or {})}
 
@@ -170,15 +172,17 @@ def _times(wire: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class FindRequest(Request):
-    """A search. Before it, ``query`` may be narrowed, or ``results`` set to answer in its place;
-    after it, ``results`` may be changed or replaced."""
+    """A search. ``before_find`` may narrow ``query``, or set ``results`` in place of the search.
+
+    ``after_find`` may change or replace ``results``.
+    """
 
     def __init__(self, occasion: Occasion) -> None:
         super().__init__(f"{occasion.event} {occasion.class_name}", occasion.principal)
         self.event: Event = occasion.event
         self.class_name = check_class_name(occasion.class_name)
         self.is_get = occasion.is_get
-        """Whether one object is asked for by its id."""
+        """Whether the request is for an object by its id."""
         self.is_count = occasion.is_count
         self.results: list[Object] | None = None
         if occasion.objects is not None:
@@ -188,12 +192,12 @@ class FindRequest(Request):
 
     @property
     def options(self) -> FindOptions:
-        """The client's question, parsed (``objects.core.query.tree``)."""
+        """The client's query, parsed (``objects.core.query.tree``)."""
         assert self._occasion.query is not None
         return self._occasion.query
 
     def write_back(self, answer: object = None) -> None:
-        """Hand on what the trigger has done, or what it returned in place of the results."""
+        """Apply the trigger's changes, or the results that it returned, to the event."""
         if isinstance(answer, list):
             self.results = answer
         if self.event == "before_find":
@@ -208,8 +212,10 @@ def _whole(obj: Any) -> dict[str, Any]:
 
 
 class FoundQuery(Query):
-    """What a trigger adds to a client's question: constraints are joined to the client's, the rest
-    takes the place of what the client has said."""
+    """A query that a trigger adds to the client's.
+
+    Constraints are joined to the client's; other options replace the client's.
+    """
 
     def _with(self, **params: Any) -> FoundQuery:
         # In place: triggers write ``request.query.where(…)`` as a statement.
@@ -217,7 +223,7 @@ class FoundQuery(Query):
         return self
 
     def joined_to(self, options: FindOptions) -> FindOptions:
-        """The question in the end."""
+        """Return the client's query joined with this one."""
         if not self.params:
             return options
         mine = self.options()

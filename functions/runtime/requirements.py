@@ -1,7 +1,7 @@
-"""What a function asks of its caller, as data: checked after the parameters, before the body.
+"""The requirements of a function on its caller, checked after the parameters, before the body.
 
-The texts are Parse's, with its code 142, so clients that know them go on to understand them
-(reference section 5). Plain Python, without Django.
+The messages are Parse's, with its code 142, for compatibility with clients (docs/functions.md).
+Plain Python, without Django.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Running what a deployment has written: functions, triggers and jobs.
+"""Execution of a deployment's functions, triggers and jobs.
 
-Whatever the code does, its caller gets a result or a ``ServiceError``: one that it raised itself,
-``Timeout`` (124) when it took too long, ``ScriptFailed`` (141) with a neutral text and the
-request's id for anything else, which the log has in full.
+The caller gets a result or a ``ServiceError``: the error that the code raised, ``Timeout`` (124)
+after the time limit, or ``ScriptFailed`` (141) with a neutral message and the request's id for any
+other exception, which is logged in full.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _T = TypeVar("_T")
 
 
 def call(name: str, params: Mapping[str, Any], principal: Principal, key: str = "") -> Any:
-    """A function's result as wire JSON, for a call from outside with wire parameters.
+    """Call a function for a client with wire parameters and return its result as wire JSON.
 
-    In this order: the function is there, its parameters are right, the caller may call it. Raises
-    ``ScriptFailed``, ``ValidationFailed``, ``RateLimited``, and whatever the function raises.
+    Checks that the function exists, then its parameters, then the rights of the caller. Raises
+    ``ScriptFailed``, ``ValidationFailed``, ``RateLimited``, and the errors of the function.
     """
     function = registry.find_function(name)
     if function is None:
@@ -50,7 +50,7 @@ def call(name: str, params: Mapping[str, Any], principal: Principal, key: str = 
 
 
 def call_python(name: str, params: Mapping[str, Any], principal: Principal) -> Any:
-    """A function's result, for a call by other server code with Python values."""
+    """Call a function from other server code with Python values and return its result."""
     function = registry.find_function(name)
     if function is None:
         raise registry.unknown_function(name)
@@ -80,7 +80,7 @@ def _called(
 
 
 def time_limit_of(seconds: float | None) -> float:
-    """The limit in force: a registration's own, or the setting's."""
+    """Return the time limit of a registration, or the default of the settings."""
     return service_settings.FUNCTION_TIME_LIMIT if seconds is None else seconds
 
 

@@ -1,4 +1,4 @@
-"""Running one trigger at one occasion."""
+"""Execution of a trigger for an event."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _Request = TriggerRequest | FindRequest | ConnectRequest | SubscribeRequest | Li
 
 
 def fire(trigger: Trigger, occasion: Occasion) -> None:
-    """Run a trigger here and now; what it changed is in the occasion. Raises ``ServiceError``."""
+    """Run a trigger and apply its changes to the occasion. Raises ``ServiceError``."""
     request = _request(trigger, occasion)
 
     def body() -> None:

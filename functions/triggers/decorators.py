@@ -1,4 +1,4 @@
-"""The decorators of triggers, and how the door calls what they register.
+"""The decorators of triggers, and their connection to the object service.
 
 A trigger takes the request: a ``TriggerRequest`` at objects, a ``FindRequest`` at searches. What
 runs before an operation may raise a ``ServiceError`` to refuse it; anything else that it raises
@@ -73,8 +73,10 @@ def after_delete(
 
 
 def before_find(class_name: str, **options: Any) -> _Decorator[Any]:
-    """Before objects of the class are looked for, by a query, by id, or because a pointer leads to
-    them: narrow ``request.query``, set ``request.results`` in its place, or refuse."""
+    """Before objects of the class are read by a query, by id, or through a pointer.
+
+    The trigger may narrow ``request.query``, set ``request.results`` in its place, or refuse.
+    """
     return trigger("before_find", class_name, **options)
 
 
@@ -99,8 +101,10 @@ def after_logout(*, background: bool = False, **options: Any) -> _Decorator[Any]
 
 
 def before_password_reset(**options: Any) -> _Decorator[Any]:
-    """Before a link for a new password is mailed: refuse. The request for it is answered by then,
-    so nobody learns of the refusal, nor whether there is an account."""
+    """Before a password reset link is emailed: refuse.
+
+    The client has its response by then, so it learns neither of the refusal nor of the account.
+    """
     return trigger("before_password_reset", "_User", **options)
 
 
@@ -110,7 +114,7 @@ def before_connect(**options: Any) -> _Decorator[Any]:
 
 
 def before_subscribe(class_name: str, **options: Any) -> _Decorator[Any]:
-    """When a client asks to be told of objects of the class: change ``request.query``, or refuse.
+    """Before a client subscribes to objects of the class: change ``request.query``, or refuse.
 
     It takes a ``SubscribeRequest``.
     """
@@ -118,9 +122,12 @@ def before_subscribe(class_name: str, **options: Any) -> _Decorator[Any]:
 
 
 def after_event(class_name: str, **options: Any) -> _Decorator[Any]:
-    """Before a subscriber is told of an object of the class: change ``request.object`` and
-    ``request.original``, or set ``request.send_event`` to False. It takes a ``LiveEventRequest``,
-    and is called once for each subscriber that would be told."""
+    """Before an event is sent to a subscriber of the class.
+
+    The trigger may change ``request.object`` and ``request.original``, or set
+    ``request.send_event`` to False. It takes a ``LiveEventRequest`` and is called once for each
+    subscriber of the event.
+    """
     return trigger("after_event", class_name, **options)
 
 
@@ -142,7 +149,7 @@ def _after(
 
 
 def connect(registered: Trigger) -> Callable[[], None]:
-    """Have a trigger called where its event happens. Returns what disconnects it again."""
+    """Connect a trigger to its event. Returns a callable that disconnects it."""
     handler = partial(start_trigger if registered.background else fire, registered)
     triggers.register(registered.event, registered.class_name, handler)
     return partial(triggers.unregister, registered.event, registered.class_name, handler)

@@ -1,4 +1,4 @@
-"""What the triggers of live queries are handed (``functions.triggers.decorators``)."""
+"""Requests of the triggers of live queries (``functions.triggers.decorators``)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LAID_DOWN = ("objectId", "createdAt", "updatedAt")
 
 
 class LiveRequest(Request):
-    """What they all have. ``clients`` and ``subscriptions`` count those of this process."""
+    """The common fields. ``clients`` and ``subscriptions`` count those of this process."""
 
     def __init__(self, occasion: Occasion) -> None:
         super().__init__(f"{occasion.event} {occasion.class_name}", occasion.principal)
@@ -31,8 +31,11 @@ class ConnectRequest(LiveRequest):
 
 
 class SubscribeRequest(LiveRequest):
-    """A client that wants to be told of objects. ``query`` may be narrowed, and what is sent of an
-    object (``keys``) and which changes count (``watch``) be replaced."""
+    """A subscription to objects, before it starts.
+
+    ``query`` may be narrowed; the fields that are sent (``keys``) and the fields whose changes
+    count (``watch``) may be replaced.
+    """
 
     def __init__(self, occasion: Occasion) -> None:
         super().__init__(occasion)
@@ -41,7 +44,7 @@ class SubscribeRequest(LiveRequest):
 
     @property
     def options(self) -> FindOptions:
-        """The client's question, parsed (``objects.core.query.tree``): its ``where`` and
+        """The client's query, parsed (``objects.core.query.tree``): its ``where`` and
         ``keys``."""
         assert self._occasion.query is not None
         return self._occasion.query
@@ -53,7 +56,7 @@ class SubscribeRequest(LiveRequest):
         return None if watch is None else tuple(".".join(path) for path in watch)
 
     def write_back(self) -> None:
-        """Hand on what the trigger has done to ``query``."""
+        """Apply the trigger's changes of ``query``."""
         params = dict(self.query.params)
         watched = params.pop("watch", None)
         if watched is not None:
@@ -72,8 +75,10 @@ class SubscribedQuery(FoundQuery):
 
 
 class LiveEventRequest(ObjectOfOccasion, LiveRequest):
-    """What one subscriber is about to be told: ``event`` and ``object``, ``original`` where there
-    is one. Both are copies for this subscriber and may be changed."""
+    """An event before it is sent to a subscriber: ``event``, ``object`` and maybe ``original``.
+
+    Both objects are copies for this subscriber and may be changed.
+    """
 
     def __init__(self, occasion: Occasion) -> None:
         super().__init__(occasion)
@@ -81,7 +86,7 @@ class LiveEventRequest(ObjectOfOccasion, LiveRequest):
         self.send_event = True
 
     def write_back(self) -> None:
-        """Hand on what the trigger has done."""
+        """Apply the changes of the trigger."""
         self._live.send = bool(self.send_event)
         if not self._live.send:
             return

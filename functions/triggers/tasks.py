@@ -1,4 +1,4 @@
-"""Background work of functions: triggers that needn't hold anybody up."""
+"""Celery tasks of triggers that run in the background."""
 
 from __future__ import annotations
 

@@ -136,8 +136,8 @@ class TriggerHookView(ServiceView):
     def put(self, call: Call, class_name: Subject, trigger_name: str) -> Answer:
         if call.body.get("__op") == "Delete":
             return self.delete(call, class_name, trigger_name)
-        found = service.update_trigger(call.principal, class_name, trigger_name, call.body)
-        return Answer(found)
+        hook = service.update_trigger(call.principal, class_name, trigger_name, call.body)
+        return Answer(hook)
 
     @describes("removeTriggerHook", "Remove a trigger", response=EmptyObject)
     def delete(self, call: Call, class_name: Subject, trigger_name: str) -> Answer:

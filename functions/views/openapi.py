@@ -52,7 +52,7 @@ def _part(visible: list[Function], routes: list[Route], names: Names) -> Part:
 
 
 def _operation(function: Function, schemas: _Schemas) -> Operation:
-    summary, _, rest = function.description.partition("\n")
+    summary, _, details = function.description.partition("\n")
     requirements = function.requirements
     parameters = schemas.of_parameters(function)
     returned = result_of(schemas.of_result(function))
@@ -63,7 +63,7 @@ def _operation(function: Function, schemas: _Schemas) -> Operation:
         (answer("What it returned.", returned),),
         requires=Requires.MASTER_KEY if requirements.master else Requires.APPLICATION,
         needs_user=requirements.asks_for_user and not requirements.master,
-        description=rest.strip(),
+        description=details.strip(),
         request=Body({JSON_TYPE: parameters}, required="required" in parameters),
     )
 

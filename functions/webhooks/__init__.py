@@ -1,5 +1,5 @@
-"""Webhooks: functions and triggers whose code runs elsewhere and is called over HTTP.
+"""Webhooks: functions and triggers that another server runs and that are called over HTTP.
 
-``service`` registers them (REST, admin), ``class_hooks`` tells the object service which a class
-has, ``calls`` calls one while the client waits, ``outbox`` delivers notifications afterwards.
+``service`` registers them (REST, admin), ``class_hooks`` gives the object service those of a
+class, ``calls`` calls a webhook while the client waits, ``outbox`` delivers notifications later.
 """

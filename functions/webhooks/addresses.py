@@ -1,8 +1,8 @@
-"""Which machines webhooks may be sent to.
+"""The network addresses that webhooks may be sent to.
 
-An address on the internet; others (this machine, private networks, the cloud's own services) only
-if ``WEBHOOK_ALLOW_PRIVATE`` names their network. A name is resolved once, and what it was resolved
-to is what is connected to: asked again, a name may lead elsewhere.
+Public addresses are allowed. Others (this machine, private networks, the cloud's own services) are
+allowed only if ``WEBHOOK_ALLOW_PRIVATE`` names their network. A name is resolved once, and the
+connection uses that address: a second lookup may return a different one.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from backend.settings.conf import service_settings
 
 Address = IPv4Address | IPv6Address
 
-# Public by their numbers, and yet the machine rooms of clouds.
+# Globally routable, but used for internal services of cloud providers.
 _NEVER: Final = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "168.63.129.16/32")))
-# All that IPv6 has given away so far.
+# The IPv6 range that is assigned for global unicast.
 _UNICAST: Final = ipaddress.ip_network("2000::/3")
 _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
 _COMPATIBLE: Final = ipaddress.ip_network("::/96")
-_FIRST_COMPATIBLE: Final = 2  # :: and ::1 mean what they say
+_FIRST_COMPATIBLE: Final = 2  # :: and ::1 embed no IPv4 address
 
 
 def is_allowed(address: Address) -> bool:
-    """Whether a webhook may be sent there."""
-    meant = _meant(address)
-    return is_own(meant) or _is_public(meant)
+    """Whether a webhook may be sent to this address."""
+    target = _embedded_ipv4(address)
+    return is_own(target) or _is_public(target)
 
 
 def is_own(address: Address) -> bool:
-    """Whether it is in a network that the settings name."""
-    meant = _meant(address)
+    """Whether the address is in a network of ``WEBHOOK_ALLOW_PRIVATE``."""
+    target = _embedded_ipv4(address)
     networks = map(ipaddress.ip_network, service_settings.WEBHOOK_ALLOW_PRIVATE)
-    return any(meant in network for network in networks)
+    return any(target in network for network in networks)
 
 
 def _is_public(address: Address) -> bool:
@@ -49,8 +49,8 @@ def _is_public(address: Address) -> bool:
     return not any(address in network for network in _NEVER)
 
 
-def _meant(address: Address) -> Address:
-    """The IPv4 address that an IPv6 address stands for, if it does."""
+def _embedded_ipv4(address: Address) -> Address:
+    """Return the IPv4 address embedded in an IPv6 address, or the address itself."""
     if isinstance(address, IPv4Address) or int(address) < _FIRST_COMPATIBLE:
         return address
     if address.ipv4_mapped is not None:
@@ -65,39 +65,39 @@ def _meant(address: Address) -> Address:
 
 
 def resolved(host: str, port: int, seconds: float) -> list[Address]:
-    """The addresses of a host that may be called, in the order of preference.
+    """Return the allowed addresses of a host, in order of preference.
 
-    Raises ``Unreachable``: there is none, none may be called, or nobody knows in time.
+    Raises ``Unreachable`` if there are none, none is allowed, or the lookup exceeds ``seconds``.
     """
     try:
-        found: Sequence[Address] = [ipaddress.ip_address(host)]
+        addresses: Sequence[Address] = [ipaddress.ip_address(host)]
     except ValueError:
-        found = _looked_up(host, port, seconds)
-    allowed = [address for address in found if is_allowed(address)]
+        addresses = _look_up(host, port, seconds)
+    allowed = [address for address in addresses if is_allowed(address)]
     if not allowed:
         raise Unreachable("its address is in a network that isn't called")
     return allowed
 
 
-def _looked_up(host: str, port: int, seconds: float) -> list[Address]:
-    found: list[Address] = []
+def _look_up(host: str, port: int, seconds: float) -> list[Address]:
+    addresses: list[Address] = []
     failures: list[OSError | UnicodeError] = []
 
     def look_up() -> None:
         try:
             for *_, place in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
                 address = ipaddress.ip_address(str(place[0]).partition("%")[0])
-                if address not in found:
-                    found.append(address)
+                if address not in addresses:
+                    addresses.append(address)
         except (OSError, UnicodeError) as error:
             failures.append(error)
 
-    # The system's resolver takes no time limit.
+    # The system's resolver has no timeout.
     thread = threading.Thread(target=look_up, name="resolver", daemon=True)
     thread.start()
     thread.join(seconds)
     if thread.is_alive():
         raise Unreachable("its host name wasn't resolved in time")
-    if failures or not found:
+    if failures or not addresses:
         raise Unreachable("its host name isn't known")
-    return found
+    return addresses

@@ -1,8 +1,8 @@
-"""Asking a webhook while the caller waits: functions, and triggers that may change or refuse.
+"""Synchronous webhook calls: functions, and triggers that may change or reject an operation.
 
-An answer that is none (``answers``), and no answer in time, is ``ScriptFailed`` (141), which names
-the function or trigger and never the address. Of a hook that was removed or changed a moment ago,
-what holds now counts.
+An invalid response (``responses``) or a timeout raises ``ScriptFailed`` (141), which names the
+function or trigger and never the URL. The URL is read for each call, so changes and removals of a
+webhook take effect immediately.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ from objects.triggers import CONFIG, Occasion
 
 log = get_logger("webhooks")
 
-_NOBODY_ELSES: Final = requirements()
+_NO_REQUIREMENTS: Final = requirements()
 
 
 def function(name: str) -> Function | None:
-    """The function that a webhook is, if there is one."""
+    """Return the function that a webhook implements, or None."""
     url = _url(function_name=name) if is_name(name) else None
     if url is None:
         return None
 
     def body(request: FunctionRequest) -> Any:
-        return decode(_asked(f"function {name}", url, payload.of_function(request)))
+        return decode(_call(f"function {name}", url, payload.of_function(request)))
 
-    return Function(name, body, Parameters({}), _NOBODY_ELSES, "", False, 0)
+    return Function(name, body, Parameters({}), _NO_REQUIREMENTS, "", False, 0)
 
 
 def trigger(hook_id: int, trigger_name: str, occasion: Occasion) -> None:
-    """Ask about an event before or while it happens; the answer is in the occasion."""
+    """Call the webhook of a trigger and apply its response to ``occasion``."""
     url = _url(id=hook_id)
     if url is None:
         return
     what = f"trigger {trigger_name} of {occasion.class_name}"
 
     def body() -> Any:
-        return _asked(what, url, payload.of_trigger(trigger_name, occasion))
+        return _call(what, url, payload.of_trigger(trigger_name, occasion))
 
     _apply(run(f"webhook of {what}", body, 0), occasion)
 
@@ -60,9 +60,9 @@ def _url(**which: object) -> str | None:
     return Hook.objects.filter(**which).order_by().values_list("url", flat=True).first()
 
 
-def _asked(what: str, url: str, told: Wire) -> Json:
+def _call(what: str, url: str, message: Wire) -> Json:
     try:
-        key, body = signatures.new_key(), msgspec.json.encode(told)
+        key, body = signatures.new_key(), msgspec.json.encode(message)
         return success_of(client.post(url, body, signatures.headers(key, body)))
     except Refusal as refusal:
         raise _as_error(refusal) from None
@@ -81,19 +81,19 @@ def _as_error(refusal: Refusal) -> ServiceError:
 
 
 def _apply(answer: Json, occasion: Occasion) -> None:
-    """Do what the answer says, where its event lets it."""
+    """Apply the response to the occasion, as far as its event allows."""
     if occasion.event == "before_save":
         if isinstance(answer, dict):
             _change(answer, occasion)
     elif occasion.event in ("before_find", "after_find") and occasion.object is None:
         if isinstance(answer, list):
-            occasion.objects = [_object(one) for one in answer]
+            occasion.objects = [_object(item) for item in answer]
         elif isinstance(answer, dict) and occasion.event == "before_find":
             _narrow(answer, occasion)
 
 
 def _change(answer: dict[str, Json], occasion: Occasion) -> None:
-    """Set the fields that the answer names; the others stay."""
+    """Set the fields that the response names and leave the remaining ones."""
     if occasion.class_name == CONFIG:
         params = answer.get("params")
         answer = params if isinstance(params, dict) else {}
@@ -108,10 +108,10 @@ def _change(answer: dict[str, Json], occasion: Occasion) -> None:
     occasion.object = changed
 
 
-def _object(one: Json) -> dict[str, Json]:
-    if not isinstance(one, dict):
+def _object(item: Json) -> dict[str, Json]:
+    if not isinstance(item, dict):
         raise ScriptFailed("The webhook's answer has something among the objects that is none.")
-    return {name: value for name, value in one.items() if name not in ("__type", "className")}
+    return {name: value for name, value in item.items() if name not in ("__type", "className")}
 
 
 def _narrow(answer: dict[str, Json], occasion: Occasion) -> None:

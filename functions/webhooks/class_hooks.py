@@ -1,9 +1,9 @@
-"""Which webhooks a class has: in every process at once, without a query for each operation.
+"""The webhooks of a class, cached in every process with the definition of the class.
 
-They are kept with the class's definition in memory. Whoever changes a webhook gives its class a new
-version in the same transaction (``registry.renew``), and the next statement of any process about
-the class finds that out (``docs/architecture.md``). Where there is no such statement (files,
-parameters of the app, signing in, classes that aren't there yet) they are read each time.
+Changing a webhook increments the version of its class in the same transaction
+(``registry.renew``), and the next statement of any process on the class detects that
+(``docs/architecture.md``). Operations without such a statement (files, parameters of the app,
+login, classes that don't exist yet) read the webhooks each time.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from objects.database.statements import fetch
 from objects.definitions.registry import find
 from objects.triggers import Event, Handler
 
-Known = Mapping[Event, tuple[Handler, ...]]
+HandlersByEvent = Mapping[Event, tuple[Handler, ...]]
 
 _KEY: Final = "webhooks"
-_NONE: Final[Known] = {}
-# What may change or refuse is waited for; the rest is told afterwards.
-_WAITED_FOR: Final = frozenset(
+_NONE: Final[HandlersByEvent] = {}
+# These may change or reject the operation; the remaining events are delivered afterwards.
+_SYNCHRONOUS: Final = frozenset(
     {
         *("before_save", "before_delete", "before_find", "after_find"),
         *("before_login", "before_password_reset"),
@@ -32,18 +32,18 @@ _WAITED_FOR: Final = frozenset(
 )
 
 
-def handlers(class_name: Subject, fresh: bool) -> Known:
-    """A source for ``objects.triggers``."""
+def handlers(class_name: Subject, fresh: bool) -> HandlersByEvent:
+    """Return the webhook handlers of a class by event, as a source for ``objects.triggers``."""
     table = find(class_name) if not fresh and is_class_name(class_name) else None
     if table is None:
         return _read(class_name)
-    known: Known | None = table.attached.get(_KEY)
-    if known is None:
-        known = table.attached[_KEY] = _read(class_name)
-    return known
+    cached: HandlersByEvent | None = table.attached.get(_KEY)
+    if cached is None:
+        cached = table.attached[_KEY] = _read(class_name)
+    return cached
 
 
-def _read(class_name: Subject) -> Known:
+def _read(class_name: Subject) -> HandlersByEvent:
     rows = fetch(
         "SELECT id, trigger_name FROM functions_hook WHERE class_name = %s",
         (class_name,),
@@ -59,6 +59,6 @@ def _read(class_name: Subject) -> Known:
 
 
 def _handler(class_name: Subject, hook_id: int, trigger_name: str) -> Handler:
-    if event_of(class_name, trigger_name) in _WAITED_FOR:
+    if event_of(class_name, trigger_name) in _SYNCHRONOUS:
         return partial(calls.trigger, hook_id, trigger_name)
     return partial(outbox.keep, hook_id, trigger_name)

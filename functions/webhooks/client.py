@@ -1,8 +1,7 @@
-"""Sending a webhook over HTTP: within a time as a whole, up to a size, never elsewhere.
+"""HTTP client for webhooks, with a total time limit, a size limit and no redirects.
 
-Redirects aren't followed and proxies not used. TLS is verified for the name in the address.
-Connections that stay open are used again for a few seconds: they lead to an address that was
-checked when they were made.
+Redirects aren't followed and proxies aren't used. TLS is verified for the host name in the URL.
+Idle connections are reused for a few seconds: their address was checked when they were opened.
 """
 
 from __future__ import annotations
@@ -26,29 +25,32 @@ from backend.kernel.outgoing import Unreachable, parts_of, turn
 from backend.settings.conf import service_settings
 from functions.webhooks.addresses import is_own, resolved
 
-_PIECE: Final = 64 * 1024
-_MOST_PLACES: Final = 4  # addresses of a name that are tried
-_KEPT: Final = 4.0  # seconds; Node.js closes after five
-_MOST_KEPT: Final = 4  # connections to one place
-_Place = tuple[str, str, int]
+_CHUNK_SIZE: Final = 64 * 1024
+_MAX_ADDRESSES: Final = 4  # addresses of a name that are tried
+_IDLE_TIMEOUT: Final = 4.0  # seconds; Node.js closes after five
+_MAX_IDLE: Final = 4  # connections to one place
+_Origin = tuple[str, str, int]
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back, whatever its status is."""
+    """The response to a request, of any status."""
 
     status: int
     body: bytes
 
 
 def post(url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
-    """The answer to a POST, within ``WEBHOOK_TIMEOUT`` seconds. Raises ``Unreachable``."""
+    """Send a POST and return the response, within ``WEBHOOK_TIMEOUT`` seconds.
+
+    Raises ``Unreachable``.
+    """
     parts = parts_of(url)
     if parts is None or parts.scheme not in ("https", "http"):
         raise Unreachable("its address is not one to call")
     with turn():
         try:
-            return _posted(parts, body, headers, monotonic() + service_settings.WEBHOOK_TIMEOUT)
+            return _post(parts, body, headers, monotonic() + service_settings.WEBHOOK_TIMEOUT)
         except TimeoutError:
             limit = service_settings.WEBHOOK_TIMEOUT
             raise Unreachable(f"it took longer than {limit} seconds") from None
@@ -60,27 +62,27 @@ def post(url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
             raise Unreachable("the connection failed") from None
 
 
-def _posted(parts: SplitResult, body: bytes, headers: Mapping[str, str], until: float) -> Answer:
-    place = (parts.scheme, parts.hostname or "", parts.port or _PORTS[parts.scheme])
+def _post(parts: SplitResult, body: bytes, headers: Mapping[str, str], deadline: float) -> Answer:
+    origin = (parts.scheme, parts.hostname or "", parts.port or _PORTS[parts.scheme])
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    connection = _kept.take(place)
+    connection = _idle_connections.take(origin)
     response = None
     if connection is not None:
-        # It may have been closed at this moment; then nobody has seen the request.
+        # The receiver may have just closed it, and then it hasn't read the request.
         with suppress(RemoteDisconnected, ConnectionResetError, BrokenPipeError):
-            response = connection.ask(target, body, headers, until)
+            response = connection.post(target, body, headers, deadline)
     if response is None or connection is None:
-        connection = _connected(place, until)
-        response = connection.ask(target, body, headers, until)
+        connection = _connect(origin, deadline)
+        response = connection.post(target, body, headers, deadline)
     is_usable = False
     try:
         received = _read(response)
         is_usable = not response.will_close
     finally:
         if is_usable:
-            _kept.keep(place, connection)
+            _idle_connections.keep(origin, connection)
         else:
-            connection.line.end()
+            connection.stream.end()
     return Answer(response.status, received)
 
 
@@ -89,8 +91,8 @@ _PORTS: Final = {"https": 443, "http": 80}
 
 def _read(response: HTTPResponse) -> bytes:
     received = bytearray()
-    while piece := response.read(_PIECE):
-        received += piece
+    while chunk := response.read(_CHUNK_SIZE):
+        received += chunk
         if len(received) > service_settings.MAX_BODY_SIZE:
             raise Unreachable("its answer is too large")
     return bytes(received)
@@ -99,87 +101,87 @@ def _read(response: HTTPResponse) -> bytes:
 # -- Connections ----------------------------------------------------------------------------------
 
 
-class _Line:
-    """A socket that knows until when: http.client would wait anew for each piece."""
+class _DeadlineSocket:
+    """A socket with a total deadline; http.client applies its timeout to each read."""
 
-    def __init__(self, connected: socket.socket, until: float) -> None:
-        self.connected = connected
-        self.until = until
+    def __init__(self, raw: socket.socket, deadline: float) -> None:
+        self.socket = raw
+        self.deadline = deadline
 
     def _arm(self) -> None:
-        left = self.until - monotonic()
+        left = self.deadline - monotonic()
         if left <= 0:
             raise TimeoutError
-        self.connected.settimeout(left)
+        self.socket.settimeout(left)
 
     def sendall(self, data: Any) -> None:
         view = memoryview(data)
         while view:
             self._arm()
-            view = view[self.connected.send(view[:_PIECE]) :]
+            view = view[self.socket.send(view[:_CHUNK_SIZE]) :]
 
     def receive_into(self, buffer: Any) -> int:
         self._arm()
-        return self.connected.recv_into(buffer)
+        return self.socket.recv_into(buffer)
 
     def makefile(self, mode: str, *args: Any, **kwargs: Any) -> io.BufferedReader:
         return io.BufferedReader(_Incoming(self))
 
     def close(self) -> None:
-        """http.client closes what a response is still read from."""
+        """Do nothing: http.client calls this while a response is still being read."""
 
     def end(self) -> None:
         with suppress(OSError):
-            self.connected.close()
+            self.socket.close()
 
     def is_quiet(self) -> bool:
-        """Whether the other side has said nothing, not even farewell."""
+        """Whether the peer has sent neither data nor a close."""
         poll = select.poll()
-        poll.register(self.connected, select.POLLIN)
+        poll.register(self.socket, select.POLLIN)
         return not poll.poll(0)
 
 
 class _Incoming(io.RawIOBase):
-    def __init__(self, line: _Line) -> None:
-        self._line = line
+    def __init__(self, stream: _DeadlineSocket) -> None:
+        self._stream = stream
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        return self._line.receive_into(buffer)
+        return self._stream.receive_into(buffer)
 
 
 class _Connection(HTTPConnection):
-    """A connection that was made already, to an address that was checked."""
+    """A connection over a socket that is already open, to a checked address."""
 
     auto_open = 0
 
-    def __init__(self, host: str, port: int, default_port: int, line: _Line) -> None:
+    def __init__(self, host: str, port: int, default_port: int, stream: _DeadlineSocket) -> None:
         super().__init__(host, port)
-        self.default_port = default_port  # is left out of the Host header
-        self.line = line
-        self.sock = line  # all of a socket that http.client uses
+        self.default_port = default_port  # omitted from the Host header
+        self.stream = stream
+        self.sock = stream  # has the methods of a socket that http.client uses
 
-    def ask(
-        self, target: str, body: bytes, headers: Mapping[str, str], until: float
+    def post(
+        self, target: str, body: bytes, headers: Mapping[str, str], deadline: float
     ) -> HTTPResponse:
-        self.line.until = until
+        self.stream.deadline = deadline
         try:
             self.request("POST", target, body, dict(headers))
             return self.getresponse()
         except BaseException:
-            self.line.end()
+            self.stream.end()
             raise
 
 
-def _connected(place: _Place, until: float) -> _Connection:
-    scheme, host, port = place
+def _connect(origin: _Origin, deadline: float) -> _Connection:
+    scheme, host, port = origin
     failure: OSError = OSError("no address")
-    for address in resolved(host, port, until - monotonic())[:_MOST_PLACES]:
+    for address in resolved(host, port, deadline - monotonic())[:_MAX_ADDRESSES]:
         if scheme == "http" and not is_own(address):
             raise Unreachable("its address is called by https only")
-        left = until - monotonic()
+        left = deadline - monotonic()
         if left <= 0:
             raise TimeoutError
         try:
@@ -192,12 +194,12 @@ def _connected(place: _Place, until: float) -> _Connection:
         try:
             raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if scheme == "https":
-                raw.settimeout(max(until - monotonic(), 0.001))
+                raw.settimeout(max(deadline - monotonic(), 0.001))
                 raw = _tls().wrap_socket(raw, server_hostname=host)
         except BaseException:
             raw.close()
             raise
-        return _Connection(host, port, _PORTS[scheme], _Line(raw, until))
+        return _Connection(host, port, _PORTS[scheme], _DeadlineSocket(raw, deadline))
     raise failure
 
 
@@ -206,46 +208,48 @@ def _tls() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
-class _Kept:
-    """Connections that are open and not in use."""
+class _IdleConnections:
+    """Open connections that aren't in use, by origin."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._idle: dict[_Place, list[tuple[float, _Connection]]] = {}
+        self._idle: dict[_Origin, list[tuple[float, _Connection]]] = {}
 
-    def take(self, place: _Place) -> _Connection | None:
+    def take(self, origin: _Origin) -> _Connection | None:
         while True:
             with self._lock:
-                waiting = self._idle.get(place)
-                if not waiting:
-                    self._idle.pop(place, None)
+                connections = self._idle.get(origin)
+                if not connections:
+                    self._idle.pop(origin, None)
                     return None
-                since, connection = waiting.pop()
-            if monotonic() - since < _KEPT and connection.line.is_quiet():
+                since, connection = connections.pop()
+            if monotonic() - since < _IDLE_TIMEOUT and connection.stream.is_quiet():
                 return connection
-            connection.line.end()
+            connection.stream.end()
 
-    def keep(self, place: _Place, connection: _Connection) -> None:
+    def keep(self, origin: _Origin, connection: _Connection) -> None:
         now = monotonic()
         with self._lock:
-            waiting = self._idle.setdefault(place, [])
-            ended = [one for since, one in waiting if now - since >= _KEPT]
-            waiting[:] = [(since, one) for since, one in waiting if now - since < _KEPT]
-            if len(waiting) < _MOST_KEPT:
-                waiting.append((now, connection))
+            connections = self._idle.setdefault(origin, [])
+            expired = [idle for since, idle in connections if now - since >= _IDLE_TIMEOUT]
+            connections[:] = [
+                (since, idle) for since, idle in connections if now - since < _IDLE_TIMEOUT
+            ]
+            if len(connections) < _MAX_IDLE:
+                connections.append((now, connection))
             else:
-                ended.append(connection)
-        for one in ended:
-            one.line.end()
+                expired.append(connection)
+        for idle in expired:
+            idle.stream.end()
 
 
-_kept = _Kept()
+_idle_connections = _IdleConnections()
 
 
-def _begin_anew() -> None:
-    """A forked process must not speak on connections of its parent."""
-    global _kept
-    _kept = _Kept()
+def _reset_after_fork() -> None:
+    """Drop the connections of the parent process after a fork."""
+    global _idle_connections
+    _idle_connections = _IdleConnections()
 
 
-os.register_at_fork(after_in_child=_begin_anew)
+os.register_at_fork(after_in_child=_reset_after_fork)

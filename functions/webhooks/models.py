@@ -1,4 +1,4 @@
-"""Where webhooks and their deliveries are. ``service`` and ``outbox`` write them."""
+"""Models of webhooks and their deliveries, which ``service`` and ``outbox`` write."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.db.models import Q
 class Hook(models.Model):
     """A webhook: of a function (``function_name``) or of a trigger of a class (the other two).
 
-    ``trigger_name`` is Parse's name for the event. After a call that failed for lack of an answer,
+    ``trigger_name`` is Parse's name for the event. After a call without a response,
     deliveries wait until ``rests_until``.
     """
 
@@ -48,10 +48,10 @@ class Hook(models.Model):
 
 
 class Delivery(models.Model):
-    """One thing that a webhook has to be told, in a transaction with what it is about.
+    """A notification for a webhook, inserted in the transaction of its event.
 
-    ``due_at`` is when it is sent next, or again; ``key`` is the same each time. ``hook_id`` may be
-    the id of a hook that is gone.
+    ``due_at`` is the time of the next attempt; ``key`` is the same for all attempts. ``hook_id``
+    may be the id of a deleted hook.
     """
 
     class State(models.TextChoices):

@@ -1,6 +1,6 @@
-"""What webhooks are declared with: names of functions and triggers, and addresses.
+"""Validation of webhook declarations: names of functions and triggers, and URLs.
 
-Triggers have Parse's names. Errors are 143 with Parse's texts, which its SDKs and their users know.
+Triggers have Parse's names. Errors have code 143 and Parse's messages, for compatibility with SDKs.
 """
 
 from __future__ import annotations
@@ -30,26 +30,29 @@ EVENTS: Final[Mapping[str, Event]] = {
     "afterLogout": "after_logout",
     "beforePasswordResetRequest": "before_password_reset",
 }
-# Of what has no transaction, one hears when it is done.
-_OUTSIDE: Final[Mapping[Event, Event]] = {"saved": "after_save", "deleted": "after_delete"}
+# Files and config have no transaction, so their webhooks are notified after the operation.
+_WITHOUT_TRANSACTION: Final[Mapping[Event, Event]] = {
+    "saved": "after_save",
+    "deleted": "after_delete",
+}
 LONGEST_URL: Final = 2048
 
 
 def event_of(class_name: str, trigger_name: str) -> Event:
-    """The event at which a webhook is told of what a trigger's name means."""
+    """Return the event at which a trigger of this name calls its webhook."""
     event = EVENTS[trigger_name]
-    return _OUTSIDE.get(event, event) if class_name in (FILE, CONFIG) else event
+    return _WITHOUT_TRANSACTION.get(event, event) if class_name in (FILE, CONFIG) else event
 
 
-def checked_function(given: object) -> str:
-    """The name of a function. Raises ``InvalidHook``."""
-    if not isinstance(given, str) or not is_name(given):
+def checked_function(name: object) -> str:
+    """Return the name of a function. Raises ``InvalidHook``."""
+    if not isinstance(name, str) or not is_name(name):
         raise InvalidHook
-    return given
+    return name
 
 
 def checked_trigger(class_name: object, trigger_name: object) -> tuple[Subject, str]:
-    """A class and the name of a trigger that it may have. Raises ``InvalidHook``."""
+    """Return a class and the name of a trigger it supports. Raises ``InvalidHook``."""
     if not isinstance(class_name, str) or not isinstance(trigger_name, str):
         raise InvalidHook
     if trigger_name not in EVENTS:
@@ -65,8 +68,10 @@ def checked_trigger(class_name: object, trigger_name: object) -> tuple[Subject, 
 
 
 def check_is_called(class_name: Subject, trigger_name: str) -> None:
-    """Raise ``InvalidHook`` for a trigger that nothing would call. Names that can't be declared at
-    all pass: there are no webhooks of them."""
+    """Raise ``InvalidHook`` for a trigger that is never called.
+
+    Names that can't be declared at all pass, since no webhook has them.
+    """
     try:
         if trigger_name in EVENTS:
             check_event(event_of(class_name, trigger_name), class_name)
@@ -81,16 +86,16 @@ def _never_called(error: NeverCalled) -> InvalidHook:
 
 
 def checked_subject(name: str) -> Subject:
-    """A class, or what has triggers like one. Raises ``InvalidClassName``."""
+    """Return a class name, ``@File`` or ``@Config``. Raises ``InvalidClassName``."""
     return Subject(name) if name in (FILE, CONFIG) else check_class_name(name)
 
 
-def checked_url(given: object) -> str:
-    """An address to call. Raises ``InvalidHook``, which never repeats it."""
-    if not isinstance(given, str) or not given:
+def checked_url(url: object) -> str:
+    """Return a URL that may be called. Raises ``InvalidHook``, whose message omits the URL."""
+    if not isinstance(url, str) or not url:
         raise InvalidHook
-    parts = parts_of(given) if len(given) <= LONGEST_URL and given.isascii() else None
-    if parts is None or re.search(r"[\s\\]", given) or parts.scheme not in ("https", "http"):
+    parts = parts_of(url) if len(url) <= LONGEST_URL and url.isascii() else None
+    if parts is None or re.search(r"[\s\\]", url) or parts.scheme not in ("https", "http"):
         raise InvalidHook(
             "invalid hook declaration: url is no address of https, or has credentials in it"
         )
@@ -99,7 +104,7 @@ def checked_url(given: object) -> str:
     try:
         address = ipaddress.ip_address((parts.hostname or "").partition("%")[0])
     except ValueError:
-        return given  # a name; where it leads is looked at whenever it is called
+        return url  # a host name, resolved and checked for each call
     if not is_allowed(address) or (parts.scheme == "http" and not is_own(address)):
         raise InvalidHook("invalid hook declaration: url is in a network that isn't called")
-    return given
+    return url

@@ -1,12 +1,12 @@
-"""Telling webhooks what has happened, for certain: after saves, deletes, sign-ins.
+"""Reliable delivery of notifications to webhooks after saves, deletes and logins.
 
-What is to be told is a row, written in the transaction of what it is about: both are there or
-neither. A worker sends it when that is committed, and again after growing pauses until it is
-answered; a sweep finds what a worker or the broker has lost. So everything is told at least once,
-sometimes twice, with the same ``webhook-id``, and not always in order.
+A notification is a row, inserted in the transaction of its event. A worker sends it after the
+commit and retries with increasing pauses until the receiver accepts it; a sweep picks up rows that
+a worker or the broker has lost. Delivery is at least once, with the same ``webhook-id`` for each
+attempt, and not always in order.
 
-Taking a row moves its next time ahead, in one statement: nobody else takes it meanwhile, and if the
-worker dies, that time comes.
+Taking a row postpones its due time in the same statement: no other worker takes it meanwhile, and
+if the worker dies, the row becomes due again.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from objects.database.statements import fetch, fetch_rows
 from objects.triggers import Occasion
 
 PAUSES: Final = (60, 120, 600, 1800, 3600, 7200, 14_400)
-"""Seconds after each attempt; after the one that follows the last it is given up."""
+"""Seconds between attempts; the delivery is given up after ``ATTEMPTS``."""
 ATTEMPTS: Final = len(PAUSES) + 1
-_REST: Final = 30.0  # seconds that one who didn't answer isn't asked again
+_REST: Final = 30.0  # seconds until a receiver that didn't respond is called again
 _MOST_STARTED: Final = 1000
 
 log = get_logger("webhooks")
 
 
 def keep(hook_id: int, trigger_name: str, occasion: Occasion) -> None:
-    """Write down what a webhook has to be told, as part of the transaction under way."""
+    """Insert a delivery for a webhook in the current transaction and send it after the commit."""
     body = msgspec.json.encode(payload.of_trigger(trigger_name, occasion)).decode()
     about = f"{trigger_name} of {occasion.class_name}"
     with transaction.atomic():
@@ -60,7 +60,7 @@ def keep(hook_id: int, trigger_name: str, occasion: Occasion) -> None:
 
 
 def start(delivery_id: int) -> None:
-    """Have a worker send it. Without a broker the sweep will find it."""
+    """Queue a delivery for a worker. Without a broker the sweep sends it later."""
     try:
         broker.send(task("functions.deliver"), delivery_id, expires=300)
     except BrokerAway as error:
@@ -68,7 +68,7 @@ def start(delivery_id: int) -> None:
 
 
 def start_due() -> int:
-    """Have workers send all whose time has come; how many."""
+    """Queue all deliveries that are due and return their number."""
     rows = fetch(
         "SELECT id FROM functions_delivery WHERE state = 'pending' AND due_at <= now()"
         f" ORDER BY due_at LIMIT {_MOST_STARTED} FOR UPDATE SKIP LOCKED",
@@ -92,7 +92,7 @@ class _Taken(NamedTuple):
 
 
 def deliver(delivery_id: int) -> None:
-    """Send one, if its time has come and nobody else does."""
+    """Send a delivery if it is due and no other worker has taken it."""
     taken = _take(delivery_id)
     if taken is None:
         return
@@ -112,8 +112,8 @@ def deliver(delivery_id: int) -> None:
         _end(taken.id, Delivery.State.DELIVERED, "")
 
 
-# The lock is held by the statement alone. One whose hook rests waits with it, and that is no
-# attempt.
+# The lock is held for this statement only. A delivery whose hook rests is postponed without
+# counting an attempt.
 _TAKE: Final = f"""
 WITH due AS (
     SELECT d.id, h.url, h.rests_until, d.hook_id,
@@ -168,13 +168,13 @@ def _end(delivery_id: int, state: str, reason: str) -> None:
 
 
 def _let_rest(hook_id: int) -> None:
-    """One who doesn't answer would hold every worker for the time that is waited."""
+    """Pause a webhook that doesn't respond, so it can't block every worker until its timeout."""
     with orm_queries():
         Hook.objects.filter(pk=hook_id).update(rests_until=Now() + timedelta(seconds=_REST))
 
 
 def again(delivery_ids: list[int]) -> int:
-    """Send these once more from the beginning, however they ended; how many there were."""
+    """Restart these deliveries in any state, and return how many existed."""
     with transaction.atomic():
         rows = fetch(
             "UPDATE functions_delivery SET state = 'pending', attempts = 0, due_at = now(),"
@@ -188,7 +188,7 @@ def again(delivery_ids: list[int]) -> int:
 
 
 def forget_old() -> int:
-    """Remove those that ended ``WEBHOOK_RETENTION`` days ago; how many."""
+    """Delete deliveries that ended ``WEBHOOK_RETENTION`` days ago and return their number."""
     age = timedelta(days=service_settings.WEBHOOK_RETENTION)
     with orm_queries():
         deleted, _ = Delivery.objects.filter(ended_at__lt=Now() - age).delete()

@@ -1,7 +1,7 @@
-"""What a webhook is told: the JSON that Parse sends, and a little more.
+"""Request bodies of webhooks: the JSON that Parse sends, with a few more fields.
 
-Passwords, session tokens and proofs of other services are never in it, nor is anything in
-``headers`` that proves who somebody is.
+Passwords, session tokens and proofs of other services are never included, nor are headers that
+authenticate the caller.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OF_PEOPLE: Final = frozenset({"_User", "_Session"})
 
 
 def of_function(request: FunctionRequest) -> Wire:
-    """The call of a function."""
+    """Return the body for the call of a function."""
     return {
         "functionName": request.name,
         "params": encode(request.params),
@@ -36,31 +36,31 @@ def of_function(request: FunctionRequest) -> Wire:
 
 
 def of_trigger(trigger_name: str, occasion: Occasion) -> Wire:
-    """An event of a class."""
+    """Return the body for an event of a class."""
     about = occasion.class_name
     is_find = occasion.event in ("before_find", "after_find")
-    # Reading the user would be such an event itself.
+    # Reading the user would trigger the same event again.
     caller = _caller(occasion.principal, only_pointer=is_find and about == "_User")
-    told: Wire = {"triggerName": trigger_name, **caller}
+    body: Wire = {"triggerName": trigger_name, **caller}
     if occasion.object is not None:
-        told["object"] = shown(about, occasion.object)
+        body["object"] = shown(about, occasion.object)
         if about == FILE:
-            told["fileSize"] = occasion.object.get("size")
+            body["fileSize"] = occasion.object.get("size")
     if occasion.original is not None:
-        told["original"] = shown(about, occasion.original)
+        body["original"] = shown(about, occasion.original)
     if occasion.objects is not None:
-        told["objects"] = [shown(about, one) for one in occasion.objects]
+        body["objects"] = [shown(about, wire) for wire in occasion.objects]
     if occasion.event == "before_find" and occasion.query is not None:
-        told |= {
+        body |= {
             "query": {"className": about, **_query(occasion)},
             "isGet": occasion.is_get,
             "count": occasion.query.count,
         }
-    return told
+    return body
 
 
 def shown(class_name: str, wire: Mapping[str, Any]) -> Wire:
-    """An object, with its class among its fields as Parse has it."""
+    """Return an object without secrets, with ``className`` among its fields as in Parse."""
     if class_name == CONFIG:
         return {"className": CONFIG, "params": dict(wire)}
     hidden = _SECRET if class_name in _OF_PEOPLE else frozenset()
@@ -69,20 +69,20 @@ def shown(class_name: str, wire: Mapping[str, Any]) -> Wire:
 
 
 def _query(occasion: Occasion) -> Wire:
-    asked = occasion.query
-    assert asked is not None
-    said: Wire = {"where": asked.asked or {}, "limit": asked.limit, "skip": asked.skip}
-    if asked.order:
-        said["order"] = ",".join(
-            ("-" if one.descending else "") + ".".join(one.path) for one in asked.order
+    query = occasion.query
+    assert query is not None
+    wire: Wire = {"where": query.asked or {}, "limit": query.limit, "skip": query.skip}
+    if query.order:
+        wire["order"] = ",".join(
+            ("-" if order.descending else "") + ".".join(order.path) for order in query.order
         )
-    if asked.keys is not None:
-        said["keys"] = _paths(asked.keys)
-    if asked.exclude_keys:
-        said["excludeKeys"] = _paths(asked.exclude_keys)
-    if asked.include:
-        said["include"] = _paths(asked.include)
-    return said
+    if query.keys is not None:
+        wire["keys"] = _paths(query.keys)
+    if query.exclude_keys:
+        wire["excludeKeys"] = _paths(query.exclude_keys)
+    if query.include:
+        wire["include"] = _paths(query.include)
+    return wire
 
 
 def _paths(paths: Any) -> str:
@@ -91,7 +91,7 @@ def _paths(paths: Any) -> str:
 
 def _caller(principal: Principal, *, only_pointer: bool = False) -> Wire:
     now = current()
-    told: Wire = {
+    fields: Wire = {
         "master": principal.may_write_as_master,
         "isReadOnly": principal.is_master and not principal.may_write_as_master,
         "ip": now.address,
@@ -100,11 +100,11 @@ def _caller(principal: Principal, *, only_pointer: bool = False) -> Wire:
         "requestId": now.request_id,
     }
     if principal.installation_id is not None:
-        told["installationId"] = principal.installation_id
+        fields["installationId"] = principal.installation_id
     if principal.user_id is not None:
-        told["user"] = pointer("_User", principal.user_id)
+        fields["user"] = pointer("_User", principal.user_id)
         if not only_pointer:
             with suppress(ObjectNotFound):
                 user = wire_object(service.get(MASTER, USER, ObjectId(principal.user_id)))
-                told["user"] = shown("_User", user)
-    return told
+                fields["user"] = shown("_User", user)
+    return fields

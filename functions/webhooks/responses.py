@@ -1,4 +1,6 @@
-"""What a webhook answers: ``{"success": value}``, ``{"error": text}``, or an error with a code,
+"""Parser of webhook responses.
+
+A response is ``{"success": value}``, ``{"error": text}``, or an error with a code,
 ``{"error": {"code": number, "error": text}}``.
 """
 
@@ -13,15 +15,15 @@ from backend.kernel.json_types import Json
 from functions.webhooks.client import Answer
 
 _LONGEST_TEXT: Final = 1000  # characters
-_OUR_OWN: Final = 1  # the code of our own faults, which nobody else can claim
+_OUR_OWN: Final = 1  # the code of internal errors, reserved for this service
 
 
 class BadAnswer(Exception):
-    """An answer that isn't one. The text says why, for people."""
+    """An invalid response. The message gives the reason."""
 
 
 class Refusal(Exception):
-    """What a webhook answers in place of a success."""
+    """An error that a webhook returned, with its code and message."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -30,29 +32,29 @@ class Refusal(Exception):
 
 
 def success_of(answer: Answer) -> Json:
-    """What a webhook that was asked has answered. Raises ``BadAnswer``, ``Refusal``."""
-    said = _read(answer)
-    if not isinstance(said, dict) or "success" not in said:
+    """Return the result in a response. Raises ``BadAnswer``, ``Refusal``."""
+    response = _read(answer)
+    if not isinstance(response, dict) or "success" not in response:
         raise BadAnswer('its answer has no "success" and no "error"')
-    success: Json = said["success"]
+    success: Json = response["success"]
     return success
 
 
 def check_received(answer: Answer) -> None:
-    """Raise ``BadAnswer`` or ``Refusal`` if a webhook that was told something hasn't taken it."""
+    """Raise ``BadAnswer`` or ``Refusal`` unless the webhook accepted a notification."""
     _read(answer)
 
 
 def _read(answer: Answer) -> Any:
     try:
-        said = msgspec.json.decode(answer.body)
+        response = msgspec.json.decode(answer.body)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
-        said = None
-    if isinstance(said, dict) and said.get("error"):
-        raise _refusal(said["error"])
+        response = None
+    if isinstance(response, dict) and response.get("error"):
+        raise _refusal(response["error"])
     if not 200 <= answer.status < 300:
         raise BadAnswer(f"it answered with status {answer.status}")
-    return said
+    return response
 
 
 def _refusal(error: object) -> Refusal:

@@ -1,8 +1,7 @@
-"""The door to webhooks: which there are, and changing them. For the master key; the read-only one
-may look.
+"""Listing and changing webhooks, for the master key; the read-only master key may list them.
 
-A webhook of a trigger holds in every process when the change of it returns. A Python function comes
-before a webhook of the same name, and a new webhook can't have the name of one.
+A change of a trigger's webhook is effective in every process when the call returns. A Python
+function takes precedence over a webhook of the same name, and a new webhook can't use its name.
 """
 
 from __future__ import annotations
@@ -31,42 +30,42 @@ from objects.definitions import registry as class_registry
 
 
 def functions(principal: Principal) -> list[JsonObject]:
-    """All functions that are webhooks, by name."""
+    """Return the webhooks of functions, ordered by name."""
     _check_may_read(principal)
-    return [_wire(one) for one in Hook.objects.filter(class_name=None).order_by("function_name")]
+    return [_wire(hook) for hook in Hook.objects.filter(class_name=None).order_by("function_name")]
 
 
 def triggers(principal: Principal) -> list[JsonObject]:
-    """All triggers that are webhooks, by class and name."""
+    """Return the webhooks of triggers, ordered by class and name."""
     _check_may_read(principal)
-    found = Hook.objects.filter(function_name=None).order_by("class_name", "trigger_name")
-    return [_wire(one) for one in found]
+    hooks = Hook.objects.filter(function_name=None).order_by("class_name", "trigger_name")
+    return [_wire(hook) for hook in hooks]
 
 
 def function(principal: Principal, name: str) -> JsonObject:
-    """One of them. Raises ``InvalidHook`` if it isn't there."""
+    """Return the webhook of a function. Raises ``InvalidHook`` if there is none."""
     _check_may_read(principal)
-    found = Hook.objects.filter(function_name=name).first()
-    if found is None:
+    hook = Hook.objects.filter(function_name=name).first()
+    if hook is None:
         raise _no_function(name)
-    return _wire(found)
+    return _wire(hook)
 
 
 def trigger(principal: Principal, class_name: Subject, trigger_name: str) -> JsonObject:
-    """One of them. Raises ``InvalidHook`` if it isn't there."""
+    """Return the webhook of a trigger. Raises ``InvalidHook`` if there is none."""
     _check_may_read(principal)
-    found = Hook.objects.filter(class_name=class_name, trigger_name=trigger_name).first()
-    if found is None:
+    hook = Hook.objects.filter(class_name=class_name, trigger_name=trigger_name).first()
+    if hook is None:
         raise _no_trigger(class_name)
-    return _wire(found)
+    return _wire(hook)
 
 
 @maintenance.reported_first
 def create(principal: Principal, body: JsonObject) -> JsonObject:
     """Declare ``{"functionName", "url"}`` or ``{"className", "triggerName", "url"}``.
 
-    Raises ``InvalidHook``: it is there already, the class can't have such a trigger, or the address
-    isn't one to call.
+    Raises ``InvalidHook`` if it exists, the class doesn't support the trigger, or the URL isn't
+    allowed.
     """
     _check_may_write(principal, "create")
     if body.get("functionName"):
@@ -98,7 +97,7 @@ def create(principal: Principal, body: JsonObject) -> JsonObject:
 
 @maintenance.reported_first
 def update_function(principal: Principal, name: str, body: JsonObject) -> JsonObject:
-    """Give a function another address. Raises ``InvalidHook``."""
+    """Change the URL of a function. Raises ``InvalidHook``."""
     _check_may_write(principal, "update")
     url = checked_url(body.get("url"))
     with maintenance.writing():
@@ -111,22 +110,24 @@ def update_function(principal: Principal, name: str, body: JsonObject) -> JsonOb
 def update_trigger(
     principal: Principal, class_name: Subject, trigger_name: str, body: JsonObject
 ) -> JsonObject:
-    """Give a trigger another address. Raises ``InvalidHook``, also for one that was declared
-    earlier and is never called."""
+    """Change the URL of a trigger.
+
+    Raises ``InvalidHook``, also for a trigger that was declared earlier and is never called.
+    """
     _check_may_write(principal, "update")
     url = checked_url(body.get("url"))
     check_is_called(class_name, trigger_name)
-    # The address isn't kept in memory, so the class stays as it is.
+    # The URL isn't cached, so the version of the class needn't change.
     with maintenance.writing():
-        found = Hook.objects.filter(class_name=class_name, trigger_name=trigger_name)
-        if not found.update(url=url, rests_until=None):
+        hooks = Hook.objects.filter(class_name=class_name, trigger_name=trigger_name)
+        if not hooks.update(url=url, rests_until=None):
             raise _no_trigger(class_name)
     return _wire(Hook(class_name=class_name, trigger_name=trigger_name, url=url))
 
 
 @maintenance.reported_first
 def delete_function(principal: Principal, name: str) -> None:
-    """Remove a function; none that isn't there is no error, as with Parse."""
+    """Remove the webhook of a function. A missing webhook isn't an error, as in Parse."""
     _check_may_write(principal, "delete")
     with maintenance.writing():
         Hook.objects.filter(function_name=name).delete()
@@ -134,10 +135,13 @@ def delete_function(principal: Principal, name: str) -> None:
 
 @maintenance.reported_first
 def delete_trigger(principal: Principal, class_name: Subject, trigger_name: str) -> None:
-    """Remove a trigger; none that isn't there is no error. What it wasn't told yet it never is."""
+    """Remove the webhook of a trigger. A missing webhook isn't an error.
+
+    Its pending deliveries are never sent.
+    """
     _check_may_write(principal, "delete")
-    found = Hook.objects.filter(class_name=class_name, trigger_name=trigger_name)
-    _change(class_name, found.delete)
+    hooks = Hook.objects.filter(class_name=class_name, trigger_name=trigger_name)
+    _change(class_name, hooks.delete)
 
 
 def _change(class_name: Subject | None, change: Callable[[], object]) -> None:

@@ -1,9 +1,9 @@
-"""How a receiver knows that a webhook comes from here.
+"""Headers that authenticate a webhook request to its receiver.
 
 ``X-Svc-Webhook-Key`` and ``X-Parse-Webhook-Key`` are ``WEBHOOK_KEY`` itself, as with Parse.
 ``webhook-id``, ``webhook-timestamp`` and ``webhook-signature`` follow Standard Webhooks: the
 signature is HMAC-SHA256 with ``WEBHOOK_SECRET`` over all three parts, so that a body can't be
-changed and an old request not sent again. The secret itself never leaves the service.
+changed and an old request can't be replayed. The secret itself never leaves the service.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from backend.settings.conf import service_settings
 
 
 def new_key() -> str:
-    """The id of something that a webhook is told, the same each time that it is told."""
+    """Return a new id for a request, which its retries share."""
     return f"msg_{secrets.token_urlsafe(20)}"
 
 
 def headers(key: str, body: bytes) -> dict[str, str]:
-    """All headers of one request."""
+    """Return the headers of a request, signed with every configured secret."""
     now = str(int(time.time()))
-    found = {
+    fields = {
         "Content-Type": "application/json",
         "Accept": "application/json",
         "User-Agent": "svc-backend",
@@ -34,16 +34,16 @@ def headers(key: str, body: bytes) -> dict[str, str]:
         "webhook-timestamp": now,
     }
     if known_secrets := service_settings.WEBHOOK_SECRET:
-        found["webhook-signature"] = " ".join(
+        fields["webhook-signature"] = " ".join(
             signature(secret, key, now, body) for secret in known_secrets.split(",")
         )
     if webhook_key := service_settings.WEBHOOK_KEY:
-        found |= {"X-Svc-Webhook-Key": webhook_key, "X-Parse-Webhook-Key": webhook_key}
-    return found
+        fields |= {"X-Svc-Webhook-Key": webhook_key, "X-Parse-Webhook-Key": webhook_key}
+    return fields
 
 
 def signature(secret: str, key: str, timestamp: str, body: bytes) -> str:
-    """What stands in ``webhook-signature`` for one secret; there may be several of them."""
+    """Return the value for one secret in ``webhook-signature``, which may list several."""
     raw = base64.b64decode(secret.removeprefix(SECRET_PREFIX))
     signed = hmac.new(raw, f"{key}.{timestamp}.".encode() + body, hashlib.sha256).digest()
     return f"v1,{base64.b64encode(signed).decode()}"

@@ -1,4 +1,4 @@
-"""Background work of webhooks."""
+"""Celery tasks of webhooks."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from functions.webhooks import outbox
 
 @shared_task(name="functions.deliver", ignore_result=True)
 def deliver(delivery_id: int) -> None:
-    """Send one; run twice, it sends once."""
+    """Send a delivery; a repeated task sends it only once."""
     outbox.deliver(delivery_id)
 
 
 @shared_task(name="functions.deliver_due", ignore_result=True)
 def deliver_due() -> None:
-    """Scheduled by beat: what is due again, and what got lost with a worker or the broker."""
+    """Queue deliveries that are due, including those lost by a worker or the broker."""
     outbox.start_due()
 
 
 @shared_task(name="functions.forget_old_deliveries", ignore_result=True)
 def forget_old_deliveries() -> None:
-    """Scheduled by beat: remove what ended long ago."""
+    """Delete old deliveries that have ended."""
     outbox.forget_old()

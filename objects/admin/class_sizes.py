@@ -11,7 +11,7 @@ from django.db.models.expressions import RawSQL
 from objects.definitions import registry
 from objects.definitions.models import GENERIC_TABLE, ObjectClass
 
-# What PostgreSQL's statistics say, so that the page is quick whatever the classes hold.
+# Estimates from PostgreSQL's statistics, so that the page is fast for classes of any size.
 _TABLE = "to_regclass(COALESCE(%s::jsonb ->> objects_class.name, %s || objects_class.id))"
 # PostgreSQL analyzes no table with fewer than 50 changes (reltuples is -1), but counts its live
 # rows. These counts are lost in a crash, so 0 of a table with content is no estimate.
@@ -36,6 +36,6 @@ def with_statistics(queryset: QuerySet[ObjectClass]) -> QuerySet[Any]:
 
 
 def estimate(class_id: int) -> int:
-    """About how many objects a class has; 0 where nobody has looked yet."""
+    """Return the estimated number of objects of a class; 0 without statistics."""
     row = with_statistics(ObjectClass.objects.filter(pk=class_id)).first()
     return max(int(row.object_estimate or 0), 0) if row else 0

@@ -188,7 +188,7 @@ def class_page(
 ) -> Callable[[View], View]:
     """Put ``view(place, **parts of the route)`` at ``/admin/data/CLASS/ROUTE``.
 
-    Everybody who sees it has the permission to view the subject; POST needs ``post`` besides.
+    Viewing requires the permission to view the subject; POST also requires ``post``.
     """
 
     def register(view: View) -> View:

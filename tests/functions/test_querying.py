@@ -10,11 +10,11 @@ import pytest
 from backend.kernel.errors import InvalidKeyName, InvalidQuery, ObjectNotFound, OperationForbidden
 from backend.kernel.principal import CLIENT, MASTER, Principal
 from functions import GeoPoint, Object, Pointer, add, add_relation, increment
-from functions.runtime.queries import Door
+from functions.runtime.queries import ObjectAccess
 from tests.people import make_role, sign_up
 from tests.rest import Api
 
-objects = Door(MASTER)
+objects = ObjectAccess(MASTER)
 
 
 @pytest.fixture
@@ -146,20 +146,22 @@ def test_a_caller_sees_and_does_what_it_may_and_the_master_key_all(master: Api) 
     }
     note = objects("Note").create(text="a", ACL=acl)
 
-    def door(user: Any, *roles: str) -> Door:
-        return Door(Principal(CLIENT.authority, user_id=user.user_id, roles=frozenset(roles)))
+    def door(user: Any, *roles: str) -> ObjectAccess:
+        return ObjectAccess(
+            Principal(CLIENT.authority, user_id=user.user_id, roles=frozenset(roles))
+        )
 
     as_owner, as_member, as_stranger = door(owner), door(member, "Team"), door(stranger)
     assert as_owner("Note").get(note.id)["text"] == "a"
     assert as_member("Note").get(note.id)["text"] == "a"
-    assert as_stranger("Note").find() == Door(CLIENT)("Note").find() == []
+    assert as_stranger("Note").find() == ObjectAccess(CLIENT)("Note").find() == []
     as_owner("Note").update(note, text="b")
-    for other in (as_member, as_stranger, Door(CLIENT)):
+    for other in (as_member, as_stranger, ObjectAccess(CLIENT)):
         with pytest.raises(ObjectNotFound):
             other("Note").update(note, text="c")
         with pytest.raises(ObjectNotFound):
             other("Note").delete(note)
     with pytest.raises(OperationForbidden):
-        Door(CLIENT)("Unheard").create(a=1)
+        ObjectAccess(CLIENT)("Unheard").create(a=1)
     assert as_stranger.as_master("Note").get(note.id)["text"] == "b"
     as_owner("Note").delete(note)

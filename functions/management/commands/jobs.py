@@ -22,14 +22,14 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="as JSON, for scripts")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        found = [_described(name, rows) for name, rows in schedules.with_jobs()]
+        descriptions = [_described(name, rows) for name, rows in schedules.with_jobs()]
         if options["json"]:
-            self.stdout.write(json.dumps(found))
+            self.stdout.write(json.dumps(descriptions))
             return
-        if not found:
+        if not descriptions:
             self.stdout.write("No jobs are registered: see docs/jobs.md.")
-        for one in found:
-            self.stdout.write(_text(one))
+        for description in descriptions:
+            self.stdout.write(_text(description))
 
 
 def _described(name: str, rows: list[PeriodicTask]) -> dict[str, Any]:
@@ -52,12 +52,12 @@ def _described(name: str, rows: list[PeriodicTask]) -> dict[str, Any]:
     }
 
 
-def _text(one: dict[str, Any]) -> str:
+def _text(description: dict[str, Any]) -> str:
     shown = [
-        row["schedule"] + ("" if row["enabled"] else " (off)") for row in one["schedules"]
+        row["schedule"] + ("" if row["enabled"] else " (off)") for row in description["schedules"]
     ] or ["no schedule"]
-    last = one["lastRun"]
+    last = description["lastRun"]
     run = f"last run {last['createdAt']} {last['status']}" if last else "never run"
     if last and last["message"]:
         run += f": {last['message'].splitlines()[0][:100]}"
-    return f"{one['name']}  [{', '.join(shown)}]  {run}"
+    return f"{description['name']}  [{', '.join(shown)}]  {run}"

@@ -33,7 +33,7 @@ class Command(BaseCommand):
         parser.add_argument("--wait", action="store_true", help="wait for its end, and say it")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        params = dict(_parameter(one) for one in options["param"])
+        params = dict(_parameter(text) for text in options["param"])
         try:
             status_id = start(options["name"], params, source="command", principal=MASTER)
         except ServiceError as error:
@@ -43,21 +43,21 @@ class Command(BaseCommand):
             self._wait(status_id)
 
     def _wait(self, status_id: str) -> None:
-        said = None
+        last_message = None
         while True:
             run = JobStatus._default_manager.filter(object_id=status_id).first()
             if run is None:
                 raise CommandError("The run was removed.")
             if run.status not in (QUEUED, RUNNING):
                 break
-            if run.message and run.message != said:
-                said = run.message
-                self.stdout.write(said)
+            if run.message and run.message != last_message:
+                last_message = run.message
+                self.stdout.write(last_message)
                 self.stdout.flush()
             time.sleep(_POLL)
         if run.status == FAILED:
             raise CommandError(run.error or "failed")
-        if run.message and run.message != said:
+        if run.message and run.message != last_message:
             self.stdout.write(run.message)
         print(run.status, file=sys.stderr)
 

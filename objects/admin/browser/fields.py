@@ -1,6 +1,6 @@
 """The fields of an object as inputs of a form, each by its type, and back.
 
-``inputs`` shows an object, ``read`` takes what was entered. Whatever is wrong with an input is said
+``inputs`` shows an object, ``read`` takes what was entered. Errors of an input are shown
 beside it, and what was entered stays.
 """
 
@@ -192,7 +192,7 @@ def _of_type(value: Json, expected: type, message: str) -> Json:
 
 
 def safe_file_name(name: str) -> str:
-    """A name that a file may have, like the one that it has on somebody's disk."""
+    """Return a valid file name derived from the name of the upload."""
     safe = _UNSAFE_IN_NAMES.sub("_", name)[-100:].lstrip("@. ~-")
     return safe or "file"
 

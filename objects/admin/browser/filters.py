@@ -1,7 +1,7 @@
 """The filter builder: conditions chosen from forms, as parts of a ``where``.
 
-The ``where`` itself is all that a page keeps. ``operators`` says what can be asked of a field,
-``add`` joins a condition to a ``where``, ``conditions`` takes one apart so that each part can be
+The ``where`` itself is all that a page keeps. ``operators`` lists the filters of a field,
+``add`` adds a condition to a ``where``, ``conditions`` splits a ``where`` into parts that can be
 shown and removed.
 """
 
@@ -100,7 +100,7 @@ def operators(field: FieldType) -> tuple[Filter, ...]:
 
 
 def read_value(field: FieldType, text: str) -> Json:
-    """The value of a field's type that somebody has entered as text. Raises ``BadValue``."""
+    """Return the value of a field's type from entered text. Raises ``BadValue``."""
     try:
         match field.kind:
             case "Number":
@@ -121,7 +121,9 @@ def add(
     where: Mapping[str, Json], name: str, field: FieldType, operator_key: str, text: str
 ) -> dict[str, Json]:
     """The ``where`` with another condition. Raises ``BadValue``."""
-    operator = next((one for one in operators(field) if one.key == operator_key), None)
+    operator = next(
+        (candidate for candidate in operators(field) if candidate.key == operator_key), None
+    )
     if operator is None:
         raise BadValue(f"{name}: a {field} can't be asked for this")
     try:
@@ -136,8 +138,8 @@ def add(
     if _is_operators(before) and _is_operators(constraint) and not before.keys() & constraint:  # type: ignore[union-attr, operator]
         joined[name] = {**before, **constraint}  # type: ignore[dict-item]
         return joined
-    others = joined.get("$and")
-    joined["$and"] = [*(others if isinstance(others, list) else []), {name: constraint}]
+    conjuncts = joined.get("$and")
+    joined["$and"] = [*(conjuncts if isinstance(conjuncts, list) else []), {name: constraint}]
     return joined
 
 
@@ -147,25 +149,25 @@ def _is_operators(constraint: Json) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One part of a ``where``: what it says, and the ``where`` without it as JSON."""
+    """A part of a ``where`` as text, and the ``where`` without it as JSON."""
 
     text: str
-    rest: str
+    remaining: str
 
 
 def conditions(where: Mapping[str, Json]) -> list[Condition]:
-    """The parts of a ``where`` that one can take away by themselves."""
-    found = []
+    """Return the parts of a ``where`` that can be removed separately."""
+    parts = []
     for key, constraint in where.items():
         without = {name: value for name, value in where.items() if name != key}
         if key == "$and" and isinstance(constraint, list):
             for index, part in enumerate(constraint):
-                others = [*constraint[:index], *constraint[index + 1 :]]
-                rest = without | ({"$and": others} if others else {})
-                found.append(Condition(as_text(part), as_text(rest)))
+                remaining_parts = [*constraint[:index], *constraint[index + 1 :]]
+                remaining = without | ({"$and": remaining_parts} if remaining_parts else {})
+                parts.append(Condition(as_text(part), as_text(remaining)))
         else:
-            found.append(Condition(as_text({key: constraint}), as_text(without)))
-    return found
+            parts.append(Condition(as_text({key: constraint}), as_text(without)))
+    return parts
 
 
 def as_text(value: Json) -> str:
@@ -174,7 +176,7 @@ def as_text(value: Json) -> str:
 
 
 def read_where(text: str) -> dict[str, Json]:
-    """The object that somebody has written as JSON. Raises ``InvalidJSON``."""
+    """Return an object from entered JSON. Raises ``InvalidJSON``."""
     if not text.strip():
         return {}
     try:

@@ -38,7 +38,7 @@ _MOST_SELECTED: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A field that somebody else has changed: what was to be saved, and what is stored."""
+    """A field that was changed concurrently: the value to be saved, and the stored value."""
 
     name: str
     mine: Cell
@@ -116,7 +116,7 @@ def _save_fields(place: Place, obj: Wire) -> HttpResponseBase:
 
 
 def _save(place: Place, obj: Wire, changes: Wire, updated_at: str) -> HttpResponseBase | None:
-    """Save, and lead back to the object; None if somebody else has changed it."""
+    """Save and redirect to the object, or return None if it was changed concurrently."""
     address = object_address(place.class_name, str(obj["objectId"]))
     if not changes:
         if updated_at != obj["updatedAt"]:
@@ -186,7 +186,7 @@ def add(place: Place) -> HttpResponseBase:
                 schema, form, place.request.FILES, None, _uploader(place, writer)
             )
             if form.get("acl.kind") != "default":
-                # An object without a list is told from one that the class gives a list.
+                # Distinguish an object without an ACL from one with the default ACL of its class.
                 fields["ACL"] = acl_form.to_wire(entered)
             if not any(item.error for item in inputs):
                 made = service.create(writer, place.class_name, fields)

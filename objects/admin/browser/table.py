@@ -219,7 +219,7 @@ def _with_condition(place: Place, question: Question) -> str:
 def _conditions(question: Question) -> list[tuple[str, str]]:
     """Each condition, and the query of the table without it."""
     return [
-        (condition.text, urlencode({"where": condition.rest, "order": question.order}))
+        (condition.text, urlencode({"where": condition.remaining, "order": question.order}))
         for condition in filters.conditions(question.where)
     ]
 
@@ -282,7 +282,7 @@ def _builder(schema: ClassSchema, name: str, entered: str) -> dict[str, Any]:
 
 
 def _asking(field: FieldType) -> dict[str, Any]:
-    """What can be asked of a field of this type, for ``operators.html``."""
+    """Return the filters for a field of this type, for ``operators.html``."""
     operators = filters.operators(field)
     return {
         "operators": operators,
@@ -294,7 +294,7 @@ def _asking(field: FieldType) -> dict[str, Any]:
 
 @class_page("operators/", "operators")
 def operators(place: Place) -> HttpResponse:
-    """What can be asked of a field: the part of the filter's form that depends on it."""
+    """Render the part of the filter form that depends on the field."""
     name = place.request.GET.get("field", "")
     field = place.table.schema.field_type(name) if is_field_name(name) else None
     if field is None:

@@ -32,7 +32,7 @@ class ActionRow:
     meaning: str
     public: bool
     logged_in: bool
-    others: str
+    entities: str
     pointer_fields: str
 
 
@@ -101,7 +101,7 @@ def to_wire(form: PermissionForm) -> dict[str, Json]:
     """``classLevelPermissions`` that the form means. Raises ``InvalidJSON``."""
     wire: dict[str, Json] = {}
     for row in form.actions:
-        rule: dict[str, Json] = dict.fromkeys(_words(row.others), True)
+        rule: dict[str, Json] = dict.fromkeys(_words(row.entities), True)
         if row.public:
             rule["*"] = True
         if row.logged_in:

@@ -86,7 +86,7 @@ def _given(request: HttpRequest, name: str) -> str:
 
 
 def _principal(question: Asked) -> Principal:
-    """Who is asked about. Raises ``ObjectNotFound`` for a user who isn't there."""
+    """Return the principal to check. Raises ``ObjectNotFound`` for an unknown user."""
     if question.caller in _KEYS:
         return _KEYS[question.caller]
     return as_user(user_named(question.user) or question.user)[0]

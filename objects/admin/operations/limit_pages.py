@@ -1,4 +1,4 @@
-"""Rate limits: the rules in force, who has used them up, and beginning anew."""
+"""Rate limits: the active rules, exhausted buckets, and resetting them."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _state(bucket: Fullness) -> str:
 
 @page("limits/reset/", name="limits_reset", permission=CHANGE)
 def reset(request: HttpRequest) -> HttpResponseBase:
-    """Begin counting a bucket anew."""
+    """Reset the counter of a bucket."""
     if request.method != "POST":
         return HttpResponseNotAllowed(("POST",))
     require(request, CHANGE)

@@ -1,4 +1,4 @@
-"""Log records of all processes, by request id and whatever else a record says."""
+"""Log records of all processes, searched by request id and other fields."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Line:
     process: str
     request_id: str
     text: str
-    rest: str
+    details: str
 
 
 @page(
@@ -52,7 +52,7 @@ class Line:
 )
 @require_safe
 def logs(request: HttpRequest) -> HttpResponseBase:
-    """The records that are asked for, newest first."""
+    """Show the matching records, newest first."""
     criteria = Wanted(
         **{
             field.name: request.GET.get(field.name, "").strip()[:_LONGEST]
@@ -92,7 +92,7 @@ def logs(request: HttpRequest) -> HttpResponseBase:
 @page("logs/<str:place>/", name="log_record", permission=VIEW)
 @require_safe
 def log_record(request: HttpRequest, place: str) -> HttpResponseBase:
-    """One record with all that it says."""
+    """Show a record with all its fields."""
     try:
         record = search.entry(place)
     except LogUnavailable:
@@ -114,7 +114,7 @@ def log_record(request: HttpRequest, place: str) -> HttpResponseBase:
 
 
 def address_of(request_id: str) -> str:
-    """Where the records of a request are shown."""
+    """Return the URL of the page with the records of a request."""
     return f"{reverse('admin:logs')}?{urlencode({'request_id': request_id})}"
 
 
@@ -122,11 +122,13 @@ def _line(entry: Entry) -> Line:
     record = entry.fields
     if record.get("logger") == "request":
         text = f"{record.get('method', '')} {record.get('path', '')}"
-        rest = f"{record.get('status', '')} in {record.get('ms', '?')} ms"
+        details = f"{record.get('status', '')} in {record.get('ms', '?')} ms"
     else:
         text = _text(record.get("event", ""))
-        others = {name: value for name, value in record.items() if name not in _IN_THE_LINE}
-        rest = ", ".join(f"{name}={_text(value)[:80]}" for name, value in others.items())[:300]
+        remaining = {name: value for name, value in record.items() if name not in _IN_THE_LINE}
+        details = ", ".join(f"{name}={_text(value)[:80]}" for name, value in remaining.items())[
+            :300
+        ]
     return Line(
         entry.place,
         _time(record.get("timestamp")),
@@ -134,7 +136,7 @@ def _line(entry: Entry) -> Line:
         _text(record.get("process", "")),
         _text(record.get("request_id", "")),
         text,
-        rest,
+        details,
     )
 
 

@@ -1,4 +1,4 @@
-"""The processes of this instance: what is heard from them, and which were restarted."""
+"""The processes of this instance, with their heartbeats and restarts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WORKERS = (
 
 @dataclass(frozen=True)
 class Row:
-    """One role or program: seconds since it was heard from, if it leaves signs of life."""
+    """A role or program, with the seconds since its last heartbeat, if it has heartbeats."""
 
     name: str
     silence: float | None

@@ -37,7 +37,7 @@ _USER: Final = FieldName("user")
 )
 @require_safe
 def sessions(request: HttpRequest) -> HttpResponseBase:
-    """The newest sessions, of everybody or of one user. Tokens are known to nobody here."""
+    """Show the newest sessions of all users or of one user. Tokens are never shown."""
     text = request.GET.get("user", "").strip()[:LONGEST]
     where: Query = Everything()
     if text:

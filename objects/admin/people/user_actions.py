@@ -35,7 +35,7 @@ _Act = Callable[[HttpRequest, Principal, str], str]
 
 @dataclass(frozen=True)
 class Action:
-    """``act`` does it and answers what staff are told; ``permission`` is what it takes."""
+    """``act`` performs the action and returns a message for staff; ``permission`` is required."""
 
     permission: str
     act: _Act
@@ -85,7 +85,7 @@ def _revoke_all(request: HttpRequest, principal: Principal, user_id: str) -> str
 
 def _unlock(request: HttpRequest, principal: Principal, user_id: str) -> str:
     passwords.forget_guesses(user_id)
-    return "The account is unlocked, and wrong passwords are counted anew."
+    return "The account is unlocked, and the count of wrong passwords is reset."
 
 
 def _send_reset(request: HttpRequest, principal: Principal, user_id: str) -> str:

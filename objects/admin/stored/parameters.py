@@ -1,7 +1,7 @@
-"""The app's parameters in the admin: all of them, and a page to change each.
+"""The app's parameters in the admin: a list, and a page to change each.
 
-Whoever saves says which state of the parameter they have seen. If somebody else has changed it
-since, nothing is saved, and what was entered is shown beside what is stored by now.
+The form contains the version of the parameter that it shows. If the stored version differs, nothing
+is saved, and the page shows the entered value next to the stored one.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ class Row:
 
 @dataclass(slots=True)
 class Form:
-    """What was entered for a parameter. ``seen`` is its state then, empty for a new one."""
+    """What was entered for a parameter. ``version`` is its state then, empty for a new one."""
 
     name: str = ""
     kind: Kind = "text"
     text: str = ""
     is_hidden: bool = False
-    seen: str = ""
+    version: str = ""
 
     @property
     def rows(self) -> int:
@@ -137,7 +137,7 @@ def _change(request: HttpRequest, name: str) -> HttpResponseBase:
     except ServiceError as error:
         return _show(request, form, error=error)
     stored = service.read(READ_ONLY_MASTER)
-    form.seen = stored.state_of(name)
+    form.version = stored.state_of(name)
     return _show(request, form, stored=stored)
 
 
@@ -168,23 +168,23 @@ def _with(name: str) -> Config:
 
 
 def _saved(request: HttpRequest, form: Form, permission: str) -> bool:
-    """Save; False if it isn't as it was seen any more. Raises ``ServiceError``."""
+    """Save the form, or return False if the parameter has changed. Raises ``ServiceError``."""
     body = {
         "params": {form.name: _value(form)},
         "masterKeyOnly": {form.name: form.is_hidden},
     }
-    unchanged = _unless_changed(form.name, form.seen)
+    unchanged = _unless_changed(form.name, form.version)
     if not service.save(principal_for(request.user, permission), body, unchanged):
         return False
     note(request, "save parameter", parameter=form.name, master_key_only=form.is_hidden)
     return True
 
 
-def _unless_changed(name: str, seen: str) -> Any:
-    return lambda stored: stored.state_of(name) == seen
+def _unless_changed(name: str, version: str) -> Any:
+    return lambda stored: stored.state_of(name) == version
 
 
-def _filled(request: HttpRequest, name: str, seen: str) -> Form:
+def _filled(request: HttpRequest, name: str, version: str) -> Form:
     data = request.POST
     chosen = data.get("kind", "")
     if chosen not in get_args(Kind):
@@ -195,7 +195,7 @@ def _filled(request: HttpRequest, name: str, seen: str) -> Form:
         # Browsers send every end of a line as two characters.
         data.get(f"value.{chosen}", "").replace("\r\n", "\n"),
         "hidden" in data,
-        seen,
+        version,
     )
 
 
@@ -213,7 +213,7 @@ def _form(config: Config, name: str) -> Form:
 
 
 def _value(form: Form) -> Json:
-    """What was entered, as a wire value. Raises ``InvalidJSON`` or ``IncorrectType``."""
+    """Return the entered value in wire form. Raises ``InvalidJSON`` or ``IncorrectType``."""
     text = form.text.strip()
     match form.kind:
         case "text":

@@ -203,7 +203,7 @@ def _checkpoint(
         if checkpoint.rows and not options["resume"]:
             raise CommandError(
                 f"an import of this file ended early ({_summary(checkpoint)}): --resume goes on, "
-                "--restart begins anew and leaves what is stored"
+                "--restart starts from the beginning and leaves what is stored"
             )
         return checkpoint, state
     return Checkpoint(class_name, identity), state
@@ -297,7 +297,7 @@ def _known_columns(class_name: ClassName, options: Mapping[str, Any]) -> dict[st
 
 
 def _with_inferred(mapping: RowMapping, path: Path, checkpoint: Checkpoint) -> RowMapping:
-    """Types for the columns that nobody has said anything about, from the first rows."""
+    """Infer the types of columns without a declared type from the first rows."""
     if not checkpoint.kinds:
         with _opened(path) as file:
             sample = [row.values for row in islice(read_rows(file, "csv"), _SAMPLE)]

@@ -92,11 +92,11 @@ def test_a_job_that_kills_each_worker_is_given_up() -> None:
     run = held()
     for _ in range(stuck_runs.MOST_ATTEMPTS - 1):
         aged(run, heartbeat_at="1 hour")
-        stuck_runs.tend()
+        stuck_runs.retry_stuck()
         assert of(run).status == "queued"
         assert records.claim(run.status_id) is not None
     aged(run, heartbeat_at="1 hour")
-    stuck_runs.tend()
+    stuck_runs.retry_stuck()
     assert (of(run).status, of(run).error) == ("failed", "The worker died.")
 
 
@@ -106,7 +106,7 @@ def test_one_that_could_only_be_killed_took_too_long() -> None:
 
     run = held()
     aged(run, heartbeat_at="1 minute", started_at="2 minutes")
-    stuck_runs.tend()
+    stuck_runs.retry_stuck()
     assert of(run).error == "The job work took longer than 60 seconds."
 
 

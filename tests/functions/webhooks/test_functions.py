@@ -229,7 +229,7 @@ def test_a_connection_that_was_closed_is_made_anew(master: Api, receiver: Receiv
     for _ in range(2):
         assert master.post("/functions/greet").json == {"result": 1}
     assert len({one.connection for one in receiver.received}) == 2
-    assert http._kept.take(("http", "127.0.0.1", receiver.port)) is None
+    assert http._idle_connections.take(("http", "127.0.0.1", receiver.port)) is None
 
 
 @pytest.mark.django_db

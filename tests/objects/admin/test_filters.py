@@ -90,7 +90,7 @@ def test_each_condition_can_be_taken_away():
     where = {"a": 1, "$and": [{"b": 2}, {"c": 3}]}
     found = conditions(where)
     assert [one.text for one in found] == ['{"a":1}', '{"b":2}', '{"c":3}']
-    assert read_where(found[0].rest) == {"$and": [{"b": 2}, {"c": 3}]}
-    assert read_where(found[1].rest) == {"a": 1, "$and": [{"c": 3}]}
-    assert read_where(conditions({"a": 1})[0].rest) == {}
-    assert read_where(conditions({"$and": [{"b": 2}]})[0].rest) == {}
+    assert read_where(found[0].remaining) == {"$and": [{"b": 2}, {"c": 3}]}
+    assert read_where(found[1].remaining) == {"a": 1, "$and": [{"c": 3}]}
+    assert read_where(conditions({"a": 1})[0].remaining) == {}
+    assert read_where(conditions({"$and": [{"b": 2}]})[0].remaining) == {}
