@@ -204,8 +204,10 @@ def handlers(event: Event, class_name: Subject) -> tuple[Handler, ...]:
 
 
 def has(class_name: Subject, *events: Event) -> bool:
-    """Whether anybody is called at one of these events, which are all about objects or all about
-    signing in. Costs next to nothing for objects."""
+    """Return whether one of these events has handlers.
+
+    The events are all about objects or all about signing in. Very cheap for objects.
+    """
     registered = _registered(class_name)
     if registered and not registered.keys().isdisjoint(events):
         return True

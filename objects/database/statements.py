@@ -440,7 +440,7 @@ def _unavailable(error: Exception) -> ServiceUnavailable:
 
 
 def _unable(error: Exception) -> ServiceUnavailable:
-    """Return the message for a server that responds but needs its operator."""
+    """Return the error for a server that responds but needs its operator."""
     log.error("the database can't do its work", reason=str(error).strip())
     return ServiceUnavailable("The database can't do that at the moment.")
 

@@ -224,13 +224,13 @@ class _Inquiry:
     def _conditions(self, table: ClassTable, obj: Wire | None) -> Query:
         reasons: list[Reason] = []
         try:
-            return self._asked(table, reasons)
+            return self._class_condition(table, reasons)
         finally:
             held = roles.paths(self.principal.user_id) if self.principal.user_id else {}
             for reason in reasons:
                 self._add_reason(table, reason, obj, held)
 
-    def _asked(self, table: ClassTable, reasons: list[Reason]) -> Query:
+    def _class_condition(self, table: ClassTable, reasons: list[Reason]) -> Query:
         principal, action = self.principal, self.action
         if self._makes:
             check_class(principal, table, "create", reasons=reasons)

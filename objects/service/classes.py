@@ -95,7 +95,7 @@ def _change(current: ClassTable, body: Json) -> Wire:
         try:
             indexes.build(table, index)
         except ServiceError as error:
-            _take_back(class_name, index)
+            _remove_failed_index(class_name, index)
             failures.append(error)
     if failures:
         raise failures[0]
@@ -203,8 +203,8 @@ def close_to_public(
     return before.public_writes
 
 
-def _take_back(class_name: ClassName, index: IndexDeclaration) -> None:
-    # The end of a change that was allowed to begin.
+def _remove_failed_index(class_name: ClassName, index: IndexDeclaration) -> None:
+    # Completes a change that began before maintenance mode.
     with maintenance.own_records(), transaction.atomic():
         table = registry.lock(class_name)
         if table is None:
