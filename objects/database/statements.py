@@ -358,7 +358,7 @@ def _numbered(sql: str, parameters: int) -> bytes:
 
 @short_cache(maxsize=1024, longest=_LONGEST_KEPT)
 def _named(sql: str, parameters: int) -> tuple[bytes, tuple[str, ...]]:
-    """The statement with libpq's placeholders, and the names of its parameters in their order."""
+    """Return the statement with libpq's placeholders, and its parameters' names in order."""
     check_text(sql)
     statement, names = numbered_parameters(sql)
     if len(names) != parameters:

@@ -142,7 +142,7 @@ def missing(table: ClassTable) -> list[IndexDeclaration]:
 
 
 def undeclared(table: ClassTable) -> list[str]:
-    """The names of indexes in the database that were built for declarations the class hasn't.
+    """Return the names of indexes in the database that the class doesn't declare.
 
     They take space and time, and unique ones refuse values.
     """

@@ -51,7 +51,7 @@ _TOUCHED = f"GREATEST(t.updated_at, {_NOW})"
 
 
 def _guard() -> str:
-    """The condition under which a statement writes. Parameters: the class and its version."""
+    """Return the condition of a writing statement. Parameters: the class and its version."""
     return (
         "EXISTS (SELECT FROM objects_class g WHERE g.id = %s AND g.version = %s)"
         f" AND {maintenance.guard()}"
