@@ -82,8 +82,10 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    """What ``pg_snapshot`` says: transactions from ``end`` on and those in ``running`` aren't over,
-    all others are."""
+    """The content of a ``pg_snapshot``.
+
+    Transactions from ``end`` on and those in ``running`` are in progress, all others have ended.
+    """
 
     begin: int
     end: int
@@ -153,8 +155,10 @@ class Reader:
             self._writers |= interest.writers_left(new)
 
     def read(self) -> Batch:
-        """What has been committed since the last reading; of much, the first part. Read on until
-        nothing comes."""
+        """Return the changes committed since the last read, in batches of limited size.
+
+        Call it again until a batch is empty.
+        """
         snapshot = self._begin()
         if not self._waiting:
             self._poll(snapshot)
@@ -166,8 +170,9 @@ class Reader:
         return Batch(changes, self._role_version, frozenset(gap))
 
     def sleep(self) -> float:
-        """After a reading without changes: how many seconds to wait for the next one, unless there
-        is a notification on ``CHANNEL`` before.
+        """Return the seconds to wait after a read without changes.
+
+        A notification on ``CHANNEL`` ends the wait early.
 
         Zero means at once. Writers have to notify only when it has been quiet for a moment,
         and no longer than until they do, since notifications make them commit one after another.

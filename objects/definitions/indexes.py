@@ -157,8 +157,10 @@ def undeclared(table: ClassTable) -> list[str]:
 
 
 def drop_undeclared(table: ClassTable) -> list[str]:
-    """Drop these indexes and return their names. Call it in a transaction that has locked the
-    class, so that no declaration is added meanwhile."""
+    """Drop these indexes and return their names.
+
+    Call it in a transaction that has locked the class, so that no declaration is added meanwhile.
+    """
     names = undeclared(table)
     for name in names:
         fetch(f"DROP INDEX {sql.Identifier(name).as_string(None)}", (), prepare=False)

@@ -171,8 +171,10 @@ class _Inquiry:
         return "yes" if matches(condition, obj, class_name=self.class_name) else "no"
 
     def _decided(self, verdict: Verdict) -> Step:
-        """The rule on which it hangs: the first that refuses or depends, the last that lets in
-        not just everybody."""
+        """The decisive step: the first that refuses or depends, else the last selective one.
+
+        A selective step admits some callers only.
+        """
         alike = [step for step in self.steps if step.verdict == verdict]
         if verdict != "yes":
             return alike[0]

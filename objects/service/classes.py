@@ -114,8 +114,10 @@ def drop_undeclared_indexes(principal: Principal, class_name: ClassName) -> list
 
 @contextmanager
 def _without_indexes(table: ClassTable, change: SchemaChange) -> Iterator[None]:
-    """Drop the indexes on fields that a change removes, before it does; build them again if it
-    can't. They would refuse values of another type as soon as clients may write some."""
+    """Drop the indexes on removed fields before a change; rebuild them if the change fails.
+
+    They would refuse values of another type as soon as clients may write some.
+    """
     removed = change.removed_fields
     _check_not_columns(table, removed)
     if removed:

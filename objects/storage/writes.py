@@ -85,8 +85,10 @@ def create(
     *,
     is_last: bool = False,
 ) -> str:
-    """Store a new object; its time. ``is_last`` as for ``database.fetch``. Raises
-    ``DuplicateValue`` or ``StaleClass``."""
+    """Store a new object and return its time.
+
+    ``is_last`` as for ``database.fetch``. Raises ``DuplicateValue`` or ``StaleClass``.
+    """
     values = _values(table, object_id, fields, acl)
     names = ", ".join(values)
     slots = ", ".join(_slot(name) for name in values)

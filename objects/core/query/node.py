@@ -82,8 +82,10 @@ class Query:
         return ()
 
     def required_values(self) -> tuple[Path, Sequence[Json]] | None:
-        """A path and values, one of which each matching object has there as an element; None if
-        the node can't name such values."""
+        """Return a path and values, one of which each matching object has there as an element.
+
+        None if the node doesn't restrict a path to values.
+        """
         return None
 
     def comparisons(self) -> int:

@@ -354,8 +354,11 @@ def reconcile(
 
 
 def check_new_fields(schema: ClassSchema, new: Mapping[FieldName, FieldType]) -> None:
-    """Raise ``ObjectTooLarge`` if there are too many for the class, and ``IncorrectType`` if they
-    give it a second GeoPoint."""
+    """Check that fields may be added to a class.
+
+    Raises ``ObjectTooLarge`` if there are too many for the class, and ``IncorrectType`` if they
+    give it a second GeoPoint.
+    """
     if new and len(schema.fields) + len(new) > MAX_FIELDS:
         raise ObjectTooLarge(
             f"a class has at most {MAX_FIELDS:,} fields; {schema.class_name} has"
