@@ -146,9 +146,9 @@ def add_source(source: Source) -> None:
 def refuse_on_writes(
     class_name: Subject, reason: str, events: Collection[Event] = _OF_WRITES
 ) -> None:
-    """Refuse triggers around saving and deleting objects of a class that the service writes without
-    calling them, or those of ``events`` alone. ``reason`` is for developers and says what works
-    instead.
+    """Refuse triggers around saves and deletes of a class that is written without them.
+
+    ``events`` limits this to some events. ``reason`` is for developers and names an alternative.
 
     Call it in ``AppConfig.ready``, of an application that is loaded before ``functions``.
     """
@@ -157,8 +157,10 @@ def refuse_on_writes(
 
 
 def check_event(event: Event, class_name: Subject) -> None:
-    """Raise ``ValueError`` if a class can't have triggers of this kind, ``NeverCalled`` if nothing
-    would call them."""
+    """Raise an error if a class can't have triggers of this kind.
+
+    ``ValueError`` if they are not allowed, ``NeverCalled`` if nothing would call them.
+    """
     refused, reason = _written_elsewhere.get(class_name, (frozenset(), ""))
     if event in refused:
         raise NeverCalled(reason)
@@ -204,8 +206,10 @@ def handlers(event: Event, class_name: Subject) -> tuple[Handler, ...]:
 
 
 def has(class_name: Subject, *events: Event) -> bool:
-    """Whether anybody is called at one of these events, which are all about objects or all about
-    signing in. Costs next to nothing for objects."""
+    """Return whether one of these events has handlers.
+
+    The events are all about objects or all about signing in. Very cheap for objects.
+    """
     registered = _registered(class_name)
     if registered and not registered.keys().isdisjoint(events):
         return True
@@ -289,8 +293,10 @@ def after_find(
 
 
 def narrowing(principal: Principal, class_name: Subject) -> Query:
-    """What the handlers before a find add for objects that are reached by other ways: sub-queries,
-    includes. Giving objects instead counts as finding none."""
+    """Return the conditions that handlers before a find add for sub-queries and includes.
+
+    A handler that supplies objects instead counts as finding none.
+    """
     empty = FindOptions(where=Everything(), limit=1)
     options, objects = before_find(principal, class_name, empty)
     if objects is not None:

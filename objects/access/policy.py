@@ -117,15 +117,15 @@ def check_class(
     """
     if principal.is_master:
         if action in _READ_ACTIONS or principal.may_write_as_master:
-            _tell(reasons, "master key", action, True)
+            _add_reason(reasons, "master key", action, True)
             return Everything()
-        _tell(reasons, "read-only master key", action, False)
+        _add_reason(reasons, "read-only master key", action, False)
         raise OperationForbidden(
             f"read-only masterKey isn't allowed to perform the {action} operation."
         )
     class_name = table.class_name
     if class_name in MASTER_ONLY_CLASSES:
-        _tell(reasons, "class of the service", action, False)
+        _add_reason(reasons, "class of the service", action, False)
         raise OperationForbidden(
             f"Clients aren't allowed to perform the {action} operation on the {class_name}"
             " collection."
@@ -139,22 +139,22 @@ def check_class(
         creating=creating,
     )
     if isinstance(decision, Allowed):
-        _tell(reasons, "class permissions", action, True, decision.because)
+        _add_reason(reasons, "class permissions", action, True, decision.because)
         return own
     if isinstance(decision, AllowedThrough):
         named = _names_user(principal, decision.pointer_fields)
-        _tell(
+        _add_reason(
             reasons, "pointer permissions", action, None, *decision.pointer_fields, condition=named
         )
         return all_of(own, named)
     if isinstance(decision, NeedsAuthentication):
-        _tell(reasons, "class permissions", action, False, "requiresAuthentication")
+        _add_reason(reasons, "class permissions", action, False, "requiresAuthentication")
         raise ObjectNotFound("Permission denied, user needs to be authenticated.")
-    _tell(reasons, "class permissions", action, False)
+    _add_reason(reasons, "class permissions", action, False)
     raise OperationForbidden(f"Permission denied for action {action} on class {class_name}.")
 
 
-def _tell(
+def _add_reason(
     reasons: list[Reason] | None,
     rule: Rule,
     action: Action,
@@ -173,14 +173,14 @@ def _own(
     if class_name == "_Session":
         # Users see, change and end their own sessions; access lists don't apply.
         if principal.user_id is None:
-            _tell(reasons, "sessions", action, False)
+            _add_reason(reasons, "sessions", action, False)
             raise InvalidSessionToken("Session token required.")
         if action != "create":
             own = Equals((FieldName("user"),), pointer("_User", principal.user_id))
-            _tell(reasons, "sessions", action, None, condition=own)
+            _add_reason(reasons, "sessions", action, None, condition=own)
             return own
     elif class_name == "_Installation" and action in ("find", "count", "delete"):
-        _tell(reasons, "installations", action, False)
+        _add_reason(reasons, "installations", action, False)
         raise OperationForbidden(
             f"Clients aren't allowed to perform the {action} operation on the installation"
             " collection."
@@ -199,7 +199,7 @@ def _check_owner(
     if class_name != "_User":
         return
     is_own = object_id == principal.user_id
-    _tell(reasons, "own account", action, is_own)
+    _add_reason(reasons, "own account", action, is_own)
     if not is_own:
         if action == "delete":
             raise SessionMissing("Insufficient auth to delete user")
@@ -233,7 +233,7 @@ def reading(
     if principal.is_master:
         return condition, Everything()
     listed = ReadableBy(principal.acl_ids)
-    _tell(reasons, "access list", action, None, condition=listed)
+    _add_reason(reasons, "access list", action, None, condition=listed)
     return condition, listed
 
 
@@ -251,7 +251,7 @@ def writable(
         return condition
     _check_owner(principal, table.class_name, action, object_id, reasons)
     listed = WritableBy(principal.acl_ids)
-    _tell(reasons, "access list", action, None, condition=listed)
+    _add_reason(reasons, "access list", action, None, condition=listed)
     return all_of(condition, listed)
 
 

@@ -63,18 +63,18 @@ AND (a.xact_start IS NULL OR a.xact_start < w.since + interval '1 s')
 
 
 def prolong(class_names: Collection[str]) -> dict[str, str]:
-    """Want these classes for ``WANTED_FOR`` seconds from now; since when each has been, as text."""
+    """Capture these classes for another ``WANTED_FOR`` seconds; return when each began, as text."""
     rows = fetch(_PROLONG, (sorted(class_names),), prepare=True)
     return {row[0]: row[1] for row in rows}
 
 
-def ask(class_names: Collection[str]) -> None:
-    """Have those who change one of these classes notify readers, since one of them sleeps."""
+def request_notifications(class_names: Collection[str]) -> None:
+    """Make writers of these classes notify readers, because a reader waits."""
     fetch(_ASK, ([*class_names], True, True), prepare=True)
 
 
 def stop_notifications(class_names: Collection[str]) -> None:
-    """Readers look by themselves."""
+    """Make writers of these classes stop notifying: the readers poll."""
     fetch(_ASK, ([*class_names], False, False), prepare=True)
 
 
@@ -83,9 +83,9 @@ Writer = tuple[str, str]
 
 
 def writers_left(since: Mapping[str, str]) -> set[Writer]:
-    """Wait for those who began to write to these classes before they were wanted.
+    """Wait for transactions that wrote to these classes before capturing began.
 
-    Returns those that take their time, for ``ended``.
+    Returns those that are still running, for ``ended``.
     """
     end = time.monotonic() + _PATIENCE
     places = [

@@ -82,8 +82,10 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    """What ``pg_snapshot`` says: transactions from ``end`` on and those in ``running`` aren't over,
-    all others are."""
+    """The content of a ``pg_snapshot``.
+
+    Transactions from ``end`` on and those in ``running`` are in progress, all others have ended.
+    """
 
     begin: int
     end: int
@@ -123,9 +125,9 @@ class Reader:
         self._unnamed: dict[str, float] = {}
         self._writers: set[interest.Writer] = set()
         self._changed_at = time.monotonic()
-        self._asked_at: float | None = None
-        self._asked_by = 0  # the first transaction that started after the request
-        self._asleep: set[str] = set()  # classes whose writers notify
+        self._requested_at: float | None = None
+        self._first_notifying = 0  # the first transaction that started after the request
+        self._notifying: set[str] = set()  # classes whose writers notify
 
     def want(self, class_names: Collection[str]) -> None:
         """Capture the changes of these classes, which need not exist yet.
@@ -149,15 +151,17 @@ class Reader:
             self._unnamed.pop(name, None)
         self._since |= interested
         if new:
-            self._asked_at = None
+            self._requested_at = None
             self._writers |= interest.writers_left(new)
 
     def read(self) -> Batch:
-        """What has been committed since the last reading; of much, the first part. Read on until
-        nothing comes."""
+        """Return the changes committed since the last read, in batches of limited size.
+
+        Call it again until a batch is empty.
+        """
         snapshot = self._begin()
         if not self._waiting:
-            self._look(snapshot)
+            self._poll(snapshot)
         changes = self._next_changes()
         if changes:
             self._changed_at = time.monotonic()
@@ -166,8 +170,9 @@ class Reader:
         return Batch(changes, self._role_version, frozenset(gap))
 
     def sleep(self) -> float:
-        """After a reading without changes: how many seconds to wait for the next one, unless there
-        is a notification on ``CHANNEL`` before.
+        """Return the seconds to wait after a read without changes.
+
+        A notification on ``CHANNEL`` ends the wait early.
 
         Zero means at once. Writers have to notify only when it has been quiet for a moment,
         and no longer than until they do, since notifications make them commit one after another.
@@ -176,16 +181,16 @@ class Reader:
         if now - self._changed_at < _QUIET:
             return _SHORT
         # Again, for another reader may have woken up.
-        interest.ask(self._since)
-        if self._asked_at is None:
+        interest.request_notifications(self._since)
+        if self._requested_at is None:
             rows = fetch("SELECT pg_current_snapshot()::text", (), prepare=True)
-            self._asked_by = _Snapshot.of(rows[0][0]).end
-            self._asked_at = now
+            self._first_notifying = _Snapshot.of(rows[0][0]).end
+            self._requested_at = now
             return 0
-        if self._begin().begin >= self._asked_by:
+        if self._begin().begin >= self._first_notifying:
             return _LONG
         # A transaction that wrote before notifications were requested is still running.
-        return min(max(_SHORT, (now - self._asked_at) / 2), _LONG)
+        return min(max(_SHORT, (now - self._requested_at) / 2), _LONG)
 
     def trim(self) -> None:
         """Remove what has been kept for ``KEPT`` seconds. Any process may, at any time."""
@@ -210,14 +215,14 @@ class Reader:
             self._seen, self._generation = _Snapshot.of(rows[0][0]), int(rows[0][1])
         return self._seen
 
-    def _look(self, now: _Snapshot) -> None:
+    def _poll(self, now: _Snapshot) -> None:
         """Find the places of what is new, and whether something may be missing."""
         names, since = [*self._since], [*self._since.values()]
         rows = fetch(
             _LOOK, (names, since, now.end, [*now.running], names, _MOST_PLACES + 1), prepare=True
         )
         snapshot, self._role_version, generation, in_force, asleep = rows[0][:5]
-        self._asleep = _names(asleep)
+        self._notifying = _names(asleep)
         ran_out = self._since.keys() - _names(in_force)
         if ran_out:
             # Or the server has crashed. Prolonging recreates the lost rows.
@@ -227,7 +232,7 @@ class Reader:
         if int(generation) >= self._generation + 2:
             self._gap.update(names)
         self._generation = int(generation)
-        self._note_writers_that_ended()
+        self._note_ended_writers()
         if len(rows) > _MOST_PLACES:
             self._gap.update(names)
         else:
@@ -238,7 +243,7 @@ class Reader:
             )
         self._seen = _Snapshot.of(snapshot)
 
-    def _note_writers_that_ended(self) -> None:
+    def _note_ended_writers(self) -> None:
         if self._writers:
             ended = interest.ended(self._writers)
             self._writers -= ended
@@ -289,12 +294,12 @@ class Reader:
         Otherwise writers would notify a reader that ended while it waited, as long as the class is
         captured.
         """
-        self._asked_at = None
-        if self._asleep:
-            named = self._asleep.intersection(change.table.class_name for change in changes)
+        self._requested_at = None
+        if self._notifying:
+            named = self._notifying.intersection(change.table.class_name for change in changes)
             if named:
                 interest.stop_notifications(named)
-                self._asleep -= named
+                self._notifying -= named
 
 
 def _names(text: str | None) -> set[str]:

@@ -376,8 +376,7 @@ _CONTAINERS: Final = frozenset({dict, list})
 
 
 def copied(value: Any) -> Any:
-    """A copy of a JSON value that shares no list or object with it; five times as fast as
-    ``copy.deepcopy``."""
+    """Return a deep copy of a JSON value, five times as fast as ``copy.deepcopy``."""
     value_type = type(value)
     if value_type is dict:
         return {

@@ -72,8 +72,11 @@ class PreparedStatements:
         return self._pgconn.transaction_status != pq.TransactionStatus.INERROR
 
     def forget(self, sql: bytes) -> None:
-        """Deallocate a statement. Its next use prepares it again. Raises psycopg's errors; the
-        server keeps the statement then, until the connection is closed."""
+        """Deallocate a statement; its next use prepares it again.
+
+        Raises psycopg's errors; in that case the server keeps the statement until the connection is
+        closed.
+        """
         # Removed first: a name that was deallocated, and still stood here, would end in an error
         # at every later use. This thread may be interrupted at any point (``TimeIsUp``).
         self._check(self._pgconn.exec_(b"DEALLOCATE " + self._kept.pop(sql).name))

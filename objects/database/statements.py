@@ -353,7 +353,7 @@ def _numbered(sql: str, parameters: int) -> bytes:
 
 @short_cache(maxsize=1024, longest=_LONGEST_KEPT)
 def _named(sql: str, parameters: int) -> tuple[bytes, tuple[str, ...]]:
-    """The statement with libpq's placeholders, and the names of its parameters in their order."""
+    """Return the statement with libpq's placeholders, and its parameters' names in order."""
     check_text(sql)
     statement, names = numbered_parameters(sql)
     if len(names) != parameters:
@@ -435,7 +435,7 @@ def _unavailable(error: Exception) -> ServiceUnavailable:
 
 
 def _unable(error: Exception) -> ServiceUnavailable:
-    """Return the message for a server that responds but needs its operator."""
+    """Return the error for a server that responds but needs its operator."""
     log.error("the database can't do its work", reason=str(error).strip())
     return ServiceUnavailable("The database can't do that at the moment.")
 

@@ -142,7 +142,7 @@ def missing(table: ClassTable) -> list[IndexDeclaration]:
 
 
 def undeclared(table: ClassTable) -> list[str]:
-    """The names of indexes in the database that were built for declarations the class hasn't.
+    """Return the names of indexes in the database that the class doesn't declare.
 
     They take space and time, and unique ones refuse values.
     """
@@ -157,8 +157,10 @@ def undeclared(table: ClassTable) -> list[str]:
 
 
 def drop_undeclared(table: ClassTable) -> list[str]:
-    """Drop these indexes and return their names. Call it in a transaction that has locked the
-    class, so that no declaration is added meanwhile."""
+    """Drop these indexes and return their names.
+
+    Call it in a transaction that has locked the class, so that no declaration is added meanwhile.
+    """
     names = undeclared(table)
     for name in names:
         fetch(f"DROP INDEX {sql.Identifier(name).as_string(None)}", (), prepare=False)

@@ -107,8 +107,10 @@ class RelationMember(models.Model):
 
 
 class Maintenance(models.Model):
-    """One row while maintenance mode is on, and none otherwise (see
-    ``objects.database.maintenance``)."""
+    """Maintenance mode: one row while it is on, none otherwise.
+
+    See ``objects.database.maintenance``.
+    """
 
     id = models.SmallIntegerField(primary_key=True)
     message = models.TextField()

@@ -153,8 +153,11 @@ def model_tables() -> dict[ClassName, str]:
 
 
 def model_storage() -> dict[ClassName, tuple[str, str | None]]:
-    """Of each model-backed class: the quoted name of its table, and the column (not quoted) that
-    says whether a row is an object, if not all rows are."""
+    """Return the table of each model-backed class, and the column that marks objects.
+
+    The table name is quoted, the column name is not. The column is set only where some rows are not
+    objects.
+    """
     return {
         name: (_quoted(backing.model._meta.db_table), backing.shown_if)
         for name, backing in _model_classes.items()

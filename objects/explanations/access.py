@@ -171,8 +171,10 @@ class _Inquiry:
         return "yes" if matches(condition, obj, class_name=self.class_name) else "no"
 
     def _decided(self, verdict: Verdict) -> Step:
-        """The rule on which it hangs: the first that refuses or depends, the last that lets in
-        not just everybody."""
+        """The decisive step: the first that refuses or depends, else the last selective one.
+
+        A selective step admits some callers only.
+        """
         alike = [step for step in self.steps if step.verdict == verdict]
         if verdict != "yes":
             return alike[0]
@@ -224,13 +226,13 @@ class _Inquiry:
     def _conditions(self, table: ClassTable, obj: Wire | None) -> Query:
         reasons: list[Reason] = []
         try:
-            return self._asked(table, reasons)
+            return self._class_condition(table, reasons)
         finally:
             held = roles.paths(self.principal.user_id) if self.principal.user_id else {}
             for reason in reasons:
                 self._add_reason(table, reason, obj, held)
 
-    def _asked(self, table: ClassTable, reasons: list[Reason]) -> Query:
+    def _class_condition(self, table: ClassTable, reasons: list[Reason]) -> Query:
         principal, action = self.principal, self.action
         if self._makes:
             check_class(principal, table, "create", reasons=reasons)

@@ -85,8 +85,8 @@ def _read_only(matter: _Matter) -> Sentence:
 
 def _of_service(matter: _Matter) -> Sentence:
     return Sentence(
-        f"{matter.class_name} is the service's own: it is for master keys alone, whatever its"
-        " permissions say."
+        f"{matter.class_name} is the service's own: only master keys may use it, regardless of"
+        " its permissions."
     )
 
 
@@ -106,7 +106,7 @@ def _class_permissions(matter: _Matter) -> Sentence:
     if entry == EVERYBODY:
         return Sentence(f"{action} is open to everybody (*).", is_open=True)
     if entry == "requiresAuthentication":
-        return Sentence(f"{action} is for whoever is logged in (requiresAuthentication).")
+        return Sentence(f"{action} is for logged-in users (requiresAuthentication).")
     if entry is not None:
         who = entry if entry.startswith(_ROLE) else f"this user ({entry})"
         return Sentence(f"{action} names {who}.", roles=_roles(reason.because))
@@ -159,8 +159,8 @@ def _own_account(matter: _Matter) -> Sentence:
     if matter.reason.allows:
         return Sentence("It is the user's own account.")
     return Sentence(
-        "An account is changed and removed by its own user and the master key alone, whatever its"
-        " access list says."
+        "An account is changed and removed by its own user and the master key only, regardless of"
+        " its access list."
     )
 
 

@@ -214,8 +214,10 @@ def _has_room(estimated: float) -> bool:
 
 
 def _reason(error: ServiceError | psycopg.Error) -> tuple[str, int | None]:
-    """Why an index couldn't be built, and the seconds until it may be tried again; None for longer
-    each time."""
+    """Return why an index couldn't be built, and the seconds until the next attempt.
+
+    None instead of seconds: the delay grows with each attempt.
+    """
     cause = error.__cause__ if isinstance(error, ServiceError) else error
     if isinstance(cause, pg.LockNotAvailable):
         return "transactions that began before took too long", None

@@ -195,7 +195,7 @@ ORDER BY l.class_id, l.id
 
 
 def learned(class_id: int | None = None) -> list[Learned]:
-    """The learned indexes of the class, or of all: valid ones, failed ones, one being built."""
+    """Return the learned indexes of the class, or of all classes, in every state."""
     return [_learned(row) for row in fetch(_LEARNED, (class_id, class_id), prepare=False)]
 
 

@@ -49,8 +49,9 @@ def building(class_id: int) -> Iterator[bool]:
 
 @contextmanager
 def stopped(table: ClassTable) -> Iterator[None]:
-    """Keep learned indexes of a class from being built while the block runs; in a transaction, to
-    its end.
+    """Prevent builds of learned indexes of a class during the block.
+
+    In a transaction, until its end.
 
     A running build is cancelled. Raises ``Timeout`` if that takes too long.
     """

@@ -137,8 +137,9 @@ def fields_text(fields: IndexFields) -> str:
 
 
 def build(table: ClassTable, key: str | None = None) -> bool:
-    """Build a suggested index of a class, the most valuable of them without ``key``; whether it was
-    built.
+    """Build a suggested index of a class, and return whether it was built.
+
+    Without ``key``, the most valuable one.
 
     Raises ``InvalidQuery`` if none is suggested under this key, or if another process is building,
     and ``UnderMaintenance``.
@@ -161,8 +162,10 @@ def build(table: ClassTable, key: str | None = None) -> bool:
 
 
 def drop(table: ClassTable, name: str) -> None:
-    """Drop a learned index, for ``DROPPED_DAYS`` at least. Raises ``InvalidQuery`` if the class has
-    none of this name, and ``UnderMaintenance``."""
+    """Drop a learned index, for at least ``DROPPED_DAYS``.
+
+    Raises ``InvalidQuery`` if the class has none of this name, and ``UnderMaintenance``.
+    """
     index = next((index for index in evidence.learned(table.class_id) if index.name == name), None)
     if index is None:
         raise InvalidQuery(f"{table.class_name} has no learned index of this name.")

@@ -91,7 +91,7 @@ def is_unused(index: Learned, now: datetime | None = None) -> bool:
 
 
 def _table(class_id: int) -> ClassTable | None:
-    """The class of this id. Reading all classes would take long where there are thousands."""
+    """Return the class of this id, without reading all classes: there may be thousands."""
     rows = fetch("SELECT name FROM objects_class WHERE id = %s", (class_id,), prepare=False)
     return registry.find(ClassName(Subject(rows[0][0]))) if rows else None
 

@@ -53,8 +53,11 @@ class _Count:
     slow_seconds: float = 0.0
 
     def add(self, other: _Count) -> None:
-        """Add counts of the same shape. Those of an older version of the class count only as slow
-        queries: they had other indexes."""
+        """Add counts of the same shape.
+
+        Counts of an older version of the class count only as slow queries: that version had other
+        indexes.
+        """
         if other.version > self.version:
             self.version = other.version
             self.calls, self.seconds, self.results = 0, 0.0, 0

@@ -61,8 +61,11 @@ class NewObject:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """New objects, checked against ``schema``, in order: rows, or the errors of those that can't
-    be stored. ``grown`` is the schema with the fields that the rows add."""
+    """New objects that were checked against ``schema``, in order.
+
+    Each is a row, or the error of an object that can't be stored. ``grown`` is the schema with the
+    fields that the rows add.
+    """
 
     schema: ClassSchema
     grown: ClassSchema
@@ -74,8 +77,11 @@ _Numbered: TypeAlias = Sequence[tuple[int, NewRow]]
 
 
 def serves(class_name: ClassName) -> bool:
-    """Whether objects of the class can be stored in bulk: a generic class without rules and without
-    triggers around saves. A class that isn't there is one."""
+    """Return whether objects of the class can be stored in bulk.
+
+    They can if it is a generic class without rules and without triggers around saves, or doesn't
+    exist.
+    """
     if staged_writes.concerns_saving(class_name):
         return False
     table = registry.find(class_name)
@@ -196,8 +202,10 @@ def _attempt(
 
 @dataclass(frozen=True, slots=True)
 class _Apart:
-    """Rows that PostgreSQL refuses to store together: those that it takes are stored, each of the
-    others gets its error in ``outcomes``."""
+    """Rows that PostgreSQL refuses to store together.
+
+    The acceptable rows are stored, the others get their error in ``outcomes``.
+    """
 
     table: ClassTable
     generated: frozenset[int]

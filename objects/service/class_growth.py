@@ -37,8 +37,10 @@ def create_class(class_name: ClassName) -> None:
 def owned_fields(
     principal: Principal, write: Write, trusted: frozenset[FieldName]
 ) -> frozenset[FieldName]:
-    """The fields of a write that the owner of the service sets: with the master key, or in code
-    of the service (``trusted``)."""
+    """Return the fields of a write that the service's owner sets.
+
+    The owner writes with the master key or in code of the service (``trusted``).
+    """
     names = write.field_names if principal.may_write_as_master else trusted & write.field_names
     return names - write.emptied
 

@@ -95,7 +95,7 @@ def _change(current: ClassTable, body: Json) -> Wire:
         try:
             indexes.build(table, index)
         except ServiceError as error:
-            _take_back(class_name, index)
+            _remove_failed_index(class_name, index)
             failures.append(error)
     if failures:
         raise failures[0]
@@ -114,8 +114,10 @@ def drop_undeclared_indexes(principal: Principal, class_name: ClassName) -> list
 
 @contextmanager
 def _without_indexes(table: ClassTable, change: SchemaChange) -> Iterator[None]:
-    """Drop the indexes on fields that a change removes, before it does; build them again if it
-    can't. They would refuse values of another type as soon as clients may write some."""
+    """Drop the indexes on removed fields before a change; rebuild them if the change fails.
+
+    They would refuse values of another type as soon as clients may write some.
+    """
     removed = change.removed_fields
     _check_not_columns(table, removed)
     if removed:
@@ -203,8 +205,8 @@ def close_to_public(
     return before.public_writes
 
 
-def _take_back(class_name: ClassName, index: IndexDeclaration) -> None:
-    # The end of a change that was allowed to begin.
+def _remove_failed_index(class_name: ClassName, index: IndexDeclaration) -> None:
+    # Completes a change that began before maintenance mode.
     with maintenance.own_records(), transaction.atomic():
         table = registry.lock(class_name)
         if table is None:

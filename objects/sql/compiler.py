@@ -52,8 +52,11 @@ def compile_query(
     scope: Scope | None = None,
     led: frozenset[FieldName] = NO_FIELDS,
 ) -> Sql:
-    """The condition that exactly the rows fulfil that the query finds; it is never NULL-safe to
-    negate it: use ``NoneOf``. ``led``: fields whose equality leads into a learned index."""
+    """Return the condition that is true for exactly the rows that the query finds.
+
+    The condition may be NULL, so don't negate it: use ``NoneOf``. ``led``: fields whose equality
+    leads into a learned index.
+    """
     indexes = [index.fields for index in table.schema.indexes.values() if len(index.fields) > 1]
     served = led_by_constants(indexes, query) if indexes else NO_FIELDS
     return Compilation(table, alias, scope or NoScope(), count(1), led, served).required(query)

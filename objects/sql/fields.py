@@ -62,8 +62,10 @@ def field_expression(field: str, kind: FieldKind, data: str = "data") -> str:
 
 
 def short_expression(typed: str) -> str:
-    """The beginning of a String. Compared with a text of fewer than ``SHORT`` characters it is
-    less, equal or greater exactly as the whole String is."""
+    """Return the beginning of a String.
+
+    It compares with a text of fewer than ``SHORT`` characters exactly as the whole String does.
+    """
     return f"left({typed}, {SHORT})"
 
 

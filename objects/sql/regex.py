@@ -32,7 +32,7 @@ def found_in(text: str, pattern: str, options: str, short: str | None = None) ->
 
 
 def begins_with(text: str, prefix: str) -> Sql:
-    """Whether a text begins with a prefix, as a range; ``text`` is SQL with collation "C"."""
+    """Return the test for a prefix, as a range; ``text`` is SQL with collation "C"."""
     if not prefix:
         return Sql(f"({text} IS NOT NULL)")
     after = _first_text_after(prefix)
@@ -42,7 +42,7 @@ def begins_with(text: str, prefix: str) -> Sql:
 
 
 def _first_text_after(prefix: str) -> str | None:
-    """The first text, by code point, that is after all texts with the prefix; None if none is."""
+    """Return the first text, by code point, after all texts with the prefix, or None."""
     stem = prefix.rstrip(_LAST)
     if not stem:
         return None

@@ -38,7 +38,7 @@ def documents(node: Text, table: ClassTable, alias: str) -> Sql | None:
 
 
 def text_fields(table: ClassTable) -> Sequence[FieldName]:
-    """The fields that a search without a path reads: those of the text index, or all Strings."""
+    """Return the fields of a search without a path: those of the text index, or all Strings."""
     for index in table.schema.indexes.values():
         names = [name for name, direction in index.fields if direction == "text"]
         if names:

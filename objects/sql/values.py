@@ -73,7 +73,7 @@ def _typed_equality(reading: Reading, values: list[Json]) -> Sql:
 
 
 def led_equality(reading: Reading, value: Json) -> Sql | None:
-    """The field equals a value, in the expression of its learned index; None if that can't say so.
+    """The field equals a value, in its learned index's expression; None if not expressible.
 
     The value isn't null.
     """
@@ -227,7 +227,7 @@ def _is_file(value: Json) -> bool:
 
 
 def selected_values(key: Path, table: ClassTable, alias: str) -> Sql:
-    """The values at a path of a sub-query's row, as a set-returning column; some may be null."""
+    """Return a set-returning column of the values at a path of a sub-query; some may be null."""
     reading = read(table, key, alias)
     if reading.is_whole:
         return Sql(reading.json)

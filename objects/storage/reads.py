@@ -135,8 +135,10 @@ def find(
 
 
 def _note_stopped(table: ClassTable, where: Query, order: Sequence[OrderKey], begin: float) -> None:
-    """Count a statement that failed: the slowest are stopped by a limit of time. Those that were
-    refused took no time."""
+    """Count a statement that failed: the slowest are stopped by a time limit.
+
+    Refused statements took no time.
+    """
     seconds = perf_counter() - begin
     if seconds >= _STOPPED:
         shape_counts.note(table, where, order, seconds)

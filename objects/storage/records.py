@@ -107,8 +107,10 @@ class Record:
 
 @short_cache(maxsize=1024, longest=_LONGEST_ACL)
 def _acl_member(lists: str) -> str:
-    """The ACL that has these readers and writers (a JSON array of both) as a member of a JSON
-    object, with a comma behind it. Many objects have the same."""
+    """Return the ACL as a member of a JSON object, followed by a comma.
+
+    The argument is a JSON array of readers and writers. Many objects have the same ACL.
+    """
     read, write = _decode(lists)
     acl = Acl(None if read is None else tuple(read), None if write is None else tuple(write))
     return f'"ACL":{_encode(acl.to_wire()).decode()},'

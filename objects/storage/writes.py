@@ -51,7 +51,7 @@ _TOUCHED = f"GREATEST(t.updated_at, {_NOW})"
 
 
 def _guard() -> str:
-    """The condition under which a statement writes. Parameters: the class and its version."""
+    """Return the condition of a writing statement. Parameters: the class and its version."""
     return (
         "EXISTS (SELECT FROM objects_class g WHERE g.id = %s AND g.version = %s)"
         f" AND {maintenance.guard()}"
@@ -85,8 +85,10 @@ def create(
     *,
     is_last: bool = False,
 ) -> str:
-    """Store a new object; its time. ``is_last`` as for ``database.fetch``. Raises
-    ``DuplicateValue`` or ``StaleClass``."""
+    """Store a new object and return its time.
+
+    ``is_last`` as for ``database.fetch``. Raises ``DuplicateValue`` or ``StaleClass``.
+    """
     values = _values(table, object_id, fields, acl)
     names = ", ".join(values)
     slots = ", ".join(_slot(name) for name in values)
@@ -254,7 +256,7 @@ def update(
 def lock(table: ClassTable, object_id: ObjectId, where: Query, scope: Scope) -> Record | None:
     """Read an object and keep others from changing it until the transaction ends."""
     condition = compile_query(where, table, "t", scope)
-    rows = _found(
+    rows = _matching_rows(
         table,
         f"SELECT {object_columns(table, 't')} FROM {table.relation} t"
         f" WHERE t.object_id = %s AND {condition.text} AND {_guard()} FOR UPDATE OF t",
@@ -323,7 +325,7 @@ def _update_simple(
     if echoed or write.server_changes:
         readable = compile_query(visibility.condition, table, "t", scope)
     clauses = ", ".join((*assignments.clauses, *acl.clauses))
-    rows = _found(
+    rows = _matching_rows(
         table,
         f"UPDATE {table.relation} t SET updated_at = {_TOUCHED}{', ' if clauses else ''}{clauses}"
         f" WHERE t.object_id = %s AND {condition.text} AND {_guard()}"
@@ -443,7 +445,7 @@ def delete(table: ClassTable, object_id: ObjectId, where: Query, scope: Scope) -
             " SELECT object_id FROM gone"
         )
         params = (*params, table.class_id)
-    return bool(_found(table, statement, params))
+    return bool(_matching_rows(table, statement, params))
 
 
 def _change_relations(
@@ -474,12 +476,12 @@ def _change_relations(
             )
 
 
-def _found(
+def _matching_rows(
     table: ClassTable, statement: str, params: Sequence[Any], *, prepare: bool = True
 ) -> list[Row]:
-    """Run a guarded statement that may also find nothing because there is nothing.
+    """Run a guarded statement and return its rows, which may be empty because none match.
 
-    Raises what its guard has found.
+    Raises the error of the guard if that is the reason.
     """
     rows = _write(table, statement, params, prepare=prepare)
     if rows:

@@ -27,8 +27,9 @@ Rule: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """The result of one rule for an action: it ``allows`` (True), refuses (False), or depends
-    on the object (None).
+    """The result of one rule for an action.
+
+    ``allows``: True or False, or None if it depends on the object.
 
     Then ``condition`` is what the object has to meet. ``because`` is the entry that matched, if
     one did: an id of the caller, ``requiresAuthentication``, fields that name users.

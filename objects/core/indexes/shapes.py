@@ -165,8 +165,10 @@ def candidates(shape: Shape, schema: ClassSchema) -> tuple[IndexFields, ...]:
 
 
 def _sort_keys(shape: Shape, schema: ClassSchema, equal: frozenset[FieldName]) -> IndexFields:
-    """The sort keys from the first on that a btree has, the first of them ascending: an index is
-    read in both directions. Fields that equal a value don't sort."""
+    """Return the sort keys from the first that a btree holds, with the first one ascending.
+
+    An index is read in both directions. Fields that equal a value don't sort.
+    """
     keys: list[tuple[FieldName, bool]] = []
     for name, descending in shape.order:
         if name in equal:
@@ -213,8 +215,10 @@ def served_equality(
 
 
 def led_by_constants(indexes: Iterable[IndexFields], where: Query) -> frozenset[FieldName]:
-    """The fields behind the first field of an index that it serves certain values of: the query
-    asks for certain values of all fields before them in the index."""
+    """Return the fields after the first of an index that it serves certain values of.
+
+    The query names certain values of all fields before them in the index.
+    """
     parts = where.parts if isinstance(where, tree.AllOf) else (where,)
     certain = {
         part.path[0]

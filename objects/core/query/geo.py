@@ -38,7 +38,7 @@ def distance(a: Point, b: Point) -> float:
 
 
 def in_box(point: Point, southwest: Point, northeast: Point) -> bool:
-    """Whether the point is in the box; one that runs from east to west crosses the date line."""
+    """Return whether the point is in the box, which crosses the date line if west > east."""
     if not southwest[0] <= point[0] <= northeast[0]:
         return False
     if southwest[1] <= northeast[1]:

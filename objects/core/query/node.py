@@ -73,7 +73,7 @@ class Query:
         return ()
 
     def fields(self) -> tuple[FieldName | Literal["*"], ...]:
-        """The top-level fields that the node itself reads; ``*`` stands for all String fields."""
+        """Return the top-level fields that the node itself reads; ``*`` means all String fields."""
         path: Path | None = getattr(self, "path", None)
         return path[:1] if path else ()
 
@@ -82,8 +82,10 @@ class Query:
         return ()
 
     def required_values(self) -> tuple[Path, Sequence[Json]] | None:
-        """A path and values, one of which each matching object has there as an element; None if
-        the node can't name such values."""
+        """Return a path and values, one of which each matching object has there as an element.
+
+        None if the node doesn't restrict a path to values.
+        """
         return None
 
     def comparisons(self) -> int:
@@ -201,7 +203,7 @@ class Lookup(Protocol):
         """Return the objects that a sub-query finds."""
 
     def members(self, class_name: str | None, object_id: str, key: str) -> Collection[Json]:
-        """The pointers to the members of a relation; none if the caller can't read the owner.
+        """Return pointers to a relation's members; none if the caller can't read the owner.
 
         ``class_name`` None is the class of the objects that are matched.
         """

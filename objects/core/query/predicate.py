@@ -49,7 +49,7 @@ def matches(
 def predicate(
     query: Query, lookup: Lookup | None = None, class_name: str | None = None
 ) -> Predicate:
-    """The query as a function of an object of a class. Sub-queries are looked up at every call.
+    """Return the query as a function of an object of a class. Every call runs the sub-queries.
 
     Without ``class_name`` no object is a member of a relation. Raises ``InvalidQuery`` for a text
     search with stemming, which only PostgreSQL can do.

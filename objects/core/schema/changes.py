@@ -93,7 +93,7 @@ def class_name_of(path_name: str | None, body: Json) -> ClassName:
 
 
 def new_schema(class_name: ClassName, body: Json, openness: Openness = "open") -> ClassSchema:
-    """The schema of a class that ``POST /schemas`` creates. ``openness``: without permissions."""
+    """Return the schema of a new class. ``openness`` applies if it names no permissions."""
     schema = empty_schema(check_class_name(class_name), openness)
     return change_schema(schema, body, creating=True).after
 
@@ -148,7 +148,7 @@ def change_schema(schema: ClassSchema, body: Json, *, creating: bool = False) ->
 def _permissions_without(
     schema: ClassSchema, removed: Collection[FieldName], replaced: Set[FieldName]
 ) -> ClassPermissions:
-    """The permissions without removed fields; those that come back are protected as before."""
+    """Return the permissions without removed fields; replaced fields stay protected."""
     before = schema.permissions
     after = before.without_fields(removed)
     if not replaced:

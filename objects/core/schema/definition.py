@@ -190,7 +190,7 @@ class ClassSchema:
         return replace(self, fields={**self.fields, **fields})
 
     def adopted_by(self, write_names: Collection[FieldName]) -> frozenset[FieldName]:
-        """The client-made fields that become the owner's when the owner writes these fields."""
+        """Return the client-made fields that become the owner's by a write to these fields."""
         if not self.client_fields:
             return _NO_NAMES
         return self.client_fields.intersection(write_names)
@@ -251,7 +251,7 @@ def empty_schema(class_name: ClassName, openness: Openness = "open") -> ClassSch
 
 
 def from_definition(class_name: ClassName, definition: Mapping[str, Json]) -> ClassSchema:
-    """The schema of a ``ClassSchema.definition``, whose names were checked when it was stored."""
+    """Return the schema of a ``ClassSchema.definition``, whose names are trusted."""
     schema = empty_schema(class_name)
     fields = definition.get("fields")
     if isinstance(fields, dict) and fields:
@@ -354,8 +354,11 @@ def reconcile(
 
 
 def check_new_fields(schema: ClassSchema, new: Mapping[FieldName, FieldType]) -> None:
-    """Raise ``ObjectTooLarge`` if there are too many for the class, and ``IncorrectType`` if they
-    give it a second GeoPoint."""
+    """Check that fields may be added to a class.
+
+    Raises ``ObjectTooLarge`` if there are too many for the class, and ``IncorrectType`` if they
+    give it a second GeoPoint.
+    """
     if new and len(schema.fields) + len(new) > MAX_FIELDS:
         raise ObjectTooLarge(
             f"a class has at most {MAX_FIELDS:,} fields; {schema.class_name} has"

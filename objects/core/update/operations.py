@@ -134,7 +134,7 @@ def _container_type(schema: ClassSchema, name: FieldName, subpath: str) -> Field
 
 
 def depends_on_stored(path: WriteKey, operation: Operation, schema: ClassSchema) -> bool:
-    """Whether an operation of an update, fitted to the schema, can fail because of stored values.
+    """Return whether an operation, fitted to the schema, can fail because of stored values.
 
     Operations on whole fields can't: a field holds values of its type. The exception is an
     increment by more than ``LARGE_AMOUNT``, whose sum can exceed the largest number. Paths can fail

@@ -298,7 +298,7 @@ def _identity(value: Json) -> Hashable:
 
 
 def add_numbers(a: int | float, b: int | float, path: str) -> int | float:
-    """The sum: exact for whole numbers, else that of IEEE doubles; ``IncorrectType`` if too big."""
+    """Return the sum: exact for integers, else of IEEE doubles. Raises ``IncorrectType``."""
     if isinstance(a, int) and isinstance(b, int):
         total = a + b
         if abs(total) >= _INTEGER_LIMIT:

@@ -81,8 +81,11 @@ class Compilation:
     """Fields behind the first of a declared index that the query leads to."""
 
     def required(self, node: Query) -> Sql:
-        """As ``compile``, for what each row must fulfil. Only there PostgreSQL makes a join of the
-        conditions of computed fields; in alternatives and negations their values are quicker."""
+        """As ``compile``, for what each row must fulfil.
+
+        Only there does PostgreSQL make a join of the conditions of computed fields; in alternatives
+        and negations their values are faster.
+        """
         return READINGS[type(node)].required(node, self)
 
     def compile(self, node: Query) -> Sql:

@@ -44,7 +44,7 @@ class Source(Protocol):
         """Return the value at a path; of no path, the whole document."""
 
     def typed(self, path: Path, kind: FieldKind) -> Sql | None:
-        """The value of a field of this kind in SQL's own type; None if it isn't known to be one."""
+        """Return a field's value in the SQL type of this kind; None if its kind isn't certain."""
 
 
 # --- expressions ---------------------------------------------------------------------------------

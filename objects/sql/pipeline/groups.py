@@ -91,7 +91,7 @@ def _accumulated(
 
 
 def _extreme(function: str, operand: Expression, source: Source, value: str) -> tuple[Sql, str]:
-    """The least or the greatest value; by PostgreSQL's own function where the kind is known."""
+    """Return the least or greatest value, by a native function where the kind is known."""
     if isinstance(operand, Literal) or _is_known(operand, source, "Number"):
         return number(operand, source), number_json(f"{function}({value})").text
     typed = source.typed(operand.path, "String") if isinstance(operand, Field) else None

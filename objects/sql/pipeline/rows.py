@@ -83,7 +83,7 @@ class ObjectSource:
 
 
 def class_path(path: Path) -> FieldPath:
-    """The path of a field in a class's own rows. A name that no field can have reads as missing."""
+    """Return the path of a field in the rows of a class. Invalid names read as missing."""
     return (FieldName(path[0]), *path[1:])
 
 

@@ -285,7 +285,7 @@ def test_the_rule_that_decided_is_named(docs):
         f"get names this user ({OWNER_ID}).",
     )
     permit("Doc", **PUBLIC | {"get": {"requiresAuthentication": True}})
-    assert "is for whoever is logged in" in decided(CLIENT, "get", docs["own"])[1]
+    assert "is for logged-in users" in decided(CLIENT, "get", docs["own"])[1]
     permit("Doc", **PUBLIC | {"update": {"pointerFields": ["owner"]}})
     assert decided(OWNER, "update", docs["own"])[1].endswith("It names this user in owner.")
     rule, text = decided(OWNER, "update", docs["other"])

@@ -144,8 +144,10 @@ def _has_pattern(item: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Text(Query):
-    """Full-text search (``objects.core.query.text``). ``path`` None: all String fields of the
-    class."""
+    """Full-text search (``objects.core.query.text``).
+
+    ``path`` None: all String fields of the class.
+    """
 
     names = ("$text",)
     clauses = ("$text",)
