@@ -1,4 +1,4 @@
-"""A call as a command to copy. Keys and tokens are names of variables in it."""
+"""A call as a curl command to copy, with variables in place of keys and tokens."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HEADERS: Final[Mapping[Caller, tuple[str, ...]]] = {
 
 
 def command(name: str, params: Mapping[str, Json], caller: Caller) -> str:
-    """The call in curl, for a POSIX shell."""
+    """Return the call as a curl command for a POSIX shell."""
     address = f"{service_settings.PUBLIC_URL}{service_settings.MOUNT_PATH}/functions/{name}"
     headers = ("X-Svc-Application-Id: $APP_ID", *_HEADERS[caller])
     body = json.dumps(params, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""What is registered, in words for people."""
+"""Descriptions of registered functions, triggers and jobs for display."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _IN_TRANSACTION = {"saved": "after_save", "deleted": "after_delete"}
 
 @dataclass(frozen=True)
 class Registered:
-    """A row of a list: what it is called, what it does, where it is written.
+    """A row of a list: the name, description and source location.
 
     ``of`` is the class of a trigger, ``url`` the address of a webhook, without its secrets.
     """
@@ -34,7 +34,7 @@ class Registered:
     is_shadowed: bool = False
 
     def has(self, text: str) -> bool:
-        """Whether the text is somewhere in it."""
+        """Whether the row contains the text."""
         texts = (self.name, self.description, self.place, self.of, self.url)
         return any(text.lower() in each.lower() for each in texts)
 
@@ -163,6 +163,6 @@ def _seconds(seconds: float) -> str:
 
 
 def without_secrets(url: str) -> str:
-    """An address without what comes after the question mark, which often is a secret."""
+    """Return a URL without its query, which often contains a secret."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}{parts.path}{'?…' if parts.query else ''}"

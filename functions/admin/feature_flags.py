@@ -12,7 +12,7 @@ from functions.models import FeatureFlag
 
 @admin.register(FeatureFlag)
 class FeatureFlagAdmin(ModelAdmin):
-    """The list of flags, each with the environment's word, which comes before the row's."""
+    """The list of flags, each with the environment's override, which takes precedence."""
 
     section = "Server code"
     icon = "flag"

@@ -1,4 +1,4 @@
-"""Server functions: what there is, and trying one.
+"""Server functions in the admin: their list, and a form to call them.
 
 Staff who may see functions see all that is registered; those who may call them do so from a form,
 with the master key, without a session, or as a user. The call goes to
@@ -57,7 +57,7 @@ _NOT_CALLED: Final = "Nothing was called: see what is marked below."
 )
 @require_safe
 def functions(request: HttpRequest) -> HttpResponseBase:
-    """All that is registered, or what has a text in it."""
+    """List registered functions, triggers and jobs, or those that contain a text."""
     text = request.GET.get("q", "").strip()[:_LONGEST]
     sections = {
         name: [row for row in rows if row.has(text)]
@@ -99,7 +99,7 @@ class Form:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a client would have got: a result, or an error."""
+    """The response that a client would have received: a result or an error."""
 
     text: str
     length: int
@@ -117,7 +117,7 @@ class Outcome:
 @page("code/functions/<str:name>/", name="code_function", permission=VIEW)
 @require_http_methods(["GET", "HEAD", "POST"])
 def function_page(request: HttpRequest, name: str) -> HttpResponseBase:
-    """One function; for those who may, a form to call it."""
+    """Show a function, with a form to call it for staff with the permission."""
     function = find_function(name)
     if function is None:
         raise Http404("There is no such function.")
@@ -174,7 +174,7 @@ def _filled(function: Function, data: Any) -> Form:
 
 
 def _principal(request: HttpRequest, form: Form) -> tuple[Principal, str]:
-    """As whom to call, and who that is for people. Raises ``ObjectNotFound``."""
+    """Return the principal for the call and its label. Raises ``ObjectNotFound``."""
     if form.caller == "user":
         return as_user(user_named(form.user) or form.user)
     if form.caller == "master":
@@ -183,7 +183,7 @@ def _principal(request: HttpRequest, form: Form) -> tuple[Principal, str]:
 
 
 def _called(request: HttpRequest, function: Function, form: Form) -> Outcome | None:
-    """Call it; None if there is no such user, which the form says then."""
+    """Call the function, or return None and set the form's error for an unknown user."""
     try:
         principal, who = _principal(request, form)
     except ObjectNotFound as error:

@@ -1,4 +1,4 @@
-"""Webhooks in the admin, to look at, and their deliveries, which may be sent again."""
+"""Webhooks (read-only) and their deliveries, which can be sent again, in the admin."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class HookAdmin(ReadOnlyModelAdmin):
 
 @admin.register(Delivery)
 class DeliveryAdmin(ReadOnlyModelAdmin):
-    """What webhooks have been told, or will be, or couldn't be."""
+    """The list of deliveries: pending, delivered and given up."""
 
     section = "Server code"
     icon = "outbox"

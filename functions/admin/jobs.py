@@ -1,4 +1,4 @@
-"""Jobs in the admin: what there is and a way to run it, the runs, the schedules."""
+"""Jobs in the admin: registered jobs with a form to run them, runs, and schedules."""
 
 from __future__ import annotations
 
@@ -57,8 +57,10 @@ admin.site.unregister(
     position=30,
 )
 def jobs(request: HttpRequest) -> HttpResponseBase:
-    """The registered jobs with their schedules and last runs; for those who may, a form to run
-    each."""
+    """Show registered jobs with their schedules and last runs.
+
+    Staff with the permission get a form to run each.
+    """
     complaint, job_name, text = "", request.POST.get("job", ""), request.POST.get("params", "")
     if request.method == "POST":
         require(request, RUN)

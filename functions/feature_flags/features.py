@@ -1,4 +1,4 @@
-"""Which features there are for whom: plain Python, no Django.
+"""Evaluation of feature flags and feature lists, in plain Python without Django.
 
 A *flag* switches one feature in a deployment: off for all users, or on for beta testers and for a
 part of all users (``rollout``, in percent). Whether a user is in that part follows from the names
@@ -52,19 +52,19 @@ class Flag:
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """What the environment says of a flag; ``rollout`` None leaves the flag's own."""
+    """An override of a flag by the environment; ``rollout`` None keeps the flag's value."""
 
     on: bool
     rollout: int | None = None
 
 
 def variable(name: str) -> str:
-    """The environment's name for a flag: ``newMarketplace`` is ``ENABLE_NEW_MARKETPLACE``."""
+    """Return the variable of a flag, ``ENABLE_NEW_MARKETPLACE`` for ``newMarketplace``."""
     return f"ENABLE_{_BORDER.sub('_', name).upper()}"
 
 
 def overridden(flag: Flag, overrides: Mapping[str, Override]) -> Flag:
-    """The flag as the environment wants it. ``overrides`` are by the environment's names."""
+    """Return the flag with its override. ``overrides`` are keyed by environment variable."""
     override = overrides.get(variable(flag.name))
     if override is None:
         return flag
@@ -74,7 +74,7 @@ def overridden(flag: Flag, overrides: Mapping[str, Override]) -> Flag:
 
 
 def is_within_rollout(flag: Flag, user_id: str) -> bool:
-    """Whether the user is in the part of all users for whom the flag is on."""
+    """Whether the user is within the flag's rollout."""
     return _place(flag.name, user_id) < flag.rollout * _PARTS // 100
 
 
@@ -84,13 +84,13 @@ def has_access(flag: Flag, user_id: str, *, is_beta_tester: bool) -> bool:
 
 
 def _place(flag_name: str, user_id: str) -> int:
-    """Where this user is among all, from 0 to 9,999, in another order for each flag."""
+    """Return the user's bucket, from 0 to 9,999, which differs for each flag."""
     digest = hashlib.sha256(f"{flag_name}\0{user_id}".encode()).digest()
     return int.from_bytes(digest[:8], "big") * _PARTS >> 64
 
 
 def features_for(client_version: str) -> tuple[str, ...]:
-    """The features of a client of this version.
+    """Return the features of a client of this version.
 
     Versions are compared as semver.org says, so 2.0.0-alpha is below 2.0.0. Raises ``ValueError``
     if it isn't a semantic version.

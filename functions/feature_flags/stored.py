@@ -9,7 +9,7 @@ from functions.models import FeatureFlag
 
 
 def find(name: str) -> Flag | None:
-    """The flag as it counts at this moment; None for an unknown one."""
+    """Return the flag in its current state, or None for an unknown flag."""
     if "\x00" in name:
         return None
     row = FeatureFlag.objects.filter(name=name).values_list("on", "rollout").first()

@@ -1,9 +1,9 @@
 """``viewMethod`` and ``callMethod``: the methods of registered contracts.
 
-Who may is said on the ``SmartContract``: ``viewRoles`` and ``callRoles`` are names of roles.
-Without them everybody who is logged in may read, and the role ``ContractAdmin`` may call. ``*``
-among the ``viewRoles`` stands for everybody; nobody may let everybody spend the signer's ether.
-The master key may both.
+The ``SmartContract`` names the roles that are allowed: ``viewRoles`` and ``callRoles``. By default
+all logged-in users may read, and the role ``ContractAdmin`` may call. ``*`` among the ``viewRoles``
+allows all clients; ``callRoles`` can't, since calls spend the signer's ether. The master key
+allows both.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def view_method(
     method: str,
     args: Arguments = None,
 ) -> Any:
-    """What a method of a registered contract answers that only reads.
+    """Call a read-only method of a registered contract and return its result.
 
     ``contract`` is its name or address, ``method`` a name, or a signature such as
     ``balanceOf(address)`` where several have the name; ``args`` are in order, or by their names.
@@ -66,7 +66,7 @@ def call_method(
     """Call a method of a registered contract by a transaction of the network's signer:
     ``{transactionHash, status: "pending"}``. ``value`` is wei.
 
-    It is tried first: what the contract refuses is error 141 with the reason, and nothing is sent.
+    The call is simulated first: a revert is error 141 with the reason, and nothing is sent.
     """
     network_id = _checked(networkId, contract, method, args)
     wei = _wei(value)

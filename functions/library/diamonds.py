@@ -21,9 +21,9 @@ def add_diamond_facet(
     """Add the functions of a registered facet to a diamond, by a transaction of the network's
     signer: ``{transactionHash, status: "pending", selectors}``.
 
-    The diamond's loupe is asked first which functions it has, and the cut is tried: one that
-    collides or that the contract refuses is error 141 with the reason, and nothing is sent. For the
-    master key and the role ``ContractAdmin``.
+    The diamond's loupe is read first, and the cut is simulated: a collision or a revert is error
+    141 with the reason, and nothing is sent. Requires the master key or the role
+    ``ContractAdmin``.
     """
     network_id = number_of(networkId)
     try:

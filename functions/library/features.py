@@ -12,7 +12,7 @@ from objects.users.accounts.master_fields import BETA_TESTER
 
 @function("getFeatures")
 def get_features(request: FunctionRequest, clientVersion: str) -> list[str]:
-    """The names of the features that a client of this version can use.
+    """Return the names of the features that a client of this version can use.
 
     A client below 2.0.0 gets the legacy list. The version is a semantic one (semver.org).
     """
@@ -28,9 +28,9 @@ def get_features(request: FunctionRequest, clientVersion: str) -> list[str]:
 def check_feature_access(request: FunctionRequest, feature: str, userId: str) -> dict[str, bool]:
     """Whether a user has a feature: ``{"hasAccess": bool}``.
 
-    Nobody has one that is off or that isn't known. Those that are on have beta testers
-    (``betaTester`` is true on the user; only the master key sets it) and the users whom the flag's
-    rollout reaches. An unknown user is error 101.
+    False for a feature that is off or unknown. A feature that is on is available to beta testers
+    (``betaTester`` is true on the user; only the master key sets it) and to the users within the
+    flag's rollout. An unknown user is error 101.
     """
     flag = stored.find(feature)
     if flag is None or not flag.on:

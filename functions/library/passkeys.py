@@ -1,4 +1,4 @@
-"""Logging in with passkeys, and what a user sees of their own."""
+"""Login with passkeys, and the list of a user's passkeys."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def passkey_login_init(
     """Options for ``navigator.credentials.get``: with a name for one of that user's passkeys, else
     for any that the authenticator has for this domain.
 
-    ``temporaryAuthenticationToken`` goes to ``passkeyLoginComplete`` with the answer. A name that
-    nobody has gets options as well.
+    ``temporaryAuthenticationToken`` goes to ``passkeyLoginComplete`` with the response. An unknown
+    name gets options as well.
     """
     refuse_read_only(request)
     allowed: list[str] = []
@@ -68,12 +68,12 @@ def passkey_login_complete(
     | None = None,
 ) -> dict[str, Json]:
     """Log in with what the authenticator has signed: ``{"token", "user": {"id", "username"},
-    "wallets"}`` as from ``registerComplete``. The token counts for one try.
+    "wallets"}`` as from ``registerComplete``. The token is valid for one attempt.
 
     ``assertion`` is a WebAuthn AuthenticationResponseJSON, or ``{"firstFactor": {"kind": "Fido2",
     "credentialAssertion": {credId, clientData, authenticatorData, signature, userHandle}}}``.
-    What doesn't hold is error 141, which doesn't say why. What keeps a user from logging in with a
-    password (a locked account, an address to be verified, a trigger) does so here.
+    A failed verification is error 141, without the reason. The conditions that prevent a login with
+    a password (a locked account, an unverified address, a trigger) apply here too.
     """
     try:
         credential = ceremonies.read_assertion(assertion)

@@ -53,7 +53,7 @@ def register_init(
     a user who is logged in and gives their own name, to add one to their account.
 
     ``temporaryAuthenticationToken`` goes to ``registerComplete`` with the authenticator's answer;
-    it counts for ten minutes. A name that is taken is error 202, as it is to whoever signs up.
+    it is valid for ten minutes. A name that is taken is error 202, as for any signup.
     """
     name = _checked(check_username, username)
     refuse_read_only(request)

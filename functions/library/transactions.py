@@ -23,12 +23,11 @@ _LIMIT: Final = RateLimit(count=100, window=60, per="user")
 def monitor_transaction(
     request: FunctionRequest, networkId: int | float | str, hash: str
 ) -> Object:
-    """Follow a transaction until it is confirmed, failed or stalled; its ``Transaction`` record.
+    """Monitor a transaction until it is confirmed, failed or stalled; return its ``Transaction``.
 
-    A hash that is followed already gives the record that is there; one that somebody follows on
-    another network, where no node has ever known it, becomes this network's if a node of it knows
-    the hash. For the master key, and for users who are logged in on networks that the service
-    follows.
+    A hash that is already monitored returns the existing record. A record on another network, no
+    node of which has ever seen the hash, moves to this network if one of its nodes knows the hash.
+    Requires the master key, or a logged-in user and a network that the service indexes.
     """
     network_id = number_of(networkId)
     try:

@@ -1,4 +1,4 @@
-"""Loading the modules of a deployment, those that ``CLOUD_MODULES`` names."""
+"""Import of the modules of a deployment, which ``CLOUD_MODULES`` names."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class RateLimit:
 
 @dataclass(frozen=True)
 class Requirements:
-    """Who may call. The master key may, unless only a user makes sense (``even_master``).
+    """The requirements on a caller. The master key passes, unless ``even_master`` is set.
 
     ``user_keys`` are fields that the user's object must have, with the values allowed for each, or
     None for any.
@@ -49,7 +49,7 @@ class Requirements:
         return bool(self.user or self.any_role or self.all_roles or self.user_keys)
 
     def check(self, principal: Principal, user: Callable[[], Mapping[str, Any]]) -> None:
-        """Raise ``ValidationFailed`` if this caller may not call. ``user`` reads its object."""
+        """Raise ``ValidationFailed`` unless the caller qualifies. ``user`` reads its object."""
         if self.master and not principal.may_write_as_master:
             raise _failed("Master key is required to complete this request.")
         if principal.may_write_as_master and not self.even_master:
@@ -86,7 +86,7 @@ def requirements(
     rate_limit: RateLimit | None = None,
     even_master: bool = False,
 ) -> Requirements:
-    """Requirements from the words that decorators take."""
+    """Return requirements from the arguments of a decorator."""
     for name, value in (("any", require_any_role), ("all", require_all_roles)):
         if isinstance(value, str):
             raise TypeError(f"require_{name}_role wants a list of names")

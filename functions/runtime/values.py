@@ -1,4 +1,4 @@
-"""What objects are made of, in Python code: the values of a field, and update operators.
+"""Python types for the values of fields, and update operators.
 
 ========  ===========================================================
 Date      an aware ``datetime``, in UTC
@@ -11,8 +11,8 @@ Relation  ``Relation("_User")``: says only which class its members are of
 an object that a pointer led to: ``Object``
 ========  ===========================================================
 
-``decode`` makes them of wire JSON, ``encode`` makes wire JSON of them. Numbers, texts, booleans,
-lists and dicts are the same on both sides. Plain Python, without Django.
+``decode`` converts wire JSON to them, ``encode`` converts them to wire JSON. Numbers, strings,
+booleans, lists and dicts are the same on both sides. Plain Python, without Django.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PLAIN: Final = frozenset((str, int, float, bool, type(None)))
 
 
 class _Typed:
-    """A value that is known by its parts."""
+    """A value that is identified by its parts."""
 
     __slots__: tuple[str, ...] = ()
 
@@ -58,7 +58,7 @@ class _Typed:
 
 
 class Pointer(_Typed):
-    """Leads to an object of a class."""
+    """A reference to an object of a class."""
 
     __slots__ = ("class_name", "id")
 
@@ -131,7 +131,7 @@ class Object(dict[str, Any]):
 
     @property
     def acl(self) -> Any:
-        """The access list as it is on the wire; None means that everybody may read and write."""
+        """The ACL in wire form; None means that all clients may read and write."""
         return self.get("ACL")
 
     def pointer(self) -> Pointer:
@@ -148,7 +148,7 @@ class Object(dict[str, Any]):
 
 
 class Operator:
-    """What to do with a field, as a value for it: ``increment()``, ``add(…)``."""
+    """An update operator as the value of a field: ``increment()``, ``add(…)``."""
 
     __slots__ = ("wire",)
 
@@ -160,32 +160,32 @@ class Operator:
 
 
 def increment(amount: int | float = 1) -> Operator:
-    """The number that is there plus this; nothing counts as 0."""
+    """Increment a number; a missing value counts as 0."""
     return Operator(__op="Increment", amount=amount)
 
 
 def add(*values: Any) -> Operator:
-    """The list that is there and these after it."""
+    """Append values to a list."""
     return Operator(__op="Add", objects=list(values))
 
 
 def add_unique(*values: Any) -> Operator:
-    """The list that is there and after it those of these that it lacks."""
+    """Append those values to a list that it doesn't contain."""
     return Operator(__op="AddUnique", objects=list(values))
 
 
 def remove(*values: Any) -> Operator:
-    """The list that is there without these."""
+    """Remove values from a list."""
     return Operator(__op="Remove", objects=list(values))
 
 
 def add_relation(*members: Pointer | Object) -> Operator:
-    """These are members of the relation from now on."""
+    """Add objects to a relation."""
     return Operator(__op="AddRelation", objects=list(members))
 
 
 def remove_relation(*members: Pointer | Object) -> Operator:
-    """These aren't members of the relation any more."""
+    """Remove objects from a relation."""
     return Operator(__op="RemoveRelation", objects=list(members))
 
 
@@ -197,7 +197,7 @@ UNSET: Final = Operator(__op="Delete")
 
 
 def decode(value: Any, *, depth: int = 0) -> Any:
-    """Wire JSON as Python values. What has a ``__type`` that it doesn't fit stays a dict.
+    """Return wire JSON as Python values. A dict that doesn't match its ``__type`` stays a dict.
 
     Raises ``InvalidJSON`` for what is nested too deeply.
     """
@@ -227,7 +227,7 @@ def _check_depth(depth: int) -> None:
 
 
 def decode_object(class_name: str, wire: Mapping[str, Any], *, depth: int = 0) -> Object:
-    """An object from its wire form."""
+    """Return an object from its wire form."""
     own = {name: item for name, item in wire.items() if name not in ("__type", "className")}
     fields = _decode_fields(own, depth)
     for name in ("createdAt", "updatedAt"):
@@ -273,7 +273,7 @@ def _number(value: object) -> float:
 
 
 def encode(value: Any, *, as_field: bool = False, depth: int = 0) -> Any:
-    """Python values as wire JSON. Raises ``InvalidJSON`` for what JSON can't say.
+    """Return Python values as wire JSON. Raises ``InvalidJSON`` for values JSON can't represent.
 
     An ``Object`` is written whole, with its class; as the value of a field, as a pointer.
     """

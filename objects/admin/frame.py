@@ -1,9 +1,9 @@
-"""What the pages of a class have in common: who may see them, and as whom they ask the door.
+"""The common frame of the pages of a class: permissions, and the principals they act as.
 
 ``@class_page`` puts a view at ``/admin/data/CLASS/…``. It is called with a ``Place``: the class,
 the staff user's permissions, and the principals to read and to write with. POST is refused unless
-the page names the permission that it takes; errors of the door that a view doesn't show in place
-become a page of their own.
+the page names the permission that it takes; errors of the object service that a view doesn't
+handle become an error page.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Acting:
 
 
 def acting_of(request: HttpRequest) -> Acting | None:
-    """As whom this staff user has chosen to browse; None is as staff."""
+    """Return the user in whose place this staff user browses, or None."""
     chosen = request.session.get(_ACTING)
     if not isinstance(chosen, dict):
         return None
@@ -81,20 +81,20 @@ def acting_of(request: HttpRequest) -> Acting | None:
 
 
 def act(request: HttpRequest, user_id: str, *, writes: bool) -> None:
-    """Browse as this user from now on. Raises ``ObjectNotFound``."""
+    """Start browsing in a user's place. Raises ``ObjectNotFound``."""
     if user_id != PUBLIC:
         as_user(user_id)
     request.session[_ACTING] = {"user": user_id, "writes": writes}
 
 
 def stop_acting(request: HttpRequest) -> None:
-    """Browse as staff again."""
+    """Stop browsing in a user's place."""
     request.session.pop(_ACTING, None)
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A class as one staff user meets it."""
+    """A class with the permissions and principals of a staff user."""
 
     request: HttpRequest
     table: ClassTable
@@ -121,12 +121,14 @@ class Place:
 
     @property
     def reader(self) -> Principal:
-        """As whom objects are read: the chosen user, or staff, who see everything."""
+        """The principal that reads objects: the chosen user, or the read-only master key."""
         return self.acting.principal if self.acting else READ_ONLY_MASTER
 
     def writer(self, action: StaffAction, subject: Subject = "objects") -> Principal:
-        """As whom something is written, which is logged. Raises ``PermissionDenied`` unless
-        ``may``."""
+        """Return the principal that writes, and log the write.
+
+        Raises ``PermissionDenied`` unless ``may``.
+        """
         self.require(action, subject)
         log.info(
             "staff write",

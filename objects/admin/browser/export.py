@@ -1,4 +1,4 @@
-"""The objects that a table shows, all of them, as a file that is sent while it is read."""
+"""Streaming export of all objects that a table shows."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _ndjson(pages: Iterator[Page]) -> Iterator[bytes]:
 
 
 class _Line:
-    """A file for ``csv.writer`` that hands back what is written."""
+    """A file for ``csv.writer`` that returns the written text."""
 
     def write(self, text: str) -> str:
         return text

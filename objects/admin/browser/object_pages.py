@@ -1,7 +1,7 @@
 """One object: its fields, its access list, its JSON; new objects; removing objects.
 
-Whoever saves says which state they have seen (``updatedAt``). If the object has changed since,
-nothing is saved, and what was entered is shown beside what is stored by now.
+The form contains the state that it shows (``updatedAt``). If the object has changed since, nothing
+is saved, and the page shows the entered values next to the stored ones.
 """
 
 from __future__ import annotations
@@ -240,7 +240,7 @@ def as_json(place: Place, object_id: str) -> HttpResponseBase:
 
 
 def _own(obj: Wire) -> Wire:
-    """What of an object can be written: not what the service sets, and no relations."""
+    """Return the writable fields of an object, without relations and fields of the service."""
     return {
         name: value
         for name, value in obj.items()

@@ -45,7 +45,7 @@ class Edge:
 
 
 def decode_edge(text: str) -> Edge:
-    """The edge that a link names. Raises ``InvalidQuery`` for anything that none of ours says."""
+    """Return the edge in a link. Raises ``InvalidQuery`` for an invalid one."""
     try:
         decoded = msgspec.json.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
     except (binascii.Error, ValueError, RecursionError):

@@ -65,8 +65,11 @@ class Question:
 
 
 def read_question(request: HttpRequest) -> Question:
-    """Raises ``ServiceError`` for a ``where`` that isn't one, and for one that asks about other
-    classes which this staff user may not see."""
+    """Return the question of a request.
+
+    Raises ``ServiceError`` for an invalid ``where``, and for one about classes that this staff user
+    may not see.
+    """
     where = filters.read_where(request.GET.get("where", ""))
     tree = parse_where(where)
     for node in walk(tree, into_subqueries=True):
@@ -112,7 +115,7 @@ def _by_rank(schema: ClassSchema) -> list[FieldName]:
 
 
 def _asked(place: Place, names: list[FieldName]) -> list[FieldName]:
-    """The fields that the address sorts or filters by, which one wants to see then."""
+    """Return the fields that the URL sorts or filters by, so that they become columns."""
     try:
         where = filters.read_where(place.request.GET.get("where", ""))
     except ServiceError:

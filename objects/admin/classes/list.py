@@ -141,7 +141,7 @@ def _usual_beginning() -> str:
 
 
 def create_class(request: HttpRequest, name: str, beginning: str) -> None:
-    """Make a class through the door. Raises ``ServiceError``."""
+    """Create a class through the object service. Raises ``ServiceError``."""
     _, rule = _BEGINNINGS.get(beginning, _BEGINNINGS["nobody"])
     rules: dict[str, Json] = {action: dict(rule) for action in ACTIONS}
     principal = principal_for(request.user, class_permission("add"))

@@ -1,4 +1,4 @@
-"""Classes whose objects everybody may write: on the start page, and the form that closes one."""
+"""Classes with public write access: their list on the start page, and a form to close them."""
 
 from __future__ import annotations
 

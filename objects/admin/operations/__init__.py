@@ -1,4 +1,4 @@
-"""The admin's pages for operators: logs, rate limits, maintenance mode, and why access is given."""
+"""The admin's pages for operators: logs, rate limits, maintenance mode, access checks."""
 
 from __future__ import annotations
 

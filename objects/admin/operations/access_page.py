@@ -1,4 +1,4 @@
-"""Why may this caller, or why may it not?"""
+"""The page that explains why a caller has access or not."""
 
 from __future__ import annotations
 

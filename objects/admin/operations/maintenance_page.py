@@ -20,7 +20,7 @@ _PATIENCE = 20  # seconds that a page waits for writes that began before
 
 @banner
 def maintenance_banner(request: HttpRequest) -> tuple[BannerLevel, str] | None:
-    """Says on every page that nothing can be written."""
+    """Return the banner for all pages that announces maintenance mode."""
     state = maintenance.state()
     if state is None:
         return None
@@ -38,7 +38,7 @@ def maintenance_banner(request: HttpRequest) -> tuple[BannerLevel, str] | None:
     position=40,
 )
 def switch(request: HttpRequest) -> HttpResponseBase:
-    """What holds at the moment, and for those who may the switch."""
+    """Show the current mode, with the switch for staff who have the permission."""
     complaint = ""
     if request.method == "POST":
         require(request, CHANGE)

@@ -41,7 +41,7 @@ class Row:
 
 @banner
 def failing_banner(request: HttpRequest) -> tuple[BannerLevel, str] | None:
-    """Names what ends again and again."""
+    """Return the banner that names processes which restart repeatedly."""
     failing = [
         restart
         for restart in restart_report.read(settings.DATA_FOLDER.reports)
@@ -64,7 +64,7 @@ def failing_banner(request: HttpRequest) -> tuple[BannerLevel, str] | None:
 )
 @require_safe
 def processes(request: HttpRequest) -> HttpResponseBase:
-    """Each role and engine, with its last sign of life and its restarts."""
+    """Show each role and engine, with its last heartbeat and its restarts."""
     restarted = {
         restart.name: restart for restart in restart_report.read(settings.DATA_FOLDER.reports)
     }

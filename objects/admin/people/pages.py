@@ -1,8 +1,7 @@
-"""What the pages of people and operations have in common: reading pages of objects, leading back,
-and noting down who did what.
+"""Helpers of the pages of people and operations: reading objects, redirects and the audit log.
 
-Staff see everything, so all of it is read with the read-only master key; who may look is the
-matter of each page's permission.
+Staff see all objects, so they are read with the read-only master key; each page checks its
+permission.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ def get(class_name: ClassName, object_id: str) -> Wire:
 
 
 def by_ids(class_name: ClassName, ids: list[str]) -> list[Wire]:
-    """The objects with these ids, in this order; those that are gone are left out."""
+    """Return the objects with these ids, in this order, without deleted ones."""
     if not ids:
         return []
     rows = find(class_name, In((OBJECT_ID,), tuple(ids)), (), len(ids))
@@ -97,7 +96,7 @@ def note(request: HttpRequest, action: str, **about: Json) -> None:
 
 
 def back(request: HttpRequest, otherwise: str) -> HttpResponseRedirect:
-    """To the page that a form came from."""
+    """Redirect to the page that a form came from."""
     target = request.POST.get("next", "")
     if not url_has_allowed_host_and_scheme(target, {request.get_host()}, request.is_secure()):
         target = otherwise

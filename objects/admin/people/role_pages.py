@@ -1,4 +1,4 @@
-"""Roles: who holds them, and through which others; taking members in and out."""
+"""Roles: their direct and inherited members, and adding and removing members."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _show(
 
 @page("people/roles/<str:role_id>/members/", name="people_members", permission=CHANGE)
 def members(request: HttpRequest, role_id: str) -> HttpResponseBase:
-    """Take a user or a role in (``add``) or out (``remove``), given by id or name (``who``)."""
+    """Add or remove a user or a role, by id or name (``who``)."""
     require(request, CHANGE)
     if request.method != "POST":
         return HttpResponseNotAllowed(("POST",))
@@ -151,7 +151,7 @@ def members(request: HttpRequest, role_id: str) -> HttpResponseBase:
 
 
 def _member(kind: _Kind, text: str) -> Wire:
-    """A pointer to the user or the role that is meant. Raises ``ObjectNotFound``."""
+    """Return a pointer to the named user or role. Raises ``ObjectNotFound``."""
     if kind == "users":
         user_id = user_named(text)
         if user_id is None:

@@ -1,4 +1,4 @@
-"""What other applications show on the page of a user."""
+"""Sections of other applications on the page of a user."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _makers: list[tuple[str, _Maker]] = []
 
 
 def user_section(permission: str) -> Callable[[_Maker], _Maker]:
-    """Show what the function makes of a user's id to staff who have the permission."""
+    """Register a section for the page of a user, for staff with the permission."""
 
     def register(maker: _Maker) -> _Maker:
         _makers.append((permission, maker))
@@ -36,7 +36,7 @@ def user_section(permission: str) -> Callable[[_Maker], _Maker]:
 
 
 def sections(request: HttpRequest, user_id: str) -> list[Section]:
-    """Those that the staff user may see, with the first ``MOST`` of their rows."""
+    """Return the sections that the staff user may see, with their first ``MOST`` rows."""
     sections_of_user = [make(user_id) for needed, make in _makers if request.user.has_perm(needed)]
     return [
         Section(section.title, section.columns, section.rows[:MOST]) for section in sections_of_user

@@ -1,7 +1,7 @@
-"""What staff do to users: each by the door or by what the accounts themselves use.
+"""Actions of staff on users, through the object service or the account functions.
 
-Every one is a POST, takes a permission of its own and is written into the log with the name of
-the staff user.
+Each action is a POST, requires a separate permission, and is logged with the name of the staff
+user.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Action:
 
 @page("people/users/<str:user_id>/<str:name>/", name="people_user_action", permission=VIEW)
 def user_action(request: HttpRequest, user_id: str, name: str) -> HttpResponseBase:
-    """Do one of ``ACTIONS`` to a user."""
+    """Perform one of ``ACTIONS`` on a user."""
     action = ACTIONS.get(name)
     if action is None:
         raise Http404

@@ -1,4 +1,4 @@
-"""Users: looking for them, and all that there is about one."""
+"""Users: search, and the page of a user."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _row(user: Wire) -> dict[str, Any]:
 @page("people/users/<str:user_id>/", name="people_user", permission=VIEW)
 @require_safe
 def user_page(request: HttpRequest, user_id: str) -> HttpResponseBase:
-    """All that there is about a user, and what staff may do."""
+    """Show a user, with the actions that staff may perform."""
     try:
         return show_user(request, user_id)
     except ServiceError as error:
@@ -106,7 +106,7 @@ def user_page(request: HttpRequest, user_id: str) -> HttpResponseBase:
 def show_user(
     request: HttpRequest, user_id: str, complaint: str = "", status: int = 200
 ) -> TemplateResponse:
-    """The page of a user; with what went wrong. Raises ``ServiceError`` if there is none."""
+    """Render the page of a user, with any error. Raises ``ServiceError`` for an unknown user."""
     user = get(USER, user_id)
     sessions = _sessions(user_id)
     ways = roles.paths(user_id)
@@ -156,7 +156,7 @@ def _sessions(user_id: str) -> list[Wire]:
 
 
 def session_row(session: Wire) -> dict[str, Any]:
-    """A session to show: nothing of it signs anybody in."""
+    """Return a session for display, without its token."""
     began = session.get("createdWith")
     began = began if isinstance(began, dict) else {}
     return {

@@ -1,1 +1,1 @@
-"""Each command parses its arguments and calls the rooms of ``objects``."""
+"""Each command parses its arguments and calls the packages of ``objects``."""

@@ -157,7 +157,7 @@ def _json(text: str) -> Json:
 
 
 def _lacking(existing: dict[str, Json], body: dict[str, Any]) -> Iterator[str]:
-    """What was asked for and the class hasn't, or has otherwise."""
+    """Return the requested parts that the class lacks or that differ."""
     schema = new_schema(check_class_name(str(existing["className"])), body).to_wire()
     for part in ("fields", "indexes"):
         requested, has = body[part], existing.get(part)

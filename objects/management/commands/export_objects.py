@@ -107,7 +107,7 @@ def _page(class_name: ClassName, options: FindOptions, limit: int) -> list[dict[
 
 @contextlib.contextmanager
 def _replaced(path: Path) -> Iterator[IO[str]]:
-    """A file that takes its place only when it is complete."""
+    """Open a file that replaces its target only when it is complete."""
     fresh = path.with_name(f"{path.name}.part")
     try:
         with fresh.open("w", encoding="utf-8", newline="") as file:

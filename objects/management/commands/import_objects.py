@@ -285,7 +285,7 @@ def _three(text: str) -> tuple[str, str, str]:
 
 
 def _known_columns(class_name: ClassName, options: Mapping[str, Any]) -> dict[str, Column]:
-    """What the class itself says about its fields; nothing where it is another instance's."""
+    """Return the columns that the class defines; empty for a class of another instance."""
     table = None if options["rest"] else registry.find(class_name)
     if table is None:
         return {}
@@ -341,8 +341,11 @@ def _progress(path: Path, label: str) -> Iterator[Callable[[int], None]]:
 
 @contextlib.contextmanager
 def _without_garbage_collection() -> Iterator[None]:
-    """Rows refer to nothing that refers to them, and the collector would look through tens of
-    thousands of them again and again: half of the time that reading them takes."""
+    """Disable garbage collection while rows are read.
+
+    Rows contain no reference cycles, and scanning tens of thousands of them repeatedly takes half
+    of the time of reading them.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -353,7 +356,7 @@ def _without_garbage_collection() -> Iterator[None]:
 
 
 def _analyze(class_name: ClassName) -> None:
-    """Let PostgreSQL count, so that it plans well for the many new rows."""
+    """Run ANALYZE, so that PostgreSQL plans well for the many new rows."""
     from django.db import connection
 
     table = registry.find(class_name)
