@@ -157,7 +157,7 @@ def test_what_somebody_else_has_changed_meanwhile_is_not_overwritten():
     assert answer.context["form"].text == "3"
     assert config()["params"] == {"a": 2}
     # Whoever has seen that may save all the same.
-    assert staff.post(of("a"), {**given, "seen": answer.context["form"].seen}).status_code == 302
+    assert staff.post(of("a"), {**given, "seen": answer.context["form"].version}).status_code == 302
     assert config()["params"] == {"a": 3}
 
 
