@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from mkdocs.structure.pages import Page
 
 log = logging.getLogger("mkdocs.hooks.source_links")
-CODE = re.compile(r"^(`{3,}|~{3,}).*?^\1|`[^`\n]+`(?!\])", re.M | re.S)
+# The text of a link may be code: it is matched so that its second backtick begins no other code.
+CODE = re.compile(r"^(`{3,}|~{3,}).*?^\1|\[`[^`\n]+`\]|`[^`\n]+`", re.M | re.S)
 LINK = re.compile(r"\[(?P<text>[^\]]+)\]\((?P<path>(?:\.\./)[^)#\s]*)(?P<anchor>#[^)\s]*)?\)")
 
 
@@ -44,6 +45,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     parts = []
     end = 0
     for code in CODE.finditer(markdown):
+        if code[0].startswith("["):
+            continue
         parts += [LINK.sub(replace, markdown[end : code.start()]), code[0]]
         end = code.end()
     return "".join([*parts, LINK.sub(replace, markdown[end:])])

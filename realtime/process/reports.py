@@ -75,8 +75,8 @@ def processes() -> list[dict[str, Any]]:
     with _client() as client:
         ids = client.zrangebyscore(_INDEX, time() - KEPT, "+inf")
         reports = client.mget([_key(process_id.decode()) for process_id in ids]) if ids else []
-    statuses = (msgspec.json.decode(process_id) for process_id in reports if process_id is not None)
-    return sorted(statuses, key=lambda process_id: (process_id["host"], process_id["pid"]))
+    statuses = (msgspec.json.decode(report) for report in reports if report is not None)
+    return sorted(statuses, key=lambda status: (status["host"], status["pid"]))
 
 
 def _client() -> redis.Redis:
