@@ -93,7 +93,7 @@ def audit(network_id: int) -> None:
 
 @shared_task(name="chain.prune", ignore_result=True)
 def prune() -> None:
-    """Scheduled by beat: remove what nobody needs any more."""
+    """Scheduled by beat: remove expired rows."""
     from chain.indexing.storage import retention
 
     retention.prune()

@@ -1,6 +1,6 @@
-"""Encrypting stored secrets anew, when ``SECRET_KEY`` has changed.
+"""Encrypt stored secrets again after ``SECRET_KEY`` has changed.
 
-Whoever keeps an encrypted column says so by ``encrypted_column``, in ``AppConfig.ready``.
+An app registers its encrypted columns with ``encrypted_column``, in its wiring.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _columns: list[EncryptedColumn] = []
 
 
 def encrypted_column(model: type[models.Model], field: str, purpose: str) -> None:
-    """Have this column encrypted anew with the others."""
+    """Register a column to be encrypted again with the others."""
     column = EncryptedColumn(model, field, purpose)
     if column not in _columns:
         _columns.append(column)
@@ -88,7 +88,7 @@ def _reencrypt(column: EncryptedColumn, box: MultiFernet) -> Reencrypted:
             except InvalidToken:
                 unreadable += 1
                 continue
-            # Whoever has stored another one meanwhile did so under the present key.
+            # A value that was stored meanwhile is encrypted with the present key.
             rows.filter(pk=key, **{column.field: secret}).update(**{column.field: fresh})
             done += 1
         if len(found) < _PAGE:

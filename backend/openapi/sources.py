@@ -35,7 +35,7 @@ class Part:
 
 
 class Names:
-    """The names of component schemas: unique, whatever classes and functions are called."""
+    """The names of component schemas: unique for any names of classes and functions."""
 
     def __init__(self, taken: frozenset[str]) -> None:
         self._taken = set(taken)

@@ -10,7 +10,7 @@ from backend.server.limits import Limits
 _CHECK_INTERVAL: Final = 1.0
 """Seconds between two checks of all deadlines."""
 _SMALL: Final = 1024 * 1024
-"""Smaller responses are sent whatever waits. The limit on unsent bytes is enforced afterwards."""
+"""Smaller responses are always sent at once. The limit on unsent bytes is enforced afterwards."""
 _RESERVED_FILES: Final = 64
 """File descriptors that are reserved for the database, Redis, files and logs."""
 

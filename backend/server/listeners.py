@@ -45,7 +45,7 @@ def _address(listener: socket.socket) -> str:
 
 def close_others(own: Iterable[socket.socket | None] = ()) -> None:
     """In a fork: close all listening sockets that this process has no use for. Clients of a socket
-    that nobody accepts from would wait as long as any process has it open."""
+    without an accepting process would wait as long as any process has it open."""
     own_sockets = [*own]
     for listener in _open:
         if listener not in own_sockets:

@@ -1,6 +1,6 @@
 """How connections are shared by the processes that accept from one socket.
 
-The kernel wakes all of them, and whoever comes first takes what is there: sixteen kept connections
+The kernel wakes all of them, and the first one takes what is there: sixteen kept connections
 of a client could all go to one process of two, and be served by one core. So each process writes
 its number of connections into memory that all of them share, and one that has more than another
 leaves new connections to it for a moment. A process that has written nothing for a second hangs, or

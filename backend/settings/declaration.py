@@ -25,7 +25,7 @@ LARGEST = 2**31 - 1
 
 
 class Options(TypedDict, total=False):
-    """What any kind of setting may have besides its default and its documentation.
+    """What any kind of setting may have in addition to its default and its documentation.
 
     ``derived`` computes the default from other settings and the machine; ``shown`` is how the
     documentation writes the default. ``former`` lists names that are read for one more version.

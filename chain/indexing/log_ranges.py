@@ -96,7 +96,7 @@ def read_logs(
     where the provider gives no more at once.
 
     Of an answer with far too many logs the first blocks are kept: the rest is read again, so memory
-    is always bounded. A range that is refused is asked for again at once with fewer blocks;
+    is always bounded. A range that is refused is requested again at once with fewer blocks;
     a single block with fewer contracts. Raises ``RangeTooLarge`` if not even that is answered.
     """
     while True:

@@ -1,4 +1,4 @@
-"""The tables of what is read of networks: where each stands, what is missing, what is told."""
+"""The tables of indexing: cursors, backfills, coverage, the outbox."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ RESET_CURSOR = (
 
 
 class Cursor(models.Model):
-    """How far a network's chain has been read. Whoever stores what it has read moves it from
-    where it was, under its lock; whoever finds it elsewhere drops what it has.
+    """How far a network's chain has been read. A process that stores blocks moves it from
+    where it was, under its lock; one that finds it elsewhere drops what it has read.
 
     ``outbox`` is the number of the last row of the outbox, ``contracts`` grows with each change of
     the network's contracts, and ``planned`` is its value for which backfills were planned.
@@ -143,7 +143,7 @@ class Backfill(models.Model):
 
 
 class Coverage(models.Model):
-    """Which blocks have been read for a contract, besides those of its open backfills.
+    """Which blocks have been read for a contract, apart from those of its open backfills.
 
     ``spans`` lists pairs of first and last blocks. Blocks above ``followed_from``, if that isn't
     null, are read as they come. Changed under the lock of the network's cursor only.
@@ -165,7 +165,7 @@ class Coverage(models.Model):
 
 
 class OutboxEntry(models.Model):
-    """What is told to subscribers, numbered per network without gaps in the order of commits.
+    """Notifications for subscribers, numbered per network without gaps in the order of commits.
 
     ``place`` is of the log in its transaction (hash, address, ordinal), whatever the block: by it
     is found what was told of the same log before. ``finality`` is that of a ``removed`` event when

@@ -159,7 +159,7 @@ class Transaction(ModelBackedObject):
     replaced_by = text_column()
     replaced_suspected = models.BooleanField(null=True, blank=True)
     late_receipt = models.JSONField(null=True, blank=True)
-    # The service's own: when it is looked at next; how often in a row no node has answered; since
+    # The service's own: when it is checked next; how often in a row no node has answered; since
     # when and how often in a row no node has known the transaction at all.
     next_check_at = moment_column()
     failed_checks = models.IntegerField(default=0, db_default=0)
@@ -254,7 +254,7 @@ class ContractEvent(ModelBackedObject):
 
 
 class Identity(ModelBackedObject):
-    """Somebody's wallet."""
+    """The wallet of a user."""
 
     wallet_address = text_column(unique=True)
     user = text_column()

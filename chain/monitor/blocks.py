@@ -59,7 +59,7 @@ def receipts_for(network_id: int, headers: Sequence[Header], node: Node) -> Seen
     found = {
         tx_hash: mined
         for tx_hash, mined in answers.items()
-        # Of another block: the chain has moved meanwhile, and whoever reads it will notice.
+        # Of another block: the chain has moved meanwhile, and its indexer will notice.
         if mined is not None and mined.block_hash == block_of[tx_hash]
     }
     return Seen(network_id, blocks, found)

@@ -1,8 +1,8 @@
 """The checks whose time has come.
 
 One process at a time checks a network, by an advisory lock that ends with the process; it saves
-work, and nothing relies on it. No row is locked while a node is asked: what a check has found is
-stored where ``next_check_at`` is still what it was when the record was read. Where a block, a
+work, and nothing relies on it. No row is locked during a request to a node: what a check has found
+is stored where ``next_check_at`` is still what it was when the record was read. Where a block, a
 reorganisation or another check has come between, theirs holds.
 """
 
@@ -187,7 +187,7 @@ def _keep(
 
 
 def _postpone(due: _Due, rows: Sequence[Followed]) -> None:
-    """No node has answered: nothing is known, and it is asked again soon."""
+    """No node has answered: nothing is known, and the next check is soon."""
 
     def postponed() -> None:
         maintenance.check()

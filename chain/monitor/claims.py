@@ -1,4 +1,4 @@
-"""A hash has one record, also where somebody has named the wrong network first.
+"""A hash has one record, also where a client has named the wrong network first.
 
 A transaction belongs to one network (EIP-155), so a record of which its network's nodes have never
 known anything says nothing. It is moved to the network where the transaction is. What nodes have
@@ -26,7 +26,7 @@ _UNKNOWN: Final = (
 
 def claim(network_id: int, tx_hash: str) -> None:
     """Have the record of a hash be of this network, if another one's nodes have never known it and
-    one of this network knows it now. Asks nobody unless that is the question."""
+    one of this network knows it now. Makes no request unless that is in question."""
     waiting = fetch(
         f"SELECT 1 FROM chain_transaction WHERE {_UNKNOWN}",
         {"hash": tx_hash, "network": str(network_id)},
@@ -48,7 +48,7 @@ def claim(network_id: int, tx_hash: str) -> None:
 
 
 def move(network_id: int, tx_hash: str) -> None:
-    """As ``claim``, for whoever knows that the transaction is of this network. It is followed as if
+    """As ``claim``, for a caller that knows the transaction's network. It is monitored as if
     it began now. Part of the caller's transaction."""
     fetch(
         "UPDATE chain_transaction SET network_id = %(network)s, status = 'pending', attempts = 0,"

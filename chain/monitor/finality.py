@@ -39,7 +39,8 @@ class _Marks(NamedTuple):
 
 
 def finalize(network_id: int) -> int:
-    """Mark what has become safe or final on a network; how many. Asks nobody while nothing can."""
+    """Mark what has become safe or final on a network. Return how many. Makes no request if none
+    can."""
     network = Blockchain.objects.filter(network_id=network_id, active=True).first()
     if network is None or not _is_waited(network_id):
         return 0

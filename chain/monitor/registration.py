@@ -32,8 +32,8 @@ class _Started(NamedTuple):
 
 def start(network_id: int | str, tx_hash: str, sighting: Sighting = _NOTHING) -> str:
     """Follow a transaction of this network from now on; the id of its record, old or new. One that
-    somebody has begun on another network, where nobody knows it, is this network's then. ``known``
-    is what its sender knows of it.
+    a client has begun on another network, where no node knows it, becomes this network's then.
+    ``known`` is what its sender knows of it.
 
     As part of the caller's transaction, if there is one; its first check comes right after. Raises
     ``ValueError`` for what is no network or no hash, ``UnderMaintenance`` while the chain has to
@@ -83,7 +83,7 @@ def started(object_id: str, network_id: int) -> None:
 
 
 def lock(tx_hash: str) -> None:
-    """Have whoever starts the same hash wait until this transaction is over."""
+    """Make others that start the same hash wait until this transaction ends."""
     locks.lock_transaction(unique_value("Transaction", "hash", tx_hash))
 
 

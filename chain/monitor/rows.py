@@ -1,7 +1,7 @@
 """Followed transactions in the database: read, locked, written.
 
 Writers take their rows in the order of their ids, so that two never wait for each other. Each one
-sets ``next_check_at``: whoever finds it as it was knows that nobody has come between.
+sets ``next_check_at``: a process that finds it unchanged knows that no other came between.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from objects.database.statements import fetch, fetch_values
 
 
 class Followed(msgspec.Struct, frozen=True, gc=False):
-    """A row: its key, what the table of states knows, and what nodes have said besides. ``due`` is
+    """A row: its key, what the table of states knows, and what else nodes have reported. ``due`` is
     ``next_check_at`` to the last digit."""
 
     object_id: str
@@ -248,7 +248,7 @@ _ASSIGNMENTS: Final = ", ".join(map(_assignment, _FOUND))
 
 
 def write(rows: Sequence[tuple[Followed, Record]], *, unless_changed: bool = False) -> int:
-    """Store these records, whatever has become of them; how many were still there to be."""
+    """Store these records. Return how many still existed."""
     if not rows:
         return 0
     held = _held(_WRITTEN, unless_changed=unless_changed)

@@ -1,4 +1,4 @@
-"""Making, listing and using the wallets of users, whoever keeps their keys."""
+"""Make, list and use the wallets of users with any custodian."""
 
 from __future__ import annotations
 

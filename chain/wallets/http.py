@@ -2,7 +2,7 @@
 
 ``Http``: the wallets are the service account's. ``POST /wallets {"network", "name", "externalId"}``
 makes one and answers with it: ``{"id", "network", "address", "status", …}``; the address may come
-later, by ``GET /wallets/ID``. What fails halfway is asked for again with the same
+later, by ``GET /wallets/ID``. What fails halfway is requested again with the same
 ``Idempotency-Key`` and ``externalId``, so no second wallet is made; a 409 that names the duplicate
 (``error.details.duplicate.id``) is an answer, too.
 

@@ -57,7 +57,7 @@ class WalletApi:
         return self._ask(path, body, headers or {}, is_signed)
 
     def wallet(self, body: Any, network: str) -> Made:
-        """The wallet that the service describes. An address that isn't there yet is asked for."""
+        """The wallet that the service describes. A missing address is requested."""
         wallet = body if isinstance(body, dict) else {}
         wallet_id = _text(wallet, "id", _ID, "the answer is no wallet")
         for attempt in range(ATTEMPTS):
@@ -80,7 +80,7 @@ class WalletApi:
         sent = {"Authorization": f"Bearer {service_settings.WALLET_API_TOKEN}", **headers}
         for attempt in range(ATTEMPTS):
             if signed and body is not None and service_settings.WALLET_API_KEY:
-                # Anew each time: the token of a signature counts once.
+                # Each time: the token of a signature is valid once.
                 sent["X-DFNS-USERACTION"] = self._signature(path, body)
             try:
                 answer = fetch(url, body=body, headers=sent)

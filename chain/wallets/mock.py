@@ -1,6 +1,6 @@
 """A custodian for development: addresses that are the same for the same user, and no keys.
 
-Nobody can ever move what is sent to them. It is never chosen by itself.
+What is sent to them can never be moved. It is never chosen by default.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def save(
     Every save goes through here. Triggers see all parameters by name, as they will be and as they
     were; the one before the save may change them.
 
-    ``provided`` is asked about what is stored, while no other save can change it; if it says no,
+    ``provided`` checks what is stored, while no other save can change it; if it says no,
     nothing is saved, and the answer is False.
     """
     _check_may_save(principal)
@@ -151,7 +151,7 @@ def _flags(value: object, params: Mapping[str, Any]) -> frozenset[str]:
         if flag is not None and type(flag) is not bool:
             raise InvalidJSON(f"masterKeyOnly.{shown(name)}: expected true or false")
         if flag and name not in params:
-            # Passed over, a secret would stay visible and nobody know.
+            # Ignored, it would leave a secret visible unnoticed.
             raise InvalidJSON(f"masterKeyOnly.{shown(name)}: params doesn't set it")
     return frozenset(name for name, flag in value.items() if flag)
 

@@ -1,4 +1,4 @@
-"""Markup, recognised by its first bytes, whatever a file is called.
+"""Markup, recognised by its first bytes, not by a file's name.
 
 It follows what browsers look for in content without a type (WHATWG MIME sniffing), and adds XML by
 its look: an element with a namespace is enough for a browser to run scripts in it.

@@ -27,7 +27,7 @@ def check_name(name: str) -> str:
 
 
 def new_stored_name(name: str) -> str:
-    """The name that a new file is stored and addressed by: nobody can guess it."""
+    """Return an unguessable name by which a new file is stored and addressed."""
     return f"{random_bytes(16).hex()}_{check_name(name)}"
 
 

@@ -4,7 +4,7 @@ A file's name begins with 128 random bits, so a mention of them anywhere is a re
 value at any depth, in a text, in a link, in a column of a model, in a default value of a class.
 PostgreSQL looks through each class once for all files together.
 
-Only files of some age are looked at: an app uploads first and saves the object afterwards. Before
+Only files of some age are considered: an app uploads first and saves the object afterwards. Before
 files are removed, what was written since the search is searched as well.
 """
 
@@ -27,7 +27,7 @@ from objects.definitions import registry
 from objects.files import records, service, uploads
 
 GRACE: Final = timedelta(hours=24)
-"""How old a file is before it may count as forgotten, unless somebody says otherwise."""
+"""How old a file is by default before it may count as forgotten."""
 
 SHORTEST_GRACE: Final = timedelta(hours=1)
 

@@ -1,6 +1,6 @@
 """The door to files: everything that happens to them happens here, for a principal.
 
-``upload``, ``open_file``, ``describe`` and ``delete`` check rights; whoever calls them has only
+``upload``, ``open_file``, ``describe`` and ``delete`` check rights; their callers have only
 decoded a request. The read-only master key reads all and writes nothing. In maintenance mode
 nobody writes anything (``UnderMaintenance``).
 """
@@ -181,7 +181,7 @@ def content(record: FileRecord, start: int, length: int) -> Iterator[bytes]:
 def describe(principal: Principal, name: str) -> tuple[FileRecord, SignedUrl | None]:
     """What is known about a file, and for a private one a link that opens it.
 
-    For whoever may read the file; a link alone is not enough. Raises ``ObjectNotFound``.
+    For callers who may read the file; a link alone is not enough. Raises ``ObjectNotFound``.
     """
     record = open_file(principal, name, None)
     return record, None if record.readers is None else signed_url(name)
@@ -204,7 +204,7 @@ def delete(principal: Principal, name: str) -> None:
 
 
 def remove(name: str, *, is_left_over: bool = False) -> None:
-    """Remove a file, whoever asks; ``is_left_over`` if its bytes aren't complete.
+    """Remove a file without checking rights; ``is_left_over`` if its bytes aren't complete.
 
     Raises ``FileDeleteFailed`` when the storage fails. The file is still there then.
     """

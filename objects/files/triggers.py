@@ -2,7 +2,7 @@
 
 A handler sees ``{"name", "url", "size", "contentType", "metadata", "tags", "owner"}``. Before a
 file is saved it may change ``metadata`` and ``tags`` or refuse the file; the bytes are in storage
-only afterwards, so content is looked at by a trigger after the save.
+only afterwards, so a trigger after the save examines content.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def done(event: Event, principal: Principal, record: FileRecord) -> None:
 
 
 def before_reading(principal: Principal | None, record: FileRecord) -> None:
-    """Raises what a trigger raises to keep a file from whoever asks, who may read it otherwise."""
+    """Raise what a trigger raises to refuse a file to a caller who may read it otherwise."""
     if not triggers.has(FILE, "before_find", "after_find"):
         return
     for event in ("before_find", "after_find"):

@@ -61,7 +61,7 @@ WHERE r.name IS NOT NULL
 
 
 def held_by_many(user_ids: Collection[str]) -> dict[str, frozenset[str]]:
-    """The names of the roles that each of these users holds now; reads the database anew."""
+    """Return the names of the roles that each of these users holds now, from the database."""
     names: dict[str, set[str]] = {user_id: set() for user_id in user_ids}
     if names:
         table = _table()
@@ -87,7 +87,7 @@ def paths(user_id: str) -> dict[str, tuple[str, ...]]:
     """The roles that a user holds now, each with the shortest way to it.
 
     The way begins with a role that names the user and ends with the role itself; each one on it
-    is in the ``roles`` of the next. Reads the database anew.
+    is in the ``roles`` of the next. Reads the database.
     """
     table = _table()
     steps = fetch(_STEPS, (table.class_id, user_id, table.class_id), prepare=False)
@@ -158,7 +158,7 @@ def _table() -> ClassTable:
 
 
 def changed() -> None:
-    """Make every process read roles anew, from the moment that this transaction is committed."""
+    """Make every process read roles again once this transaction is committed."""
     fetch(
         "INSERT INTO objects_role_version (id, version)"
         " VALUES (1, nextval('objects_role_version_number'))"

@@ -125,7 +125,8 @@ def _entered(examined: gate.Examined, provider: str) -> Wire:
 
 
 def sign_in_with_providers(principal: Principal, body: dict[str, Any]) -> Wire | None:
-    """Sign in the user who has an identity that the body's ``authData`` proves; None if nobody has.
+    """Sign in the user who has an identity that the body's ``authData`` proves; None if there is
+    none.
 
     In ``body`` the proofs are put in place of the data, for a sign-up with them: some count once.
     Raises ``AccountAlreadyLinked`` if they belong to more than one user.

@@ -2,7 +2,7 @@
 
 Each item is routed, checked and counted like a request of its own, with the credentials of the
 whole.
-Without ``transaction`` every item succeeds or fails by itself; with it all succeed, or nothing is
+Without ``transaction`` every item succeeds or fails alone; with it all succeed, or nothing is
 done and the answer is the first error.
 """
 
@@ -173,7 +173,7 @@ class _Item:
 
 
 def _groups(items: list[_Item]) -> Iterator[list[_Item]]:
-    """Neighbours that create objects of one class together, others each by itself."""
+    """Group neighbours that create objects of one class; every other item is a group of one."""
     for class_name, group in groupby(items, key=lambda item: item.creates_in):
         if class_name is None:
             for item in group:
@@ -202,7 +202,7 @@ def _headers(items: list[_Item]) -> dict[str, str]:
 def _apart(group: list[_Item]) -> list[dict[str, Any]]:
     """As ``_answers`` inside of a transaction: what fails undoes nothing but itself."""
     if len(group) > 1:
-        # Whatever it is, each by itself will tell.
+        # Each item alone will show the reason.
         with suppress(Exception), transaction.atomic():
             return _results(group)
     return [_answer_apart(item) for item in group]

@@ -89,7 +89,7 @@ class UsersView(ObjectsView):
         try:
             created = service.create(call.principal, class_name, body)
         except AccountAlreadyLinked:
-            # Somebody signed up with the same proof at the same moment.
+            # Another request signed up with the same proof at the same moment.
             signed_in = sign_in.sign_in_with_providers(call.principal, body)
             if signed_in is None:
                 raise

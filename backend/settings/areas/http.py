@@ -136,7 +136,7 @@ class Metrics(Area):
 
     @classmethod
     def check(cls, values: dict[str, Any]) -> None:
-        """Refuse a short token, and metrics that everybody or nobody could read."""
+        """Refuse a short token, and metrics that are open to all or to none."""
         token, allowed = values["METRICS_TOKEN"], values["METRICS_NETWORKS"]
         if token and len(token) < _SHORTEST_TOKEN:
             raise BadSetting(f"METRICS_TOKEN must have {_SHORTEST_TOKEN} characters or more.")

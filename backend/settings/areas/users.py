@@ -14,7 +14,7 @@ Protection = Mapping[str, Mapping[str, Sequence[str]]]
 """Fields that are hidden, by class and group of callers as in class permissions."""
 
 _FIELD = re.compile(r"[A-Za-z][A-Za-z0-9_]*").fullmatch
-# Without them nobody could sign up or in, or the service alone writes them.
+# Without them users couldn't sign up or in, or the service alone writes them.
 _OF_THE_CLASS = frozenset(
     {
         *("username", "password", "email", "authData"),

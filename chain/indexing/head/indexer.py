@@ -180,7 +180,7 @@ def _with_finality(at: Position, node: Node, view: Look) -> Position:
     if limit is not None:
         final = _witnessed_heights(at, node, view, limit)
     finalized = max(final.finalized, at.finalized or 0)
-    # A block that was safe stays so while it is in the chain, whichever node is asked next.
+    # A block that was safe stays so while it is in the chain, whichever node answers next.
     return at._replace(finalized=finalized, safe=max(final.safe, finalized, at.safe or 0))
 
 

@@ -1,7 +1,8 @@
-"""Events into PostgreSQL, each exactly once, and into the outbox of what subscribers are told.
+"""Events into PostgreSQL, each exactly once, and into the outbox for subscribers.
 
 Functions that store belong into the caller's transaction, which holds the lock of the network's
-cursor if anybody is told: the outbox is numbered under it. Many rows go into a temporary table
+cursor if subscribers are notified: the outbox is numbered under it. Many rows go into a temporary
+table
 first, all at once, since ``COPY`` knows no conflicts, and from there into the table. A few are
 parameters of the statement: a transaction that has used a temporary table takes milliseconds more
 to commit.
@@ -68,7 +69,7 @@ json_strip_nulls(json_build_object(
     'updatedAt', {moment_text("e.updated_at")}, {", ".join(map(_shown, EVENT))}))::text
 """
 
-# Of a log in its transaction, whatever the block.
+# Of a log in its transaction, in any block.
 PLACE: Final = "md5(concat_ws(' ', e.transaction_hash, e.address, e.ordinal))::uuid"
 
 
@@ -121,7 +122,7 @@ class Ready(NamedTuple):
 
 
 def make_ready(rows: Sequence[EventRow]) -> Ready:
-    """What there is to do before the transaction, in a thread that nobody waits for."""
+    """Prepare rows before the transaction, in a thread of its own."""
     unique = _unique(rows)
     by_address = Counter(row.address for row in unique)
     if len(unique) <= _FEW:
@@ -130,8 +131,8 @@ def make_ready(rows: Sequence[EventRow]) -> Ready:
 
 
 def store_ready(network_id: int, parts: Sequence[Ready]) -> int:
-    """Store the events of parts that have no block in common; nobody is told of them. Returns how
-    many were not there, or were there as removed ones."""
+    """Store the events of parts that have no block in common; subscribers aren't notified. Returns
+    how many were not there, or were there as removed ones."""
     if sum(part.number for part in parts) <= _FEW:
         rows = [row for part in parts for row in part.rows]
         return store_events(network_id, rows, after_seq=None)
@@ -182,7 +183,7 @@ def _copy(texts: Sequence[str]) -> None:
 
 
 def _add_copied(network_id: int) -> int:
-    """Store what is in the temporary table, telling nobody."""
+    """Store what is in the temporary table, without notifying subscribers."""
     with connection.cursor() as cursor:
         # Without RETURNING: of history there may be hundreds of thousands.
         cursor.execute(_INSERT_COPIED, {"network": network_id})

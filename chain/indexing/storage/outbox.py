@@ -1,7 +1,7 @@
-"""Reading the outbox: what subscribers are to be told, and what they were told before.
+"""Read the outbox: events to send to subscribers, and those that were sent before.
 
 Rows are numbered per network without gaps in the order of commits (``chain.models.OutboxEntry``),
-so whoever has read up to a number misses nothing by asking for what comes after it. Old rows are
+so a reader that has read up to a number misses nothing by continuing after it. Old rows are
 removed (``chain.indexing.storage.retention``), the newest of each network never.
 """
 
@@ -44,7 +44,7 @@ class State(NamedTuple):
 
 
 class Told(NamedTuple):
-    """A row, and what earlier rows that are kept say of the same log, whatever the block it was
+    """A row, and what earlier rows that are kept say of the same log, in any block it was
     in: numbers of rows, or None.
 
     - ``again_of``: the latest that has added it in this same form (name, arguments);
@@ -226,7 +226,7 @@ SELECT f.network_id, LEAST(f.outbox, COALESCE(u.seq - 1, w.seq - 1, b.seq - 1, f
 
 
 def state() -> State:
-    """The epoch, and each network's rows. One statement, whatever the number of rows."""
+    """Return the epoch, and each network's rows, by one statement."""
     rows = fetch_rows(_StateRow, _STATE, (), prepare=True)
     networks, heights = {}, {}
     for row in rows:

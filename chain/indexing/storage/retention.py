@@ -1,4 +1,4 @@
-"""Removing what nobody needs any more, some thousand rows at a time.
+"""Remove expired rows, some thousand at a time.
 
 - headers far below what is final: no reorganisation goes there;
 - events that a reorganisation has removed, once their height is final and has been read: what came
@@ -7,7 +7,7 @@
 - backfills that were over three months ago, and transactions that the service has sent, if they
   are as old and a later one of their account is final.
 
-A network that is halted keeps all of it, since somebody has to look into it.
+A network that is halted keeps all of it, since an operator has to look into it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FINAL = """
   JOIN chain_cursor c ON c.network_id{cast} = t.network_id AND c.halted IS NULL
    AND LEAST(c.finalized, c.number)
 """
-# Those that are locked belong to somebody who is changing them: next time.
+# Locked rows are being changed: next time.
 _SOME = f"LIMIT {_AT_ONCE} FOR UPDATE OF t SKIP LOCKED"
 _HEADERS = f"""
 SELECT t.ctid FROM chain_block t {_FINAL.format(cast="")} - {HEADERS_BELOW_FINAL} > t.number {_SOME}
@@ -52,7 +52,8 @@ _BACKFILLS = f"""
 SELECT t.ctid FROM chain_backfill t
  WHERE t.done_at < statement_timestamp() - make_interval(days => %s) {_SOME}
 """
-# A nonce that is below a final one is used for good, whatever became of what was signed for it.
+# A nonce that is below a final one is used permanently, by one of the transactions that were
+# signed for it or by another.
 _SENDINGS = f"""
 SELECT t.ctid FROM chain_sending t
  WHERE t.created_at < statement_timestamp() - make_interval(days => %s)

@@ -1,6 +1,6 @@
-"""Finding users as staff look for them, and what the service keeps of one besides the object.
+"""Find users as staff look for them, and what the service stores about one apart from the object.
 
-Whoever calls this has checked that the caller may. Each question is one statement that an index
+Callers have checked the rights. Each question is one statement that an index
 answers, however many users there are.
 """
 
@@ -44,7 +44,7 @@ def search(text: str, limit: int) -> list[str]:
 
 
 def _with_prefix(column: str, prefix: str, rank: int) -> QuerySet[User, tuple[Any, ...]]:
-    # Not ``startswith``: an index answers the comparison, whatever its operator class.
+    # Not ``startswith``: an index of any operator class answers the comparison.
     matches = User.objects.filter(
         **{f"{column}__gte": prefix, f"{column}__lt": prefix + _LAST}
     ).order_by(column)
@@ -56,7 +56,7 @@ def _ranked(users: QuerySet[User], rank: int, key: Combinable) -> QuerySet[User,
 
 
 def user_named(text: str) -> str | None:
-    """The id of the user with this id, name or address; None if nobody has it."""
+    """Return the id of the user with this id, name or address, or None."""
     if not text or len(text) > _LONGEST or "\x00" in text:
         return None
     key, former = account_keys(text)
@@ -82,7 +82,7 @@ def _closeness(stored: str | None, key: str) -> int:
 
 
 def id_of_name(username: str) -> str | None:
-    """The id of the user with this name, whatever its spelling; None if nobody has it."""
+    """Return the id of the user with any spelling of this name, or None."""
     if "\x00" in username:
         return None
     key, former = account_keys(username)

@@ -15,7 +15,7 @@ from objects.users.models import RoleVersion, User
 def as_user(user_id: str) -> tuple[Principal, str]:
     """The principal that a session of this user would have, and the user's name.
 
-    Whoever calls this has checked that the caller may. Raises ``ObjectNotFound``.
+    Callers have checked the rights. Raises ``ObjectNotFound``.
     """
     version = RoleVersion.objects.filter(pk=1).values("version")
     with orm_queries():

@@ -125,8 +125,8 @@ def check_age(changed_at: datetime) -> None:
 
 # SQL: an upsert with a condition, which the ORM doesn't have. Logins run the statements below.
 #
-# The guess that reaches the threshold is still looked at, and locks the account for those after
-# it; when the lock is over, counting begins anew. A locked row isn't changed, so nothing returns.
+# The guess that reaches the threshold is still compared, and locks the account for those after
+# it; when the lock is over, counting restarts. A locked row isn't changed, so nothing returns.
 _CLAIM = """
 INSERT INTO objects_failed_logins AS f (user_id, count, locked_until)
 VALUES (%s, 1, CASE WHEN %s <= 1 THEN statement_timestamp() + %s * interval '1 minute' END)
@@ -141,7 +141,7 @@ RETURNING 1
 
 
 def claim_guess(user_id: str) -> None:
-    """Count a guess at the user's password, before it is looked at.
+    """Count a guess at the user's password, before it is compared.
 
     Raises ``ObjectNotFound`` with the minutes that are left while the account is locked.
     """
@@ -179,5 +179,5 @@ def _locked(seconds_left: float) -> ObjectNotFound:
 
 
 def forget_guesses(user_id: str) -> None:
-    """Begin counting anew: the password was right, or it was reset."""
+    """Reset the count: the password was right, or it was reset."""
     fetch("DELETE FROM objects_failed_logins WHERE user_id = %s", (user_id,), prepare=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from backend.kernel.json_types import Json
 from objects.users.adapters.base import Adapter, ProviderIdentity, Unproven, proof_text
 
-# SDKs send a UUID. Whoever knows the id is the user, so it can't be a short one.
+# SDKs send a UUID. Knowing the id is all the proof, so it can't be a short one.
 _SHORTEST = 16
 
 

@@ -1,7 +1,7 @@
 """What an adapter is.
 
 A subclass says in ``verify`` who is proven by what the client sent. It raises ``Unproven`` if
-nobody is and ``Unreachable`` if the provider can't be asked, with the reason. The reason goes to
+nobody is and ``Unreachable`` if the provider can't be reached, with the reason. The reason goes to
 the log; the client learns only which of the two it was.
 """
 
@@ -24,9 +24,9 @@ _LONGEST_ID = 255
 
 @dataclass(frozen=True)
 class ProviderIdentity:
-    """Somebody at a provider.
+    """A user's identity at a provider.
 
-    ``id`` is unique there and never given to somebody else. ``data`` may be kept with the user and
+    ``id`` is unique there and never given to another user. ``data`` may be kept with the user and
     shown to its owner: it holds no token and no secret.
     """
 
@@ -50,7 +50,7 @@ class Adapter:
         self.options = options
 
     def verify(self, data: Mapping[str, Json]) -> ProviderIdentity:
-        """Who is proven by ``authData.NAME``; ``Unproven`` if nobody is."""
+        """Return the identity that ``authData.NAME`` proves. Raises ``Unproven``."""
         raise NotImplementedError
 
     def challenge(self, data: Mapping[str, Json]) -> dict[str, Json]:

@@ -1,7 +1,7 @@
 """Facebook: the identity token of a limited login, or an access token.
 
-An access token proves somebody to whom it was given: any app's token names a user. So Facebook is
-asked which app it was made for, and that must be ours.
+An access token proves a user only to the app that it was issued for: any app's token names a user.
+So Facebook is asked which app it was made for, and that must be ours.
 """
 
 from __future__ import annotations

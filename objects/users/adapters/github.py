@@ -1,7 +1,7 @@
 """GitHub: an access token (``authData.github.access_token``) of our own OAuth app.
 
-GitHub is asked as that app, with its secret, and answers only for tokens of the app; a token that
-was given to somebody else's app proves nothing here.
+GitHub is called as that app, with its secret, and answers only for tokens of the app; a token that
+was issued to another app proves nothing here.
 """
 
 from __future__ import annotations

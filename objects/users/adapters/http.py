@@ -2,7 +2,7 @@
 
 Addresses are a deployment's settings, or come from a document that such an address gave. They are
 ``https``, or ``http`` to this machine where ``DEBUG`` is on and in tests. A redirect is an answer
-like any other: nothing is asked of the place that it names.
+like any other: no request goes to the place that it names.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back, whatever its status is."""
+    """A response of any status."""
 
     status: int
     body: bytes

@@ -1,7 +1,7 @@
 """The public keys that an issuer signs with, kept between requests.
 
 They are read again after an hour, and sooner for a key that isn't known yet, because issuers
-change them; but not more often than every ten seconds, so that nobody makes the service
+change them; but not more often than every ten seconds, so that no client makes the service
 ask by inventing key ids. While the issuer is down, keys of the last day go on counting.
 """
 
@@ -54,13 +54,13 @@ class IssuerKeys:
     def find(self, key_id: str | None) -> Key | None:
         """The key of this id; without an id, the only key that there is.
 
-        ``Unreachable`` if it isn't known and the issuer can't be asked.
+        ``Unreachable`` if it isn't known and the issuer can't be reached.
         """
         now = time.time()
         if not 0 <= now - self._read_at < FRESH:
             usable = 0 <= now - self._read_at < USABLE
             try:
-                # Nobody waits for somebody else's answer while there are keys to go on with.
+                # No thread waits for another one's request while there are keys to go on with.
                 self._read(now, 0 if usable else PATIENCE)
             except Unreachable:
                 if not usable:

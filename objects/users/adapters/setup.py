@@ -37,7 +37,7 @@ _RESERVED = {"mfa", PASSKEY}  # the second factor proves no identity, passkeys h
 
 
 def adapter_for(provider: str) -> Adapter:
-    """The adapter of a provider. Nobody learns which names would have been known elsewhere."""
+    """Return the adapter of a provider. Errors don't reveal which names exist."""
     adapter = _adapters().get(provider) if isinstance(provider, str) else None
     if adapter is None:
         raise UnsupportedService()

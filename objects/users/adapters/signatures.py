@@ -55,7 +55,7 @@ def signed_by_key(address: str, signed: bytes, signature: bytes) -> bool:
 
 
 def signed_by_contract(rpc_url: str, address: str, signed: bytes, signature: bytes) -> bool:
-    """Whether the contract says that the signature is its own. ``Unreachable``: nobody knows."""
+    """Whether the contract says that the signature is its own. ``Unreachable``: no node answers."""
     data = encode(["bytes32", "bytes"], [signed, signature])
     call = {"to": address, "data": f"0x{_IS_VALID_SIGNATURE}{data.hex()}", "gas": hex(_GAS)}
     body = {"jsonrpc": "2.0", "id": 1, "method": "eth_call", "params": [call, "latest"]}

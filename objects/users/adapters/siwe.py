@@ -1,7 +1,7 @@
 """The message of Sign-In with Ethereum (EIP-4361): writing one, and reading one strictly.
 
 ``read`` takes exactly the grammar of the standard and nothing near it; what it gives back are the
-fields as they were signed, with times understood. Whether they are the right ones is not looked at.
+fields as they were signed, with times understood. Whether they are the right ones is not checked.
 """
 
 from __future__ import annotations

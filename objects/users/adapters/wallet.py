@@ -5,7 +5,7 @@ its own statement, say), as long as nonce, address and chain are those of a chal
 counts for five minutes and for one try, right or wrong.
 
 The id is the address with its checksum. A contract wallet's is ``eip155:CHAIN:ADDRESS``: on another
-chain, somebody else may have a contract at the same address.
+chain, another account may have a contract at the same address.
 """
 
 from __future__ import annotations

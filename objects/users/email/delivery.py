@@ -44,10 +44,10 @@ def forget_tokens(user_id: str) -> None:
 
 
 def request_password_reset(email: object) -> None:
-    """Mail a link for a new password to whoever has this address.
+    """Email a link for a new password to the user with this address.
 
     Raises ``UnderMaintenance``, ``EmailMissing``, ``InvalidEmailAddress``, and ``EmailNotFound``
-    where the deployment wants unknown addresses to be told.
+    where the deployment wants unknown addresses reported.
     """
     maintenance.check()
     address = _address(email)
@@ -71,7 +71,7 @@ def send_password_reset(user_id: str) -> None:
 
 
 def request_verification(email: object) -> None:
-    """Mail a link for verification to whoever has this address and hasn't verified it.
+    """Email a link for verification to the user with this unverified address.
 
     Raises ``UnderMaintenance``, ``EmailMissing`` and ``InvalidEmailAddress``.
     """

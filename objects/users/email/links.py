@@ -41,14 +41,14 @@ def set_password(token: object, password: object) -> None:
     isn't allowed, or ``UnderMaintenance``; the link stays good then.
     """
     maintenance.check()
-    # Not looked at for whoever has no link: passwords are slow to encode.
+    # Not checked without a link: passwords are slow to encode.
     holder_of(token, RESET)
     checked = passwords.check_form(password)
     with maintenance.writing():
         holder = tokens.use(token, RESET)
         changes: dict[str, bool | str] = {"password": checked}
         if service_settings.VERIFY_EMAIL and holder.by_email:
-            # Whoever reads the mail of the address has it.
+            # The link proves access to the address's mailbox.
             changes["emailVerified"] = True
         service.update(MASTER, USER, ObjectId(holder.user_id), changes)
         tokens.forget(holder.user_id)

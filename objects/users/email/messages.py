@@ -1,8 +1,8 @@
 """The letters that carry tokens, written from templates and given to Django's mail backend.
 
 Templates are ``users/mail/KIND_subject.txt``, ``KIND.txt`` and ``KIND.html``; a deployment may put
-its own into ``TEMPLATES_DIR``. Nothing in them comes from whoever asked for the letter: a user
-name would let strangers send their words to any address in our name.
+its own into ``TEMPLATES_DIR``. Nothing in them comes from the client that requested the email: a
+user name would let strangers send their words to any address in our name.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def is_one_mailbox(address: str) -> bool:
 
 
 def send(purpose: str, address: str, token: str) -> None:
-    """Send a letter. Raises whatever the mail backend raises."""
+    """Send an email. Raises what the mail backend raises."""
     kind, page = _KINDS[purpose]
     context = {
         "app_name": service_settings.APP_NAME,

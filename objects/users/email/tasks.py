@@ -34,7 +34,7 @@ class MailNotSent(Exception):
 def mail_link(
     self: Task[Any, Any], purpose: str, *, user_id: str | None = None, address: str | None = None
 ) -> None:
-    """Mail a link to a user, or to whoever has the address; nothing happens if nobody has."""
+    """Email a link to a user, or to the user with the address, if there is one."""
     recipient = recipients.reached_by(purpose, user_id=user_id, address=address)
     if recipient is None:
         return

@@ -1,4 +1,4 @@
-"""Tokens that are mailed to users: what proves that somebody reads the mail of an address.
+"""Tokens in emails: they prove access to the mailbox of an address.
 
 A token is 256 random bits; the database has its hash. It is bound to a user, to a purpose and to
 the address that it was sent to: once the user has another address, it is worth nothing. A user

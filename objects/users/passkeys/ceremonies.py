@@ -1,6 +1,6 @@
 """The two ceremonies of WebAuthn: options for clients, and what is made of their answers.
 
-Only this module knows the library. Whatever comes from a client ends in ``Unverified`` with a
+Only this module knows the library. Anything wrong from a client ends in ``Unverified`` with a
 reason, or is what it says: challenge, origin, domain, the user's presence and (by the setting)
 verification, attestation and signature have been checked then.
 """
@@ -152,7 +152,7 @@ def _descriptors(ids: Sequence[str]) -> list[PublicKeyCredentialDescriptor]:
 
 def read_attestation(body: Mapping[str, Any]) -> Credential:
     """A new credential: the standard's JSON form, or the one of wallet services
-    (``firstFactorCredential``; a ``recoveryCredential`` beside it isn't looked at)."""
+    (``firstFactorCredential``; a ``recoveryCredential`` beside it is ignored)."""
     if "firstFactorCredential" in body:
         place = "firstFactorCredential"
         factor = _part(body, place, "")
@@ -282,7 +282,8 @@ def verify_assertion(credential: Credential, challenge: bytes, public_key: bytes
             expected_rp_id=relying_party.domain(),
             expected_origin=relying_party.origins(),
             credential_public_key=public_key,
-            # The library looks at it before the signature; whoever can't sign isn't told of it.
+            # The library checks it before the signature; a client that can't sign doesn't learn of
+            # it.
             credential_current_sign_count=0,
             require_user_verification=_is_verification_required(),
         )

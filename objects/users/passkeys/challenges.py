@@ -2,7 +2,7 @@
 
 A challenge and its token are 256 random bits each; of the token the database has the hash. A token
 counts for ten minutes and once: using it deletes its row, so of requests that use it at the same
-moment one finds it. Whoever asks again and again is stopped at so many open challenges of one
+moment one finds it. A client that repeats requests is stopped at so many open challenges of one
 address, and what has expired is removed by those who ask, so the table stays as small as the
 traffic of ten minutes.
 """

@@ -40,7 +40,7 @@ class Known:
 def add(user_id: str, new: NewPasskey, name: str) -> None:
     """Give a user a passkey, in the transaction that has locked the user.
 
-    Raises ``ScriptFailed`` if somebody has it already, ``ValidationFailed`` for one too many.
+    Raises ``ScriptFailed`` if a user has it already, ``ValidationFailed`` for one too many.
     """
     if Passkey.objects.filter(user_id=user_id).count() >= MOST:
         raise ValidationFailed(f"A user has at most {MOST} passkeys.")
@@ -80,7 +80,7 @@ def ids_of(user_id: str) -> list[str]:
 
 
 def invented(username: str) -> str:
-    """The id of a passkey that nobody has, to be named where a user isn't there or has none:
+    """Return the id of a passkey that doesn't exist, for users who don't exist or have none:
     always the same for the same name, so that the answer doesn't tell."""
     key = hashlib.sha256(f"passkeys of nobody {secret_keys()[0]}".encode()).digest()
     return bytes_to_base64url(hmac.digest(key, name_key(username).encode(), "sha256"))

@@ -8,7 +8,7 @@ from objects.users.models import User
 
 
 class Passkey(models.Model):
-    """A key of a user's authenticator. ``credential_id`` is in base64url, and nobody else's.
+    """A key of a user's authenticator. ``credential_id`` is in base64url, and unique.
 
     ``sign_count`` is the last one that the authenticator has told; those that don't count say 0.
     """

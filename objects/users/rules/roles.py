@@ -12,7 +12,7 @@ from objects.users.names import check_role_name
 
 
 class RoleRules(Rules[Change]):
-    """See the module. Every write makes the roles that callers hold be read anew."""
+    """The rules of ``_Role``. After every write, the roles that callers hold are read again."""
 
     def before_create(self, change: Change) -> None:
         check_role_name(change.fields.get("name"))

@@ -1,6 +1,6 @@
 """What ``_User`` asks of its objects.
 
-A user is saved like any object, by whatever transport; passwords and proofs of other services are
+A user is saved like any object, by any transport; passwords and proofs of other services are
 taken out of the body here and never get into the object. Signing up begins a session, and so does
 a new password, which ends the others (reference 1.2, 6).
 """
@@ -91,7 +91,7 @@ class UserRules(Rules[UserChange]):
         acl = dict(requested) if isinstance(requested, dict) and "__op" not in requested else {}
         if "ACL" not in fields and not service_settings.ENFORCE_PRIVATE_USERS:
             acl["*"] = {"read": True}
-        # Nobody is locked out of their own account.
+        # Users always keep access to their own account.
         acl[change.object_id] = {"read": True, "write": True}
         fields["ACL"] = acl if requested is None or isinstance(requested, dict) else requested
 

@@ -1,6 +1,6 @@
 """Sessions: a token that its bearer keeps, and a row that says whose it is.
 
-The token is 128 random bits; the database has its hash, so a copy of the database signs nobody
+The token is 128 random bits; the database has its hash, so a copy of the database signs no one
 in. A session counts until it expires or its object is removed, in every process at once: each
 request asks the database (one statement, with the version of the roles).
 """

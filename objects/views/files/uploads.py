@@ -93,7 +93,7 @@ def receive_form(request: HttpRequest, upload: Upload) -> tuple[str, Any]:
     """Take the one file of a ``multipart/form-data`` body; return its type and ``fileData``."""
     body = Body(request, service_settings.MAX_UPLOAD_SIZE + AROUND_FILE)
     part = _Part(upload)
-    # The parser wants a length, and reads to the end whatever it says.
+    # The parser wants a length, and reads to the end regardless of it.
     meta = {**request.META, "CONTENT_LENGTH": "1"}
     try:
         fields, _ = MultiPartParser(meta, cast(IO[bytes], body), [part], "utf-8").parse()
@@ -153,9 +153,10 @@ class JsonUpload:
 
 @contextmanager
 def json_upload(request: HttpRequest) -> Iterator[JsonUpload]:
-    """Read a JSON body, whose credentials nobody knows before it is there, to a file of its own.
+    """Read a JSON body, whose credentials aren't known before its end, to a file of its own.
 
-    Without any the answer is that of a request without credentials, whatever else is wrong.
+    Without any the answer is that of a request without credentials, even if something else is
+    wrong.
     """
     # A third more than the file for base64, and as much again for characters written as escapes.
     body = Body(request, json_upload_limit())

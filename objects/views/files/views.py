@@ -104,7 +104,7 @@ class FileView(ServiceView):
         try:
             handler = handlers.get(request.method or "")
             if handler is None:
-                # The body isn't looked at: it may be a file, whose type says nothing here.
+                # The body isn't parsed: it may be a file, whose type says nothing here.
                 raise MethodNotAllowed(request.method or "", self._methods())
             response = render(handler(request, kwargs["name"]))
         except Exception as error:

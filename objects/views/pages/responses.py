@@ -49,12 +49,12 @@ def page(name: str, status: int = 200, **context: Any) -> HttpResponse:
 
 
 def see_other(name: str) -> HttpResponse:
-    """Go to a page by GET, so that loading it anew sends nothing again."""
+    """Go to a page by GET, so that reloading it sends nothing again."""
     return _response("", 303, {"Location": address_of(name)})
 
 
 def address_of(page: str) -> str:
-    """Where a page is, on whatever host the request came to."""
+    """Return the URL of a page on the host of the request."""
     settings = service_settings
     return f"{settings.MOUNT_PATH}/apps/{quote(settings.APP_ID, safe='')}/{page}"
 
