@@ -36,7 +36,7 @@ class Lag:
 
     @property
     def behind(self) -> int | None:
-        """Rows that are still to be told; None if nobody tells any."""
+        """Return how many rows are still to be sent; None if no process sends any."""
         return None if self.told is None else max(0, self.newest - self.told)
 
 

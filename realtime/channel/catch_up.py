@@ -1,7 +1,7 @@
-"""Telling a connection what it has missed, until it is told what happens.
+"""Send a connection what it has missed, until it joins the live channel.
 
 What was told a moment ago is in the channel's memory; what is older is read in pages. The last step
-to being told has no ``await`` between the comparison and joining, so nothing is told twice and
+to being told has no ``await`` between the comparison and joining, so nothing is sent twice and
 nothing is left out.
 """
 
@@ -36,7 +36,7 @@ class Reading(Member, Protocol):
 async def catch_up(feed: Feed, member: Reading, cursor: Cursor) -> None:
     """Tell a connection what there is after its cursor, then have it join the channel.
 
-    Where that is impossible, since rows are gone or were never there, it is told a ``reset``.
+    Where that is impossible, since rows are gone or were never there, it gets a ``reset``.
     Raises ``TimeoutError`` if the client doesn't read.
     """
     feed.catching_up += 1
@@ -47,7 +47,7 @@ async def catch_up(feed: Feed, member: Reading, cursor: Cursor) -> None:
 
 
 class _Impossible(Exception):
-    """With the reason that the client is told."""
+    """With the reason that the client gets."""
 
 
 class _CatchUp:

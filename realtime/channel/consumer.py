@@ -19,7 +19,7 @@ from realtime.process.process import Process
 from realtime.sockets.connections import FAULT, TRY_AGAIN, Socket
 
 BEGIN_WITHIN: Final = 10.0
-"""Seconds until somebody is sent away whom nobody can be told anything."""
+"""Seconds until a connection is closed that nothing can be sent to."""
 
 SLOW: Final = 10.0
 """Seconds that a client may read nothing of what is queued for it."""
@@ -29,7 +29,7 @@ log = get_logger("events")
 
 
 class EventSocket(Socket):
-    """One client of the event channel. It says in its address what it wants to be told, and
+    """One client of the event channel. Its address says which events it wants, and
     nothing afterwards."""
 
     kind = "events"
@@ -54,7 +54,7 @@ class EventSocket(Socket):
             raise Refusal(503, ServiceUnavailable.code, "Events can't be read now.") from None
 
     async def opened(self) -> None:
-        # Whatever is committed from now on is told: nothing is waited for until it has joined.
+        # Everything committed from now on is sent: nothing is waited for until it has joined.
         self._begin()
 
     async def drained(self) -> None:
@@ -70,7 +70,7 @@ class EventSocket(Socket):
         self._feed.channel.leave(self)
 
     def fell_behind(self, positions: Marks) -> None:
-        """Too many events at once: what follows is told as the client reads."""
+        """Too many events at once: what follows is sent as the client reads."""
         self._catch_up(Cursor(self._feed.channel.epoch, positions, self.starts))
 
     # -- Beginning --------------------------------------------------------------------------------

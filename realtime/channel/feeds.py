@@ -1,7 +1,7 @@
 """The feeds of the event channel: one sends events when they are stored, the others when their
 block is safe or final.
 
-Each is a row of the outbox after the other, told once. A row of the last two is told when its event
+Each is a row of the outbox after the other, sent once. A row of the last two is sent when its event
 has reached the feed's finality, and passed over when it was removed before that; until then the
 rows after it wait. So a number in a cursor means the same in each process, at any time.
 """
@@ -59,7 +59,7 @@ class Feed:
         return encode(self.now(), member.wish.filter.networks)
 
     def reset(self, member: Member, reason: str) -> None:
-        """Tell a connection that it has missed what can't be told any more, and have it begin
+        """Tell a connection that it has missed what can't be sent any more, and have it begin
         now. A plain one just goes on."""
         cursor = self.begin(member)
         if member.wish.is_detailed:

@@ -2,7 +2,7 @@
 
 After a restart a thousand clients come back at once, and most want the same rows: pages begin at
 fixed numbers, are read once for all who wait for them, and are kept for a while. What connections
-read here never delays what is told at the moment.
+read here never delays live events.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST_BYTES: Final = 32 * 1024 * 1024
 _THREADS: Final = 2
 
 UNREADABLE = (ServiceError, DatabaseError, InterfaceError)
-"""What a reading raises while the database can't be asked."""
+"""Raised by a reading while the database can't be reached."""
 
 log = get_logger("events")
 
@@ -40,7 +40,7 @@ def event_of(row: outbox.Told, *, counts: bool = True) -> Event:
     try:
         return Event(row.network_id, row.seq, row.op, row.payload, before, counts=counts)
     except msgspec.MsgspecError as error:
-        # One row that nobody understands must not end the channel.
+        # One unreadable row must not end the channel.
         log.error("a row of the outbox isn't an event", seq=row.seq, reason=str(error))
         return Event(row.network_id, row.seq, row.op, "{}", before)
 

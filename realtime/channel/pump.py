@@ -1,7 +1,7 @@
 """The pump: reads the outbox as it grows, and tells everybody who is connected.
 
-There is one in a process. It is woken up by notifications, and looks every second besides, since
-one may be lost. It tells rows in the order of their numbers, each once, whatever happens between:
+There is one in a process. It is woken up by notifications, and also looks every second, since
+one may be lost. It sends rows in the order of their numbers, each once, also after failures:
 where it stands is in memory, and only moves with what was told.
 """
 
@@ -65,7 +65,7 @@ class Pump:
 
     @property
     def channel(self) -> Channel:
-        """Of those who are told at once."""
+        """The connections that get events at once."""
         return self._feeds[LATEST].channel
 
     # -- For connections --------------------------------------------------------------------------
@@ -76,7 +76,7 @@ class Pump:
 
     async def feed(self, finality: Finality) -> Feed:
         """The feed of this finality, when it knows where it stands. Those that wait begin when
-        somebody first asks for them."""
+        a connection first asks for them."""
         await self.begun()
         feed = self._feeds[finality]
         self._wanted.add(finality)

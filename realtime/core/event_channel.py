@@ -1,4 +1,4 @@
-"""Who is told of an event, and which events have just been told: one channel a process.
+"""Who gets an event, and the latest events: one channel a process.
 
 Connections that want the same in the same form are a group: an event is compared with a group, not
 with a connection, and encoded once for each form. Only where a connection stands when it began
@@ -25,10 +25,10 @@ Term = tuple[str, str] | None
 
 
 class Member(Protocol):
-    """A connection that is told what happens."""
+    """A connection that gets live events."""
 
     wish: Wish
-    starts: Marks  # everything after is told to it
+    starts: Marks  # it gets everything after
     tail: str  # the end of its cursors: ``starts`` as text
 
     @property
@@ -61,7 +61,7 @@ class Channel:
         self._index: dict[Term, dict[Form, Group]] = {}
         self._recent: dict[int, Recent] = {}
 
-    # -- Who is told ------------------------------------------------------------------------------
+    # -- Members ----------------------------------------------------------------------------------
 
     def join(self, member: Member) -> None:
         """Tell a connection of everything from now on."""
@@ -91,7 +91,7 @@ class Channel:
         for group in [*self._groups.values()]:
             yield from [*group.members]
 
-    # -- What is told -----------------------------------------------------------------------------
+    # -- Events -----------------------------------------------------------------------------------
 
     def begin(self, epoch: str, marks: Marks) -> None:
         """Go on from these numbers, without having told what is before."""
@@ -139,7 +139,7 @@ class Channel:
     # -- What has been told -----------------------------------------------------------------------
 
     def is_told(self, positions: Marks, networks: Collection[int] | None) -> bool:
-        """Whether whoever has been told up to these rows has been told everything."""
+        """Whether a connection that has these rows has everything."""
         return all(
             positions.get(network, 0) == seq
             for network, seq in self.marks.items()
@@ -168,7 +168,7 @@ def _terms(event_filter: Filter) -> list[Term]:
 
 
 def _tell(group: Group, event: Event, shared: str) -> int:
-    """Send it to the members of a group whom it is told; ``shared`` begins their cursors."""
+    """Send it to the members of a group that get it; ``shared`` begins their cursors."""
     members = [*group.members]
     if event.op != "added" or event.before.again_of is not None:
         network = event.network_id
@@ -186,8 +186,8 @@ def _tell(group: Group, event: Event, shared: str) -> int:
 
 
 def message(event: Event, member: Member, epoch: str, positions: Marks) -> bytes | None:
-    """What a connection is told of an event when it has been told up to ``positions``, this one
-    included; None for nothing."""
+    """Return the message about an event for a connection that has rows up to ``positions``, this
+    one included; None for nothing."""
     wish = member.wish
     if not wish.filter.matches(event):
         return None

@@ -45,7 +45,7 @@ _NO = frozenset({"", "0", "false", "off", "no"})
 
 
 class BadQuery(ValueError):
-    """What can't be asked for; the text is for the client and names the parameter."""
+    """An invalid query; the text is for the client and names the parameter."""
 
 
 class Filter(NamedTuple):
@@ -57,7 +57,7 @@ class Filter(NamedTuple):
 
     def matches(self, event: Event) -> bool:
         """Whether the event is among them. What couldn't be decoded never is; a ``Transfer`` that
-        isn't a token's only where every kind is asked for."""
+        isn't a token's only where every kind is requested."""
         if event.data is None:
             return False
         if self.networks is not None and event.network_id not in self.networks:
@@ -71,7 +71,7 @@ class Filter(NamedTuple):
 
 
 class Wish(NamedTuple):
-    """What a connection is to be told. ``since`` is None for one that can't go on later."""
+    """Which events a connection wants. ``since`` is None for one that can't resume later."""
 
     filter: Filter = Filter()
     since: Cursor | str | None = None
@@ -84,8 +84,8 @@ class Wish(NamedTuple):
 
 
 def parse(query: Mapping[str, Sequence[str]], *, ignored: Collection[str] = ()) -> Wish:
-    """What is asked for; ``BadQuery`` if it can't be, or for a parameter that is neither one of
-    ``PARAMETERS`` nor among ``ignored``."""
+    """Parse a query. Raises ``BadQuery`` for an invalid one, and for a parameter that is neither
+    one of ``PARAMETERS`` nor among ``ignored``."""
     for name in query:
         if name not in PARAMETERS and name not in ignored:
             raise BadQuery(

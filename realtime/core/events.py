@@ -1,4 +1,4 @@
-"""What the event channel says: events of contracts as messages, and who is told of them.
+"""Messages of the event channel: events of contracts, and who gets them.
 
 A plain message is exactly ``{"event": name, "data": arguments}``. A detailed one adds where the
 event is in the chain, and ends with ``id``: where to go on from, which depends on the connection.
@@ -58,7 +58,7 @@ NOTHING: Final = Before()
 
 
 class Event:
-    """A row of the outbox. What it says is encoded when somebody first wants it, and kept.
+    """A row of the outbox. It is encoded when it is first needed, and kept.
 
     A row that doesn't count is sent to no connection: its event was removed before it was final.
     """
@@ -101,7 +101,7 @@ class Event:
         return self.details.address.lower(), self.details.contractName
 
     def is_told(self, start: int, *, reorg: bool) -> bool:
-        """Whether it is told to a connection which is told everything after row ``start``.
+        """Whether a connection gets it that gets everything after row ``start``.
 
         Without ``reorg``, once: what comes back as it was is not told again, what is removed is
         not told. With it, a removal is told of whatever was announced, and so is what comes back

@@ -15,7 +15,7 @@ class Intervals(Generic[S]):
     """Items, each with an interval, ends included. An end that is None is open.
 
     The ends are of one kind, so that any two can be compared. ``at`` may give an item that was
-    added again with another interval; whoever asks knows the item's own.
+    added again with another interval; the caller knows the item's own.
     """
 
     def __init__(self) -> None:

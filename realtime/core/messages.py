@@ -224,7 +224,7 @@ def result(client: str, request_id: int, objects: str) -> str:
 
 
 def error(code: int, text: str, *, reconnect: bool, request_id: int | None = None) -> str:
-    """That something is refused, or has ended. SDKs connect anew when they are told to."""
+    """That something is refused, or has ended. SDKs reconnect when it says so."""
     about = "" if request_id is None else f',"requestId":{request_id}'
     again = "true" if reconnect else "false"
     return f'{{"op":"error","code":{code},"error":{_text(text)},"reconnect":{again}{about}}}'
@@ -259,5 +259,5 @@ def event_body(shown: bytes, original: bytes | None) -> bytes:
 
 
 def event(op: Op, middle: bytes, body: bytes) -> bytes:
-    """An event: what happened, to whom it is told (``event_middle``), and ``event_body``."""
+    """An event: what happened, who gets it (``event_middle``), and ``event_body``."""
     return b"".join((_HEADS[op], middle, body))

@@ -3,7 +3,7 @@
 A query is kept under *guards*: pairs of a path and a value, so that an object which the query
 finds has one of the values at its path. ``where {"room": "a"}`` has one guard, ``$in`` has one for
 each value. Without guards it is kept under a *range* of values at a path, if it compares, and else
-it is looked at for every change of its class. The index only leaves out: what it gives has to be
+it is tested for every change of its class. The index only leaves out: what it gives has to be
 asked whether it matches.
 """
 
@@ -23,7 +23,7 @@ from realtime.core.intervals import Intervals
 Guard: TypeAlias = tuple[Path, Hashable]
 
 MAX_GUARDS: Final = 100
-"""A query that would need more is looked at for every change."""
+"""A query that would need more is tested for every change."""
 
 MAX_EXAMINED: Final = 100_000
 """Elements of an object's lists, over all paths; then all that ask about a path may find it."""

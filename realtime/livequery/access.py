@@ -2,7 +2,7 @@
 
 ``bind`` asks the policy once for a caller and a class, and gives an ``Access`` that answers for one
 object after the other without a database: may it be read, and what of it is shown. It holds for one
-version of the class and for one principal; whoever keeps it binds again when either is another.
+version of the class and for one principal; its holder binds again when either changes.
 
 ``bind`` may read the database and run a deployment's own code (triggers before a find), so it
 belongs into a thread. An ``Access`` only computes and belongs wherever it is needed.
@@ -98,7 +98,7 @@ class Access:
 
 
 def current_table(class_name: ClassName) -> ClassTable | None:
-    """The class as it is now, whatever this process remembers; None if there is none."""
+    """Return the class as it is in the database now, or None."""
     return registry.current(class_name)
 
 
@@ -116,7 +116,7 @@ def bind(
 
     Raises ``OperationForbidden``, ``ObjectNotFound`` and ``InvalidSessionToken`` as a find does:
     the class's permissions, a protected field in ``where`` or ``watch``; ``InvalidQuery`` for what
-    can only be found with the database; and whatever a trigger before a find raises.
+    can only be found with the database; and what a trigger before a find raises.
     """
     check_matchable(where, table)
     if table is None:
@@ -162,7 +162,7 @@ def _bound(principal: Principal, table: ClassTable, action: Action) -> Access:
     try:
         check_matchable(narrowed, table, "before_find")
     except InvalidQuery:
-        # Fail closed: what the trigger would have left out can't be told here.
+        # Fail closed: what the trigger would have left out isn't known here.
         raise OperationForbidden(
             f"Objects of {table.class_name} can't be watched: a trigger asks for other objects."
         ) from None

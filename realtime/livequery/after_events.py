@@ -1,6 +1,6 @@
 """Events that a deployment's ``after_event`` triggers see before subscribers do.
 
-Those of one class are told one after another, in the order of the changes; a class whose triggers
+Those of one class are sent one after another, in the order of the changes; a class whose triggers
 are slow holds up no other.
 """
 
@@ -27,7 +27,7 @@ from realtime.livequery.subscriptions import Subscription, is_too_large
 from realtime.sockets.connections import TRY_AGAIN
 
 MOST_WAITING: Final = 10_000
-"""Events of one class; whoever would be told of more is sent away and has to connect again."""
+"""Events of one class; subscribers of more are disconnected and have to reconnect."""
 _AT_ONCE: Final = 50
 
 log = get_logger("livequery")
@@ -36,7 +36,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True, slots=True)
 class Happened:
-    """One event for one subscriber. ``object`` is None where only ``object_id`` may be told."""
+    """One event for one subscriber. ``object`` is None where only ``object_id`` may be sent."""
 
     subscription: Subscription
     access: Access
@@ -65,7 +65,7 @@ class Afterwards:
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def put(self, class_name: ClassName, happened: Happened) -> None:
-        """Tell this when everything before it is told."""
+        """Send this when everything before it is sent."""
         waiting = self._waiting.setdefault(class_name, deque())
         if len(waiting) >= MOST_WAITING:
             happened.subscription.socket.close_with(TRY_AGAIN, "triggers are too slow")
@@ -87,7 +87,7 @@ class Afterwards:
                 batch = [waiting.popleft() for _ in range(min(_AT_ONCE, len(waiting)))]
                 await self._tell_some(batch)
         except Exception as error:
-            # Nobody knows who has been told what.
+            # It isn't known who got what.
             log.error("events of live queries are lost", class_name=class_name, exc_info=error)
             for event in (*batch, *waiting):
                 event.subscription.socket.close_with(TRY_AGAIN, "events are lost")
@@ -117,7 +117,7 @@ class Afterwards:
 def _asked(event: Happened, counts: Counts) -> _Outcome:
     """What the triggers make of an event."""
     if event.object is None:
-        # The trigger isn't shown the object, so nothing is told that it might have kept back.
+        # The trigger isn't shown the object, so nothing is sent that it might have held back.
         only = messages.only_which(event.access.class_name, event.object_id)
         return messages.event_body(only, None)
     principal = event.subscription.principal

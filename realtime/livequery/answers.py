@@ -34,8 +34,8 @@ _encode: Final = msgspec.json.Encoder().encode
 async def subscribe(
     engine: LiveQueries, client: Client, message: messages.Subscribe, text: str
 ) -> None:
-    """Begin a subscription, and say so; a former one of the same number ends, whatever comes of
-    this. What can't be subscribed to is answered by an error. ``text`` is the message."""
+    """Begin a subscription, and say so; a former one of the same number ends in
+    any case. What can't be subscribed to is answered by an error. ``text`` is the message."""
     former = client.subscriptions.get(message.request_id)
     try:
         await _subscribe(engine, client, message, text, former)
@@ -94,7 +94,7 @@ async def _begin(
     memory: int,
 ) -> None:
     await engine.capture(class_name)
-    # The master key sees everything, whoever's session comes with it.
+    # The master key sees everything, with any session.
     token = None if client.caller.is_master else message.session_token
     own: Identity | None = None
     try:

@@ -36,7 +36,7 @@ from realtime.sockets.connections import TRY_AGAIN
 from realtime.sockets.threads import Asker, FairThreads, Threads
 
 _SLICE: Final = 0.01
-"""Seconds for which changes are told before others have their turn in the event loop."""
+"""Seconds for which changes are sent before others have their turn in the event loop."""
 _TOO_COSTLY: Final = "The query has too many constraints for an object with such long lists."
 _NO_TIME_LEFT: Final = "Queries of this address take too long to match: ask fewer or simpler ones."
 _SESSION_ENDED: Final = 209
@@ -76,7 +76,7 @@ class LiveQueries:
         self._of_identity: dict[Identity, dict[Subscription, None]] = {}
         self._feed: Feed | None = None
         self._feeding = asyncio.Event()
-        # Classes that are captured, and those of which somebody relies on that before they count.
+        # Classes that are captured, and those that are relied on before they count.
         self._captured: frozenset[str] = frozenset()
         self._coming: dict[str, int] = {}
         self._threads = FairThreads("livequery-asking")
@@ -130,7 +130,7 @@ class LiveQueries:
         }
 
     def counts(self) -> Counts:
-        """What triggers are told."""
+        """The figures that triggers get."""
         return Counts(len(self._clients), self._subscriptions)
 
     async def in_thread(self, asker: Asker, work: Callable[[], T]) -> T:
@@ -213,7 +213,7 @@ class LiveQueries:
                 self._identities.release(identity)
 
     async def capture(self, class_name: ClassName) -> None:
-        """Have a class captured, until ``captured`` is called and nobody is subscribed to it.
+        """Have a class captured, until ``captured`` is called and it has no subscriptions.
 
         Raises ``ServiceUnavailable`` if that can't be had.
         """
@@ -230,7 +230,7 @@ class LiveQueries:
             raise
 
     def captured(self, class_name: ClassName) -> None:
-        """Whoever has called ``capture`` relies on it no more, or is subscribed now."""
+        """End what ``capture`` began: its caller has subscribed, or no longer needs it."""
         self._coming[class_name] -= 1
         if not self._coming[class_name]:
             del self._coming[class_name]
@@ -270,7 +270,7 @@ class LiveQueries:
 
     async def _tell_change(self, change: Change, turn: Turn) -> None:
         name, version = change.table.class_name, change.table.version
-        # Others come and go while rights are read; the last look is at those who are told.
+        # Others come and go while rights are read; the last check is of those who get it.
         while (live_class := self._classes.get(name)) and (
             outdated := live_class.outdated(version)
         ):
@@ -356,8 +356,8 @@ class LiveQueries:
             self._events += len(cohort.subscriptions)
 
     async def _renew(self, subscriptions: Collection[Subscription], change: Change | None) -> None:
-        """Ask anew what subscribers may see: of the class as it is with this change, or as it is
-        now. Those who may see nothing any more are told, and end."""
+        """Evaluate again what subscribers may see: of the class as it is with this change, or as
+        it is now. Those who may see nothing any more are notified, and end."""
         active = [one for one in subscriptions if one.cohort is not None]
         while True:
             try:

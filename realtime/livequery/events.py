@@ -27,7 +27,7 @@ from realtime.livequery.access import Access, bind, check_matchable, current_tab
 
 
 class Counts(NamedTuple):
-    """How many clients and subscriptions of live queries the process has; triggers are told."""
+    """How many clients and subscriptions of live queries the process has, for triggers."""
 
     clients: int = 0
     subscriptions: int = 0
@@ -35,7 +35,7 @@ class Counts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a client asks to be told of, parsed.
+    """What a client subscribes to, parsed.
 
     ``keys`` None means all fields, ``watch`` None all changes. ``asked`` is the ``where`` as it
     was sent.
@@ -65,7 +65,7 @@ def calling(
 
     ``headers`` have names in lower case; those that prove something are left out.
     ``asks``: who wants this done, if it is a client's request. With a client's key it has the
-    budget of a request over HTTP for what the database is asked.
+    budget of a request over HTTP for its database queries.
     """
     meta = {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in headers.items()}
     budget = None if asks is None or asks.is_master else Budget(client_network(address))
@@ -80,7 +80,7 @@ def connect(principal: Principal, counts: Counts) -> None:
 
 
 def subscribe(principal: Principal, question: Question, counts: Counts) -> Admitted:
-    """Ask whether a client may be told what it asks for, and have triggers change that.
+    """Check whether a client may subscribe to this, and let triggers change it.
 
     Raises what ``access.bind`` raises and what the triggers raise.
     """
@@ -138,7 +138,7 @@ def after_event(
     original: Wire | None,
     counts: Counts,
 ) -> tuple[Wire, Wire | None] | None:
-    """What one subscriber is told, as the triggers want it; None if nothing.
+    """Return what one subscriber gets, as the triggers want it, or None.
 
     The triggers get the whole objects, in copies of this subscriber's own; what is hidden from the
     subscriber is taken out of what they leave, by the objects as they are stored. Raises

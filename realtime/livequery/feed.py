@@ -1,7 +1,7 @@
 """The thread that reads committed changes and hands them to the event loop, in order.
 
-A reading is handed over when the one before is told, so a process that can't keep up reads more at
-once instead of piling it up. Nothing is read while no class is wanted.
+A reading is passed on when the one before has been sent, so a process that can't keep up reads
+more at once instead of piling it up. Nothing is read while no class is wanted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from objects.changes import KEPT, WANTED_FOR, Batch, Reader
 from realtime.livequery.identities import SESSIONS, Followed, Identities
 
 RETRY: Final = 1.0
-"""Seconds until PostgreSQL is asked again after it didn't answer."""
+"""Seconds until the next attempt after PostgreSQL didn't answer."""
 _TRIM: Final = KEPT / 6
 _LAST_READING: Final = 5.0
 # While changes come, seconds between readings: a look costs PostgreSQL as much as several changes.
@@ -30,7 +30,7 @@ _MANY: Final = 200
 
 log = get_logger("livequery")
 
-# Told of a reading, and of what it has done to sessions; returns when subscribers are told.
+# Gets a reading and its effects on sessions; returns when subscribers have their messages.
 Tell = Callable[[Batch, Followed], Coroutine[Any, Any, None]]
 
 
@@ -53,7 +53,7 @@ class Feed:
         """When something was last read, by ``monotonic``."""
 
     async def run(self) -> None:
-        """Read until cancelled. Raises what ends the thread by itself."""
+        """Read until cancelled. Raises what ends the thread."""
         self._thread.start()
         try:
             await asyncio.shield(self._ended)
@@ -67,7 +67,7 @@ class Feed:
         self._wake.set()
 
     async def want(self, class_names: frozenset[str]) -> frozenset[str]:
-        """Have these classes captured, and no others, unless somebody says otherwise meanwhile.
+        """Have these classes captured, and no others, until the next call.
         Returns when they are: the classes that are captured.
 
         Raises ``ServiceError`` if PostgreSQL can't be reached.

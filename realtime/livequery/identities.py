@@ -11,7 +11,7 @@ a role was taken away, reaches whoever lost it. For this ``_Session`` has to be 
 since before the first ``prove``.
 
 ``prove``, ``follow`` and ``reload`` read the database and belong into a thread; several may be in
-here at once. Whoever binds rights to an identity looks at its ``generation`` first, and again in
+here at once. Code that binds rights to an identity reads its ``generation`` first, and again in
 the step that puts these rights into force: if it has changed, the rights are bound again.
 """
 
@@ -42,7 +42,7 @@ class Identity:
     """One session token's bearer.
 
     ``principal`` is replaced when the user's roles change, and ``generation`` grows then. It knows
-    nothing of a device; whoever does makes a principal with it.
+    nothing of a device; a caller that does makes a principal with it.
     """
 
     __slots__ = ("_holders", "_key", "_until", "ended", "generation", "principal")
@@ -177,7 +177,7 @@ class Identities:
         return followed
 
     def reload(self) -> Followed:
-        """Prove everybody anew, after readings were missed."""
+        """Prove all identities again, after readings were missed."""
         followed = Followed()
         with self._lock:
             self._role_changes += 1
@@ -265,7 +265,7 @@ class Identities:
 
 
 def check(identity: Identity | None) -> None:
-    """Raise ``InvalidSessionToken`` if the identity has ended; nobody's is none that ends."""
+    """Raise ``InvalidSessionToken`` if the identity has ended; None never ends."""
     if identity is not None and identity.ended:
         raise InvalidSessionToken("Invalid session token")
 

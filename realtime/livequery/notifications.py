@@ -43,7 +43,7 @@ class Telling:
 
 
 class Seen:
-    """A change while it is looked at."""
+    """A change while it is matched."""
 
     def __init__(self, change: Change) -> None:
         self.change = change
@@ -81,7 +81,7 @@ class Seen:
         return image
 
     def body(self, telling: Telling, group: Group) -> bytes:
-        """What everybody whom this is told is sent, behind the head of a message."""
+        """Return what follows the head of the message for every recipient."""
         key = (
             self._form(telling.object, group),
             None if telling.original is None else self._form(telling.original, group),
@@ -133,7 +133,7 @@ def _readers(record: Record | None) -> Readers:
 
 
 class Matched(NamedTuple):
-    """What the images are to a group, whoever may read them."""
+    """What the images are to a group, regardless of who may read them."""
 
     was_found: bool
     is_found: bool
@@ -150,7 +150,7 @@ def match(decoded: Seen, group: Group) -> Matched | None:
     is_found = after is not None and group.finds(after)
     if not (was_found or is_found):
         return None
-    # Only the image that isn't found has to be asked about.
+    # Only the image that isn't found has to be checked.
     was_allowed = was_found or (before is not None and group.access.allows(before))
     is_allowed = is_found or (after is not None and group.access.allows(after))
     is_watched = (

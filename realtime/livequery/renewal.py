@@ -1,4 +1,4 @@
-"""Asking anew what subscribers may see, after the class or their roles have changed."""
+"""Evaluate again what subscribers may see, after the class or their roles have changed."""
 
 from __future__ import annotations
 

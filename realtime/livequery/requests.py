@@ -1,4 +1,4 @@
-"""From what a client asks to a question that can be answered. Rights aren't looked at here."""
+"""From what a client asks to a question that can be answered. Rights aren't checked here."""
 
 from __future__ import annotations
 

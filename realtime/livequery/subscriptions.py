@@ -45,7 +45,7 @@ class Client:
         self.subscriptions: dict[int, Subscription] = {}
 
     def principal(self, identity: Identity | None) -> Principal:
-        """The bearer of a session on this connection, as of now; without one, whoever has the
+        """The bearer of a session on this connection, as of now; without one, the holder of the
         keys that were shown."""
         if identity is None:
             return self.caller

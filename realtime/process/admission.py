@@ -36,7 +36,7 @@ _LONGEST_ORIGIN: Final = 300
 
 
 class Refusal(Exception):
-    """Why somebody may not connect: HTTP's status, our code and a sentence."""
+    """Why a connection is refused: HTTP's status, our code and a sentence."""
 
     def __init__(self, status: int, code: int, error: str) -> None:
         super().__init__(error)
@@ -86,7 +86,7 @@ class Admission:
         most, most_of_one = service_settings.WS_MAX_CONNECTIONS, service_settings.WS_MAX_PER_ADDRESS
         if self.is_closed or (most and self.total >= most):
             raise Refusal(503, _UNAVAILABLE, "there is no room for more connections")
-        # Without an address nobody can be told from anybody: it is the proxy that doesn't say.
+        # Without an address clients can't be distinguished: the proxy doesn't send it.
         if address and most_of_one and self._by_address[client_network(address)] >= most_of_one:
             raise Refusal(429, _TOO_MANY, "there are too many connections from this address")
 
@@ -156,7 +156,7 @@ def headers_of(scope: Mapping[str, Any]) -> dict[str, str]:
 
 
 def address_of(scope: Mapping[str, Any], headers: Mapping[str, str]) -> str:
-    """The client's IP address as REST has it: seen through our own proxy. Empty if nobody says."""
+    """The client's IP address as REST has it: seen through our own proxy. Empty if unknown."""
     peer = scope.get("client")
     meta = {
         "REMOTE_ADDR": peer[0] if peer else "",

@@ -2,7 +2,7 @@
 
 A search of all objects holds the event loop for some 50 microseconds for each open connection, and
 100 ms for the modules that are loaded: left to itself, Python makes one every few seconds while
-events are told, and finds nothing. Garbage is what connections leave behind that have ended. So
+events are sent, and finds nothing. Garbage is what connections leave behind that have ended. So
 what is loaded is left out here, and all of the rest is searched when many have.
 """
 
@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from backend.kernel.process.frozen_heap import leave_out_loaded
 
-# New objects until the youngest are looked at, and how often they are until those are that were
+# New objects until the youngest are searched, and how often they are until those are that were
 # kept: searches of some milliseconds at the most.
 _YOUNG: Final = 2_000
 _MIDDLE: Final = 20
@@ -24,7 +24,7 @@ _ENDED: Final = 1_000
 """Connections, some 20 MB, that have ended since all was searched; and a fourth of those that are
 open, so that the searches cost little for each that ends."""
 _KEPT: Final = 50
-"""Searches of the middle ones: two million new objects are reason enough, whatever they are."""
+"""Searches of the middle ones: two million new objects of any kind are reason enough."""
 _LOOK: Final = 5.0  # seconds
 
 

@@ -1,6 +1,6 @@
-"""Notifications of PostgreSQL: one connection a process that listens, and wakes whoever asked.
+"""Notifications of PostgreSQL: one connection a process that listens, and wakes its subscribers.
 
-A notification only says "look": whoever is woken reads what there is from the tables. The
+A notification only says "look": the code that is woken reads the tables. The
 connection is made again when it is lost; everybody is woken then, since something may have been
 missed.
 """
@@ -29,7 +29,7 @@ log = get_logger("listener")
 
 
 class Listener:
-    """``LISTEN`` on the channels that somebody has asked for."""
+    """``LISTEN`` on the requested channels."""
 
     name = "listener"
 
@@ -117,7 +117,7 @@ class Listener:
 
 
 async def _connect() -> psycopg.AsyncConnection[Any]:
-    """A connection. Whoever is cancelled meanwhile leaves none behind in the server."""
+    """Open a connection. A cancelled caller leaves none behind in the server."""
     connecting = asyncio.ensure_future(
         psycopg.AsyncConnection.connect(**_parameters(), autocommit=True)
     )

@@ -24,7 +24,7 @@ from realtime.process.shares import Shares
 
 _GOING_AWAY: Final = 1001
 # Seconds: between attempts of a part that fails; after a failure until it is trusted again; down
-# for so long, it doesn't come back by itself.
+# for so long, it doesn't come back alone.
 _PAUSES: Final = (0.1, 0.5, 1.0, 2.0, 5.0)
 _PROBATION: Final = 2.0
 _HOPELESS: Final = 60.0
@@ -152,7 +152,7 @@ class Process:
             await process.stop()
 
     def part(self, kind: type[P]) -> P:
-        """The process's only one of this kind: made and started by whoever asks first."""
+        """Return the process's only part of this kind, made and started at the first call."""
         part = self._parts.get(kind)
         if part is None:
             part = self._parts[kind] = kind(self)

@@ -11,7 +11,7 @@ from backend.kernel.networks import client_network
 class Shares:
     """Bytes that are held, in all and by address. Belongs to the event loop.
 
-    Without an address nobody can be told from anybody: only ``most`` counts then.
+    Without an address clients can't be distinguished: only ``most`` counts then.
     """
 
     def __init__(self, what: str, most: int, most_of_address: int) -> None:
@@ -36,7 +36,7 @@ class Shares:
         self.hold(address, size)
 
     def hold(self, address: str, size: int) -> None:
-        """Hold more, whatever is held: what was held until now by another name."""
+        """Hold more without a check: what was held until now by another name."""
         self.total += size
         self._held[client_network(address)] += size
 

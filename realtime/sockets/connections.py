@@ -2,7 +2,7 @@
 
 A subclass says what it does when a client has come (``opened``), has said something (``received``)
 and is gone (``gone``). What it sends goes through ``enqueue``, which never waits: a client that
-reads too slowly is closed, and nobody else notices.
+reads too slowly is closed, without effect on others.
 
 Close codes: 1000 the client's own wish, 1001 the process stops (connect again), 1008 junk, 1009 a
 message that is too large, 1011 a fault of ours, 1013 too slow (connect again).
@@ -78,7 +78,7 @@ class Socket(AsyncConsumer):
     # -- for subclasses ---------------------------------------------------------------------
 
     async def admitted(self) -> None:
-        """Before the handshake is answered. Raises ``admission.Refusal`` for what is asked for in
+        """Before the handshake is answered. Raises ``admission.Refusal`` for an invalid request in
         vain; neither ``opened`` nor ``gone`` is called then."""
 
     async def opened(self) -> None:
@@ -92,7 +92,7 @@ class Socket(AsyncConsumer):
         self.junk()
 
     async def gone(self) -> None:
-        """The connection is closed, whoever has closed it. Called once, if ``opened`` was.
+        """The connection is closed, by either side. Called once, if ``opened`` was.
 
         What ``received`` is waiting for can be given up here; it is waited for afterwards."""
 
@@ -122,7 +122,7 @@ class Socket(AsyncConsumer):
     async def drained(self) -> None:
         """Wait until most of what was enqueued is on its way, or the client is gone.
 
-        For whoever sends pages of what was missed; what is live doesn't wait."""
+        For senders of pages of what was missed; live events don't wait."""
         await self._outlet.drained()
 
     def close_with(self, code: int, reason: str = "") -> None:

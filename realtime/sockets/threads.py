@@ -122,7 +122,7 @@ class FairThreads(Threads):
         return await answer
 
     def drop(self, asker: Asker) -> None:
-        """Nobody wants answers of this asker any more. What has begun goes on."""
+        """Drop what waits for this asker. What has begun goes on."""
         network = client_network(asker.address)
         for job in self._turns.remove(lambda queued: queued.asker is asker, network):
             job.answer.cancel()

@@ -1,4 +1,5 @@
-"""The server's side of a socket: uvicorn's protocol, with what sending to thousands needs besides.
+"""The server's side of a socket: uvicorn's protocol, with what sending to thousands needs in
+addition.
 
 An application finds it in its scope, as ``scope["extensions"]["realtime.sockets.wire"]``. What
 goes out by
@@ -29,7 +30,7 @@ _TOO_LARGE: Final = 1009
 # Seconds that a client may take to read what is queued and to answer a close.
 _GRACE: Final = 10.0
 _GRACE_AT_THE_END: Final = 2.0
-# What a client may send besides messages: fragments of one message, pings in a minute.
+# What a client may send apart from messages: fragments of one message, pings in a minute.
 _MOST_FRAGMENTS: Final = 1_000
 _MOST_PINGS: Final = 600
 _TOGETHER: Final = 65_536  # bytes of frames that wait for each other
@@ -174,7 +175,7 @@ class Wire(WebSocketsSansIOProtocol):
             super().shutdown()
 
     def keepalive_timeout(self) -> None:
-        """No answer to a ping: nobody is there who would read a close either."""
+        """No answer to a ping: the client wouldn't read a close either."""
         self.pong_timer = None
         self.pending_ping_payload = None
         self.transport.abort()
@@ -191,7 +192,7 @@ class Wire(WebSocketsSansIOProtocol):
             try:
                 self.frames[0].decode()
             except UnicodeDecodeError:
-                # uvicorn would log a traceback for whatever a client sends.
+                # uvicorn would log a traceback for anything that a client sends.
                 self.frames = []
                 self.close(_NO_TEXT)
                 return
