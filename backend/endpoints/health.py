@@ -65,7 +65,7 @@ class _Healthy(TypedDict):
     can_refuse=False,
 )
 def health(request: HttpRequest) -> HttpResponse:
-    """Endpoint 7 of the specification."""
+    """Answer ``/health`` (docs/operating.md)."""
     return _answer(request, 200, b'{"status":"ok"}')
 
 

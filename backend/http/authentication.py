@@ -1,4 +1,4 @@
-"""Credentials to ``Principal`` (specification section 5).
+"""Credentials to ``Principal`` (docs/rest.md).
 
 Credentials come in headers (``X-Svc-…``, with ``X-Parse-…`` as an alias unless ``PARSE_HEADERS`` is
 off). When none of these names an application, they come by HTTP Basic (``appId:masterKey`` or

@@ -2,7 +2,7 @@
 
 Every answer that is not a success is ``{"code": int, "error": str}``. The code and the HTTP
 status are fixed by the class of the error; the numbers are those that the Parse SDKs know,
-260 to 262 are the service's own for credentials (specification section 7).
+260 to 262 are the service's own for credentials (docs/rest.md).
 
 ServiceError
 ├── OtherCause               -1   400

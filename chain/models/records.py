@@ -132,9 +132,10 @@ class SmartContract(ModelBackedObject):
 
 
 class Transaction(ModelBackedObject):
-    """A transaction that is followed (specification, sections 2.2 and 3).
+    """A transaction that is monitored (docs/chain-transactions.md).
 
-    Beyond the specification: where the transaction is (``block_hash``, ``transaction_index``), what
+    In addition to the class's fields: where the transaction is (``block_hash``,
+    ``transaction_index``), what
     it is (``from_address``, ``to``, ``nonce``), how final (``finality``), and what happened to it:
     ``reorg_count``, ``replaced_by``, ``replaced_suspected``, ``late_receipt``. ``pending_since`` is
     when it was last pending for the first time; null means ``created_at``.
@@ -196,7 +197,7 @@ class Transaction(ModelBackedObject):
 
 
 class ContractEvent(ModelBackedObject):
-    """A log of a registered contract (specification, section 2.3).
+    """A log of a registered contract (docs/chain-events.md).
 
     Its identity is network, block and index in the block; the height stands first in the key so
     that new rows lie together. ``ordinal`` counts the contract's logs in the transaction, which

@@ -1,4 +1,4 @@
-"""New blocks end transactions; reorganisations bring them back (specification, section 3).
+"""New blocks include transactions; reorganisations revert them (docs/chain-transactions.md).
 
 For whoever reads a network: ``seen = receipts_for(…)`` with the node that the blocks came from,
 before its transaction; ``record(seen)`` in the transaction that stores the blocks.

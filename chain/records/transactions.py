@@ -1,6 +1,6 @@
 """What ``Transaction`` asks of its objects: one that is created is followed from then on.
 
-The service keeps what the specification's section 3 speaks of. A new object is ``pending`` and has
+The service keeps the fields of docs/chain-transactions.md. A new object is ``pending`` and has
 nothing else of it; only one that is brought along from elsewhere with a final status may have the
 rest, and is taken as it is. Nothing of it can be changed afterwards. Fields of one's own can.
 """

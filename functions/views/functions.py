@@ -1,4 +1,4 @@
-"""``POST /functions/NAME`` (endpoint 1 of the specification)."""
+"""``POST /functions/NAME`` (docs/functions.md)."""
 
 from __future__ import annotations
 

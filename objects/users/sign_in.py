@@ -1,7 +1,7 @@
 """Signing in: by name and password, by another service, by the master key for a user.
 
 All ways pass ``session_gate`` and end in the user's object as its owner sees it, with a new
-session's token. Errors tell nothing about whether there is such a user (reference 1.2, 8.2).
+session's token. Errors don't reveal whether there is such a user (docs/users.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``/classes``: objects over REST (endpoints 2 to 6 of the specification)."""
+"""``/classes``: objects over REST (docs/rest.md)."""
 
 from __future__ import annotations
 

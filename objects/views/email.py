@@ -1,4 +1,4 @@
-"""``/requestPasswordReset`` and ``/verificationEmailRequest`` (reference 1.2)."""
+"""``/requestPasswordReset`` and ``/verificationEmailRequest`` (docs/users-mail.md)."""
 
 from __future__ import annotations
 

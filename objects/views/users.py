@@ -1,4 +1,4 @@
-"""``/users``, ``/sessions`` and the routes that begin and end sessions (reference 1.2)."""
+"""``/users``, ``/sessions`` and the routes that begin and end sessions (docs/users.md)."""
 
 from __future__ import annotations
 

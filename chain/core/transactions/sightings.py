@@ -3,8 +3,8 @@
 That a node doesn't know a transaction proves nothing: nodes forget, and replicas lag behind by
 hours. So it is *suspected* only if it was missing at two checks, half a minute apart at least, and
 its account's nonce has passed it in a block that is final, by the word of two providers where
-there are two. It stays pending all the same until the
-specification's hour is over; and the suspicion ends as soon as a node knows it again.
+there are two. It stays pending all the same until its
+hour is over; and the suspicion ends as soon as a node knows it again.
 """
 
 from __future__ import annotations

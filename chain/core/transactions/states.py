@@ -1,11 +1,11 @@
-"""What becomes of a followed transaction: the table of the specification's section 3.
+"""The states of a monitored transaction: the table of docs/chain-transactions.md.
 
 Plain values in, plain values out; times are milliseconds since the epoch. Two kinds of checks are
 told apart: *timed* ones, which count, and those made because a block has come, which change
 nothing unless they find a receipt. An answer that isn't one (a node that fails) is no check at
 all: ``next_state`` isn't called for it, and ``pause_after`` says when to ask again.
 
-Beyond the specification, in fields that it doesn't name: a transaction whose block is gone is
+In further fields: a transaction whose block is gone is
 moved or pending again (``REORG_REOPEN``), and one that is mined after it has stalled gets a
 ``late`` receipt (``STALLED_REVIVE`` has it confirmed or failed then).
 """
@@ -57,7 +57,7 @@ class Mined(msgspec.Struct, frozen=True, gc=False):
 
 
 def mined_by(receipt: Receipt) -> Mined:
-    """A receipt's contents, numbers as the specification wants them.
+    """A receipt's contents, numbers as the API has them.
 
     A receipt without a status is older than Byzantium (October 2017) and says no more than that
     the transaction is mined: that counts as success. Raises ``ValueError`` for one that no node in
@@ -112,7 +112,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
 
 
 class Choices(msgspec.Struct, frozen=True):
-    """What a deployment decides about transactions that the specification is done with."""
+    """What a deployment decides about transactions that have reached a final state."""
 
     reopen: bool = True
     revive: bool = False

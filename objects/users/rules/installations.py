@@ -4,7 +4,7 @@ An app that registers again, with the ``installationId`` it has or on a device t
 ``deviceToken``, changes the object that is there. A device token belongs to one installation: one
 that registers with it takes it over, and the objects that had it are removed, as far as the caller
 may change them. Two objects that turn out to be the same installation become one; what only the
-removed one had is kept (reference 1.2).
+removed one had is kept (docs/users.md).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """What ``_Session`` asks of its objects: users see and end their own, and change nothing that
-says whose a session is, how it began or how long it lasts (reference 1.2, 8.2 theme 7)."""
+says whose a session is, how it began or how long it lasts (docs/users.md)."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A user is saved like any object, by any transport; passwords and proofs of other services are
 taken out of the body here and never get into the object. Signing up begins a session, and so does
-a new password, which ends the others (reference 1.2, 6).
+a new password, which ends the others (docs/users.md).
 """
 
 from __future__ import annotations

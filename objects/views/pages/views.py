@@ -1,4 +1,4 @@
-"""The pages behind mailed links (reference 1.5): verify an address, choose a password.
+"""The pages behind mailed links (docs/users-mail.md): verify an address, choose a password.
 
 They need no key: the token of the link is the proof. No cookie or session takes part either, so a
 form that another site sends can do nothing that the sender couldn't do alone, and there is no
