@@ -39,7 +39,7 @@ def limit(settings: Any) -> Limit:
 
     def set_rules(*rules: dict[str, Any] | str) -> None:
         plain = {"count": 3, "window": 60, "per": "ip"}
-        given = [rule if isinstance(rule, str) else {**plain, **rule} for rule in rules]
-        settings.SERVICE = {**settings.SERVICE, "RATE_LIMITS": given}
+        value = [rule if isinstance(rule, str) else {**plain, **rule} for rule in rules]
+        settings.SERVICE = {**settings.SERVICE, "RATE_LIMITS": value}
 
     return set_rules

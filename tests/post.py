@@ -37,9 +37,9 @@ class Postbox:
 
     def last_link(self) -> str:
         """The link in the newest letter, without scheme and host."""
-        found = re.search(r"https?://\S+", self.letters[-1].body)
-        assert found is not None
-        parts = urlsplit(found[0])
+        match = re.search(r"https?://\S+", self.letters[-1].body)
+        assert match is not None
+        parts = urlsplit(match[0])
         return f"{parts.path}?{parts.query}"
 
     def last_token(self) -> str:

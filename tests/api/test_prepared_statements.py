@@ -15,8 +15,8 @@ pytestmark = pytest.mark.django_db
 
 
 def prepare_others(number: int) -> None:
-    for one in range(number):
-        fetch(f"SELECT {one}", (), prepare=True)
+    for item in range(number):
+        fetch(f"SELECT {item}", (), prepare=True)
 
 
 def kept() -> int:

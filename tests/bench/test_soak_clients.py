@@ -91,12 +91,12 @@ def test_a_client_goes_on_after_a_broken_response():
 
 def test_a_client_that_ends_ends_the_soak():
     with http_server([response(b'{"id":"a"}')]) as port:
-        rest = Rest(port, {}, processes=1, threads=1)
-        rest.start()
+        remaining = Rest(port, {}, processes=1, threads=1)
+        remaining.start()
         try:
-            until(lambda: raises(rest.count), PATIENCE)
+            until(lambda: raises(remaining.count), PATIENCE)
         finally:
-            rest.stop()
+            remaining.stop()
 
 
 def raises(work: Callable[[], Any]) -> bool:

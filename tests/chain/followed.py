@@ -46,8 +46,8 @@ class Followed:
     @property
     def wire(self) -> dict[str, Any]:
         """The record as clients read it."""
-        found: dict[str, Any] = Api(MASTER).get(f"/classes/Transaction/{self.object_id}").json
-        return found
+        body: dict[str, Any] = Api(MASTER).get(f"/classes/Transaction/{self.object_id}").json
+        return body
 
     def get(self, *names: str) -> tuple[Any, ...]:
         wire = self.wire
@@ -72,8 +72,8 @@ class Followed:
         for _ in range(times):
             due = self.row.next_check_at
             assert due is not None
-            whole = int(due.timestamp()) * 1000
-            monitor.check_due(self.network_id, now=whole + ceil(due.microsecond / 1000))
+            full = int(due.timestamp()) * 1000
+            monitor.check_due(self.network_id, now=full + ceil(due.microsecond / 1000))
 
 
 def follow(network_id: int, tx_hash: str) -> Followed:
@@ -104,9 +104,9 @@ def read_block(network_id: int, *heights: int) -> int:
     """What the reader of a network does for transactions with blocks that are new to it; how many
     have changed."""
 
-    def step(asked: Asked) -> monitor.Seen:
-        headers: list[Header] = [one for one in asked.headers(heights) if one is not None]
-        return monitor.receipts_for(network_id, headers, asked)
+    def step(node: Asked) -> monitor.Seen:
+        headers: list[Header] = [header for header in node.headers(heights) if header is not None]
+        return monitor.receipts_for(network_id, headers, node)
 
     return monitor.record(rpc.attempt(network_id, step))
 

@@ -61,8 +61,8 @@ def events_shown(network_id: int) -> set[Event]:
 def events_on_chain(contract: Contract, first: int, last: int) -> set[Event]:
     """The events of a contract in these blocks, as its node has them."""
     node = contract.node
-    found = node.logs(first, address=contract.address) if last >= first else []
-    logs = [log for log in msgspec.convert(found, list[Log]) if log.height <= last]
+    results = node.logs(first, address=contract.address) if last >= first else []
+    logs = [log for log in msgspec.convert(results, list[Log]) if log.height <= last]
     return {
         (
             *(row.block_hash, row.log_index, row.transaction_hash, row.transaction_index),

@@ -333,23 +333,23 @@ class Scenario:
                 self._wrong("an audit that fails says nothing", str(self.world.cursor.audit))
             self.audits_failed = True
             return
-        history, rest = self._by_place(compare(self.ledger))
+        history, remaining = self._by_place(compare(self.ledger))
         self.counts.did["wrong before the audits"] += len(before)
         self.counts.did["not compared any more"] += len(history)
         when = "lying" if still_lying else "honest"
-        self._note(f"left after two audits ({when}, {reads}, {self.liars[0].lies})", rest)
+        self._note(f"left after two audits ({when}, {reads}, {self.liars[0].lies})", remaining)
 
     def _by_place(self, comparison: Comparison) -> tuple[set[Event], set[Event]]:
         """What is wrong in blocks that audits don't compare any more, and the rest: a sample isn't
         meant to find what one provider has falsified in receipts as well. Those are the blocks of
         history, which backfills read, and those of audits that were given false receipts."""
         events = comparison.wrong | comparison.missing
-        rest = {
+        remaining = {
             event
             for event in followed(self.world.network_id, events)
             if self.verify == "all" or event[0] > self.passed
         }
-        return events - rest, rest
+        return events - remaining, remaining
 
     def _outgrow(self) -> None:
         """A shorter chain of the same blocks is a node that's behind, not another chain."""
@@ -385,11 +385,11 @@ class Scenario:
             self._wrong("not read to the end", f"{cursor.number}, {cursor.trouble}")
         if Backfill.objects.filter(done_at=None).exists():
             self._wrong("backfill not done", str(Backfill.objects.get(done_at=None).trouble))
-        history, rest = self._by_place(compare(self.ledger))
+        history, remaining = self._by_place(compare(self.ledger))
         self._check_subscribers()
         if self.verify == "all":
-            rest |= history
-        self._note("wrong at the end", rest)
+            remaining |= history
+        self._note("wrong at the end", remaining)
 
     def _wrong(self, what: str, text: str) -> None:
         self.counts.wrong[what] += 1

@@ -72,8 +72,8 @@ class Network:
 
     def shown(self) -> set[Identity]:
         """The events that clients see."""
-        found = ContractEvent.objects.filter(canonical=True, network_id=str(self.network_id))
-        return {*found.values_list("block_hash", "log_index")}
+        results = ContractEvent.objects.filter(canonical=True, network_id=str(self.network_id))
+        return {*results.values_list("block_hash", "log_index")}
 
     def on_chain(self) -> set[Identity]:
         """The same as the node says it, of the blocks that are followed."""
@@ -86,16 +86,16 @@ class Network:
         columns = ("object_id", "block_hash", "log_index")
         place = {row[0]: row[1:] for row in ContractEvent.objects.values_list(*columns)}
         rows = OutboxEntry.objects.filter(network_id=self.network_id).order_by("seq")
-        known: set[Identity] = set()
+        existing: set[Identity] = set()
         seqs = []
         for seq, op, event_id in rows.values_list("seq", "op", "event_id"):
             seqs.append(seq)
-            one = place[event_id]
-            assert (one in known) == (op == "removed"), "told twice, or taken back twice"
-            (known.discard if op == "removed" else known.add)(one)
+            item = place[event_id]
+            assert (item in existing) == (op == "removed"), "told twice, or taken back twice"
+            (existing.discard if op == "removed" else existing.add)(item)
         assert seqs == list(range(1, len(seqs) + 1))
         assert self.cursor.outbox == len(seqs)
-        return known
+        return existing
 
     def check(self) -> None:
         """Everything is as on the chain: events, outbox, headers, cursor."""

@@ -95,11 +95,11 @@ class Adversary:
             audits.examine(self.network_id, 0, _EVERYTHING, mending=True)
 
     def harm(self) -> None:
-        for one in self.rng.sample([*ContractEvent.objects.filter(canonical=True)], 6):
+        for item in self.rng.sample([*ContractEvent.objects.filter(canonical=True)], 6):
             if self.rng.random() < 0.5:
-                one.delete()
+                item.delete()
             else:
-                ContractEvent.objects.filter(pk=one.pk).update(args={"tokenId": "wrong"})
+                ContractEvent.objects.filter(pk=item.pk).update(args={"tokenId": "wrong"})
 
     def make_peace(self) -> None:
         self.register()
@@ -127,8 +127,8 @@ def test_in_the_end_everything_is_stored_once(node: Node, seed: int | str) -> No
     cursor = Cursor.objects.get()
     assert cursor.number == node.head
     assert stored() == on_chain(node)
-    found = audits.examine(network_id, 0, _EVERYTHING)
-    assert (found.is_clean, found.events) == (True, len(stored()))
+    report = audits.examine(network_id, 0, _EVERYTHING)
+    assert (report.is_clean, report.events) == (True, len(stored()))
 
     adversary.harm()
     assert audits.examine(network_id, 0, _EVERYTHING, mending=True).mended == 6

@@ -135,7 +135,7 @@ def _outgrow(world: Network) -> None:
 
 def test_a_little_chaos(node: Node) -> None:
     did = rounds(node, seed=5, count=14).did
-    assert all(did[one] for one in ("minted", "reorganised", "raced", "crashed", "repaired"))
+    assert all(did[item] for item in ("minted", "reorganised", "raced", "crashed", "repaired"))
 
 
 @pytest.mark.slow

@@ -75,8 +75,8 @@ def test_events_are_stored_and_told_in_the_order_of_the_chain(world: Network) ->
     world.follow()
     world.check()
     assert len(world.shown()) == 5
-    told = OutboxEntry.objects.order_by("seq").values_list("event_id", flat=True)
-    places = [_place(one) for one in told]
+    rows = OutboxEntry.objects.order_by("seq").values_list("event_id", flat=True)
+    places = [_place(row) for row in rows]
     assert places == sorted(places)
     assert len(places) == 5
 

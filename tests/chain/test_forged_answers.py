@@ -79,8 +79,8 @@ def test_a_filter_with_a_space_in_it_hides_no_logs(node: Node, settings: Any, ve
         block = liar._block
 
         def hiding(call: Call) -> Any:
-            found = block(call)
-            return found and {**found, "logsBloom": _with_a_space(found["logsBloom"])}
+            results = block(call)
+            return results and {**results, "logsBloom": _with_a_space(results["logsBloom"])}
 
         world.proxy.on("eth_getBlockByNumber", hiding)
         grow(world)
@@ -98,7 +98,7 @@ def test_hashes_in_capital_letters_are_no_hashes(node: Node, verify: str, name: 
     """They would be stored as those of another block and of other transactions."""
 
     def capital(value: Any) -> Any:
-        return [capital(one) for one in value] if isinstance(value, list) else _capital(value)
+        return [capital(item) for item in value] if isinstance(value, list) else _capital(value)
 
     with lied_to(node, verify=verify) as (world, _):
         was = world.cursor.number
@@ -177,10 +177,10 @@ def test_where_every_block_is_checked_false_receipts_prove_nothing(node: Node, a
             return None
         if answer == "of another block":
             return call.forward(hex(int(call.params[0], 16) - 1))
-        found = call.forward()
+        results = call.forward()
         if answer == "without logs":
-            return [{**one, "logs": []} for one in found]
-        return found * 2 if answer == "twice" else []
+            return [{**item, "logs": []} for item in results]
+        return results * 2 if answer == "twice" else []
 
     with lied_to(node, verify="all") as (world, liar):
         was = world.cursor.number

@@ -23,8 +23,8 @@ UNWINDING = b"INSERT INTO chain_reorganisation"
 
 @pytest.fixture(scope="module")
 def reader(django_db_setup: None, django_db_blocker: object) -> Iterator[Reader]:
-    with reading_processes() as found:
-        yield found
+    with reading_processes() as results:
+        yield results
 
 
 @pytest.fixture
@@ -83,11 +83,11 @@ def test_processes_that_read_the_same_blocks_store_them_once(
 ) -> None:
     with reading_processes() as other, ThreadPoolExecutor(2) as pool:
         for _ in range(3):
-            racing = [pool.submit(one.race, world.network_id) for one in (reader, other)]
-            while not all(one.done() for one in racing):
+            racing = [pool.submit(item.race, world.network_id) for item in (reader, other)]
+            while not all(item.done() for item in racing):
                 world.mint(2)
                 if world.node.head % 5 == 0:
                     world.node.reorg(2, [(world.gem.request("spam", 3), 1)])
-            assert [one.result() for one in racing] == [0, 0]
+            assert [item.result() for item in racing] == [0, 0]
             world.node.mine(1)
             _read_on(world, reader)

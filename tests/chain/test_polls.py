@@ -130,7 +130,7 @@ def test_one_that_falls_silent_is_noticed_by_the_next_poll(network: Network) -> 
 
 def test_heads_that_are_repeated_defer_no_poll(network: Network) -> None:
     old = network.node.head
-    network.proxy.socket.alter(lambda said: None)
+    network.proxy.socket.alter(lambda message: None)
     head = network.node.mine()
     due = be_due(network)
     params = {"subscription": "0x1", "result": {"number": hex(old)}}

@@ -57,8 +57,8 @@ def check_reads_on(world: Network, *, blocks: int = 1) -> None:
 
 
 def trouble_of(name: str) -> str | None:
-    found: str | None = Provider.objects.values_list("trouble", flat=True).get(name=name)
-    return found
+    row: str | None = Provider.objects.values_list("trouble", flat=True).get(name=name)
+    return row
 
 
 @pytest.mark.parametrize("verify", ["sample", "all"])

@@ -199,11 +199,11 @@ def test_the_changed_data_of_blocks_outside_the_sample_is_put_right_by_the_next_
         liar.lie(Lie("change"))
         world.follow()
         assert contents(world) != truth(world)
-        found = audit(world.network_id)
-        assert found is not None
-        assert found.mended
+        report = audit(world.network_id)
+        assert report is not None
+        assert report.mended
         assert contents(world) == truth(world)
-        assert world.cursor.mended == found.mended
+        assert world.cursor.mended == report.mended
 
 
 def test_a_contradiction_has_everything_read_since_the_audit_before_the_last_one_compared(

@@ -109,7 +109,7 @@ def test_a_wrong_provider_does_not_hold_up_the_right_one(world: Network, first: 
             let_a_minute_pass()
             assert world.follow().halted is None
             world.check()
-        [wrong] = [one for one in rpc.health(world.network_id) if one.name == "wrong"]
+        [wrong] = [item for item in rpc.health(world.network_id) if item.name == "wrong"]
         assert "another final block" in str(wrong.trouble)
 
 

@@ -33,12 +33,12 @@ def in_copy() -> Point:
 
 def before_commit(of: bytes) -> Point:
     """When the transaction that has run a statement with this text is about to be committed."""
-    seen = []
+    observed = []
 
     def hit(is_sent: bool, kind: bytes, body: bytes) -> bool:
         if is_sent and of in body:
-            seen.append(body)
-        return bool(seen) and is_sent and b"COMMIT" in body
+            observed.append(body)
+        return bool(observed) and is_sent and b"COMMIT" in body
 
     return hit
 
@@ -69,9 +69,9 @@ class Relay:
     @property
     def url(self) -> str:
         base, _, query = database_url().partition("?")
-        kept = [one for one in query.split("&") if not one.startswith(("host=", "port="))]
+        stored = [item for item in query.split("&") if not item.startswith(("host=", "port="))]
         here = f"host=127.0.0.1&port={self.listener.getsockname()[1]}"
-        return f"{base}?{'&'.join([*kept, here])}&sslmode=disable&gssencmode=disable"
+        return f"{base}?{'&'.join([*stored, here])}&sslmode=disable&gssencmode=disable"
 
     def serve(self) -> None:
         while True:
@@ -99,9 +99,9 @@ class Relay:
         except OSError:
             pass
         finally:
-            for one in (source, target):
+            for item in (source, target):
                 with suppress(OSError):
-                    one.shutdown(socket.SHUT_RDWR)
+                    item.shutdown(socket.SHUT_RDWR)
 
     def _kill(self) -> None:
         assert self.has_victim.wait(_PATIENCE)
@@ -112,8 +112,8 @@ class Relay:
 def _server() -> socket.socket:
     from django.db import connection
 
-    given = connection.settings_dict
-    host, port = str(given["HOST"] or "/var/run/postgresql"), str(given["PORT"] or 5432)
+    options = connection.settings_dict
+    host, port = str(options["HOST"] or "/var/run/postgresql"), str(options["PORT"] or 5432)
     if not host.startswith("/"):
         return socket.create_connection((host, int(port)))
     made = socket.socket(socket.AF_UNIX)
@@ -135,13 +135,13 @@ def _messages(source: socket.socket, *, has_startup: bool) -> Iterator[tuple[byt
 
 
 def _exactly(source: socket.socket, size: int) -> bytes:
-    found = b""
-    while len(found) < size:
-        part = source.recv(size - len(found))
+    results = b""
+    while len(results) < size:
+        part = source.recv(size - len(results))
         if not part:
             raise ConnectionError
-        found += part
-    return found
+        results += part
+    return results
 
 
 _PROGRAM = """

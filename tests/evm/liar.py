@@ -183,16 +183,16 @@ class Liar:
     def _forged(self, block_hash: str, first: int) -> str:
         """The hash of a block in a chain whose blocks have other extra data from ``first`` on."""
         below: list[JsonObject] = []
-        found = block_hash
-        while (found, first) not in self._forgeries:
-            block = self.proxy.ask("eth_getBlockByHash", [found, False])
+        results = block_hash
+        while (results, first) not in self._forgeries:
+            block = self.proxy.ask("eth_getBlockByHash", [results, False])
             if int(block["number"], 16) < first:
-                self._forgeries[found, first] = found
+                self._forgeries[results, first] = results
                 break
             below.append(block)
-            found = block["parentHash"]
+            results = block["parentHash"]
             if int(block["number"], 16) == 0:
-                self._forgeries[found, first] = found
+                self._forgeries[results, first] = results
         for block in reversed(below):
             parent = self._forgeries[block["parentHash"], first]
             header = msgspec.convert({**block, **_FORGED, "parentHash": parent}, Header)
@@ -332,9 +332,9 @@ class Liar:
             block = call.ask("eth_getBlockByHash", [query["blockHash"], False])
             yield int(block["number"], 16), block["hash"]
             return
-        wanted = [lie for lie in self._lies if lie.kind == "invent"]
+        expected = [lie for lie in self._lies if lie.kind == "invent"]
         for height in range(*_range(call, query)):
-            if any(lie.concerns(height) for lie in wanted):
+            if any(lie.concerns(height) for lie in expected):
                 block = call.ask("eth_getBlockByNumber", [hex(height), False])
                 yield height, block["hash"]
 
@@ -448,8 +448,8 @@ def lying(node: Node, *lies: Lie, seed: int = 0) -> Iterator[Liar]:
         yield liar
 
 
-def _height(found: JsonObject) -> int:
-    return int(found["blockNumber"], 16)
+def _height(results: JsonObject) -> int:
+    return int(results["blockNumber"], 16)
 
 
 def hex_bloom(logs: Sequence[JsonObject]) -> str:
@@ -466,7 +466,8 @@ def _range(call: Call, query: JsonObject) -> tuple[int, int]:
     head = int(call.ask("eth_blockNumber", []), 16)
     bounds = [query.get("fromBlock", "latest"), query.get("toBlock", "latest")]
     first, last = (
-        int(one, 16) if one.startswith("0x") else 0 if one == "earliest" else head for one in bounds
+        int(bound, 16) if bound.startswith("0x") else 0 if bound == "earliest" else head
+        for bound in bounds
     )
     return first, min(last, head) + 1
 
@@ -474,12 +475,13 @@ def _range(call: Call, query: JsonObject) -> tuple[int, int]:
 def _matches(query: JsonObject, log: JsonObject) -> bool:
     """Whether a filter of ``eth_getLogs`` wants a log."""
     addresses = _several(query.get("address"))
-    if addresses and log["address"].lower() not in {one.lower() for one in addresses}:
+    if addresses and log["address"].lower() not in {address.lower() for address in addresses}:
         return False
-    wanted: Sequence[Any] = query.get("topics") or ()
+    expected: Sequence[Any] = query.get("topics") or ()
     topics: Sequence[str] = log["topics"]
-    return len(wanted) <= len(topics) and all(
-        not one or topic in _several(one) for one, topic in zip(wanted, topics, strict=False)
+    return len(expected) <= len(topics) and all(
+        not address or topic in _several(address)
+        for address, topic in zip(expected, topics, strict=False)
     )
 
 
@@ -489,5 +491,5 @@ def _several(value: Any) -> list[str]:
 
 def _other(digits: str, false: str) -> str:
     """Other hexadecimal digits than these, as many."""
-    found = false[: len(digits)]
-    return found if found != digits else f"{int(digits[0], 16) ^ 1:x}{digits[1:]}"
+    results = false[: len(digits)]
+    return results if results != digits else f"{int(digits[0], 16) ^ 1:x}{digits[1:]}"

@@ -157,8 +157,8 @@ class Proxy:
 
     def answer(self, body: bytes) -> bytes:
         """The answer to a request. Raises what a hook raises for the whole of it."""
-        asked = json.loads(body)
-        calls = asked if isinstance(asked, list) else [asked]
+        document = json.loads(body)
+        calls = document if isinstance(document, list) else [document]
         with self._lock:
             self.requests += 1
             for call in calls:
@@ -168,7 +168,7 @@ class Proxy:
             hook(calls)
         methods = {call["method"] for call in calls}
         if self._told.keys() & ({"reply", "*"} | methods):
-            answer = self._by_hooks(calls, single=not isinstance(asked, list))
+            answer = self._by_hooks(calls, single=not isinstance(document, list))
         else:
             answer = self._post(body)
         self.bytes_answered += len(answer)
@@ -205,10 +205,10 @@ class Proxy:
     def _post(self, body: bytes) -> bytes:
         headers = {"Content-Type": "application/json"}
         try:
-            found = self._pool.request("POST", self.node_url, body=body, headers=headers)
+            response = self._pool.request("POST", self.node_url, body=body, headers=headers)
         except urllib3.exceptions.HTTPError:
             raise HttpAnswer(502, b"<html>Bad Gateway</html>") from None
-        return found.data
+        return response.data
 
     def _tell(self, key: str, hook: Callable[..., Any], times: int | None) -> None:
         with self._lock:
@@ -216,15 +216,15 @@ class Proxy:
 
     def _hook(self, key: str) -> Callable[..., Any] | None:
         with self._lock:
-            told = self._told.get(key, [])
-            while told and told[-1].left == 0:
-                told.pop()
-            if not told:
+            behaviours = self._told.get(key, [])
+            while behaviours and behaviours[-1].left == 0:
+                behaviours.pop()
+            if not behaviours:
                 self._told.pop(key, None)
                 return None
-            if told[-1].left is not None:
-                told[-1].left -= 1
-            return told[-1].hook
+            if behaviours[-1].left is not None:
+                behaviours[-1].left -= 1
+            return behaviours[-1].hook
 
 
 @contextmanager
@@ -263,9 +263,9 @@ class _Server(ThreadingHTTPServer):
         """A client that went away is none of ours."""
 
     def end_connections(self) -> None:
-        for one in [*self._open]:
+        for item in [*self._open]:
             with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
+                item.shutdown(socket.SHUT_RDWR)
 
 
 def _handler(proxy: Proxy) -> type[BaseHTTPRequestHandler]:

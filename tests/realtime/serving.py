@@ -73,10 +73,10 @@ def serving(
     }
     process = subprocess.Popen([sys.executable, "-m", *command], cwd=ROOT, env=environment)
     try:
-        found = Serving(path, process)
-        eventually(lambda: process.poll() is not None or _answers(found))
+        results = Serving(path, process)
+        eventually(lambda: process.poll() is not None or _answers(results))
         assert process.poll() is None, "the realtime process ended"
-        yield found
+        yield results
     finally:
         process.terminate()
         try:
@@ -86,9 +86,9 @@ def serving(
             process.wait()
 
 
-def _answers(found: Serving) -> bool:
+def _answers(results: Serving) -> bool:
     try:
-        return found.ask("/health")[0] == 200
+        return results.ask("/health")[0] == 200
     except OSError:
         return False
 
@@ -127,21 +127,21 @@ class RawClient:
 
     def first_byte(self) -> bytes:
         """Of the next frame that isn't one of the server's pings."""
-        while (found := self.socket.recv(1)) == b"\x89":
+        while (data := self.socket.recv(1)) == b"\x89":
             (length,) = self.socket.recv(1)
             self.socket.recv(length, socket.MSG_WAITALL)
-        return found
+        return data
 
     def read(self, until: bytes | None = None) -> bytes:
         """What comes until there is this, or until the connection ends."""
-        found = b""
+        results = b""
         with contextlib.suppress(ConnectionResetError):
-            while until is None or until not in found:
+            while until is None or until not in results:
                 piece = self.socket.recv(65_536)
                 if not piece:
                     break
-                found += piece
-        return found
+                results += piece
+        return results
 
 
 def close_code(client: ClientConnection) -> int | None:

@@ -121,7 +121,7 @@ def test_the_sdk_hears_of_objects_by_the_address_that_it_guesses(node, tmp_path)
         tmp_path / "data", **dict(zip(names, KEYS, strict=True)), REST_API_KEY="test-rest-key"
     )
     try:
-        found = dict(outcomes_of(node, "live.js", f"{service.url}/api", *KEYS))
-        assert found == dict.fromkeys(CHECKS)
+        results = dict(outcomes_of(node, "live.js", f"{service.url}/api", *KEYS))
+        assert results == dict.fromkeys(CHECKS)
     finally:
         service.stop()

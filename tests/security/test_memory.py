@@ -72,11 +72,11 @@ def test_what_was_sent_is_forgotten(client: Api, master: Api, game: str) -> None
         after = tracemalloc.take_snapshot()
     finally:
         tracemalloc.stop()
-    seen = [one.filter_traces(SIGNALS) for one in (after, before)]
+    traces = [item.filter_traces(SIGNALS) for item in (after, before)]
     # A place that keeps what it gets has one of every round and caller.
-    kept = [
-        "\n".join(one.traceback.format())
-        for one in seen[0].compare_to(seen[1], "traceback")
-        if one.size_diff >= ROUNDS * LENGTH
+    texts = [
+        "\n".join(item.traceback.format())
+        for item in traces[0].compare_to(traces[1], "traceback")
+        if item.size_diff >= ROUNDS * LENGTH
     ]
-    assert kept == []
+    assert texts == []

@@ -14,8 +14,8 @@ def document(caller: Api) -> JsonObject:
     """The document as this caller gets it."""
     reply = caller.get("/openapi.json")
     assert reply.status == 200, reply.json
-    found: JsonObject = reply.json
-    return found
+    body: JsonObject = reply.json
+    return body
 
 
 def operations(api: JsonObject) -> Iterator[tuple[str, str, JsonObject]]:
@@ -28,8 +28,8 @@ def operations(api: JsonObject) -> Iterator[tuple[str, str, JsonObject]]:
 
 def schema(api: JsonObject, name: str) -> JsonObject:
     """A component schema."""
-    found: JsonObject = api["components"]["schemas"][name]
-    return found
+    schemas: JsonObject = api["components"]["schemas"][name]
+    return schemas
 
 
 def closed(api: JsonObject, name: str) -> JsonObject:

@@ -52,9 +52,9 @@ def test_a_document_that_is_kept_costs_one_statement(master, client):
         master.make(f"Project{number}", name="a")
     for caller in (master, client):
         etag = caller.get("/openapi.json").headers["ETag"]
-        with traffic() as seen:
+        with traffic() as recorded:
             assert asked(caller, etag).status == 304
-        assert seen.executions == 1
+        assert recorded.executions == 1
 
 
 def test_caches_keep_it_for_one_caller_alone(client):

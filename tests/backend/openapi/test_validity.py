@@ -48,11 +48,11 @@ def test_classes_with_names_of_components_are_told_apart(master):
         master.make(name, mark=name)
     api = document(master)
     OpenAPIV31SpecValidator(api).validate()
-    seen = set()
+    observed = set()
     for name in names:
         create = api["paths"][f"/classes/{name}"]["post"]
-        seen.add(create["requestBody"]["content"]["application/json"]["schema"]["$ref"])
-    assert len(seen) == len(names)
+        observed.add(create["requestBody"]["content"]["application/json"]["schema"]["$ref"])
+    assert len(observed) == len(names)
     assert "iso" in schema(api, "DateValue")["properties"]
     assert "code" in schema(api, "ErrorAnswer")["properties"]
     assert "username" in schema(api, "User")["properties"]

@@ -54,8 +54,8 @@ class Table:
         answers = load.answers
         good = answers[200] + answers[201]
         cut = sum(number for answer, number in answers.items() if isinstance(answer, str))
-        others = sum(answers.values()) - good - cut - answers[503]
-        cells = (what, good, answers[503], cut, others, f"{seconds:.1f}")
+        failed = sum(answers.values()) - good - cut - answers[503]
+        cells = (what, good, answers[503], cut, failed, f"{seconds:.1f}")
         self._lines.append(f"| {' | '.join(map(str, cells))} |")
 
     def __str__(self) -> str:

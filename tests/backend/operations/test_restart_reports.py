@@ -32,7 +32,7 @@ def restarted(name: str, *, is_failing: bool = False, ago: float = 60) -> Restar
 
 
 def said(level: str) -> list[str]:
-    return [found.said for found in processes.restarts() if found.level == level]
+    return [process.said for process in processes.restarts() if process.level == level]
 
 
 def test_what_fails_again_and_again_is_named_and_does_not_change_the_status(reports: Path) -> None:
@@ -68,7 +68,7 @@ def test_without_a_supervisor_there_is_nothing_to_say(settings: Any, tmp_path: P
 def test_a_damaged_report_is_left_out(reports: Path, content: str) -> None:
     (reports / "other.json").write_text(content)
     restart_report.write(reports, "roles", [restarted("web")])
-    assert [one.name for one in restart_report.read(reports)] == ["web"]
+    assert [item.name for item in restart_report.read(reports)] == ["web"]
 
 
 def test_what_is_no_report_keeps_nobody_from_starting(reports: Path) -> None:

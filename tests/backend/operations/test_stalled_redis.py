@@ -48,11 +48,11 @@ def redis_process(service: Service) -> Iterator[psutil.Process]:
 def answer(service: Service, path: str, body: object) -> int:
     """The status of a ``POST``, which may not take long."""
     began = time.monotonic()
-    given = httpx.post(
+    response = httpx.post(
         f"{service.url}/api{path}", headers=headers(service), json=body, timeout=PATIENCE
     )
     assert time.monotonic() - began < LONGEST, path
-    return given.status_code
+    return response.status_code
 
 
 def noted(service: Service) -> set[int]:

@@ -40,9 +40,9 @@ def _worker(store: redis.Redis):
 
 
 def told(store: redis.Redis, key: str) -> dict[str, str]:
-    found = store.blpop([key], timeout=PATIENCE)
-    assert found, "The task was not run."
-    return json.loads(found[1])
+    item = store.blpop([key], timeout=PATIENCE)
+    assert item, "The task was not run."
+    return json.loads(item[1])
 
 
 @pytest.mark.usefixtures("_worker")
@@ -90,7 +90,7 @@ def test_a_channel_without_a_connection_is_a_lost_connection_that_workers_surviv
 )
 def test_that_tasks_of_every_second_succeed_is_not_logged(text: str, is_kept: bool):
     record = logging.LogRecord("celery.app.trace", logging.INFO, "", 1, text, (), None)
-    filters = [one for handler in logging.getLogger().handlers for one in handler.filters]
-    assert all(one.filter(record) for one in filters) is is_kept
+    filters = [item for handler in logging.getLogger().handlers for item in handler.filters]
+    assert all(item.filter(record) for item in filters) is is_kept
     record.levelno = logging.ERROR
-    assert all(one.filter(record) for one in filters)
+    assert all(item.filter(record) for item in filters)

@@ -29,7 +29,10 @@ def answers(**given_: Any) -> list[Any]:
 
 
 def facets(*addresses: str) -> str:
-    return "0x" + encode(["(address,bytes4[])[]"], [[(one, [b"abcd"]) for one in addresses]]).hex()
+    return (
+        "0x"
+        + encode(["(address,bytes4[])[]"], [[(address, [b"abcd"]) for address in addresses]]).hex()
+    )
 
 
 @pytest.mark.parametrize(

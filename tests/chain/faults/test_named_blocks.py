@@ -29,10 +29,10 @@ def boast(proxy: Proxy, blocks: int) -> None:
     """Let the provider name a newest block that is so much higher."""
 
     def answer(call: Call) -> Any:
-        found = call.forward()
+        results = call.forward()
         if call.params[0] != "latest":
-            return found
-        return {**found, "number": hex(int(found["number"], 16) + blocks)}
+            return results
+        return {**results, "number": hex(int(results["number"], 16) + blocks)}
 
     proxy.on("eth_getBlockByNumber", answer)
 

@@ -108,14 +108,14 @@ def rounds(world: Network, seed: int, count: int) -> None:
         for name, proxy in zip(("first", "second"), pair, strict=True):
             provider(proxy.url, name, world.network_id)
         world.follow()
-        seen: set[tuple[str, int]] = set()
+        observed: set[tuple[str, int]] = set()
         for _ in range(count):
             step(world, chance)
-            seen |= world.on_chain()
+            observed |= world.on_chain()
             chance.choice(FAULTS)(chance.choice(pair), world.node)
             no_pauses()
             world.follow()
-            assert stored() <= seen, "stored, and never on the chain"
+            assert stored() <= observed, "stored, and never on the chain"
             for proxy in pair:
                 proxy.be_good()
                 proxy.accept()

@@ -61,8 +61,8 @@ def test_what_can_t_be_stored_leaves_nothing_half_stored(
     with failing(table, code), pytest.raises((psycopg.Error, ServiceUnavailable)):
         world.follow()
 
-    found = (world.cursor.number, Block.objects.count(), OutboxEntry.objects.count())
-    assert found == before
+    results = (world.cursor.number, Block.objects.count(), OutboxEntry.objects.count())
+    assert results == before
     assert world.shown() == world.told() == set()
     world.follow()
     world.check()

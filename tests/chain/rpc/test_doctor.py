@@ -28,7 +28,7 @@ def stand_in(node: Node) -> Iterator[Callable[[], Proxy]]:
 
 
 def said(check: Callable[[], Iterator[Finding]]) -> list[tuple[str, str]]:
-    return [(one.level, one.said) for one in check()]
+    return [(item.level, item.said) for item in check()]
 
 
 def test_a_network_whose_endpoints_answer_is_well(node: Node) -> None:
@@ -48,12 +48,12 @@ def test_endpoints_that_are_no_use_are_named(node: Node, stand_in: Callable[[], 
     provider("http://127.0.0.1:9/", "gone", weight=20)
     provider(wrong.url, "wrong", weight=10)
     provider(behind.url, "behind", weight=5)
-    found = said(doctor.networks)
-    assert [level for level, _ in found] == ["warn", "warn", "warn"]
-    assert found[0][1].startswith("Local (31337): gone doesn't answer (no answer: ")
-    assert found[1][1] == "Local (31337): wrong answers for network 1: it is never asked."
+    results = said(doctor.networks)
+    assert [level for level, _ in results] == ["warn", "warn", "warn"]
+    assert results[0][1].startswith("Local (31337): gone doesn't answer (no answer: ")
+    assert results[1][1] == "Local (31337): wrong answers for network 1: it is never asked."
     lag = node.head - 3
-    assert found[2][1] == f"Local (31337): behind is {lag} blocks behind the others."
+    assert results[2][1] == f"Local (31337): behind is {lag} blocks behind the others."
 
 
 def test_a_network_that_nobody_answers_for_is_a_failure() -> None:
@@ -65,21 +65,21 @@ def test_a_network_that_nobody_answers_for_is_a_failure() -> None:
 def test_a_network_without_endpoints_of_its_own_is_warned_of(node: Node) -> None:
     network(1, name="None")
     network(31337, name="Public", rpc_endpoint=node.url)
-    found = said(doctor.networks)
-    assert [level for level, _ in found] == ["warn", "warn", "ok"]
-    assert found[0][1] == "None (1): no endpoint, so it isn't followed."
-    assert "only its public endpoint is asked" in found[1][1]
+    results = said(doctor.networks)
+    assert [level for level, _ in results] == ["warn", "warn", "ok"]
+    assert results[0][1] == "None (1): no endpoint, so it isn't followed."
+    assert "only its public endpoint is asked" in results[1][1]
 
 
 def test_a_key_that_is_sent_in_the_clear_is_warned_of(stand_in: Callable[[], Proxy]) -> None:
     network(name="Local")
     provider(f"{stand_in().url}/v2/{KEY}", "first")
-    found = said(doctor.networks)
-    assert found[0] == (
+    results = said(doctor.networks)
+    assert results[0] == (
         "warn",
         "Local (31337): first is asked without TLS, so its key can be read on the way.",
     )
-    assert KEY not in str(found)
+    assert KEY not in str(results)
 
 
 @pytest.mark.parametrize(
@@ -95,9 +95,9 @@ def test_a_key_that_is_sent_in_the_clear_is_warned_of(stand_in: Callable[[], Pro
 )
 def test_a_key_in_a_public_endpoint_is_warned_of(field: str, url: str, level: str) -> None:
     network(1, name="Shown", **{field: url})
-    found = said(doctor.public_endpoints)
-    assert [one for one, _ in found] == [level]
-    assert KEY not in str(found)
+    results = said(doctor.public_endpoints)
+    assert [item for item, _ in results] == [level]
+    assert KEY not in str(results)
 
 
 def test_a_halted_network_is_a_failure() -> None:

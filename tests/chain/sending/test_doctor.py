@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 
 def found() -> list[tuple[str, str]]:
-    return [(one.level, one.said) for one in (*signers(), *sent_transactions())]
+    return [(item.level, item.said) for item in (*signers(), *sent_transactions())]
 
 
 def test_a_signer_that_can_sign_and_pay_is_fine(desk: Desk) -> None:
@@ -59,7 +59,7 @@ def test_a_signing_service_in_clear_is_told(desk: Desk) -> None:
 def test_what_waits_long_or_is_lost_is_told(desk: Desk) -> None:
     desk.pay()
     desk.let_pass(4000)
-    assert any("1 transactions have been waiting" in said for _, said in found())
+    assert any("1 transactions have been waiting" in message for _, message in found())
     Sending.objects.update(state="lost")
     assert (
         "fail",

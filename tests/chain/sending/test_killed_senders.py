@@ -63,16 +63,16 @@ def _calls_while_it_is_killed(made: Installation, gem: Contract) -> set[str]:
                     answered.add(answer["result"]["transactionHash"])
 
     callers = [threading.Thread(target=call) for _ in range(CALLERS)]
-    for one in callers:
-        one.start()
+    for caller in callers:
+        caller.start()
     try:
         for kill in range(KILLS):
-            wanted = (kill + 1) * 10
-            until(lambda wanted=wanted: len(answered) >= wanted)
+            expected = (kill + 1) * 10
+            until(lambda expected=expected: len(answered) >= expected)
             made.kill("web")
             made.start_web()
     finally:
         over.set()
-        for one in callers:
-            one.join(60)
+        for caller in callers:
+            caller.join(60)
     return answered

@@ -22,19 +22,19 @@ def through_the_door(request: FunctionRequest, method: str, path: str, body: dic
         query.delete(ids[0])
         return {}
     params = {name: value for name, value in body.items() if name not in ("where", "count")}
-    asked = replace(query, params=params).where(body.get("where"))
+    where = replace(query, params=params).where(body.get("where"))
     if ids:
-        return _plain(asked.get(ids[0]))
-    found = {"results": [_plain(one) for one in asked.find()]}
-    return {**found, "count": asked.count()} if body.get("count") else found
+        return _plain(where.get(ids[0]))
+    results = {"results": [_plain(item) for item in where.find()]}
+    return {**results, "count": where.count()} if body.get("count") else results
 
 
 def _computed(created: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
     """As over REST, without what the caller has said itself."""
-    said = {name for name, value in body.items() if "__op" not in str(value)}
-    return {name: value for name, value in created.items() if name not in {*said, "updatedAt"}}
+    message = {name for name, value in body.items() if "__op" not in str(value)}
+    return {name: value for name, value in created.items() if name not in {*message, "updatedAt"}}
 
 
-def _plain(one: Object) -> dict[str, Any]:
-    wire = encode(one)
+def _plain(item: Object) -> dict[str, Any]:
+    wire = encode(item)
     return {name: value for name, value in wire.items() if name not in ("__type", "className")}

@@ -74,25 +74,25 @@ RULES: dict[str, Any] = {
 }
 
 
-def may(caller: str, wanted: dict[str, str], which: str) -> str:
+def may(caller: str, expected: dict[str, str], which: str) -> str:
     """What a caller gets who reads the object ``own``, which names the owner, or ``other``."""
     if caller in MASTERS:
         return YES
-    if wanted[caller] == OWN:
+    if expected[caller] == OWN:
         return YES if (caller, which) == ("owner", "own") else MISSING
-    return wanted[caller]
+    return expected[caller]
 
 
-def may_write(caller: str, wanted: dict[str, str], which: str) -> str:
+def may_write(caller: str, expected: dict[str, str], which: str) -> str:
     """What a caller gets who changes or removes it."""
-    return NO if caller == "reader" else may(caller, wanted, which)
+    return NO if caller == "reader" else may(caller, expected, which)
 
 
-def may_make(caller: str, wanted: dict[str, str]) -> str:
+def may_make(caller: str, expected: dict[str, str]) -> str:
     """What a caller gets who makes an object: no field of it names anybody yet."""
     if caller in MASTERS:
         return YES if caller == "master" else NO
-    return NO if wanted[caller] == OWN else wanted[caller]
+    return NO if expected[caller] == OWN else expected[caller]
 
 
 # -- Protected fields -----------------------------------------------------------------------------

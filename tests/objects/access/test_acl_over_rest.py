@@ -30,8 +30,8 @@ def test_an_object_is_met_by_its_readers_on_every_way_and_by_nobody_else(
 @pytest.mark.parametrize("acl", ["a role's", "empty", "a user's to write"])
 @pytest.mark.parametrize("send", [overridden, batched])
 def test_batches_and_overridden_methods_meet_it_no_more(people, acl, send):
-    wanted, readers, _ = LISTS[acl]
-    for way in place(wanted).ways():
+    expected, readers, _ = LISTS[acl]
+    for way in place(expected).ways():
         for name in NAMES:
             assert way.meets_over_rest(people[name], send) == (name in readers), (name, way.name)
 

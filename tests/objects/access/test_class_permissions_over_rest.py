@@ -24,7 +24,7 @@ from tests.objects.access.tables import (
 from tests.objects.access.transports import TRANSPORTS
 from tests.objects.access.world import OWNER, Place, make, permit, told, user
 
-rules = pytest.mark.parametrize(("rule", "wanted"), RULES.values(), ids=RULES)
+rules = pytest.mark.parametrize(("rule", "expected"), RULES.values(), ids=RULES)
 
 
 @pytest.fixture
@@ -38,17 +38,17 @@ each = [(send, name) for send in TRANSPORTS for name in NAMES]
 
 
 @rules
-def test_find_and_count(people, docs, rule, wanted):
+def test_find_and_count(people, docs, rule, expected):
     for action in ("find", "count"):
         permit("Doc", **PUBLIC | {action: rule})
         params = {"count": 1, "limit": 0} if action == "count" else {}
         for send, name in each:
             reply = send(people[name], "GET", "/classes/Doc", params)
-            one = may(name, wanted, "own")
-            assert told(reply) == (YES if one == MISSING else one), (send, action, name)
+            access = may(name, expected, "own")
+            assert told(reply) == (YES if access == MISSING else access), (send, action, name)
             if told(reply) != YES:
                 continue
-            met = {which for which in docs if may(name, wanted, which) == YES}
+            met = {which for which in docs if may(name, expected, which) == YES}
             if action == "find":
                 assert {obj["name"] for obj in reply.json["results"]} == met, (send, name)
             else:
@@ -56,54 +56,54 @@ def test_find_and_count(people, docs, rule, wanted):
 
 
 @rules
-def test_get(people, docs, rule, wanted):
+def test_get(people, docs, rule, expected):
     permit("Doc", **PUBLIC | {"get": rule})
     for send, name in each:
         for which, doc in docs.items():
             reply = send(people[name], "GET", f"/classes/Doc/{doc}", None)
-            assert told(reply) == may(name, wanted, which), (send, name, which)
+            assert told(reply) == may(name, expected, which), (send, name, which)
 
 
 @rules
-def test_update_and_add_a_field(people, docs, rule, wanted):
+def test_update_and_add_a_field(people, docs, rule, expected):
     for action in ("update", "addField"):
         permit("Doc", **PUBLIC | {action: rule})
         for number, (send, name) in enumerate(each):
             for which, doc in docs.items():
                 body = {f"new{number}{which}": 1} if action == "addField" else {"name": which}
                 reply = send(people[name], "PUT", f"/classes/Doc/{doc}", body)
-                assert told(reply) == may_write(name, wanted, which), (send, action, name, which)
+                assert told(reply) == may_write(name, expected, which), (send, action, name, which)
 
 
 @rules
-def test_delete(people, docs, rule, wanted):
+def test_delete(people, docs, rule, expected):
     permit("Doc", **PUBLIC | {"delete": rule})
     for send, name in each:
         for which in docs:
             fields = {"owner": user(OWNER), "team": [user(OWNER)]} if which == "own" else {}
             doc = make("Doc", name=which, **fields)
             reply = send(people[name], "DELETE", f"/classes/Doc/{doc}", None)
-            assert told(reply) == may_write(name, wanted, which), (send, name, which)
+            assert told(reply) == may_write(name, expected, which), (send, name, which)
 
 
 @rules
-def test_create(people, docs, rule, wanted):
+def test_create(people, docs, rule, expected):
     for action in ("create", "addField"):
         permit("Doc", **PUBLIC | {action: rule})
         for number, (send, name) in enumerate(each):
             body = {"owner": user(OWNER)} if action == "create" else {f"made{number}": 1}
             reply = send(people[name], "POST", "/classes/Doc", body)
-            assert told(reply) == may_make(name, wanted), (send, action, name)
+            assert told(reply) == may_make(name, expected), (send, action, name)
 
 
 @rules
-def test_every_way_to_an_object_of_the_class(people, rule, wanted):
+def test_every_way_to_an_object_of_the_class(people, rule, expected):
     place = Place(owner=user(OWNER), team=[user(OWNER)])
     permit("Doc", **dict.fromkeys(PUBLIC, rule))
     for name in NAMES:
         for way in place.ways():
             met = way.meets_over_rest(people[name])
-            assert met == (may(name, wanted, "own") == YES), (name, way.name)
+            assert met == (may(name, expected, "own") == YES), (name, way.name)
 
 
 @pytest.mark.parametrize("field", ["owner", "team"])
@@ -112,9 +112,9 @@ def test_user_fields_open_all_reads_or_all_writes(people, docs, send, field):
     permit("Doc", readUserFields=[field])
     for name in ("owner", "member", "stranger", "client"):
         caller = people[name]
-        found = send(caller, "GET", "/classes/Doc", {"count": 1}).json
+        results = send(caller, "GET", "/classes/Doc", {"count": 1}).json
         mine = ["own"] if name == "owner" else []
-        assert ([obj["name"] for obj in found["results"]], found["count"]) == (mine, len(mine))
+        assert ([obj["name"] for obj in results["results"]], results["count"]) == (mine, len(mine))
         assert told(send(caller, "GET", own, None)) == (YES if mine else MISSING)
         assert told(send(caller, "GET", other, None)) == MISSING
         for method, body in (("PUT", {"name": "own"}), ("DELETE", None)):
@@ -145,9 +145,9 @@ def test_permissions_that_say_nothing_are_for_the_master_key(people, docs, send)
         for name in ("owner", "member", "stranger", "client"):
             reply = send(people[name], *request)
             assert told(reply) == NO
-            wanted = f"Permission denied for action {action} on class Doc."
+            expected = f"Permission denied for action {action} on class Doc."
             # With a count in it, a find is asked about first.
-            assert reply.json["error"] == wanted or action == "count"
+            assert reply.json["error"] == expected or action == "count"
 
 
 def test_who_has_to_log_in_is_told_so(people, docs, send):

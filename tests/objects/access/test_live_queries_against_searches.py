@@ -173,16 +173,16 @@ def test_what_is_told_is_what_searches_show(people, realtime, seed):
         for caller in callers.values():
             caller.look(doc, kind)
     hear_of_everything(master, callers.values(), "last")
-    told = 0
+    event = 0
     for name, caller in callers.items():
         messages = caller.told
         for message in messages:
             del message["clientId"]
-        messages.sort(key=lambda one: one["requestId"])
-        caller.expected.sort(key=lambda one: one["requestId"])
+        messages.sort(key=lambda item: item["requestId"])
+        caller.expected.sort(key=lambda item: item["requestId"])
         for message, expected in zip(messages, caller.expected, strict=False):
             assert message == expected, (name, message, expected)
         assert len(messages) == len(caller.expected), name
-        told += len(messages)
+        event += len(messages)
         assert caller.may_search or name not in MASTERS
-    assert told > STEPS
+    assert event > STEPS

@@ -99,13 +99,13 @@ def test_a_custom_permission_that_is_silent_about_it_keeps_addresses_protected(a
         permit("_User", **permissions)
         wire = account["master"].get("/schemas/_User").json["classLevelPermissions"]
         assert wire["protectedFields"]["*"] == ["email"]
-        seen = send(account["stranger"], "GET", f"/users/{OWNER_ID}", None).json
-        assert "email" not in seen
-        assert "authData" not in seen
+        body = send(account["stranger"], "GET", f"/users/{OWNER_ID}", None).json
+        assert "email" not in body
+        assert "authData" not in body
     permit("_User", **PUBLIC, protectedFields={"*": []})
-    seen = send(account["stranger"], "GET", f"/users/{OWNER_ID}", None).json
-    assert "email" in seen
-    assert "authData" not in seen
+    body = send(account["stranger"], "GET", f"/users/{OWNER_ID}", None).json
+    assert "email" in body
+    assert "authData" not in body
 
 
 @pytest.mark.parametrize("route", ROUTES)
@@ -182,8 +182,8 @@ def test_what_is_no_class_is_no_class_in_sub_queries_either(people, send, class_
 
 @pytest.fixture
 def session_ids(people):
-    found = people["master"].get("/sessions").json["results"]
-    return {one["user"]["objectId"]: one["objectId"] for one in found}
+    results = people["master"].get("/sessions").json["results"]
+    return {result["user"]["objectId"]: result["objectId"] for result in results}
 
 
 @pytest.mark.parametrize("route", ["/sessions", "/classes/_Session"])
@@ -191,9 +191,9 @@ def test_sessions_are_met_by_their_users(people, session_ids, send, route):
     mine, other = session_ids[OWNER_ID], session_ids[STRANGER_ID]
     people["master"].put(f"/sessions/{other}", OPEN)
     owner, client = people["owner"], people["client"]
-    found = send(owner, "GET", route, {"count": 1}).json
-    assert ([one["objectId"] for one in found["results"]], found["count"]) == ([mine], 1)
-    assert "sessionToken" not in found["results"][0]
+    results = send(owner, "GET", route, {"count": 1}).json
+    assert ([result["objectId"] for result in results["results"]], results["count"]) == ([mine], 1)
+    assert "sessionToken" not in results["results"][0]
     for where in ({"objectId": other}, {"user": pointer("_User", STRANGER_ID)}, {"$nor": []}):
         reply = send(owner, "GET", route, {"where": where})
         assert reply.status != 200 or other not in str(reply.json)

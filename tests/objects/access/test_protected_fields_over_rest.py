@@ -33,14 +33,14 @@ def test_a_protected_field_is_shown_on_no_path(people, docs, protected, own, oth
     for send in (directly, batched):
         for name in NAMES:
             for which, doc in docs.items():
-                seen = name in (own if which == "own" else other)
+                observed = name in (own if which == "own" else other)
 
                 def ask(path, send=send, name=name, **params):
                     return send(people[name], "GET", path, params).json
 
                 def first(path, doc=doc, ask=ask, **params):
-                    found = ask(path, **params)["results"]
-                    return next(obj for obj in found if obj["objectId"] == doc)
+                    results = ask(path, **params)["results"]
+                    return next(obj for obj in results if obj["objectId"] == doc)
 
                 paths = {
                     "find": first("/classes/Doc"),
@@ -59,7 +59,7 @@ def test_a_protected_field_is_shown_on_no_path(people, docs, protected, own, oth
                     ],
                 }
                 for path, obj in paths.items():
-                    assert ("secret" in obj) == seen, (send, name, which, path)
+                    assert ("secret" in obj) == observed, (send, name, which, path)
 
 
 @pytest.mark.parametrize("ask", QUESTIONS.values(), ids=QUESTIONS)

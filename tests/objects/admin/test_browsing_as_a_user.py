@@ -88,10 +88,10 @@ def test_nothing_is_written_unless_asked(world):
 
 
 def _writes(object_id: str) -> list[tuple[str, dict[str, str]]]:
-    seen = {"updatedAt": stored_object(object_id)["updatedAt"]}
+    observed = {"updatedAt": stored_object(object_id)["updatedAt"]}
     return [
-        (at(object_id), {"f.title": "new", **seen}),
-        (at(object_id, "json/"), {"json": "{}", **seen}),
+        (at(object_id), {"f.title": "new", **observed}),
+        (at(object_id, "json/"), {"json": "{}", **observed}),
         (f"{GAME}add/", {"f.title": "new"}),
         (at(object_id, "delete/"), {"confirmed": "1"}),
         (f"{GAME}delete-selected/", {"ids": object_id, "confirmed": "1"}),

@@ -44,16 +44,16 @@ def filled(client: Client, address: str) -> dict[str, Any]:
     page = client.get(address).text
     form = page[page.index('name="updatedAt"') - 40 :]
     data: dict[str, Any] = {}
-    for name, rest in _TEXT.findall(form):
-        data[name] = [html.unescape(rest).replace("\n", "\r\n")]
+    for name, remaining in _TEXT.findall(form):
+        data[name] = [html.unescape(remaining).replace("\n", "\r\n")]
     for tag in re.findall(r"<input[^>]*>", form):
-        given = dict(re.findall(r'([\w-]+)="([^"]*)"', tag))
-        is_box = given.get("type") in ("checkbox", "radio")
-        if "name" not in given or given.get("type") == "file":
+        source = dict(re.findall(r'([\w-]+)="([^"]*)"', tag))
+        is_box = source.get("type") in ("checkbox", "radio")
+        if "name" not in source or source.get("type") == "file":
             continue
         if not is_box or "checked" in tag:
-            value = given.get("value", "on" if is_box else "")
-            data.setdefault(given["name"], []).append(html.unescape(value))
+            value = source.get("value", "on" if is_box else "")
+            data.setdefault(source["name"], []).append(html.unescape(value))
     for name, options in _SELECT.findall(form):
         every = re.findall(r'value="([^"]*)"( selected)?', options)
         data.setdefault(name, []).append(next((v for v, sel in every if sel), every[0][0]))

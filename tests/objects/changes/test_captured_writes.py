@@ -43,8 +43,8 @@ def test_a_change_has_the_object_before_and_after(watch: Watch, master: Api) -> 
     assert created.after.object()["score"] == 1
     assert created.after.json() == updated.before.json()
     assert updated.after.object() == deleted.before.object() == stored
-    assert {one.object_id for one in (created, updated, deleted)} == {game}
-    assert {one.table.class_name for one in (created, updated, deleted)} == {"Game"}
+    assert {item.object_id for item in (created, updated, deleted)} == {game}
+    assert {item.table.class_name for item in (created, updated, deleted)} == {"Game"}
     assert created.at <= updated.at <= deleted.at
     assert everything(reader) == []
 
@@ -115,7 +115,7 @@ def test_a_class_may_be_wanted_before_it_is_there(watch: Watch, master: Api) -> 
     assert master.delete("/purge/Later").status == 200
     assert master.delete("/schemas/Later").status == 200
     master.make("Later", m="other")
-    assert [(one.table.class_name, fields(one.after)) for one in everything(reader)] == [
+    assert [(item.table.class_name, fields(item.after)) for item in everything(reader)] == [
         ("Later", {"m": "other"})
     ]
 
@@ -191,12 +191,12 @@ def test_an_event_that_leaves_the_chain_is_gone_and_may_come_back(
     with transaction.atomic():
         storing.remove_events(NETWORK, 99, after_seq=len(events))
     left = everything(reader)
-    assert {one.object_id for one in left} == {one.object_id for one in came}
-    assert all(one.before is not None and one.after is None for one in left)
+    assert {item.object_id for item in left} == {item.object_id for item in came}
+    assert all(item.before is not None and item.after is None for item in left)
     store(2 * len(events))
     back = everything(reader)
-    assert {one.object_id for one in back} == {one.object_id for one in came}
-    assert all(one.before is None and one.after is not None for one in back)
+    assert {item.object_id for item in back} == {item.object_id for item in came}
+    assert all(item.before is None and item.after is not None for item in back)
 
 
 def test_history_that_is_read_later_is_told_too(watch: Watch) -> None:

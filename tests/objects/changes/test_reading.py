@@ -61,8 +61,8 @@ def test_a_look_beside_much_that_was_read_goes_along_indexes_and_alone(
     reader = watch("Game")
     assert told(reader) == []
     names = "'{Game}'::text[]"
-    asked = ("'{}'", "'{}'", "'3'", "'{}'", names, "'1000'")
-    plan = "\n".join(row[0] for row in sql("EXPLAIN " + LOOK.replace("%s", "{}").format(*asked)))
+    request = ("'{}'", "'{}'", "'3'", "'{}'", names, "'1000'")
+    plan = "\n".join(row[0] for row in sql("EXPLAIN " + LOOK.replace("%s", "{}").format(*request)))
     assert "Gather" not in plan
     assert "Seq Scan" not in plan
 
@@ -145,7 +145,7 @@ def test_ends_of_sessions_come_before_much_else(watch: Watch, master: Api) -> No
         assert ann.post("/logout").status == 200
         commit()
     first = reader.read().changes
-    assert [(one.table.class_name, one.after) for one in first if one.after is None] == [
+    assert [(item.table.class_name, item.after) for item in first if item.after is None] == [
         ("_Session", None)
     ]
     assert len(first) + len(everything(reader)) == 1501
@@ -242,8 +242,8 @@ def test_under_concurrent_writers_each_change_is_read_once_and_follows_the_one_b
                 fails = random.random() < 0.25
                 chosen = sorted(random.sample(ids, random.randint(1, 3)))
                 with transaction.atomic():
-                    for one in chosen:
-                        path = f"/classes/{class_name}/{one}"
+                    for item in chosen:
+                        path = f"/classes/{class_name}/{item}"
                         body = {"n": {"__op": "Increment", "amount": 1}, "by": f"{number}/{turn}"}
                         assert api.put(path, body).status == 200
                     if random.random() < 0.2:
@@ -257,35 +257,35 @@ def test_under_concurrent_writers_each_change_is_read_once_and_follows_the_one_b
         finally:
             connections.close_all()
 
-    def read(one: Reader) -> list[Any]:
-        found = []
+    def read(entry: Reader) -> list[Any]:
+        observed = []
         try:
             while True:
                 was_over = over.is_set()
-                batch = one.read()
+                batch = entry.read()
                 assert not batch.gap
-                found += batch.changes
+                observed += batch.changes
                 if not batch.changes:
                     if was_over:
-                        return found
-                    pause = one.sleep()
+                        return observed
+                    pause = entry.sleep()
                     over.wait(min(pause, 0.01))
         finally:
             connections.close_all()
 
     with ThreadPoolExecutor(_WRITERS + 2) as pool:
-        readings = [pool.submit(read, one) for one in (reader, other)]
+        readings = [pool.submit(read, element) for element in (reader, other)]
         writings = [pool.submit(write, number) for number in range(_WRITERS)]
-        committed = sum(one.result(120) for one in writings)
+        committed = sum(element.result(120) for element in writings)
         over.set()
-        first, second = (one.result(60) for one in readings)
-    for found in (first, second):
-        assert len(found) == committed
+        first, second = (element.result(60) for element in readings)
+    for results in (first, second):
+        assert len(results) == committed
         last = dict.fromkeys(ids, 0)
-        for change in found:
+        for change in results:
             assert change.after is not None
             before = change.before.object()["n"] if change.before else None
             assert last.get(change.object_id) == before
             last[change.object_id] = change.after.object()["n"]
-        for one, number in last.items():
-            assert Api(MASTER).get(f"/classes/{class_name}/{one}").json["n"] == number
+        for element, number in last.items():
+            assert Api(MASTER).get(f"/classes/{class_name}/{element}").json["n"] == number

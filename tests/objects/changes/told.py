@@ -13,15 +13,15 @@ Watch = Callable[..., Reader]
 
 def everything(reader: Reader, *, gap: Collection[str] = ()) -> list[Change]:
     """All that there is to read; with a gap of these classes, and of no others."""
-    found: list[Change] = []
+    observed: list[Change] = []
     gaps: set[str] = set()
     while True:
         batch = reader.read()
         gaps |= batch.gap
-        found += batch.changes
+        observed += batch.changes
         if not batch.changes:
             assert gaps == set(gap)
-            return found
+            return observed
 
 
 def kind(change: Change) -> str:

@@ -23,10 +23,10 @@ pytestmark = pytest.mark.django_db
 
 def old(name: str = "a.txt", hours: float = 48) -> str:
     """A stored file of some age."""
-    given = stored(name, b"content")
+    value = stored(name, b"content")
     moment = datetime.now(UTC) - timedelta(hours=hours)
-    StoredFile.objects.filter(name=given).update(created_at=moment)
-    return given
+    StoredFile.objects.filter(name=value).update(created_at=moment)
+    return value
 
 
 def file(name: str) -> dict[str, str]:
@@ -34,8 +34,8 @@ def file(name: str) -> dict[str, str]:
 
 
 def unused() -> set[str]:
-    with unused_files() as found:
-        return {one.name for one in found}
+    with unused_files() as results:
+        return {unused_file.name for unused_file in results}
 
 
 def run(*arguments: str) -> tuple[str, str]:
@@ -76,24 +76,24 @@ def test_columns_of_models_refer_too(master):
 
 
 def test_a_file_that_is_replaced_or_whose_object_is_gone_is_unused(master):
-    one, two, three = old(), old(), old()
-    replaced = master.make("Photo", file=file(one))
+    item, two, three = old(), old(), old()
+    replaced = master.make("Photo", file=file(item))
     gone = master.make("Photo", file=file(two))
     kept_one = master.make("Photo", file=file(three))
     assert unused() == set()
     master.put(f"/classes/Photo/{replaced}", {"file": {"__op": "Delete"}})
     master.delete(f"/classes/Photo/{gone}")
-    assert unused() == {one, two}
+    assert unused() == {item, two}
     master.delete(f"/classes/Photo/{kept_one}")
     master.call("DELETE", "/schemas/Photo")
-    assert unused() == {one, two, three}
+    assert unused() == {item, two, three}
 
 
 def test_young_files_are_left_alone():
     young, middle, aged = stored("a.txt"), old(hours=23.9), old(hours=24.1)
     assert unused() == {aged}
-    with unused_files(timedelta(hours=2)) as found:
-        assert {one.name for one in found} == {middle, aged}
+    with unused_files(timedelta(hours=2)) as results:
+        assert {unused_file.name for unused_file in results} == {middle, aged}
     assert young not in unused()
 
 

@@ -87,15 +87,15 @@ def test_anonymous_users_may_not_upload_unless_a_setting_says_so(master, setting
 
 
 def test_a_user_uploads_with_a_session_token_in_json(ann):
-    said = {
+    message = {
         "_ApplicationId": "test-app",
         "_JavaScriptKey": "test-javascript-key",
         "_SessionToken": ann.token,
         "_ContentType": "text/plain",
         "base64": "aGVsbG8=",
     }
-    assert send("POST", "/files/hello.txt", json.dumps(said).encode()).status == 201
-    wrong = json.dumps({**said, "_SessionToken": "r:nobody"}).encode()
+    assert send("POST", "/files/hello.txt", json.dumps(message).encode()).status == 201
+    wrong = json.dumps({**message, "_SessionToken": "r:nobody"}).encode()
     assert send("POST", "/files/hello.txt", wrong).error == (400, 209)
 
 
@@ -112,8 +112,8 @@ def test_rights_are_asked_before_the_body_is_read():
 def test_the_read_only_master_key_uploads_and_removes_nothing():
     name = stored("a.png")
     assert upload("a.png", headers=READ_ONLY).error == (400, 119)
-    said = {"_ApplicationId": "test-app", "_MasterKey": "test-read-only-key", "base64": "QQ=="}
-    assert send("POST", "/files/a.png", json.dumps(said).encode()).error == (400, 119)
+    message = {"_ApplicationId": "test-app", "_MasterKey": "test-read-only-key", "base64": "QQ=="}
+    assert send("POST", "/files/a.png", json.dumps(message).encode()).error == (400, 119)
     assert send("DELETE", f"/files/{name}", headers=READ_ONLY).error == (400, 119)
     assert send("GET", file_path(name)).body == PNG
 
@@ -265,9 +265,9 @@ def test_only_who_may_read_gets_a_link(ann, bob):
 def test_metadata_are_for_callers_with_a_key_who_may_read():
     notes = {"X-Svc-File-Metadata": '{"camera": "x"}', "X-Svc-File-Tags": '{"year": "2026"}'}
     answer = upload("a.png", headers={**MASTER, **notes})
-    known = details(answer.json["name"], CLIENT).json
-    assert known.pop("createdAt").endswith("Z")
-    assert known == {
+    body = details(answer.json["name"], CLIENT).json
+    assert body.pop("createdAt").endswith("Z")
+    assert body == {
         **answer.json,
         "size": len(PNG),
         "contentType": "image/png",
@@ -292,12 +292,12 @@ def test_the_master_key_removes_a_file(ann):
 
 
 def test_removing_in_the_way_of_the_sdks():
-    said = {"_method": "DELETE", "_ApplicationId": "test-app", "_MasterKey": "test-master-key"}
+    message = {"_method": "DELETE", "_ApplicationId": "test-app", "_MasterKey": "test-master-key"}
     name = stored("a.png")
-    assert send("POST", f"/files/{name}", json.dumps(said).encode()).status == 200
+    assert send("POST", f"/files/{name}", json.dumps(message).encode()).status == 200
     name = stored("a.png")
-    said["_MasterKey"] = "test-read-only-key"
-    assert send("POST", f"/files/{name}", json.dumps(said).encode()).error == (400, 119)
+    message["_MasterKey"] = "test-read-only-key"
+    assert send("POST", f"/files/{name}", json.dumps(message).encode()).error == (400, 119)
     assert send("GET", file_path(name)).status == 200
 
 

@@ -28,13 +28,13 @@ def refused(name: str, content: bytes = b"text", content_type: str = "") -> bool
     import base64
 
     raw = upload(name, content, content_type)
-    said = {
+    message = {
         "_ApplicationId": "test-app",
         "_MasterKey": "test-master-key",
         "_ContentType": content_type,
         "base64": base64.b64encode(content).decode(),
     }
-    as_json = send("POST", f"/files/{name}", json.dumps(said).encode())
+    as_json = send("POST", f"/files/{name}", json.dumps(message).encode())
     assert raw.status == as_json.status, (raw.body, as_json.body)
     if raw.status == 201:
         return False

@@ -50,13 +50,13 @@ def test_json_with_a_header_for_the_application_is_a_file_like_any_other():
 
 @pytest.mark.parametrize("content_type", ["text/plain", "application/json", ""])
 def test_the_json_form_of_the_sdks_holds_file_type_and_notes(content_type):
-    said = {
+    message = {
         **CREDENTIALS,
         "base64": base64.b64encode(PNG).decode(),
         "_ContentType": "image/png",
         "fileData": {"metadata": {"by": "me"}, "tags": {"kind": "logo"}},
     }
-    answer = send("POST", "/files/logo", json.dumps(said).encode(), content_type=content_type)
+    answer = send("POST", "/files/logo", json.dumps(message).encode(), content_type=content_type)
     assert answer.status == 201, answer.body
     row = StoredFile.objects.get(name=answer.json["name"])
     assert (row.metadata, row.tags, row.size) == ({"by": "me"}, {"kind": "logo"}, len(PNG))
@@ -211,16 +211,16 @@ def test_no_route_leads_into_folders(name):
     "name", ["file", "_", "a b.txt", "a@b~c-d.tar.gz", "a" * 128, "1", "a.b.c"]
 )
 def test_names_of_all_kinds_work(name):
-    given = stored(name, b"some bytes")
-    assert given[33:] == name
-    got = send("GET", file_path(given))
+    value = stored(name, b"some bytes")
+    assert value[33:] == name
+    got = send("GET", file_path(value))
     assert (got.status, got.body) == (200, b"some bytes")
 
 
 def test_two_files_of_one_name_are_two_files():
-    one, two = stored("a.txt", b"1"), stored("a.txt", b"2")
-    assert one != two
-    assert send("GET", file_path(one)).body == b"1"
+    item, two = stored("a.txt", b"1"), stored("a.txt", b"2")
+    assert item != two
+    assert send("GET", file_path(item)).body == b"1"
 
 
 def test_an_empty_file_is_refused():

@@ -101,8 +101,8 @@ def stored(name: str, body: bytes = PNG, content_type: str = "", **options: Any)
     """Upload a file with the master key; the name that it has been given."""
     answer = upload(name, body, content_type, **options)
     assert answer.status == 201, answer.body
-    given: str = answer.json["name"]
-    return given
+    value: str = answer.json["name"]
+    return value
 
 
 def file_path(name: str) -> str:

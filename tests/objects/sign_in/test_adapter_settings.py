@@ -58,8 +58,8 @@ def test_an_anonymous_id_can_be_kept(settings, claimed):
 
 def test_a_deployment_adds_a_class_of_its_own(sign_in_by):
     sign_in_by(badge={"adapter": f"{__name__}.Badge", "word": "sesame"})
-    found = adapters.verify("badge", {"word": "sesame", "number": 12, "id": "12"})
-    assert (found.id, found.data) == ("12", {"id": "12", "floor": 2})
+    identity = adapters.verify("badge", {"word": "sesame", "number": 12, "id": "12"})
+    assert (identity.id, identity.data) == ("12", {"id": "12", "floor": 2})
     for data in ({"word": "no", "number": 12}, {"word": "sesame", "number": 12, "id": "13"}):
         with pytest.raises(ObjectNotFound):
             adapters.verify("badge", data)
@@ -98,7 +98,9 @@ def test_a_wrong_setting_is_found_by_the_check(sign_in_by, wrong):
     sign_in_by(**wrong)
     with pytest.raises(ImproperlyConfigured):
         adapters.providers()
-    assert [found.id for found in run_checks() if found.id == "objects.E001"] == ["objects.E001"]
+    assert [warning.id for warning in run_checks() if warning.id == "objects.E001"] == [
+        "objects.E001"
+    ]
 
 
 def test_the_environment_sets_well_known_providers_up(monkeypatch):

@@ -120,7 +120,7 @@ _access = st.dictionaries(
 @st.composite
 def things(draw: st.DrawFn) -> list[dict[str, Any]]:
     """Objects of class Thing."""
-    found = []
+    observed = []
     for number in range(draw(st.integers(1, 6))):
         obj: dict[str, Any] = {
             "objectId": f"o{number + 1}",
@@ -136,14 +136,14 @@ def things(draw: st.DrawFn) -> list[dict[str, Any]]:
             obj[name] = draw(st.none() | BY_FIELD[name] | BY_FIELD[name])
         if draw(st.booleans()):
             obj["ACL"] = draw(_access)
-        found.append(obj)
-    return found
+        observed.append(obj)
+    return observed
 
 
 @st.composite
 def other_objects(draw: st.DrawFn) -> list[dict[str, Any]]:
     """Objects of class Other."""
-    found = []
+    observed = []
     for number in range(draw(st.integers(0, 4))):
         obj: dict[str, Any] = {
             "objectId": f"o{number + 1}",
@@ -153,8 +153,8 @@ def other_objects(draw: st.DrawFn) -> list[dict[str, Any]]:
         for name, strategy in (("name", texts), ("score", numbers), ("tags", lists)):
             if draw(st.booleans()):
                 obj[name] = draw(st.none() | strategy)
-        found.append(obj)
-    return found
+        observed.append(obj)
+    return observed
 
 
 @st.composite
@@ -317,9 +317,9 @@ def constraints(draw: st.DrawFn, path: str, objects: Objects) -> Any:
     """What may stand after a key."""
     value = _bare(_operands(path, objects), path)
     comparable = value.filter(
-        lambda one: (
-            isinstance(one, bool | int | float | str)
-            or (isinstance(one, dict) and one.get("__type") == "Date")
+        lambda item: (
+            isinstance(item, bool | int | float | str)
+            or (isinstance(item, dict) and item.get("__type") == "Date")
         )
     )
     operator = draw(st.sampled_from(_CONSTRAINTS))

@@ -36,8 +36,8 @@ def in_sql(world: World, pipeline: Any, table: ClassTable = GENERIC, **params: A
 def in_memory(world: World, pipeline: Any, table: ClassTable = GENERIC) -> list[Any]:
     aggregation = parse_aggregation({"pipeline": pipeline})
     documents = [document_of(stored(obj, table)) for obj in world.objects["Thing"]]
-    found = run(aggregation.stages, documents, matches, world.objects.__getitem__)
-    return [result_of(document) for document in found]
+    output = run(aggregation.stages, documents, matches, world.objects.__getitem__)
+    return [result_of(document) for document in output]
 
 
 def stored(obj: dict[str, Any], table: ClassTable) -> dict[str, Any]:
@@ -51,8 +51,8 @@ def check(world: World, pipeline: Any) -> list[Any]:
     """The results, which are the same from every table and in memory."""
     for name, table in THINGS.items():
         expected = in_memory(world, pipeline, table)
-        found = in_sql(world, pipeline, table)
-        differing = [(f, e) for f, e in zip_longest(found, expected) if not equal(f, e)]
+        results = in_sql(world, pipeline, table)
+        differing = [(f, e) for f, e in zip_longest(results, expected) if not equal(f, e)]
         assert not differing, (name, pipeline)
     return in_memory(world, pipeline)
 
@@ -103,8 +103,8 @@ def test_groups_by_a_field_come_in_the_order_of_their_keys_and_null_is_missing(t
 
 def test_groups_by_several_fields_and_parts_of_dates(things):
     key = {"year": {"$year": "$when"}, "count": "$count"}
-    found = check(things, [{"$group": {"_id": key}}, {"$sort": {"_id.count": 1, "_id.year": 1}}])
-    assert [group["objectId"] for group in found] == [
+    results = check(things, [{"$group": {"_id": key}}, {"$sort": {"_id.count": 1, "_id.year": 1}}])
+    assert [group["objectId"] for group in results] == [
         {"year": None},
         {"year": 2020, "count": 1},
         {"year": 2024, "count": 1},
@@ -137,9 +137,9 @@ def test_accumulators(things):
 
 def test_the_order_of_documents_is_the_order_of_first_last_and_push(things):
     group = {"$group": {"_id": None, "names": {"$push": "$name"}, "first": {"$first": "$name"}}}
-    [found] = check(things, [{"$sort": {"name": -1}}, group])
-    assert found["names"] == ["Cyd", "Bob", "Ann"]
-    assert found["first"] == "Cyd"
+    [results] = check(things, [{"$sort": {"name": -1}}, group])
+    assert results["names"] == ["Cyd", "Bob", "Ann"]
+    assert results["first"] == "Cyd"
 
 
 @pytest.mark.parametrize(
@@ -218,15 +218,15 @@ def test_the_order_of_documents_is_the_order_of_first_last_and_push(things):
     ],
 )  # fmt: skip
 def test_expressions(things, stage, expression, values):
-    found = check(things, [{"$project": {"value": expression}}, {"$sort": {"objectId": 1}}])
-    value = found[0]["value"]
+    results = check(things, [{"$project": {"value": expression}}, {"$sort": {"objectId": 1}}])
+    value = results[0]["value"]
     assert equal(value, values), value
 
 
 def test_a_path_goes_through_arrays_of_objects(things):
-    found = check(things, [{"$project": {"_id": 0, "v": "$info.list.n"}}, {"$sort": {"v": 1}}])
-    assert found[-1] == {"v": [1, 2]}
-    assert {} in found
+    results = check(things, [{"$project": {"_id": 0, "v": "$info.list.n"}}, {"$sort": {"v": 1}}])
+    assert results[-1] == {"v": [1, 2]}
+    assert {} in results
 
 
 def test_a_missing_value_makes_no_field(things):
@@ -331,10 +331,10 @@ def test_matching_before_and_after_documents_are_changed(things, pipeline):
 
 
 def test_sorting_puts_missing_first_and_keeps_ties(things):
-    found = check(things, [{"$sort": {"score": 1, "objectId": -1}}, {"$project": {"score": 1}}])
-    assert [document["objectId"] for document in found] == ["c", "b", "d", "a"]
-    found = check(things, [{"$sort": {"objectId": -1}}, {"$sort": {"score": -1}}])
-    assert [document["objectId"] for document in found] == ["d", "a", "b", "c"]
+    results = check(things, [{"$sort": {"score": 1, "objectId": -1}}, {"$project": {"score": 1}}])
+    assert [document["objectId"] for document in results] == ["c", "b", "d", "a"]
+    results = check(things, [{"$sort": {"objectId": -1}}, {"$sort": {"score": -1}}])
+    assert [document["objectId"] for document in results] == ["d", "a", "b", "c"]
     check(things, [{"$addFields": {"x": "$score"}}, {"$sort": {"x": -1, "name": 1, "_id": 1}}])
 
 
@@ -347,8 +347,8 @@ def test_limit_and_skip_apply_where_they_stand(things):
 
 def test_a_sample_is_so_many_documents(things):
     for size, number in ((2, 2), (99, 4)):
-        found = in_sql(things, [{"$sample": {"size": size}}])
-        assert len({document["objectId"] for document in found}) == number == len(found)
+        results = in_sql(things, [{"$sample": {"size": size}}])
+        assert len({document["objectId"] for document in results}) == number == len(results)
 
 
 def test_counting(things):
@@ -392,8 +392,8 @@ def test_what_was_looked_up_can_be_unwound_and_grouped(things):
 
 def test_an_unknown_class_has_nothing_to_look_up(things):
     lookup = {"from": "Nothing", "localField": "a", "foreignField": "b", "as": "o"}
-    found = in_sql(things, [{"$lookup": lookup}])
-    assert all(document["o"] == [] for document in found)
+    results = in_sql(things, [{"$lookup": lookup}])
+    assert all(document["o"] == [] for document in results)
 
 
 def test_timestamps_are_shown_as_in_objects_unless_raw_ones_are_asked_for(things):

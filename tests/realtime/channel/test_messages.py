@@ -84,10 +84,10 @@ def test_filters_choose(house: House, chain: Chain, query: str, tokens: list[int
 
 
 def test_networks_are_told_apart(house: House, chain: Chain, other: Chain) -> None:
-    one, both = house.connect(of(chain)), house.connect(of(chain, f",{other.network_id}"))
+    item, both = house.connect(of(chain)), house.connect(of(chain, f",{other.network_id}"))
     other.add(1, block=1)
     chain.add(2, block=1)
-    assert one.tokens(1) == [2]
+    assert item.tokens(1) == [2]
     assert sorted(both.tokens(2)) == [1, 2]
 
 

@@ -76,7 +76,7 @@ class History:
         again = [n for n, (o, x) in before if o == "added" and _said(x) == _said(log)]
         announced = [n for n, (o, x) in before if o == "added" and x == log]
         gone = [n for n, (o, x) in before if o == "removed" and x.place == log.place]
-        known = Before(*(max(found, default=None) for found in (again, announced, gone)))
+        existing = Before(*(max(results, default=None) for results in (again, announced, gone)))
         payload = {
             "eventName": "Transfer",
             "contractName": "Gem",
@@ -85,7 +85,7 @@ class History:
             "blockNumber": log.block,
             "args": {"from": GEM, "to": GEM, "tokenId": str(log.place * 100 + log.form)},
         }
-        return Event(self.network, seq, op, json.dumps(payload), known)
+        return Event(self.network, seq, op, json.dumps(payload), existing)
 
     def _add(self, log: Log) -> None:
         self.chain.append(log)
@@ -98,20 +98,20 @@ def _said(log: Log) -> tuple[int, int]:
 
 def expected(rows: list[tuple[str, Log]], start: int, *, reorg: bool) -> list[tuple[str, int]]:
     """What somebody is told who is told everything after row ``start``."""
-    told: list[tuple[str, int]] = []
-    said: set[tuple[int, int]] = set()
+    observed: list[tuple[str, int]] = []
+    sent_ids: set[tuple[int, int]] = set()
     alive = {log for op, log in rows[:start] if op == "added"}
     alive -= {log for log in alive if _last(rows[:start], log) == "removed"}
     for op, log in rows[start:]:
         if op == "added":
-            if reorg or _said(log) not in said:
-                told.append(("added", log.place * 100 + log.form))
-            said.add(_said(log))
+            if reorg or _said(log) not in sent_ids:
+                observed.append(("added", log.place * 100 + log.form))
+            sent_ids.add(_said(log))
             alive.add(log)
         elif reorg and log in alive:
-            told.append(("removed", log.place * 100 + log.form))
+            observed.append(("removed", log.place * 100 + log.form))
             alive.discard(log)
-    return told
+    return observed
 
 
 def _last(rows: list[tuple[str, Log]], log: Log) -> str:
@@ -133,9 +133,9 @@ class Client:
     positions: dict[int, int] | None = None  # while it catches up
 
     def enqueue(self, frame: bytes) -> None:
-        told = json.loads(frame)
-        self.frames.append(told)
-        self.cursor = told.get("id", self.cursor)
+        document = json.loads(frame)
+        self.frames.append(document)
+        self.cursor = document.get("id", self.cursor)
 
     def fell_behind(self, positions: Marks) -> None:
         self.positions = dict(positions)
@@ -169,7 +169,7 @@ class World:
 
     def restart(self, number: int) -> None:
         """A process is killed; the next one begins where the outbox is."""
-        newest = {network: len(one.rows) for network, one in self.histories.items()}
+        newest = {network: len(item.rows) for network, item in self.histories.items()}
         self.channels[number] = Channel()
         self.channels[number].begin(EPOCH, newest)
 
@@ -199,7 +199,7 @@ class World:
             events = channel.since(network, seq)
             if events is None:
                 events = [history.event(n) for n in range(seq + 1, newest + 1)]
-            assert [one.seq for one in events] == [*range(seq + 1, newest + 1)]
+            assert [item.seq for item in events] == [*range(seq + 1, newest + 1)]
             for event in events[:most]:
                 positions[network] = event.seq
                 frame = message(event, client, EPOCH, positions)
@@ -335,16 +335,16 @@ def test_only_the_latest_events_are_kept() -> None:
     recent = Recent()
     history = History(1)
     history.grow(1)
-    one = history.event(1)
+    item = history.event(1)
     for seq in range(1, RECENT_EVENTS + 51):
         event = history.event(1)
         event.seq = seq
         recent.add(event)
     assert recent.after(49) is None
-    kept = recent.after(50)
-    assert kept is not None
-    assert [event.seq for event in kept] == [*range(51, RECENT_EVENTS + 51)]
+    after = recent.after(50)
+    assert after is not None
+    assert [event.seq for event in after] == [*range(51, RECENT_EVENTS + 51)]
     assert recent.after(RECENT_EVENTS + 50) == []
-    one.size = 2**30
-    recent.add(one)
+    item.size = 2**30
+    recent.add(item)
     assert recent.after(0) is None

@@ -89,7 +89,7 @@ def test_the_channels_own_messages_have_an_id() -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "told"),
+    ("args", "message"),
     [
         ({"from": A, "to": B, "tokenId": "7"}, {"tokenId": "7"}),
         ({"from": A, "to": B, "tokenId": 7}, {"tokenId": "7"}),
@@ -103,9 +103,9 @@ def test_the_channels_own_messages_have_an_id() -> None:
     ],
 )
 def test_a_transfer_is_told_by_the_names_that_clients_know(
-    args: dict[str, Any], told: dict[str, str]
+    args: dict[str, Any], message: dict[str, str]
 ) -> None:
-    assert transfer(args) == {"from": A, "to": B, **told}
+    assert transfer(args) == {"from": A, "to": B, **message}
 
 
 @pytest.mark.parametrize(
@@ -150,9 +150,9 @@ def test_what_is_no_transfer_of_a_token_is_not_made_one(args: dict[str, Any]) ->
 def test_who_is_told_what_was_told_before(
     op: str, before: Before, start: int, plain: bool, reorg: bool
 ) -> None:
-    one = event(op, before)
-    assert one.is_told(start, reorg=False) is plain
-    assert one.is_told(start, reorg=True) is reorg
+    item = event(op, before)
+    assert item.is_told(start, reorg=False) is plain
+    assert item.is_told(start, reorg=True) is reorg
 
 
 def test_a_detailed_message_has_the_time_of_its_block_and_a_plain_one_has_not() -> None:

@@ -150,22 +150,22 @@ steps = st.lists(
 @given(steps)
 def test_a_value_lies_in_the_intervals_around_it(steps):
     intervals: Intervals[int] = Intervals()
-    kept: dict[int, tuple[int | None, int | None]] = {}
+    stored: dict[int, tuple[int | None, int | None]] = {}
     for number, (what, low, high, item) in enumerate(steps):
         if what == "add":
-            kept[number] = (low, high)
+            stored[number] = (low, high)
             intervals.add(number, low, high)
-        elif what == "remove" and item in kept:
-            del kept[item]
+        elif what == "remove" and item in stored:
+            del stored[item]
             intervals.remove(item)
         else:
             value = item % 13
             assert sorted(intervals.at(value)) == [
-                one
-                for one, (start, end) in kept.items()
+                entry
+                for entry, (start, end) in stored.items()
                 if (start is None or start <= value) and (end is None or value <= end)
             ]
-    assert list(intervals) == list(kept)
+    assert list(intervals) == list(stored)
 
 
 # -- Against the predicate alone ------------------------------------------------------------------

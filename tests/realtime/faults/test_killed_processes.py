@@ -101,7 +101,7 @@ async def _stream(
         False: len(expected(rows, reorg=False)),
         True: len(expected(rows, reorg=True)),
     }
-    await until(lambda: all(len(one.frames) >= lengths["reorg" in one.query] for one in clients))
+    await until(lambda: all(len(item.frames) >= lengths["reorg" in item.query] for item in clients))
     await ended(tasks)
     return clients, rows
 

@@ -72,8 +72,8 @@ class Desk:
         async def asked() -> dict[str, Any]:
             return self.engine.status()
 
-        found: dict[str, Any] = self.run(asked())
-        return found
+        figures: dict[str, Any] = self.run(asked())
+        return figures
 
     def stranger(self) -> Caller:
         """Somebody who has not said who they are."""
@@ -194,7 +194,7 @@ class Caller:
     def told(self, count: int) -> list[tuple[str, int, str]]:
         """The next events: what happened, to which subscription, to which object."""
         events = [self.next() for _ in range(count)]
-        return [(one["op"], one["requestId"], one["object"]["objectId"]) for one in events]
+        return [(event["op"], event["requestId"], event["object"]["objectId"]) for event in events]
 
     def leave(self) -> None:
         """Close the connection."""

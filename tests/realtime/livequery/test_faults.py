@@ -122,6 +122,6 @@ def test_a_crash_of_postgresql_sends_clients_away_who_come_back(installation):
 
 def crash(service: Installation) -> None:
     """All of the server begins again when one of its processes is killed."""
-    with suppress(psycopg.OperationalError), psycopg.connect(service.folder.database_url) as one:
-        os.kill(one.info.backend_pid, signal.SIGKILL)
-        one.execute("SELECT 1")
+    with suppress(psycopg.OperationalError), psycopg.connect(service.folder.database_url) as item:
+        os.kill(item.info.backend_pid, signal.SIGKILL)
+        item.execute("SELECT 1")

@@ -68,9 +68,9 @@ def _proxied(settings):
     settings.SERVICE = {**settings.SERVICE, **RESTRICTED}
 
 
-def use(given: tuple[dict[str, str], bytes]) -> None:
+def use(value: tuple[dict[str, str], bytes]) -> None:
     """Read a request to its credentials, and its id."""
-    meta, body = given
+    meta, body = value
     address = client_address(meta)
     forwarded = str(meta.get("HTTP_X_FORWARDED_FOR") or "").split(",")
     assert address in (str(meta.get("REMOTE_ADDR") or ""), *map(parse_address, forwarded))

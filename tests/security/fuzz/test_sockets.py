@@ -52,10 +52,10 @@ def _closed(settings):
 
 def use(handshake: tuple[str, dict[str, str]]) -> None:
     """Admit a connection, count it out again, and read its filters."""
-    text, given = handshake
+    text, source = handshake
     raw = [
         (name.encode("latin-1", "replace"), value.encode("latin-1", "replace"))
-        for name, value in given.items()
+        for name, value in source.items()
     ]
     headers = headers_of({"headers": raw})
     address = address_of({"client": None}, headers)
