@@ -141,10 +141,10 @@ def _own_redis_database(config: pytest.Config, url: str) -> str:
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None) -> None:
-    """The run's database, which ``tests.emptying`` empties after tests that commit."""
+    """The run's database, which ``tests.table_flush`` empties after tests that commit."""
     from django.test import TransactionTestCase
 
-    from tests.emptying import empty_tables
+    from tests.table_flush import empty_tables
 
     TransactionTestCase._fixture_teardown = empty_tables  # type: ignore[attr-defined]
 

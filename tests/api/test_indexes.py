@@ -14,8 +14,8 @@ from django.db import connection
 from backend.kernel.connections import postgres
 from objects.database import maintenance
 from objects.definitions import indexes, registry
+from tests.polling import until
 from tests.rest import MASTER, Api
-from tests.waiting import until
 
 TEXT, NUMBER = {"type": "String"}, {"type": "Number"}
 DELETE = {"__op": "Delete"}

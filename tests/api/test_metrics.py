@@ -26,9 +26,9 @@ from backend.kernel.process.restart_report import Restarted
 from backend.settings.environment import BadSetting
 from chain.models import Backfill, Blockchain, Cursor, Reorganisation, Transaction
 from objects.core.names import new_object_id
-from tests.areas import metrics as metrics_settings
 from tests.other_process import ROOT, database_url
 from tests.rest import CLIENT, MASTER, Api
+from tests.setting_areas import metrics as metrics_settings
 
 TOKEN = "a-token-of-some-length"
 Read = dict[tuple[str, tuple[tuple[str, str], ...]], float]

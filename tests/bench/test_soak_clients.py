@@ -17,7 +17,7 @@ from bench.failure import BenchFailure
 from bench.soak.clients import Miner, Person, Rest, Sockets
 from bench.soak.command import total_size
 from bench.whole import MASTER_KEY
-from tests.waiting import until
+from tests.polling import until
 
 PATIENCE = 30.0
 

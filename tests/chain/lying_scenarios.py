@@ -20,10 +20,10 @@ from chain.indexing.repair.audits import audit
 from chain.models import Backfill
 from chain.rpc import pool
 from tests.chain.backfills import forget_contracts
+from tests.chain.false_fields import Twister
+from tests.chain.indexed_network import Network, let_a_minute_pass, listen, network
 from tests.chain.ledger import Comparison, Event, Ledger, compare, followed, replayed, shown
-from tests.chain.network_read import Network, let_a_minute_pass, listen, network
 from tests.chain.rpc.networks import provider
-from tests.chain.twisted import Twister
 from tests.evm.artefacts import Contract
 from tests.evm.liar import KINDS, Kind, Liar, Lie
 from tests.evm.node import Node

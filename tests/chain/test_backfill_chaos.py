@@ -29,8 +29,8 @@ from tests.chain.backfills import (
     open_ranges,
     stored,
 )
-from tests.chance import DRAWN, seed_of
 from tests.evm.node import Node
+from tests.random_seeds import DRAWN, seed_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -18,7 +18,7 @@ from chain.models import Block, ContractEvent, Coverage, Cursor, OutboxEntry
 from objects.database.statements import fetch
 from tests.chain.backfills import listen as listen_to
 from tests.chain.backfills import network_of, not_final_above, spam
-from tests.chain.network_read import Network, listen, network
+from tests.chain.indexed_network import Network, listen, network
 from tests.evm.artefacts import Contract
 from tests.evm.faults import altered
 from tests.evm.node import Node

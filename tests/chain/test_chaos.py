@@ -15,10 +15,10 @@ from django.db import connection
 from chain.core.failures import NodeFailure
 from chain.indexing import head as following
 from chain.models import Reorganisation
-from tests.chain.network_read import Network, listen, network
-from tests.chance import DRAWN, seed_of
+from tests.chain.indexed_network import Network, listen, network
 from tests.evm.node import Node
 from tests.evm.proxy import Call
+from tests.random_seeds import DRAWN, seed_of
 
 pytestmark = pytest.mark.django_db
 

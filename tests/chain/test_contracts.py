@@ -19,7 +19,7 @@ from chain.indexing.contract_versions import contracts_changed
 from chain.indexing.storage.events import store_events
 from chain.models import ContractEvent, Cursor, SmartContract
 from chain.rpc.web3_library import web3
-from tests.chain.network_read import Network, listen, network
+from tests.chain.indexed_network import Network, listen, network
 from tests.evm.artefacts import Contract, artefact, cut, put_diamond
 from tests.evm.node import Node
 from tests.rest import Api

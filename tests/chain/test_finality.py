@@ -11,7 +11,7 @@ import pytest
 from chain.indexing.head import indexer
 from chain.indexing.storage.events import store_events
 from chain.models import ContractEvent, Cursor
-from tests.chain.network_read import listen, network
+from tests.chain.indexed_network import listen, network
 from tests.chain.test_storing import NETWORK, row
 from tests.evm.node import Node
 from tests.rest import Api
@@ -28,7 +28,7 @@ def events(db: None) -> None:
     Cursor.objects.create(network_id=NETWORK, number=9, head=12, safe=7, finalized=4)
 
 
-def found(api: Api, **where: Any) -> list[int]:
+def block_numbers(api: Api, **where: Any) -> list[int]:
     rows = api.results("ContractEvent", where=json.dumps(where), order="blockNumber")
     return [item["blockNumber"] for item in rows]
 
@@ -54,10 +54,10 @@ def test_events_say_how_final_they_are(client: Api) -> None:
 
 @pytest.mark.usefixtures("events")
 def test_events_are_found_counted_and_summed_up_by_it(client: Api, master: Api) -> None:
-    assert found(client, finality="final") == [1, 2, 3, 4]
-    assert found(client, finality={"$in": ["safe", "latest"]}) == [5, 6, 7, 8, 9, 10]
-    assert found(client, finality={"$ne": "final"}, blockNumber={"$lt": 8}) == [5, 6, 7]
-    assert found(client, finality={"$exists": False}) == []
+    assert block_numbers(client, finality="final") == [1, 2, 3, 4]
+    assert block_numbers(client, finality={"$in": ["safe", "latest"]}) == [5, 6, 7, 8, 9, 10]
+    assert block_numbers(client, finality={"$ne": "final"}, blockNumber={"$lt": 8}) == [5, 6, 7]
+    assert block_numbers(client, finality={"$exists": False}) == []
     where = json.dumps({"finality": "safe"})
     assert client.get("/classes/ContractEvent", where=where, count=1, limit=0).json["count"] == 3
     [first] = client.results(
@@ -138,8 +138,8 @@ def test_what_finality_never_is_is_refused(client: Api, master: Api, condition: 
 @pytest.mark.usefixtures("events")
 def test_heights_above_what_is_read_make_nothing_final(client: Api) -> None:
     Cursor.objects.update(number=3, safe=100, finalized=100)
-    assert found(client, finality="final") == [1, 2, 3]
-    assert found(client, finality="latest") == [4, 5, 6, 7, 8, 9, 10]
+    assert block_numbers(client, finality="final") == [1, 2, 3]
+    assert block_numbers(client, finality="latest") == [4, 5, 6, 7, 8, 9, 10]
 
 
 @pytest.mark.usefixtures("events")
@@ -156,9 +156,9 @@ def test_unknown_heights_make_nothing_final(client: Api) -> None:
 def test_each_network_has_heights_of_its_own(client: Api) -> None:
     store_events(5, [row(1), row(2)], after_seq=0)
     Cursor.objects.create(network_id=5, number=2, safe=1, finalized=0)
-    assert found(client, networkId="5", finality="final") == []
-    assert found(client, networkId="5", finality="safe") == [1]
-    assert found(client, finality="final") == [1, 2, 3, 4]
+    assert block_numbers(client, networkId="5", finality="final") == []
+    assert block_numbers(client, networkId="5", finality="safe") == [1]
+    assert block_numbers(client, finality="final") == [1, 2, 3, 4]
 
 
 @pytest.mark.usefixtures("events")

@@ -12,7 +12,7 @@ from chain.indexing import head
 from chain.indexing.head import halts
 from chain.models import Backfill, Block, Blockchain, OutboxEntry, Transaction
 from objects.database import maintenance
-from tests.chain.network_read import Network, listen, network
+from tests.chain.indexed_network import Network, listen, network
 from tests.evm.faults import before, fails, gives, only_if
 from tests.evm.node import Node
 from tests.evm.proxy import Call, Hook

@@ -13,7 +13,7 @@ from chain.indexing.head import indexer
 from chain.models import ContractEvent, Provider, Reorganisation
 from chain.networks import status
 from chain.rpc import pool
-from tests.chain.network_read import Network, listen, network
+from tests.chain.indexed_network import Network, listen, network
 from tests.chain.rpc.networks import provider
 from tests.evm import faults
 from tests.evm.faults import after, altered, before, gives

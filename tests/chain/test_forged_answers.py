@@ -17,9 +17,9 @@ from chain.indexing.repair.audits import audit
 from chain.models import Backfill, Blockchain, Cursor, Recheck
 from tests.chain.backfills import listen as listen_to
 from tests.chain.backfills import network_of
+from tests.chain.indexed_network import Network, let_a_minute_pass
 from tests.chain.ledger import shown
-from tests.chain.lied_to import contents, events_on_chain, events_shown, lied_to, truth
-from tests.chain.network_read import Network, let_a_minute_pass
+from tests.chain.lying_network import contents, events_on_chain, events_shown, lied_to, truth
 from tests.chain.test_chaos import CRASHING
 from tests.chain.test_verifying import check_all_of, grow, grow_in_data
 from tests.evm.faults import altered

@@ -15,7 +15,7 @@ from chain.indexing import head
 from chain.indexing.head import commits, cursor
 from chain.indexing.history import backfill
 from chain.models import Block, Blockchain, ContractEvent, Cursor, OutboxEntry, Reorganisation
-from tests.chain.network_read import Network, let_a_minute_pass, listen, network
+from tests.chain.indexed_network import Network, let_a_minute_pass, listen, network
 from tests.chain.rpc.networks import provider
 from tests.evm.node import Node, running_node
 from tests.evm.proxy import proxied

@@ -10,8 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from chain.models import Reorganisation
-from tests.chain.network_read import Network, listen, network
-from tests.chain.wire import Reader, after_commit, before_commit, in_copy, reading_processes
+from tests.chain.cut_connections import (
+    Reader,
+    after_commit,
+    before_commit,
+    in_copy,
+    reading_processes,
+)
+from tests.chain.indexed_network import Network, listen, network
 from tests.evm.node import Node
 from tests.functions.jobs.processes import until
 

@@ -21,7 +21,7 @@ from chain.networks.lag import UNKNOWN, lags
 from chain.networks.metrics import ChainCollector
 from chain.rpc import pool
 from objects.database import maintenance
-from tests.chain.network_read import Network, listen, network
+from tests.chain.indexed_network import Network, listen, network
 from tests.chain.rpc.networks import network as network_without_blocks
 from tests.chain.rpc.networks import provider
 from tests.chromium import NEEDS_CHROMIUM, browser

@@ -35,8 +35,8 @@ from chain.models import (
 )
 from chain.networks import configuration
 from objects.database import maintenance
-from tests.chain.network_read import Network, listen
-from tests.chain.network_read import network as network_of
+from tests.chain.indexed_network import Network, listen
+from tests.chain.indexed_network import network as network_of
 from tests.chain.rpc.networks import provider
 from tests.evm.faults import after
 from tests.evm.node import Node

@@ -17,8 +17,8 @@ from chain.indexing.history.backfill import advance
 from chain.indexing.history.progress import Lost
 from chain.models import Backfill, Block, Blockchain, ContractEvent, Cursor, ProvedBlock
 from chain.rpc import pool
-from tests.chain.lied_to import events_on_chain, events_shown
-from tests.chain.network_read import Network, listen, network
+from tests.chain.indexed_network import Network, listen, network
+from tests.chain.lying_network import events_on_chain, events_shown
 from tests.chain.rpc.networks import provider
 from tests.evm.liar import hex_bloom
 from tests.evm.node import Node

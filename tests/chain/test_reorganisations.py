@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from chain.models import Block, ContractEvent, OutboxEntry, Reorganisation
-from tests.chain.network_read import Network, listen, network
+from tests.chain.indexed_network import Network, listen, network
 from tests.evm.node import Node
 
 pytestmark = pytest.mark.django_db

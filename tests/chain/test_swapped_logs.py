@@ -13,8 +13,8 @@ from chain.indexing.repair.audits import audit
 from chain.models import Blockchain, ContractEvent, OutboxEntry, Provider
 from chain.networks import configuration
 from chain.rpc import pool
-from tests.chain.lied_to import contents, truth
-from tests.chain.network_read import listen, network
+from tests.chain.indexed_network import listen, network
+from tests.chain.lying_network import contents, truth
 from tests.chain.rpc.networks import provider
 from tests.chain.test_two_providers import check_reads_on, two
 from tests.evm.faults import altered, range_limit

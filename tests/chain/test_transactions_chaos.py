@@ -12,11 +12,11 @@ import pytest
 from chain import monitor
 from chain.models import Transaction
 from chain.rpc.pool import forget
-from tests.chain.followed import Followed, follow
-from tests.chain.network_read import Network, network
-from tests.chance import DRAWN, seed_of
+from tests.chain.indexed_network import Network, network
+from tests.chain.monitored import Followed, follow
 from tests.evm import faults
 from tests.evm.node import Node, NodeError
+from tests.random_seeds import DRAWN, seed_of
 
 pytestmark = pytest.mark.django_db
 

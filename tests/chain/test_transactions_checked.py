@@ -15,7 +15,7 @@ from chain.models import Transaction
 from chain.rpc.pool import forget
 from objects.database import maintenance
 from objects.definitions.models import Maintenance
-from tests.chain.followed import (
+from tests.chain.monitored import (
     UNKNOWN,
     Followed,
     follow,

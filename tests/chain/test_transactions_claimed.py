@@ -6,7 +6,7 @@ import pytest
 
 from chain import monitor
 from chain.models import Blockchain, Transaction
-from tests.chain.followed import UNKNOWN, follow, mining_by_hand, network, paid
+from tests.chain.monitored import UNKNOWN, follow, mining_by_hand, network, paid
 from tests.evm.faults import gives
 from tests.evm.node import Node
 from tests.evm.proxy import proxied

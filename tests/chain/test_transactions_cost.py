@@ -11,7 +11,7 @@ from chain import monitor, rpc
 from chain.core.node import Header
 from chain.models import Blockchain, Transaction
 from chain.rpc.pool import forget
-from tests.chain.followed import follow, many, mining_by_hand, network, paid, read_block
+from tests.chain.monitored import follow, many, mining_by_hand, network, paid, read_block
 from tests.evm.node import Node
 from tests.evm.proxy import Proxy, proxied
 from tests.statements import traffic
@@ -74,14 +74,14 @@ def test_a_block_is_one_statement_and_at_most_one_request(proxy: Proxy, node: No
     empty = Header(headers[0].number, headers[0].hash, headers[0].parent_hash)
     receipts_in(proxy)
 
-    def seen(block: Header) -> monitor.Seen:
+    def receipts_of(block: Header) -> monitor.Seen:
         return rpc.attempt(
             node.chain_id, lambda request: monitor.receipts_for(node.chain_id, [block], request)
         )
 
-    assert not seen(empty).found
+    assert not receipts_of(empty).found
     assert receipts_in(proxy) == (0, 0, 0)
-    results = seen(headers[0])
+    results = receipts_of(headers[0])
     assert receipts_in(proxy) == (1, 3, 0)
     with traffic() as sent:
         assert monitor.record(results) == 3

@@ -14,7 +14,7 @@ from chain.core.transactions.states import PENDING
 from chain.models import Block, Blockchain, Cursor, Transaction
 from chain.rpc.pool import forget
 from chain.rpc.web3_library import eth_account
-from tests.chain.followed import Followed, follow, mining_by_hand, network, paid, read_block
+from tests.chain.monitored import Followed, follow, mining_by_hand, network, paid, read_block
 from tests.evm import faults
 from tests.evm.node import Node
 from tests.evm.proxy import proxied

@@ -17,7 +17,7 @@ from django.db import connections
 from chain import monitor
 from chain.models import Transaction
 from chain.rpc.pool import forget
-from tests.chain.followed import (
+from tests.chain.monitored import (
     follow,
     many,
     mining_by_hand,

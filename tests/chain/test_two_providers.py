@@ -18,8 +18,8 @@ from chain.indexing.head import indexer
 from chain.models import Blockchain, Cursor, Provider
 from chain.networks import configuration
 from chain.rpc import pool
-from tests.chain.lied_to import contents, truth
-from tests.chain.network_read import Network, listen, network
+from tests.chain.indexed_network import Network, listen, network
+from tests.chain.lying_network import contents, truth
 from tests.chain.rpc.networks import provider
 from tests.evm.faults import altered, fails, gives, late, only_if
 from tests.evm.liar import Kind, Liar, Lie

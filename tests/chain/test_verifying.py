@@ -13,8 +13,8 @@ from chain.indexing.repair.audits import audit
 from chain.indexing.verification import capabilities, evidence, hashes
 from chain.models import Blockchain, ContractEvent, Cursor, Recheck
 from chain.rpc import pool
-from tests.chain.lied_to import contents, lied_to, truth
-from tests.chain.network_read import Network, network
+from tests.chain.indexed_network import Network, network
+from tests.chain.lying_network import contents, lied_to, truth
 from tests.chain.rpc.networks import provider
 from tests.evm.faults import altered, fails, gives
 from tests.evm.liar import Kind, Lie

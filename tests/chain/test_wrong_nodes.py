@@ -20,7 +20,7 @@ from chain.indexing import head as following
 from chain.indexing.head import halts
 from chain.models import Block, Blockchain, Reorganisation
 from chain.networks import status
-from tests.chain.network_read import Network, let_a_minute_pass, listen, network
+from tests.chain.indexed_network import Network, let_a_minute_pass, listen, network
 from tests.chain.rpc.networks import provider
 from tests.evm.liar import Liar, Lie, lying
 from tests.evm.node import Node, running_node

@@ -13,8 +13,8 @@ from backend.tasks import broker
 from functions import TriggerRequest, after_save
 from functions.triggers.tasks import run_trigger
 from tests.people import make_role, sign_up
+from tests.polling import until
 from tests.rest import MASTER, Api
-from tests.waiting import until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("emptied")]
 

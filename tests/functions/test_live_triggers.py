@@ -91,7 +91,7 @@ def test_requirements_are_asked_before():
     assert ask(MASTER)
 
 
-def found(query: Query, **fields: Any) -> bool:
+def is_match(query: Query, **fields: Any) -> bool:
     from objects.core.query.predicate import matches
 
     return matches(query, {**OBJECT, **fields})
@@ -109,9 +109,9 @@ def test_a_subscription_is_narrowed_and_what_is_sent_and_counts_is_replaced():
         request.query.keys("name", "open").watch("open")
 
     admitted = ask(where={"name": "n"}, keys=["name"], watch=("a",))
-    assert found(admitted.told.where, open=True)
-    assert not found(admitted.told.where, open=False)
-    assert not found(admitted.told.where, open=True, name="other")
+    assert is_match(admitted.told.where, open=True)
+    assert not is_match(admitted.told.where, open=False)
+    assert not is_match(admitted.told.where, open=True, name="other")
     assert admitted.told.keys == {("name",), ("open",)}
     assert admitted.told.watch == (("open",),)
     assert admitted.question.watch == (("a",),)
@@ -172,7 +172,7 @@ def test_triggers_may_ask_about_what_the_client_may_not():
     def narrow(request: SubscribeRequest) -> None:
         request.query.where(secret=1)
 
-    assert found(ask(OWNER).told.where, secret=1)
+    assert is_match(ask(OWNER).told.where, secret=1)
     with pytest.raises(OperationForbidden):
         ask(OWNER, where={"secret": 1})
 

@@ -24,7 +24,7 @@ from realtime.process import reports
 from tests.chromium import NEEDS_CHROMIUM, browser
 from tests.objects.admin.browser import look, staff_page
 from tests.objects.admin.staff import logged_in
-from tests.realtime.serving import serving
+from tests.realtime.server_process import serving
 
 pytestmark = pytest.mark.django_db
 

@@ -15,7 +15,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from realtime.process.reports import processes
-from tests.realtime.serving import RawClient, Serving, close_code, eventually, serving
+from tests.realtime.server_process import RawClient, Serving, close_code, eventually, serving
 
 pytestmark = [pytest.mark.process, pytest.mark.django_db]
 

@@ -17,7 +17,7 @@ import pytest
 from tests.backend.operations.service import Service
 from tests.other_process import ROOT, OtherProcess, database_url
 from tests.ports import free_port
-from tests.realtime.serving import eventually
+from tests.realtime.server_process import eventually
 from tests.sdk.applications import FOLDER, KEYS, outcomes_of
 
 pytestmark = [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.hashing import Counting
 from tests.objects.access.transports import directly
+from tests.password_hashers import Counting
 from tests.people import PASSWORD, sign_up
 
 UNKNOWN = {"username": "nobody", "password": PASSWORD}
@@ -37,7 +37,7 @@ def test_an_unknown_user_is_answered_like_a_wrong_password(master, client, ann, 
 @pytest.mark.parametrize("route", ["/login", "/verifyPassword"])
 def test_an_unknown_user_costs_the_same_work(client, ann, settings, route):
     """mmpq-5hcv-hf2v: the answer came at once when there was no password to check."""
-    settings.PASSWORD_HASHERS = ["tests.hashing.Counting"]
+    settings.PASSWORD_HASHERS = ["tests.password_hashers.Counting"]
     work = []
     for value in (
         {"username": "ann", "password": PASSWORD},

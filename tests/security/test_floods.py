@@ -15,8 +15,8 @@ from backend.limits.counters import Bucket, Counter, Level
 from backend.limits.floods import SHARE, Floods
 from backend.settings.rate_limits import DEFAULTS, FLOODS, SOCKETS, Rule, read
 from tests import rest
-from tests.limited import limit, nothing_counted
 from tests.people import sign_up
+from tests.rate_limits import limit, nothing_counted
 from tests.rest import Api
 from tests.threads import at_once
 

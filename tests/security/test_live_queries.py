@@ -65,7 +65,7 @@ def watching(realtime: Realtime, master: Api) -> Watching:
     return connect
 
 
-def told(master: Api, *subscribers: Subscriber) -> list[list[dict[str, Any]]]:
+def notifications_of(master: Api, *subscribers: Subscriber) -> list[list[dict[str, Any]]]:
     """What each has been told of games since."""
     master.make("Last", name=LAST)
     return [
@@ -93,7 +93,7 @@ def test_permissions_that_are_taken_away_end_what_they_allowed(
     item, key = watching(ann), watching(**MASTER_KEYS)
     permit(master, **PUBLIC | {"find": {"role:Team": True}})
     master.put(f"/classes/Game/{game}", {"name": "unseen"})
-    (ended,), (observed,) = told(master, item, key)
+    (ended,), (observed,) = notifications_of(master, item, key)
     assert (ended["op"], ended["code"], ended["requestId"]) == ("error", 119, 1)
     assert observed["op"] == "update"
     assert "unseen" not in str(ended)
@@ -106,7 +106,7 @@ def test_pointers_say_who_is_told(master, realtime, watching, ann, game):
     subscribers = [watching(who) for who in (ann, bob, None)]
     for player in (ann, bob):
         master.put(f"/classes/Game/{game}", {"player": player.pointer, "score": 2})
-    ours, theirs, nobodys = told(master, *subscribers)
+    ours, theirs, nobodys = notifications_of(master, *subscribers)
     assert [message["op"] for message in ours] == ["update", "leave"]
     assert ours[1]["object"] == {"className": "Game", "objectId": game}
     assert [message["op"] for message in theirs] == ["enter"]
@@ -124,7 +124,7 @@ def test_a_change_of_an_access_list_shows_neither_side_the_others_object(
     subscribers = [watching(who) for who in (ann, bob)]
     master.put(f"/classes/Game/{game}", {"name": "anns", "ACL": {ann.user_id: {"read": True}}})
     master.put(f"/classes/Game/{game}", {"name": "bobs", "ACL": {bob.user_id: {"read": True}}})
-    ours, theirs = told(master, *subscribers)
+    ours, theirs = notifications_of(master, *subscribers)
     assert [message["op"] for message in ours] == ["update", "leave"]
     assert "bobs" not in json.dumps(ours)
     assert [message["op"] for message in theirs] == ["leave", "enter"]
@@ -149,7 +149,9 @@ def test_what_is_hidden_from_a_group_is_hidden_from_all_of_its_members(
     for number, protected in enumerate(hides):
         permit(master, **PUBLIC, protectedFields={"*": [], **protected})
         master.put(f"/classes/Game/{game}", {"score": number})
-    of_ann, of_session, of_stranger = told(master, by_connection, by_subscription, stranger)
+    of_ann, of_session, of_stranger = notifications_of(
+        master, by_connection, by_subscription, stranger
+    )
     for message in (*of_ann, *of_session):
         assert message["object"]["score"] in range(3)
         assert "secret" in message["object"], "* hides nothing, and what all groups hide is hidden"
@@ -157,7 +159,9 @@ def test_what_is_hidden_from_a_group_is_hidden_from_all_of_its_members(
     for number, protected in enumerate(hides):
         permit(master, **PUBLIC, protectedFields={**protected})
         master.put(f"/classes/Game/{game}", {"score": number})
-    of_ann, of_session, of_stranger = told(master, by_connection, by_subscription, stranger)
+    of_ann, of_session, of_stranger = notifications_of(
+        master, by_connection, by_subscription, stranger
+    )
     for messages in (of_ann, of_session):
         assert [("secret" in m["object"], "secret" in m["original"]) for m in messages] == (
             [(False, False)] * 3
@@ -181,17 +185,17 @@ def test_a_role_that_is_taken_away_shows_nothing_any_more(master, realtime, watc
     changes = watching(ann)
     master.put(f"/classes/Game/{game}", {"name": "seen"})
     # What a reading says of roles counts for all of it, so it is read before.
-    (messages,) = told(master, changes)
+    (messages,) = notifications_of(master, changes)
     assert [message["object"]["name"] for message in messages] == ["seen"]
     gone = {"__op": "RemoveRelation", "objects": [ann.pointer]}
     assert master.put(f"/roles/{role}", {"users": gone}).status == 200
     master.put(f"/classes/Game/{game}", {"name": "unseen"})
-    (messages,) = told(master, changes)
+    (messages,) = notifications_of(master, changes)
     assert messages == []
     joined = {"__op": "AddRelation", "objects": [ann.pointer]}
     assert master.put(f"/roles/{role}", {"users": joined}).status == 200
     master.put(f"/classes/Game/{game}", {"name": "seen again"})
-    (messages,) = told(master, changes)
+    (messages,) = notifications_of(master, changes)
     assert [message["object"]["name"] for message in messages] == ["seen again"]
 
 
@@ -352,7 +356,7 @@ def test_what_one_subscriber_may_not_see_is_there_for_the_next(
     subscribers = [watching(who) for who in people]
     for number in range(20):
         master.put(f"/classes/Game/{game}", {"score": number})
-    for who, messages in zip(people, told(master, *subscribers), strict=True):
+    for who, messages in zip(people, notifications_of(master, *subscribers), strict=True):
         assert [message["object"]["score"] for message in messages] == list(range(20))
         for message in messages:
             assert ("secret" in message["object"]) == (who is not None)
@@ -464,5 +468,5 @@ def test_no_text_in_a_message_is_more_than_text(master, realtime, watching, game
         assert item.ask(99, "Game", sessionToken=text[:500])["code"] == 209
         item.close()
     master.put(f"/classes/Game/{game}", {"name": TEXTS[0]})
-    (messages,) = told(master, other)
+    (messages,) = notifications_of(master, other)
     assert [message["op"] for message in messages] == ["update"]

@@ -29,7 +29,7 @@ def fresh() -> str:
     return "a" + secrets.token_hex(LENGTH // 2)
 
 
-def others(api: Api, text: str) -> Iterator[Callable[[], Reply]]:
+def other_places(api: Api, text: str) -> Iterator[Callable[[], Reply]]:
     """Where a text may stand besides objects, queries and schemas."""
     for path in ("functions", "jobs", "files", "users", "roles", "sessions", "config"):
         yield lambda p=path: api.post(f"/{p}/{quote(text)}")
@@ -57,7 +57,7 @@ def test_what_was_sent_is_forgotten(client: Api, master: Api, game: str) -> None
         for api in (client, master):
             for _, call in calls(api, game, fresh()):
                 call()
-            for call in others(api, fresh()):
+            for call in other_places(api, fresh()):
                 call()
         # The client of these tests keeps the addresses that it has asked for.
         urlsplit.cache_clear()

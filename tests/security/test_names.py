@@ -20,8 +20,8 @@ from objects import service, triggers
 from objects.database.statements import fetch
 from objects.definitions import registry
 from objects.definitions.models import ObjectClass
-from tests.limited import limit, nothing_counted
 from tests.people import PASSWORD, log_in, make_role, sign_up, with_token
+from tests.rate_limits import limit, nothing_counted
 from tests.rest import Api, Reply
 
 __all__ = ["limit", "nothing_counted"]

@@ -13,7 +13,7 @@ import pytest
 from django.test import Client
 
 from tests import rest
-from tests.limited import limit, nothing_counted
+from tests.rate_limits import limit, nothing_counted
 from tests.rest import Api, Reply
 from tests.threads import at_once
 

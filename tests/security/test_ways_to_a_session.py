@@ -25,12 +25,12 @@ from objects.users.accounts.impersonation import as_user as as_user_of
 from objects.users.models import FailedLogins, Password, Session, User
 from objects.users.sessions import gate as session_gate
 from objects.users.sessions.gate import Way
-from tests.limited import limit, nothing_counted
 from tests.objects.sign_in.accounts import ALICE, BOB, sign
 from tests.objects.users.passkeys.authenticator import UP, UV, Authenticator
 from tests.objects.users.passkeys.calls import complete, log_in_complete, log_in_init, register_init
 from tests.people import PASSWORD, as_user, with_token
 from tests.people import User as Person
+from tests.rate_limits import limit, nothing_counted
 from tests.rest import CLIENT, MASTER, Api, Reply
 
 __all__ = ["limit", "nothing_counted"]

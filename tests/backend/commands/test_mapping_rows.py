@@ -12,7 +12,7 @@ def fields(mapping: RowMapping, **row: object) -> dict[str, object]:
     return mapping.apply(row)[1]
 
 
-def one(column: Column, value: object) -> object:
+def mapped(column: Column, value: object) -> object:
     return fields(RowMapping({"f": column}), f=value)["f"]
 
 
@@ -38,7 +38,7 @@ def test_values_without_a_type_are_taken_as_they_are():
     ],
 )
 def test_a_type_converts_what_fits(kind, value, wire):
-    converted = one(Column(kind), value)
+    converted = mapped(Column(kind), value)
     assert converted == wire
     assert type(converted) is type(wire)
 
@@ -63,7 +63,7 @@ def test_a_type_converts_what_fits(kind, value, wire):
 )
 def test_what_doesnt_fit_is_a_bad_row_that_names_the_field(kind, value):
     with pytest.raises(BadRow, match=r"^f: "):
-        one(Column(kind, target_class="Person"), value)
+        mapped(Column(kind, target_class="Person"), value)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_what_doesnt_fit_is_a_bad_row_that_names_the_field(kind, value):
     ],
 )
 def test_dates_become_points_in_time_in_utc(column, value, iso):
-    assert one(column, value) == {"__type": "Date", "iso": iso}
+    assert mapped(column, value) == {"__type": "Date", "iso": iso}
 
 
 def test_a_date_that_isn_t_of_its_format_is_a_bad_row():
@@ -85,7 +85,7 @@ def test_a_date_that_isn_t_of_its_format_is_a_bad_row():
 
 
 def test_a_pointer_is_made_of_an_object_id():
-    assert one(Column("Pointer", target_class="Person"), "abc") == {
+    assert mapped(Column("Pointer", target_class="Person"), "abc") == {
         "__type": "Pointer",
         "className": "Person",
         "objectId": "abc",

@@ -18,8 +18,8 @@ from backend.operations.embedded.binaries import POSTGRES_MAJOR
 from backend.serve import ROLES
 from tests.backend.deploy.layouts import KEYS, compose, redis_of
 from tests.other_process import ROOT
+from tests.polling import until
 from tests.ports import free_port
-from tests.waiting import until
 
 PATIENCE = 30
 

@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 from playwright.sync_api import Page, Request, expect
 
-from tests.backend.openapi.described import document
+from tests.backend.openapi.document import document
 from tests.chromium import NEEDS_CHROMIUM
 from tests.people import sign_up
 from tests.rest import MASTER, Api

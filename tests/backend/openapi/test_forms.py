@@ -5,7 +5,7 @@ from __future__ import annotations
 import jsonschema_rs
 import pytest
 
-from tests.backend.openapi.described import closed, document, schema
+from tests.backend.openapi.document import closed, document, schema
 from tests.backend.openapi.test_validity import EVERY_KIND
 from tests.people import sign_up
 

@@ -12,7 +12,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from functions import Meta, Pointer, Request, function
 from functions.runtime.registry import registry
-from tests.backend.openapi.described import document
+from tests.backend.openapi.document import document
 from tests.people import make_role, sign_up
 
 pytestmark = pytest.mark.django_db

@@ -16,7 +16,7 @@ import pytest
 
 from functions import Request, function
 from functions.runtime.registry import registry
-from tests.backend.openapi.described import document
+from tests.backend.openapi.document import document
 from tests.people import PASSWORD, sign_up
 from tests.rest import CLIENT, MASTER, Api
 

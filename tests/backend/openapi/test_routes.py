@@ -10,7 +10,7 @@ import pytest
 from backend.http.permissions import Requires
 from backend.openapi.descriptions import routes_of
 from backend.rest_urls import urlpatterns
-from tests.backend.openapi.described import METHODS, document, operations
+from tests.backend.openapi.document import METHODS, document, operations
 
 pytestmark = pytest.mark.django_db
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from tests.backend.openapi.described import document, schema
+from tests.backend.openapi.document import document, schema
 from tests.people import sign_up
 
 pytestmark = pytest.mark.django_db

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.backend.openapi.described import document, operations, schema
+from tests.backend.openapi.document import document, operations, schema
 from tests.people import make_role, sign_up
 from tests.rest import Api
 

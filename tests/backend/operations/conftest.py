@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from backend.instance.folder import DataFolder, temporary_folder
-from tests.backend.operations.loaded import Table
+from tests.backend.operations.load_outcomes import Table
 from tests.backend.operations.service import Service, services
 
 

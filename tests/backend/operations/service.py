@@ -103,12 +103,12 @@ class Service:
     def wait_for_line(self, text: str) -> str:
         """The first line of the log with this text, once it is there."""
 
-        def found() -> str | None:
+        def matching_line() -> str | None:
             return next((line for line in self.errors if text in line), None)
 
         with self._news:
-            assert self._news.wait_for(found, PATIENCE), "".join(self.errors)
-            return found() or ""
+            assert self._news.wait_for(matching_line, PATIENCE), "".join(self.errors)
+            return matching_line() or ""
 
     def _read_greeting(self) -> str:
         assert self.process.stdout

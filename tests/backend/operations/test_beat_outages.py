@@ -20,7 +20,7 @@ from backend.kernel.process import liveness, restart_report
 from backend.operations.embedded.engines import Engines
 from backend.operations.embedded.postgres import UNSAFE_BUT_FAST
 from tests.backend.operations.service import PATIENCE, ROOT, plain_environment, run_manage
-from tests.waiting import until
+from tests.polling import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("beat_outages")]
 KEPT, AWAY = "this process keeps the schedule", "the schedule waits for the database"

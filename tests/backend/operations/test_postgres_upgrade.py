@@ -22,7 +22,7 @@ from backend.operations.embedded.binaries import POSTGRES_MAJOR, postgres_instal
 from backend.operations.embedded.cluster import major_of
 from backend.operations.embedded.engines import Engines
 from tests.backend.operations.service import ROOT, plain_environment, run_manage
-from tests.waiting import until
+from tests.polling import until
 
 pytestmark = pytest.mark.slow
 OLD = 16

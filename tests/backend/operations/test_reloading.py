@@ -19,8 +19,8 @@ from backend.kernel.process import restart_report
 from backend.operations.processes import reloads
 from tests.backend.operations.mixed_load import Load, is_whole, stored
 from tests.backend.operations.service import PATIENCE, ROLES, Service, run_manage
+from tests.polling import until
 from tests.ports import free_port
-from tests.waiting import until
 
 Start = Callable[..., Service]
 WAITS = """

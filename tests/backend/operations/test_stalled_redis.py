@@ -12,7 +12,7 @@ import pytest
 
 from tests.backend.operations.mixed_load import headers
 from tests.backend.operations.service import PATIENCE, Service
-from tests.waiting import until
+from tests.polling import until
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ import pytest
 from backend.kernel.process import restart_report
 from backend.kernel.process.restart_report import Restarted
 from tests.backend.operations.service import PATIENCE, ROOT, plain_environment
-from tests.waiting import until
+from tests.polling import until
 
 
 class Supervised:

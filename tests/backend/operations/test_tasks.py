@@ -39,7 +39,7 @@ def _worker(store: redis.Redis):
         yield
 
 
-def told(store: redis.Redis, key: str) -> dict[str, str]:
+def reported(store: redis.Redis, key: str) -> dict[str, str]:
     item = store.blpop([key], timeout=PATIENCE)
     assert item, "The task was not run."
     return json.loads(item[1])
@@ -51,7 +51,7 @@ def test_a_task_logs_with_the_id_of_the_request_that_started_it(store: redis.Red
     with bound_contextvars(request_id="request-1"):
         tell_context.delay("first")
     tell_context.delay("second")
-    first, second = told(store, "first"), told(store, "second")
+    first, second = reported(store, "first"), reported(store, "second")
     assert first["request_id"] == "request-1"
     assert first["task"] == "tests.tell_context"
     assert "request_id" not in second

@@ -12,7 +12,7 @@ import pytest
 
 from backend.server.shares import Shares
 from tests.backend.server.running import Running, running
-from tests.waiting import until
+from tests.polling import until
 
 FEW, MANY = 12, 40
 

@@ -10,7 +10,7 @@ import pytest
 from chain import monitor
 from chain.models import ContractEvent, OutboxEntry, Transaction
 from chain.rpc.web3_library import eth_account
-from tests.chain.network_read import Network, listen, network
+from tests.chain.indexed_network import Network, listen, network
 from tests.evm.node import Node
 
 pytestmark = pytest.mark.django_db

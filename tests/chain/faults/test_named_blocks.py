@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.chain.network_read import Network, listen, network
+from tests.chain.indexed_network import Network, listen, network
 from tests.chain.rpc.networks import provider
 from tests.evm.node import Node
 from tests.evm.proxy import Call, Proxy, proxied

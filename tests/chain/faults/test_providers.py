@@ -11,12 +11,12 @@ import pytest
 
 from chain.models import ContractEvent, Provider
 from chain.rpc.pool import forget
-from tests.chain.network_read import Network, listen, network
+from tests.chain.indexed_network import Network, listen, network
 from tests.chain.rpc.networks import provider
-from tests.chance import DRAWN, seed_of
 from tests.evm import faults
 from tests.evm.node import Node
 from tests.evm.proxy import Proxy, proxied
+from tests.random_seeds import DRAWN, seed_of
 
 pytestmark = pytest.mark.django_db
 

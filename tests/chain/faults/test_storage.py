@@ -12,7 +12,7 @@ from django.db import connection
 
 from backend.kernel.errors import ServiceUnavailable
 from chain.models import Block, OutboxEntry
-from tests.chain.network_read import Network, listen, network
+from tests.chain.indexed_network import Network, listen, network
 from tests.evm.node import Node
 
 pytestmark = pytest.mark.django_db

@@ -20,9 +20,9 @@ from chain.rpc.web3_library import eth_account
 from chain.sending.signers import CannotSign, signer_for
 from chain.sending.signers.local import LocalSigner
 from chain.sending.signers.remote import RemoteSigner
-from tests.areas import signers
 from tests.chain.sending.desk import Desk, with_settings
 from tests.chain.sending.web3signer import SigningService, signing_service
+from tests.setting_areas import signers
 
 KEY = "2b" * 32
 ADDRESS = LocalSigner(bytes.fromhex(KEY)).address

@@ -20,7 +20,6 @@ from chain.wallets.adapters import CustodyFailed, Owner
 from objects import reencryption
 from objects.users.models import User as UserRow
 from objects.users.passkeys.models import Passkey, PasskeyChallenge
-from tests.areas import wallets
 from tests.chain.wallets.wallet_service import ABSENT, WalletService, running_wallet_service
 from tests.objects.users.passkeys.authenticator import Authenticator
 from tests.objects.users.passkeys.calls import (
@@ -32,6 +31,7 @@ from tests.objects.users.passkeys.calls import (
     result,
 )
 from tests.people import sign_up
+from tests.setting_areas import wallets
 
 DIGEST = hashlib.sha256(b"what is signed").digest()
 

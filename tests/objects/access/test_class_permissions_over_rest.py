@@ -22,7 +22,7 @@ from tests.objects.access.tables import (
     may_write,
 )
 from tests.objects.access.transports import TRANSPORTS
-from tests.objects.access.world import OWNER, Place, make, permit, told, user
+from tests.objects.access.world import OWNER, Place, make, outcome_over_rest, permit, user
 
 rules = pytest.mark.parametrize(("rule", "expected"), RULES.values(), ids=RULES)
 
@@ -45,8 +45,12 @@ def test_find_and_count(people, docs, rule, expected):
         for send, name in each:
             reply = send(people[name], "GET", "/classes/Doc", params)
             access = may(name, expected, "own")
-            assert told(reply) == (YES if access == MISSING else access), (send, action, name)
-            if told(reply) != YES:
+            assert outcome_over_rest(reply) == (YES if access == MISSING else access), (
+                send,
+                action,
+                name,
+            )
+            if outcome_over_rest(reply) != YES:
                 continue
             met = {which for which in docs if may(name, expected, which) == YES}
             if action == "find":
@@ -61,7 +65,7 @@ def test_get(people, docs, rule, expected):
     for send, name in each:
         for which, doc in docs.items():
             reply = send(people[name], "GET", f"/classes/Doc/{doc}", None)
-            assert told(reply) == may(name, expected, which), (send, name, which)
+            assert outcome_over_rest(reply) == may(name, expected, which), (send, name, which)
 
 
 @rules
@@ -72,7 +76,12 @@ def test_update_and_add_a_field(people, docs, rule, expected):
             for which, doc in docs.items():
                 body = {f"new{number}{which}": 1} if action == "addField" else {"name": which}
                 reply = send(people[name], "PUT", f"/classes/Doc/{doc}", body)
-                assert told(reply) == may_write(name, expected, which), (send, action, name, which)
+                assert outcome_over_rest(reply) == may_write(name, expected, which), (
+                    send,
+                    action,
+                    name,
+                    which,
+                )
 
 
 @rules
@@ -83,7 +92,7 @@ def test_delete(people, docs, rule, expected):
             fields = {"owner": user(OWNER), "team": [user(OWNER)]} if which == "own" else {}
             doc = make("Doc", name=which, **fields)
             reply = send(people[name], "DELETE", f"/classes/Doc/{doc}", None)
-            assert told(reply) == may_write(name, expected, which), (send, name, which)
+            assert outcome_over_rest(reply) == may_write(name, expected, which), (send, name, which)
 
 
 @rules
@@ -93,7 +102,7 @@ def test_create(people, docs, rule, expected):
         for number, (send, name) in enumerate(each):
             body = {"owner": user(OWNER)} if action == "create" else {f"made{number}": 1}
             reply = send(people[name], "POST", "/classes/Doc", body)
-            assert told(reply) == may_make(name, expected), (send, action, name)
+            assert outcome_over_rest(reply) == may_make(name, expected), (send, action, name)
 
 
 @rules
@@ -115,19 +124,19 @@ def test_user_fields_open_all_reads_or_all_writes(people, docs, send, field):
         results = send(caller, "GET", "/classes/Doc", {"count": 1}).json
         mine = ["own"] if name == "owner" else []
         assert ([obj["name"] for obj in results["results"]], results["count"]) == (mine, len(mine))
-        assert told(send(caller, "GET", own, None)) == (YES if mine else MISSING)
-        assert told(send(caller, "GET", other, None)) == MISSING
+        assert outcome_over_rest(send(caller, "GET", own, None)) == (YES if mine else MISSING)
+        assert outcome_over_rest(send(caller, "GET", other, None)) == MISSING
         for method, body in (("PUT", {"name": "own"}), ("DELETE", None)):
-            assert told(send(caller, method, own, body)) == NO
-        assert told(send(caller, "POST", "/classes/Doc", {"owner": user(OWNER)})) == NO
+            assert outcome_over_rest(send(caller, method, own, body)) == NO
+        assert outcome_over_rest(send(caller, "POST", "/classes/Doc", {"owner": user(OWNER)})) == NO
     permit("Doc", writeUserFields=[field])
     for name in ("member", "stranger", "client", "owner"):
         caller = people[name]
-        assert told(send(caller, "GET", "/classes/Doc", None)) == NO
+        assert outcome_over_rest(send(caller, "GET", "/classes/Doc", None)) == NO
         for method, body in (("PUT", {"name": "own"}), ("PUT", {f"by{name}": 1}), ("DELETE", None)):
-            assert told(send(caller, method, other, body)) == MISSING
+            assert outcome_over_rest(send(caller, method, other, body)) == MISSING
             expected = YES if name == "owner" else MISSING
-            assert told(send(caller, method, own, body)) == expected, (name, method)
+            assert outcome_over_rest(send(caller, method, own, body)) == expected, (name, method)
 
 
 def test_permissions_that_say_nothing_are_for_the_master_key(people, docs, send):
@@ -144,7 +153,7 @@ def test_permissions_that_say_nothing_are_for_the_master_key(people, docs, send)
     for action, request in requests.items():
         for name in ("owner", "member", "stranger", "client"):
             reply = send(people[name], *request)
-            assert told(reply) == NO
+            assert outcome_over_rest(reply) == NO
             expected = f"Permission denied for action {action} on class Doc."
             # With a count in it, a find is asked about first.
             assert reply.json["error"] == expected or action == "count"
@@ -154,7 +163,7 @@ def test_who_has_to_log_in_is_told_so(people, docs, send):
     permit("Doc", **{action: {"requiresAuthentication": True} for action in ACTIONS})
     for method, body in (("GET", None), ("PUT", {"name": "x"}), ("DELETE", None)):
         reply = send(people["client"], method, f"/classes/Doc/{docs['own']}", body)
-        assert told(reply) == LOGIN
+        assert outcome_over_rest(reply) == LOGIN
         assert reply.json["error"] == "Permission denied, user needs to be authenticated."
 
 
@@ -183,10 +192,10 @@ def test_new_objects_get_the_access_list_of_their_class(people, docs, acl, of_ow
         made = send(people[maker], "POST", "/classes/Doc", {"name": "made"}).json["objectId"]
         for name in ("owner", "member", "stranger", "client"):
             reply = people[name].get(f"/classes/Doc/{made}")
-            assert told(reply) == (YES if name in readers else MISSING), (maker, name)
+            assert outcome_over_rest(reply) == (YES if name in readers else MISSING), (maker, name)
         own = {"name": "made", "ACL": {"*": {"read": True}}}
         made = send(people[maker], "POST", "/classes/Doc", own).json["objectId"]
-        assert told(people["client"].get(f"/classes/Doc/{made}")) == YES
+        assert outcome_over_rest(people["client"].get(f"/classes/Doc/{made}")) == YES
 
 
 GROWING = {
@@ -207,7 +216,11 @@ def test_whatever_makes_a_field_needs_the_right_to_add_one(people, docs, body):
     for send in TRANSPORTS:
         for name in ("owner", "member", "stranger", "client", "reader"):
             for method, path in (("POST", "/classes/Doc"), ("PUT", f"/classes/Doc/{docs['own']}")):
-                assert told(send(people[name], method, path, body)) == NO, (send, name, method)
+                assert outcome_over_rest(send(people[name], method, path, body)) == NO, (
+                    send,
+                    name,
+                    method,
+                )
     schema = people["master"].get("/schemas/Doc").json
     assert "fresh" not in schema["fields"]
     assert len(people["master"].results("Doc")) == len(docs)
@@ -224,9 +237,9 @@ def test_creates_side_by_side_in_a_batch_have_the_rights_of_each(people, docs):
         answers = people[name].post("/batch", {"requests": requests}).json
         assert [answer["error"]["code"] for answer in answers] == [119] * 3
         reply = people[name].post("/batch", {"requests": requests, "transaction": True})
-        assert told(reply) == NO
+        assert outcome_over_rest(reply) == NO
     reply = people["member"].post("/batch", {"requests": grown, "transaction": True})
-    assert told(reply) == NO
+    assert outcome_over_rest(reply) == NO
     assert len(people["master"].results("Doc")) == len(docs)
     permit("Doc", **PUBLIC, ACL={"currentUser": {"read": True}})
     answers = people["member"].post("/batch", {"requests": requests}).json

@@ -105,7 +105,7 @@ def _done(principal: Principal, class_name: str, action: str, object_id: str | N
     return True
 
 
-def told(explanation: Explanation) -> Any:
+def explained(explanation: Explanation) -> Any:
     """The same, as an explanation has it."""
     if explanation.error is not None:
         assert explanation.verdict == "no"
@@ -117,7 +117,7 @@ def agrees(principal: Principal, class_name: str, action: Any, object_id: str | 
     explanation = explain(principal, class_name, action, object_id)
     got = really(principal, class_name, action, object_id)
     about = (principal, class_name, action, object_id, explanation)
-    expected = told(explanation)
+    expected = explained(explanation)
     assert got == ("yes" if expected == "depends" else expected), about
     assert explanation.decided in explanation.steps, about
     assert explanation.decided.verdict == explanation.verdict, about

@@ -57,7 +57,7 @@ def callers(realtime: Realtime, people: dict[str, Api]) -> dict[str, Subscriber]
     return connected
 
 
-def told(callers: dict[str, Subscriber], master: Api) -> Told:
+def notifications_of(callers: dict[str, Subscriber], master: Api) -> Told:
     """What each was told since, by kind and name of the object."""
     last = master.make("Last", name=LAST)
     results = {name: item.until(LAST) for name, item in callers.items()}
@@ -69,7 +69,7 @@ def told(callers: dict[str, Subscriber], master: Api) -> Told:
 
 def settled(callers: dict[str, Subscriber], master: Api) -> None:
     """What was written is read: who subscribes now is not told of it."""
-    told(callers, master)
+    notifications_of(callers, master)
 
 
 def names(messages: list[dict[str, Any]]) -> list[tuple[str, str]]:
@@ -93,7 +93,7 @@ def test_access_lists(callers, people):
     }
 
     def check(op: str) -> None:
-        for caller, messages in told(callers, master).items():
+        for caller, messages in notifications_of(callers, master).items():
             expected = [(op, name) for name, (_, readers, _) in LISTS.items() if caller in readers]
             assert names(messages) == expected, caller
 
@@ -115,7 +115,7 @@ def test_an_object_that_comes_into_sight_and_leaves_it(callers, people):
         item.subscribe(1, "Doc")
     for acl, secret in (({"role:Team": {"read": True}}, 1), ({OWNER_ID: {"read": True}}, 2)):
         master.put(f"/classes/Doc/{doc}", {"ACL": acl, "secret": secret})
-    observed = told(callers, master)
+    observed = notifications_of(callers, master)
     for caller in MASTERS:
         assert [message["op"] for message in observed[caller]] == ["update", "update"]
     entered, left = observed["member"]
@@ -156,7 +156,7 @@ def test_permissions_of_classes(callers, people):
     for class_name, rule in by_class.items():
         master.make(class_name, name=f"own of {rule}", **fields)
         master.make(class_name, name=f"other of {rule}")
-    for caller, messages in told(callers, master).items():
+    for caller, messages in notifications_of(callers, master).items():
         assert [name for _, name in names(messages)] == expected[caller], caller
 
 
@@ -177,7 +177,7 @@ def test_protected_fields(callers, people):
             item.subscribe(number + 1, f"Kept{number}")
     for class_name, doc in docs:
         master.put(f"/classes/{class_name}/{doc}", {"number": 1})
-    for caller, messages in told(callers, master).items():
+    for caller, messages in notifications_of(callers, master).items():
         assert len(messages) == len(docs)
         for message in messages:
             which, _, group = message["object"]["name"].partition(" ")
@@ -217,7 +217,7 @@ def test_people(callers, people):
         assert (answer.get("code") == 119) == (caller not in MASTERS), caller
     assert master.put(f"/users/{OWNER_ID}", {"email": "o@example.org"}).status == 200
     assert owner.post("/sessions").status == 201
-    for caller, messages in told(callers, master).items():
+    for caller, messages in notifications_of(callers, master).items():
         if caller not in MASTERS | {"owner"}:
             assert messages == [], caller
             continue
@@ -249,7 +249,7 @@ def test_addresses_of_accounts_that_everybody_may_read(callers, people):
             item.say(op="unsubscribe", requestId=2)
             assert item.next()["op"] == "unsubscribed"
     assert master.put(f"/users/{OWNER_ID}", {"email": "new@example.org"}).status == 200
-    for caller, messages in told(callers, master).items():
+    for caller, messages in notifications_of(callers, master).items():
         (message,) = messages
         for image, address in (("object", "new@example.org"), ("original", "o@example.org")):
             shown = address if caller in MASTERS | {"owner"} else None

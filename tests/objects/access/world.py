@@ -99,7 +99,7 @@ def outcome(action: Callable[[], Any]) -> str:
     return "yes"
 
 
-def told(reply: Reply) -> str:
+def outcome_over_rest(reply: Reply) -> str:
     """``outcome`` of a request over REST."""
     if reply.status < 300:
         return "yes"

@@ -44,14 +44,14 @@ def save(**params: Any) -> None:
     service.save(MASTER, {"params": params})
 
 
-def seen(client: Client, name: str) -> str:
+def version_shown(client: Client, name: str) -> str:
     match = re.search(r'name="seen" value="([0-9a-f]+)"', client.get(of(name)).text)
     assert match
     return match[1]
 
 
 def change(client: Client, name: str, **value: Any) -> Any:
-    return client.post(of(name), {"seen": seen(client, name), **value})
+    return client.post(of(name), {"seen": version_shown(client, name), **value})
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_a_parameter_is_deleted_once_that_is_confirmed():
 def test_what_somebody_else_has_changed_meanwhile_is_not_overwritten():
     save(a=1)
     staff = logged_in()
-    old = seen(staff, "a")
+    old = version_shown(staff, "a")
     save(a=2)
     value = {"seen": old, "kind": "number", "value.number": "3"}
     answer = staff.post(of("a"), value)
@@ -164,7 +164,7 @@ def test_what_somebody_else_has_changed_meanwhile_is_not_overwritten():
 def test_a_change_of_who_sees_it_is_a_change_too():
     save(a=1)
     staff = logged_in()
-    old = seen(staff, "a")
+    old = version_shown(staff, "a")
     service.save(MASTER, {"params": {"a": 1}, "masterKeyOnly": {"a": True}})
     assert staff.post(of("a"), {"seen": old, "delete": "1", "confirm": "1"}).status_code == 409
     assert config()["masterKeyOnly"] == {"a": True}
@@ -173,7 +173,7 @@ def test_a_change_of_who_sees_it_is_a_change_too():
 def test_what_was_deleted_meanwhile_comes_back_only_if_that_is_wanted():
     save(a=1)
     staff = logged_in()
-    value = {"seen": seen(staff, "a"), "kind": "number", "value.number": "3"}
+    value = {"seen": version_shown(staff, "a"), "kind": "number", "value.number": "3"}
     service.save(MASTER, {"params": {"a": {"__op": "Delete"}}})
     answer = staff.post(of("a"), value)
     assert answer.status_code == 409
@@ -201,7 +201,7 @@ def test_of_several_who_save_at_once_one_does():
         item.force_login(user)
         return item
 
-    old = seen(client(), "a")
+    old = version_shown(client(), "a")
     clients = [client() for _ in range(6)]
 
     def save_as(entry: Client, number: int) -> int:
@@ -217,7 +217,7 @@ def test_of_several_who_save_at_once_one_does():
 def test_maintenance_mode_holds_here_too():
     save(a=1)
     staff = logged_in()
-    old = seen(staff, "a")
+    old = version_shown(staff, "a")
     maintenance.on("Back at noon")
     try:
         answer = staff.post(of("a"), {"seen": old, "kind": "number", "value.number": "3"})

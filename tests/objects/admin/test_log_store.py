@@ -91,19 +91,19 @@ def test_what_is_asked_for(log_store_redis):
     log.info("b", request_id="2" * 32, path="/api/users")
     log.error("c", request_id="2" * 32, detail={"deep": ["Needle"]})
 
-    def found(**expected: str) -> str:
+    def events_of(**expected: str) -> str:
         return "".join(str(record["event"]) for record in search(**expected))
 
-    assert found() == "cba"
-    assert found(request_id="2" * 32) == "cb"
-    assert found(request_id="2" * 31) == ""
-    assert found(level="info") == "cb"
-    assert found(level="error") == "c"
-    assert found(process="test") == "cba"
-    assert found(process="web") == ""
-    assert found(path="/API/classes") == "a"
-    assert found(text="needle") == "c"
-    assert found(text="needle", level="critical") == ""
+    assert events_of() == "cba"
+    assert events_of(request_id="2" * 32) == "cb"
+    assert events_of(request_id="2" * 31) == ""
+    assert events_of(level="info") == "cb"
+    assert events_of(level="error") == "c"
+    assert events_of(process="test") == "cba"
+    assert events_of(process="web") == ""
+    assert events_of(path="/API/classes") == "a"
+    assert events_of(text="needle") == "c"
+    assert events_of(text="needle", level="critical") == ""
 
 
 def test_paging_by_place(log_store_redis):

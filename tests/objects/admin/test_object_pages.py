@@ -20,7 +20,7 @@ from objects.definitions import registry
 from objects.service import classes
 from tests.objects.admin.games import GAME, at, make, make_class, stored_object
 from tests.objects.admin.staff import logged_in
-from tests.objects.files.uploads import PNG, kept, stored
+from tests.objects.files.uploads import PNG, stored, stored_names
 from tests.people import log_in, sign_up
 from tests.threads import at_once
 
@@ -106,7 +106,7 @@ def test_each_type_is_read_from_its_input(staff):
     stored_now = stored_object(object_id)
     picture = stored_now.pop("picture")
     assert picture["name"].endswith("_my _board_.png")
-    assert picture["name"] in kept()
+    assert picture["name"] in stored_names()
     assert {name: stored_now[name] for name in stored_now if name in FULL or name == "player"} == {
         "title": "one\ntwo",
         "score": 123456789012345678901234567890,

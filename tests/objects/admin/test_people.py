@@ -24,10 +24,10 @@ from objects.users.accounts.directory import search, standing, user_named
 from objects.users.models import FailedLogins, Identity, SecondFactor
 from objects.users.models import User as StoredUser
 from tests.callers import *  # noqa: F403
+from tests.mailbox import *  # noqa: F403
 from tests.objects.admin.log_records import *  # noqa: F403
 from tests.objects.admin.staff import logged_in
 from tests.people import PASSWORD, User, log_in, make_role, sign_up
-from tests.post import *  # noqa: F403
 from tests.rest import MASTER as MASTER_KEYS
 from tests.rest import Api
 

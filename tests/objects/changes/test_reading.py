@@ -15,8 +15,8 @@ from backend.kernel.errors import ServiceUnavailable
 from objects.changes import Reader
 from objects.changes.reader import _LOOK as LOOK
 from objects.database import maintenance
-from tests.objects.changes.beside import age_of_marks, elsewhere, sql, uncommitted, until
-from tests.objects.changes.told import Watch, everything, told
+from tests.objects.changes.concurrent_writes import age_of_marks, elsewhere, sql, uncommitted, until
+from tests.objects.changes.recorder import Watch, everything, recorded
 from tests.other_process import database_url
 from tests.people import sign_up
 from tests.rest import MASTER, Api
@@ -29,12 +29,12 @@ def test_what_is_committed_late_is_read_then_and_holds_nobody_up(watch: Watch, m
     reader = watch("Game")
     with uncommitted(lambda: master.make("Game", n="late")) as commit:
         master.make("Game", n="early")
-        assert told(reader) == [(None, {"n": "early"})]
+        assert recorded(reader) == [(None, {"n": "early"})]
         master.make("Game", n="also early")
-        assert told(reader) == [(None, {"n": "also early"})]
+        assert recorded(reader) == [(None, {"n": "also early"})]
         commit()
-    assert told(reader) == [(None, {"n": "late"})]
-    assert told(reader) == []
+    assert recorded(reader) == [(None, {"n": "late"})]
+    assert recorded(reader) == []
 
 
 def test_every_reader_has_everything_once(watch: Watch, master: Api) -> None:
@@ -42,10 +42,10 @@ def test_every_reader_has_everything_once(watch: Watch, master: Api) -> None:
     master.make("Game", n=1)
     second = watch("Game")
     master.make("Game", n=2)
-    assert [after["n"] for _, after in told(first)] == [1, 2]
-    assert [after["n"] for _, after in told(second)] == [2]
+    assert [after["n"] for _, after in recorded(first)] == [1, 2]
+    assert [after["n"] for _, after in recorded(second)] == [2]
     master.make("Game", n=3)
-    assert told(second) == told(first) == [(None, {"n": 3})]
+    assert recorded(second) == recorded(first) == [(None, {"n": 3})]
 
 
 def test_a_look_beside_much_that_was_read_goes_along_indexes_and_alone(
@@ -59,7 +59,7 @@ def test_a_look_beside_much_that_was_read_goes_along_indexes_and_alone(
     )
     sql("ANALYZE objects_change")
     reader = watch("Game")
-    assert told(reader) == []
+    assert recorded(reader) == []
     names = "'{Game}'::text[]"
     request = ("'{}'", "'{}'", "'3'", "'{}'", names, "'1000'")
     plan = "\n".join(row[0] for row in sql("EXPLAIN " + LOOK.replace("%s", "{}").format(*request)))
@@ -83,7 +83,7 @@ def test_a_reading_whose_connection_is_lost_is_repeated_whole(
         other.execute("SELECT pg_terminate_backend(%s, 10000)", (pid,))
         with pytest.raises(ServiceUnavailable):
             reading.result(20)
-    assert told(reader) == [(None, {"n": 1})]
+    assert recorded(reader) == [(None, {"n": 1})]
 
 
 def test_who_began_to_write_before_a_class_was_wanted_is_waited_for(db: None, master: Api) -> None:
@@ -125,7 +125,7 @@ def test_a_class_that_is_being_made_is_waited_for_too(db: None, master: Api) -> 
         commit()
     everything(reader, gap={"Unborn"})
     master.make("Unborn", n=2)
-    assert told(reader) == [(None, {"n": 2})]
+    assert recorded(reader) == [(None, {"n": 2})]
 
 
 def test_ends_of_sessions_come_before_much_else(watch: Watch, master: Api) -> None:
@@ -160,7 +160,7 @@ def test_more_than_can_be_kept_in_mind_is_a_gap(watch: Watch, master: Api) -> No
     )
     assert everything(reader, gap={"Game"}) == []
     master.make("Game", n=2)
-    assert told(reader) == [(None, {"n": 2})]
+    assert recorded(reader) == [(None, {"n": 2})]
 
 
 # -- Where it works -------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from objects import service
 from objects.files.models import StoredFile
 from objects.files.orphans import remove_unused, unused_files
 from objects.files.tasks import clean_files
-from tests.objects.files.uploads import file_path, kept, send, stored
+from tests.objects.files.uploads import file_path, send, stored, stored_names
 from tests.people import sign_up
 
 pytestmark = pytest.mark.django_db
@@ -109,14 +109,14 @@ def test_a_dry_run_lists_and_removes_nothing(master):
     out, errors = run()
     assert out == f"{forgotten}\t7\n"
     assert errors == "1 file that nothing refers to, 7 bytes. --delete removes them.\n"
-    assert kept() == {used, forgotten}
+    assert stored_names() == {used, forgotten}
 
 
 def test_delete_removes_what_nothing_refers_to(master):
     used, forgotten, other = old(), old(), old()
     master.make("Photo", file=file(used))
     assert run("--delete") == ("", "2 files removed, 14 bytes\n")
-    assert kept() == {used}
+    assert stored_names() == {used}
     assert not StoredFile.objects.filter(name__in=(forgotten, other)).exists()
     assert send("GET", file_path(used)).status == 200
     assert run("--delete") == ("", "0 files removed, 0 bytes\n")
@@ -126,10 +126,10 @@ def test_the_task_does_the_same_where_the_setting_is_on(master, settings):
     used, other = old(), old()
     master.make("Photo", file=file(used))
     clean_files()
-    assert kept() == {used, other}
+    assert stored_names() == {used, other}
     settings.SERVICE = {**settings.SERVICE, "FILE_CLEAN_UP": True}
     clean_files()
-    assert kept() == {used}
+    assert stored_names() == {used}
 
 
 def test_rows_without_bytes_are_removed_too(tmp_path):
@@ -165,7 +165,7 @@ def test_what_is_referred_to_while_others_are_removed_is_kept(settings, tmp_path
     chosen["files"]["BACKEND"] = "tests.objects.files.test_clean_up.Reminding"
     settings.STORAGES = chosen
     assert remove_unused(at_once=1).files == 1
-    assert kept() == {second}
+    assert stored_names() == {second}
 
 
 def test_a_file_that_cant_be_removed_is_told_and_kept_in_mind(tmp_path):
@@ -177,7 +177,7 @@ def test_a_file_that_cant_be_removed_is_told_and_kept_in_mind(tmp_path):
     with pytest.raises(CommandError, match="1 file couldn't be removed"):
         run("--delete")
     assert [row.name for row in StoredFile.objects.all()] == [stuck]
-    assert fine not in kept()
+    assert fine not in stored_names()
 
 
 def test_any_number_of_files_is_found():

@@ -15,10 +15,10 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def read(expression: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """What an expression about ``tests.areas.files`` gives with these variables, as JSON."""
+    """The value of an expression on ``tests.setting_areas.files``, as JSON."""
     code = (
         "import json; from pathlib import Path;"
-        "from tests.areas import files as file_settings;"
+        "from tests.setting_areas import files as file_settings;"
         f"print(json.dumps({expression}, default=str))"
     )
     return subprocess.run(

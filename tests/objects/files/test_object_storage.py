@@ -15,7 +15,7 @@ from moto.server import ThreadedMotoServer
 from objects.files.delivery import content_headers
 from objects.files.models import StoredFile
 from tests.objects.files.test_file_settings import read
-from tests.objects.files.uploads import file_path, kept, send, stored, upload
+from tests.objects.files.uploads import file_path, send, stored, stored_names, upload
 from tests.rest import MASTER
 
 pytestmark = pytest.mark.django_db
@@ -74,7 +74,7 @@ def test_a_file_goes_in_and_comes_out(bucket, content):
     assert bucket.Object(keys(bucket)[0]).content_type == "text/plain"
     got = send("GET", file_path(name))
     assert (got.status, got.body) == (200, content)
-    assert kept() == set()
+    assert stored_names() == set()
 
 
 def test_an_object_of_the_bucket_is_inert_without_the_service(bucket):
@@ -135,4 +135,4 @@ def test_a_bucket_that_isnt_there_is_an_error_without_its_name(bucket, settings)
     assert answer.error == (400, 130)
     assert b"elsewhere" not in answer.body
     assert not StoredFile.objects.exists()
-    assert kept() == set()
+    assert stored_names() == set()

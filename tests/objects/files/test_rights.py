@@ -20,7 +20,7 @@ from backend.kernel.principal import READ_ONLY_MASTER, Authority, Principal
 from backend.settings.conf import service_settings
 from objects.files import service
 from objects.files.uploads import Upload
-from tests.objects.files.uploads import PNG, Sent, file_path, kept, send, stored, upload
+from tests.objects.files.uploads import PNG, Sent, file_path, send, stored, stored_names, upload
 from tests.people import make_role, sign_up
 from tests.rest import APPLICATION, CLIENT, MASTER, READ_ONLY
 
@@ -54,7 +54,7 @@ def test_the_public_may_not_upload_unless_a_setting_says_so(settings):
     answer = upload("a.png", headers=CLIENT)
     assert answer.error == (400, 130)
     assert answer.json["error"] == "File upload by public is disabled."
-    assert not kept()
+    assert not stored_names()
     settings.SERVICE = {**settings.SERVICE, "FILE_UPLOAD_PUBLIC": True}
     assert upload("a.png", headers=CLIENT).status == 201
 
@@ -288,7 +288,7 @@ def test_the_master_key_removes_a_file(ann):
     answer = send("DELETE", f"/files/{name}", headers=MASTER)
     assert (answer.status, answer.json) == (200, {})
     assert send("GET", file_path(name)).error == (404, 101)
-    assert not kept()
+    assert not stored_names()
 
 
 def test_removing_in_the_way_of_the_sdks():
@@ -319,4 +319,4 @@ def test_a_storage_that_fails_is_told_by_code_153(tmp_path):
 def test_a_storage_that_cant_store_is_told_by_code_130_and_nothing_stays(tmp_path):
     (tmp_path / "files").write_text("in the way")
     assert upload("a.png").error == (400, 130)
-    assert kept() == set()
+    assert stored_names() == set()

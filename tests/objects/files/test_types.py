@@ -15,7 +15,7 @@ import pytest
 
 from backend.settings.conf import DEFAULTS
 from objects.files.markup import markup
-from tests.objects.files.uploads import PNG, file_path, kept, send, stored, upload
+from tests.objects.files.uploads import PNG, file_path, send, stored, stored_names, upload
 from tests.rest import MASTER
 
 pytestmark = pytest.mark.django_db
@@ -39,7 +39,7 @@ def refused(name: str, content: bytes = b"text", content_type: str = "") -> bool
     if raw.status == 201:
         return False
     assert raw.error == as_json.error == (400, 130)
-    assert not kept()
+    assert not stored_names()
     return True
 
 

@@ -110,7 +110,7 @@ def file_path(name: str) -> str:
     return f"/files/test-app/{name}"
 
 
-def kept() -> set[str]:
+def stored_names() -> set[str]:
     """The names of everything in storage and on its way there."""
     folder = Path(settings.DATA_DIR)
     places = (folder / "files", folder / "uploads")

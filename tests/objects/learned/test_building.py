@@ -6,7 +6,7 @@ import pytest
 
 from objects.core.indexes.decisions import MIN_CALLS, MIN_SECONDS, Cost
 from objects.learned import evidence, schedule, shape_counts
-from tests.objects.learned.helpers import ask, auto_indexes, game, make_class, plan
+from tests.objects.learned.large_class import ask, auto_indexes, game, make_class, plan
 from tests.rest import MASTER, Api
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -11,10 +11,10 @@ from django.db import connection
 from objects.core.query.parser import parse_order, parse_where
 from objects.database import maintenance
 from objects.learned import evidence, shape_counts
-from tests.objects.learned.helpers import ask, game, make_class
+from tests.objects.learned.large_class import ask, game, make_class
+from tests.polling import until
 from tests.rest import CLIENT, MASTER, Api
 from tests.threads import at_once
-from tests.waiting import until
 
 WHERE, ORDER = parse_where({"rank": {"$gt": 1}}), parse_order("rank")
 

@@ -15,10 +15,10 @@ from objects.core.indexes.shapes import Shape
 from objects.database import maintenance
 from objects.learned import builds, evidence, locks, schedule, tasks
 from objects.learned.models import LearnedIndex
-from tests.objects.learned.helpers import ask, auto_indexes, game, is_building, make_class
+from tests.objects.learned.large_class import ask, auto_indexes, game, is_building, make_class
 from tests.other_process import ROOT, database_url
+from tests.polling import until
 from tests.rest import MASTER, Api
-from tests.waiting import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.callers import *  # noqa: F403
-from tests.post import *  # noqa: F403
+from tests.mailbox import *  # noqa: F403
 
 
 @pytest.fixture(autouse=True)

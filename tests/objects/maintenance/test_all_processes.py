@@ -20,8 +20,8 @@ from django.conf import settings
 
 from objects.database.statements import fetch
 from tests.backend.commands.conftest import run
+from tests.objects.maintenance.database_snapshot import everything_stored
 from tests.objects.maintenance.load_task import DONE, STOP, write_without_pause
-from tests.objects.maintenance.seen import everything_stored
 from tests.objects.maintenance.writers import (
     PATIENCE,
     BatchOfFive,

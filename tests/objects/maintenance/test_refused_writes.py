@@ -15,7 +15,7 @@ from functions.runtime.registry import registry
 from objects import service
 from objects.database import maintenance
 from objects.users.email import tokens
-from tests.objects.maintenance.seen import everything_stored
+from tests.objects.maintenance.database_snapshot import everything_stored
 from tests.people import PASSWORD, User, make_role, sign_up
 from tests.rest import CLIENT, MASTER, READ_ONLY, Api, Reply
 

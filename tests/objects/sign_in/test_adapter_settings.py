@@ -14,7 +14,7 @@ from backend.kernel.errors import ObjectNotFound, UnsupportedService
 from backend.settings.environment import BadSetting
 from objects.users import adapters
 from objects.users.adapters import Adapter, ProviderIdentity, Unproven
-from tests.areas import providers
+from tests.setting_areas import providers
 
 DEVICE = "3f1c9b0e-6c1f-4e55-9d3a-0d5ad1f1c0de"
 

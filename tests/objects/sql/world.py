@@ -210,7 +210,7 @@ def thing(object_id: str, **fields: Any) -> dict[str, Any]:
     return {"objectId": object_id, **stamps, **fields}
 
 
-def others(*object_ids: str) -> list[Json]:
+def pointers_to_others(*object_ids: str) -> list[Json]:
     return [pointer("Other", object_id) for object_id in object_ids]
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from objects.users.email import tokens
 from objects.users.models import MailToken
+from tests.mailbox import Postbox
 from tests.people import PASSWORD, log_in, sign_up
-from tests.post import Postbox
 from tests.rest import CLIENT, Api, Reply
 from tests.threads import at_once
 

@@ -12,8 +12,8 @@ from django.test import override_settings
 
 from backend.checks import deployment
 from backend.settings.environment import BadSetting
-from tests.areas import mail
 from tests.other_process import database_url
+from tests.setting_areas import mail
 
 ROOT = Path(__file__).resolve().parents[3]
 PUBLIC = "https://api.example.org"

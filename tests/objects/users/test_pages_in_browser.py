@@ -12,8 +12,8 @@ from playwright.sync_api import Page, expect
 
 from objects.users.models import MailToken
 from tests.chromium import NEEDS_CHROMIUM
+from tests.mailbox import Postbox
 from tests.people import log_in, sign_up
-from tests.post import Postbox
 from tests.rest import CLIENT, Api
 
 pytestmark = [

@@ -17,8 +17,8 @@ from backend.celery import app
 from objects.users.email import links, tokens
 from objects.users.email import messages as letters
 from objects.users.models import MailToken
+from tests.mailbox import Postbox
 from tests.people import PASSWORD, log_in, sign_up
-from tests.post import Postbox
 from tests.rest import CLIENT, Api, Reply
 from tests.threads import at_once
 

@@ -28,7 +28,7 @@ from tests.objects.access.world import (
     stored_or_named,
     user,
 )
-from tests.realtime.access.live import access, stored
+from tests.realtime.access.live_subscriptions import access, stored
 
 pytestmark = pytest.mark.django_db
 

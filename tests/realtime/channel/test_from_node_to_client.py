@@ -8,7 +8,7 @@ import pytest
 
 from chain.indexing.head import indexer
 from chain.models import Blockchain, OutboxEntry
-from tests.chain.network_read import Network, listen, network
+from tests.chain.indexed_network import Network, listen, network
 from tests.evm.node import Node, running_node
 from tests.realtime.channel.channel import House
 

@@ -18,7 +18,7 @@ from websockets.sync.client import connect as connect_and_wait
 from realtime.process.reports import processes
 from tests.realtime.channel.chains import ANN, NOBODY, Chain
 from tests.realtime.faults.listeners import PATIENCE, Listener, ended, until
-from tests.realtime.serving import Serving, serving
+from tests.realtime.server_process import Serving, serving
 
 pytestmark = [pytest.mark.process, pytest.mark.slow, pytest.mark.django_db]
 

@@ -231,7 +231,7 @@ def test_an_event_is_sent_as_final_as_it_is_at_that_moment(desk: Desk, chained):
 
 
 def test_a_transaction_is_told_when_it_is_mined(desk: Desk, chained, node):
-    from tests.chain.followed import follow, network, paid
+    from tests.chain.monitored import follow, network, paid
 
     def begin() -> Any:
         network(node.chain_id, node.url)

@@ -19,7 +19,7 @@ from realtime.sockets.connections import TRY_AGAIN
 from tests.chain.faults.installation import Installation, installed
 from tests.ports import free_port
 from tests.realtime.livequery.desk import CLIENT_KEYS
-from tests.realtime.serving import close_code, eventually
+from tests.realtime.server_process import close_code, eventually
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 

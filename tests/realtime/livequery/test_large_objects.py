@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.realtime.serving import PATIENCE, serving
+from tests.realtime.server_process import PATIENCE, serving
 from tests.subscribers import KEYS
 
 pytestmark = [

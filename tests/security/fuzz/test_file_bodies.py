@@ -12,9 +12,9 @@ import pytest
 from objects.files.names import check_name
 from objects.files.types import settled_type
 from objects.views.files.uploads import json_upload, receive_form
-from tests.security.fuzz.fuzzing import EXAMPLES, accepts, fuzz
 from tests.security.fuzz.mutation import Mutator
 from tests.security.fuzz.requests import request
+from tests.security.fuzz.targets import EXAMPLES, accepts, fuzz
 
 CONTENT = bytes(range(256)) * 3
 

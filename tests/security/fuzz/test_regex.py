@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from objects.core.regex.patterns import compile_regex
-from tests.security.fuzz.fuzzing import (
+from tests.security.fuzz.mutation import Mutator
+from tests.security.fuzz.targets import (
     EXAMPLES,
     accepts,
     check_nothing_long_is_remembered,
     fuzz,
 )
-from tests.security.fuzz.mutation import Mutator
 
 CORPUS = [
     "abc",

@@ -13,14 +13,14 @@ from objects.users.adapters.base import Unproven
 from objects.users.adapters.signatures import message_hash, signature_bytes, signed_by_key
 from objects.users.passkeys import ceremonies
 from objects.users.passkeys.ceremonies import Unverified
-from tests.security.fuzz.fuzzing import (
+from tests.security.fuzz.mutation import Mutator
+from tests.security.fuzz.targets import (
     EXAMPLES,
     accepts,
     check_nothing_long_is_remembered,
     check_work_is_proportional,
     fuzz,
 )
-from tests.security.fuzz.mutation import Mutator
 
 ADDRESS = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
 MESSAGE = f"""example.org wants you to sign in with your Ethereum account:

@@ -14,7 +14,7 @@ import pytest
 from functions import FunctionRequest, JobRequest, TriggerRequest, before_save, function, job
 from functions.jobs.models import JobStatus
 from functions.jobs.tasks import run_job
-from tests.chain.network_read import listen, network
+from tests.chain.indexed_network import listen, network
 from tests.evm.node import Node
 from tests.people import log_in, sign_up
 from tests.rest import Api

@@ -11,7 +11,7 @@ import msgspec
 from chain.core.node import Log
 from chain.indexing import contracts
 from chain.models import Blockchain, ContractEvent
-from tests.chain.network_read import Network, listen, network
+from tests.chain.indexed_network import Network, listen, network
 from tests.evm.artefacts import Contract
 from tests.evm.liar import Liar
 from tests.evm.node import Node

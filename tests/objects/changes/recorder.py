@@ -43,6 +43,6 @@ def fields(record: Record | None) -> dict[str, Any] | None:
     return {name: obj[name] for name in obj if name not in ("objectId", "createdAt", "updatedAt")}
 
 
-def told(reader: Reader) -> list[tuple[Any, Any]]:
+def recorded(reader: Reader) -> list[tuple[Any, Any]]:
     """The own fields of all objects before and after."""
     return [(fields(change.before), fields(change.after)) for change in everything(reader)]

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.backend.operations.mixed_load import FUNCTIONS, MixedLoad, index, is_whole, stored
 from tests.backend.operations.service import PATIENCE, Service
 from tests.evm.node import running_node
-from tests.waiting import until
+from tests.polling import until
 
 Start = Callable[..., Service]
 
