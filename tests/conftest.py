@@ -63,7 +63,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Workers of xdist choose their settings themselves, whatever Django's start has said."""
+    """Workers of xdist choose their settings themselves, regardless of Django's start."""
     os.environ.pop("DJANGO_SETTINGS_MODULE", None)
 
 

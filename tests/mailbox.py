@@ -1,4 +1,4 @@
-"""Letters that the service has sent, for tests of mail.
+"""Emails that the service has sent, for tests of mail.
 
 Tasks run in the caller's thread as soon as a change is committed; Django keeps what would be sent.
 """
@@ -36,7 +36,7 @@ class Postbox:
             return action()
 
     def last_link(self) -> str:
-        """The link in the newest letter, without scheme and host."""
+        """The link in the newest email, without scheme and host."""
         match = re.search(r"https?://\S+", self.letters[-1].body)
         assert match is not None
         parts = urlsplit(match[0])
@@ -48,7 +48,7 @@ class Postbox:
 
 @pytest.fixture
 def postbox(django_capture_on_commit_callbacks: Any) -> Iterator[Postbox]:
-    """The letters of this test."""
+    """The emails of this test."""
     from backend.celery import app
 
     before = app.conf.task_always_eager

@@ -56,7 +56,7 @@ class OtherProcess:
 
 @contextmanager
 def other_process(**settings: str) -> Iterator[OtherProcess]:
-    """Start one, with these settings besides, and stop it when the block ends."""
+    """Start one, with these additional settings, and stop it when the block ends."""
     port = free_port()
     environment = {
         **os.environ,

@@ -6,7 +6,7 @@ from objects.users.accounts.hashers import Argon2
 
 
 class Quick(Argon2):
-    """The service's, with next to no work: most tests only want somebody who is logged in."""
+    """The service's, with next to no work: most tests only need a user who is logged in."""
 
     time_cost = 1
     memory_cost = 8

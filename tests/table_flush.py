@@ -1,7 +1,7 @@
 """Empty tables after a test that commits, as Django's ``flush`` does, in a tenth of the time.
 
 ``flush`` empties all tables, those of classes of earlier tests included, and makes permissions and
-content types anew. Here only tables that have anything in them are emptied, and what follows from
+content types again. Here only tables that have anything in them are emptied, and what follows from
 the models alone stays.
 """
 

@@ -22,7 +22,7 @@ def client() -> Api:
 
 
 def outcomes(replies):
-    """How many succeeded, and the codes of the others; whatever fails, fails as an error should."""
+    """How many succeeded, and the codes of the others; each failure is a proper error."""
     codes = []
     for reply in replies:
         if reply.status in (200, 201):

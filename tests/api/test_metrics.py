@@ -1,4 +1,4 @@
-"""``/metrics``: off by itself, and only for those who may read it; then what Prometheus reads."""
+"""``/metrics``: off by default, readable only with permission; and what Prometheus reads there."""
 
 from __future__ import annotations
 

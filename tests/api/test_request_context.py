@@ -63,7 +63,7 @@ def test_two_requests_do_not_share_an_id():
     ("peer", "forwarded", "client"),
     [
         ("203.0.113.9", "", "203.0.113.9"),
-        # Somebody who isn't the proxy may write what they like.
+        # A client that isn't the proxy may send any header.
         ("203.0.113.9", "127.0.0.1", "203.0.113.9"),
         # Our proxy appends what it saw; what stands before is the client's claim.
         ("10.1.2.3", "127.0.0.1, 198.51.100.7", "198.51.100.7"),

@@ -1,4 +1,4 @@
-"""Clients of a soak notice whatever goes wrong, and count it or end the soak."""
+"""Clients of a soak notice every failure, and count it or end the soak."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ Identity = tuple[int, int, str]
 
 
 def forget_contracts() -> None:
-    """Versions of a network's contracts begin anew with each test's tables."""
+    """Versions of a network's contracts start from scratch with each test's tables."""
     contracts._catalogues.clear()
 
 

@@ -58,7 +58,7 @@ def after_commit(of: bytes) -> Point:
 
 @dataclass
 class Relay:
-    """Relays connections to the server of the test run until told to kill."""
+    """Relays connections to the server of the test run until it is to kill them."""
 
     listener: socket.socket = field(default_factory=lambda: socket.create_server(("127.0.0.1", 0)))
     point: Point | None = None
@@ -184,7 +184,7 @@ class Reader:
         return self._do("follow", network_id, point)
 
     def race(self, network_id: int) -> int:
-        """Let one look at the network again and again, whoever else does; how it ended."""
+        """Let one process poll the network repeatedly beside others; return how it ended."""
         return self._do("race", network_id, None)
 
     def _do(self, action: str, network_id: int, point: Point | None) -> int:

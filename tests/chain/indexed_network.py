@@ -1,4 +1,4 @@
-"""A network that is read as it grows, and what must be true of it whatever has happened."""
+"""A network that is read as it grows, and what must always be true of it."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class Followed:
 
     @property
     def due(self) -> float | None:
-        """When it is looked at next."""
+        """When it is checked next."""
         due = self.row.next_check_at
         return None if due is None else due.timestamp() - self.start / 1000
 
@@ -117,7 +117,7 @@ def mining_by_hand(node: Node) -> Iterator[None]:
     try:
         yield
     finally:
-        # Else it would mine what waits, while somebody resets it, and be stuck.
+        # Else it would mine what waits during a reset, and hang.
         node.rpc("anvil_dropAllTransactions")
         node.automine(True)
 

@@ -1,4 +1,4 @@
-"""What is stored is compared with the chain again, and mended."""
+"""What is stored is compared with the chain again, and repaired."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def counts(results: Findings | None) -> dict[str, int]:
 
 
 def outbox() -> list[tuple[str, int, Any]]:
-    """What subscribers were told: which log, with which arguments."""
+    """What subscribers received: which log, with which arguments."""
     rows = OutboxEntry.objects.order_by("seq").values_list("op", "payload")
     message = [(op, json.loads(payload)) for op, payload in rows]
     return [(op, event["logIndex"], event["args"]) for op, event in message]
@@ -116,7 +116,7 @@ def test_what_was_deleted_and_what_was_altered_is_mended(node: Node, gem: Contra
     assert ContractEvent.objects.get(pk=fourth.pk).address == fourth.address
     Cursor.objects.update(audited=0)
     assert counts(audit(network_id))["mended"] == 0
-    # These blocks were before the contract was listened to: nobody was told of them.
+    # These blocks precede the contract's registration: subscribers never got them.
     assert outbox() == []
 
 

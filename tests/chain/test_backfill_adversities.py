@@ -1,4 +1,4 @@
-"""The past is read whole and once, whatever happens meanwhile."""
+"""History is indexed completely and once, through every concurrent change."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def test_a_process_that_is_killed_again_and_again_loses_and_doubles_nothing(node
                 command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
             )
             try:
-                # Its output says why, should it end by itself.
+                # Its output says why, should it end unexpectedly.
                 until(lambda: len(stored()) >= expected or process.poll() is not None)  # noqa: B023
                 assert process.poll() is None
             finally:

@@ -1,4 +1,4 @@
-"""What is stored is what the chain says, whatever order things happen in.
+"""What is stored is what the chain says, in any order of what happens.
 
 An adversary lets the chain grow and be reorganised, contracts be registered, removed and switched
 off and on, rows be lost and altered, while the past is read, audited and pruned. At the end
@@ -90,7 +90,7 @@ class Adversary:
             change(self.contract, listening=self.rng.random() < 0.5)
 
     def examine(self) -> None:
-        # Otherwise the chain or the contracts are about to be read anew.
+        # Otherwise the chain or the contracts are about to be indexed again.
         with suppress(NodeFailure, Lost):
             audits.examine(self.network_id, 0, _EVERYTHING, mending=True)
 

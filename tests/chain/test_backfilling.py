@@ -1,4 +1,4 @@
-"""The past of a contract is read by itself, each event once."""
+"""A contract's history is indexed automatically, each event once."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ def test_the_upgrade_leaves_the_rows_of_the_table_alone(client: Api) -> None:
 
 
 def stored_before(node: Node, gem: Contract, url: str | None = None) -> int:
-    """Events of a release that didn't store it, of which subscribers were told."""
+    """Events of a release that didn't store it, that subscribers received."""
     network_id = network_of(node, url)
     listen_to(gem)
     advance(network_id)

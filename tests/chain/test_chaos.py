@@ -1,5 +1,5 @@
 """An adversary mines, reorganises and rolls back while the chain is read, between any two answers,
-and processes crash before they commit: what is stored and told is the chain, always."""
+and processes crash before they commit: what is stored and sent is always the chain."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CREATE TRIGGER crash AFTER UPDATE OF number ON chain_cursor FOR EACH ROW EXECUTE
 
 
 class Adversary:
-    """Whoever makes the chain of a network, and changes it, but for what is final."""
+    """Mines a network's chain and reorganises it, except for what is final."""
 
     def __init__(self, world: Network, seed: int) -> None:
         self.world = world

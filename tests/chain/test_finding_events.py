@@ -1,4 +1,4 @@
-"""What clients usually ask of events is answered from an index, whatever else is stored."""
+"""What clients usually ask of events is answered from an index, however much else is stored."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def test_final_blocks_are_read_in_large_steps(world: Network) -> None:
         world.node.mine(100)
         world.mint(5)
     world.node.mine(200)
-    head.indexer.forget()  # what is final is asked for every ten seconds
+    head.indexer.forget()  # finality is polled every ten seconds
     assert world.requests() <= 2 + 8
     world.check()
     assert Block.objects.count() < 200
@@ -237,7 +237,7 @@ def test_only_one_process_at_a_time_reads_a_network(node: Node) -> None:
         sql = "SELECT pg_try_advisory_lock(hashtextextended('chain.follow', %s))"
         assert other.execute(sql, [world.network_id]).fetchone() == (True,)
         assert world.requests() == 0
-        other.close()  # as if its process had died; the server notices by itself
+        other.close()  # as if its process had died; the server notices it
         until(lambda: world.follow().number == node.head)
         world.check()
 

@@ -315,7 +315,7 @@ def _steps(network_id: int) -> int:
 
 @pytest.fixture
 def second_provider(world: Network) -> Iterator[Proxy]:
-    """Another provider of the network; the network's own is asked first."""
+    """Another provider of the network; requests go to the network's own first."""
     with proxied(world.node) as other:
         provider(world.proxy.url, "first", world.network_id, weight=10)
         provider(other.url, "second", world.network_id, weight=0)

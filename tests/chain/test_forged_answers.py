@@ -31,7 +31,7 @@ pytestmark = pytest.mark.django_db
 
 
 def check_recovers(world: Network) -> None:
-    """The provider becomes honest: everything is read, and nobody has to decide anything."""
+    """The provider becomes honest: everything is indexed without a decision by staff."""
     world.proxy.be_good()
     let_a_minute_pass()
     indexer.forget()

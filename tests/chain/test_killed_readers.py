@@ -64,7 +64,7 @@ def test_processes_that_store_blocks_are_killed(world: Network, reader: Reader) 
             world.mint(count)
         shown = len(world.shown())
         assert reader.follow(world.network_id, point) == signal.SIGKILL
-        # What is told is stored, and the other way round.
+        # What is sent is stored, and the other way round.
         assert world.told() == world.shown()
         _read_on(world, reader)
         assert len(world.shown()) == shown + 3 * count

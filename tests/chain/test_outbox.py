@@ -1,4 +1,4 @@
-"""What the outbox has told, what it told before of the same log, and which numbers it has."""
+"""Entries of the outbox: earlier entries of the same log, and their numbers."""
 
 from __future__ import annotations
 

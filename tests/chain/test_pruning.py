@@ -1,4 +1,4 @@
-"""What nobody needs any more is removed, and nothing else."""
+"""Pruning removes what is no longer needed, and nothing else."""
 
 from __future__ import annotations
 

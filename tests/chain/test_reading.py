@@ -1,4 +1,4 @@
-"""Logs of ranges are read in answers of bounded size, whatever the blocks hold."""
+"""Logs of ranges are read in responses of bounded size, for blocks of any content."""
 
 from __future__ import annotations
 

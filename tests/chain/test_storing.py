@@ -1,4 +1,4 @@
-"""Events are stored exactly once, and subscribers are told in the order of the chain."""
+"""Events are stored exactly once, and sent to subscribers in the order of the chain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who names a transaction's hash on the wrong network keeps it from nobody."""
+"""Registering a hash on the wrong network doesn't block it on the right one."""
 
 from __future__ import annotations
 

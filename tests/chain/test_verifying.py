@@ -369,7 +369,7 @@ def test_a_network_without_contracts_is_read_also_if_its_headers_prove_nothing(
 def test_a_provider_that_is_caught_does_not_hold_up_an_honest_one(
     node: Node, verify: str, kind: Kind
 ) -> None:
-    """It is asked first, contradicts itself, and is left alone for a minute."""
+    """It gets requests first, contradicts itself, and is paused for a minute."""
     with lied_to(node, verify=verify) as (world, liar), proxied(node) as honest:
         provider(world.proxy.url, "liar", world.network_id)
         provider(honest.url, "honest", world.network_id, weight=0)

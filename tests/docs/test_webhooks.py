@@ -82,7 +82,7 @@ def test_the_receiver_is_called_as_it_says(tmp_path: Path) -> None:
         assert answers[:5] == document[:5]
         assert answers[5].keys() == document[5].keys()
         assert answers[5]["size"] == document[5]["size"]
-        # A worker would do this; without the secret, the receiver takes it for somebody else's.
+        # A worker would do this; without the secret, the receiver takes it for another sender's.
         (delivery,) = Delivery.objects.all()
         from django.test import override_settings
 

@@ -39,7 +39,7 @@ class Artefact:
         return self.bytecode + eth_abi.encode(types, arguments).hex()
 
     def without(self, *names: str) -> Abi:
-        """Its ABI, as somebody would register it who doesn't know of these entries."""
+        """Its ABI, as it would be registered without knowledge of these entries."""
         return [item for item in self.abi if item.get("name") not in names]
 
 

@@ -1,4 +1,4 @@
-"""What a proxy (``tests.evm.proxy``) can be told: the ways in which nodes and providers err.
+"""What a proxy (``tests.evm.proxy``) can be made to do: the ways in which nodes and providers fail.
 
 Functions here make hooks; how often one is used is said to ``Proxy.on``, ``on_request`` and
 ``on_reply``.
@@ -19,7 +19,7 @@ Replies = list[dict[str, Any]]
 
 
 def gives(result: Any) -> Hook:
-    """This result, whatever the node would say."""
+    """This result in place of the node's."""
     return lambda call: result
 
 
@@ -38,7 +38,7 @@ def fails(code: int, message: str, data: Any = None) -> Hook:
 
 
 def before(action: Callable[[], Any]) -> Hook:
-    """Something happens just before the node is asked."""
+    """Something happens just before the node gets the request."""
 
     def hook(call: Call) -> Any:
         action()

@@ -7,7 +7,7 @@
         assert liar.lies_about("drop") == {block_hash, ...}
 
 A lie is consistent by default: it is drawn from the seed and the block, log or query, so the same
-request gets the same false response each time, whatever its filter. With ``is_consistent=False``
+request gets the same false response each time, with any filter. With ``is_consistent=False``
 each request is drawn separately, as behind a load balancer of which one machine is broken. Lies
 about logs are repeated in receipts (``in_receipts``) and in the bloom filters of headers and
 receipts (``in_bloom``) on request. What stays true is the receipts root, the block hash as the hash
@@ -126,7 +126,7 @@ class Liar:
 
     @property
     def lies(self) -> tuple[Lie, ...]:
-        """The lies that are told now."""
+        """The lies in force now."""
         return self._lies
 
     def be_honest(self) -> None:
@@ -143,7 +143,7 @@ class Liar:
     def _lies_of(
         self, kind: Kind, height: int, *key: object, place: Place = "logs"
     ) -> Iterator[Lie]:
-        """The lies of this kind that are told now about what ``key`` stands for."""
+        """The lies of this kind in force now about what ``key`` stands for."""
         for lie in self._lies:
             is_meant = lie.kind == kind and lie.is_in(place) and lie.concerns(height)
             if is_meant and self._share(lie, key) < lie.rate:
@@ -202,7 +202,7 @@ class Liar:
         return self._forgeries[block_hash, first]
 
     def _true_hash(self, block_hash: str) -> str:
-        """The node's hash of a block that a client names; a false one is known while it is told."""
+        """The node's hash of a block that a client names, also if it is false."""
         if not any(lie.kind in ("wrong hash", "forge") for lie in self._lies):
             return block_hash
         return self._true_hashes.get(block_hash, block_hash)
@@ -258,18 +258,18 @@ class Liar:
     def _false_logs_of(
         self, call: Call, height: int, block_hash: str, place: Place
     ) -> list[JsonObject]:
-        """All logs of a block as they are told in a place."""
+        """All logs of a block as a place reports them."""
         logs = call.ask("eth_getLogs", [{"blockHash": block_hash}])
         invented = self._invented_in(call, height, block_hash, place)
         return self._false_logs(call, logs, place) + invented
 
     def _false_logs(self, call: Call, logs: Sequence[JsonObject], place: Place) -> list[JsonObject]:
-        """Logs of the node as they are told in a place, without those that are invented."""
+        """Logs of the node as a place reports them, without invented ones."""
         false_logs = (self._false_log(call, log, place) for log in logs)
         return [log for log in false_logs if log is not None]
 
     def _false_log(self, call: Call, log: JsonObject, place: Place) -> JsonObject | None:
-        """A log as it is told, or None for one that is missing."""
+        """A log as it is reported, or None for one that is missing."""
         height, block_hash, index = _height(log), log["blockHash"], log["logIndex"]
         if self._is_late(height, block_hash, place):
             return None
@@ -341,8 +341,8 @@ class Liar:
     def _invented_in(
         self, call: Call, height: int, block_hash: str, place: Place
     ) -> list[JsonObject]:
-        """The log that a block never had, if one is told of. It is of the block's last transaction,
-        or of none."""
+        """The log that a block never had, if one is reported: of its last transaction, or of
+        none."""
         if self._template is None:
             return []
         if not any(self._lies_of("invent", height, block_hash, place=place)):

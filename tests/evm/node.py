@@ -83,7 +83,7 @@ class Node:
         self._process.wait(_PATIENCE)
 
     def kill(self) -> None:
-        """Stop it for good."""
+        """Stop it permanently."""
         assert self._process is not None
         self._process.kill()
         self._process.wait(_PATIENCE)
@@ -103,7 +103,7 @@ class Node:
 
     def reset(self, patience: float = 20) -> None:
         """Empty the chain, but for its height; blocks are mined with each transaction again. Anvil
-        may be stuck when it mined at the same moment: after so many seconds it is started anew."""
+        may be stuck when it mined at the same moment: after so many seconds it is restarted."""
         try:
             self._forget_all(patience)
         except urllib3.exceptions.HTTPError:

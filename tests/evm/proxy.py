@@ -1,11 +1,11 @@
-"""A JSON-RPC proxy that stands between the service and a node, and errs as it is told.
+"""A JSON-RPC proxy that stands between the service and a node, and fails on demand.
 
     with proxied(node) as proxy:
         proxy.on("eth_getLogs", before(lambda: node.reorg(2)), times=1)
         proxy.on("eth_getTransactionReceipt", gives(None))
         proxy.on_request(too_many_requests(retry_after=3), times=2)
 
-What it can be told stands in ``tests.evm.faults``. Without a word it passes everything on as it
+What it can do stands in ``tests.evm.faults``. Without a word it passes everything on as it
 is, and counts.
 """
 
@@ -103,15 +103,15 @@ class Proxy:
     def socket_url(self) -> str:
         return self.socket.url
 
-    # -- What it is told -----------------------------------------------------------------------
+    # -- Behaviour ------------------------------------------------------------------------------
 
     def on(self, method: str, hook: Hook, times: int | None = None) -> None:
         """Answer calls of a method (``*`` is any) with what ``hook`` returns. The newest hook of
-        a method is asked; when it has been used so many ``times``, the one before."""
+        a method is called; when it has been used so many ``times``, the one before."""
         self._tell(method, hook, times)
 
     def on_request(self, hook: RequestHook, times: int | None = None) -> None:
-        """Ask ``hook`` with the calls of each HTTP request before they are looked at."""
+        """Ask ``hook`` with the calls of each HTTP request before they are handled."""
         self._tell("request", hook, times)
 
     def on_reply(self, hook: ReplyHook, times: int | None = None) -> None:
@@ -119,7 +119,7 @@ class Proxy:
         self._tell("reply", hook, times)
 
     def be_good(self) -> None:
-        """Forget everything that it was told."""
+        """Forget all behaviours."""
         with self._lock:
             self._told.clear()
         self.socket.be_good()

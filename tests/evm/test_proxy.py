@@ -1,4 +1,4 @@
-"""The proxy that errs as it is told."""
+"""The proxy that fails on demand."""
 
 from __future__ import annotations
 

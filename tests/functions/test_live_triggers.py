@@ -1,4 +1,4 @@
-"""Triggers around live queries: who may connect, who may subscribe to what, what is told."""
+"""Triggers around live queries: who may connect, who may subscribe to what, what is sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Networks and contracts as clients are told of them."""
+"""Networks and contracts as clients see them."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def refusal(body: Any, params: dict[str, Any]) -> str:
 
 
 def pay(request, amount: Annotated[int, Meta(ge=1, le=100)], note: str = "", to: str | None = None):
-    """Pay somebody."""
+    """Pay a user."""
 
 
 def test_what_is_missing_is_named_with_what_was_expected() -> None:

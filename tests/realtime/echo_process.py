@@ -17,7 +17,7 @@ from realtime.sockets.connections import Socket  # noqa: E402
 
 
 class Echo(Socket):
-    """Says what it is told. ``all 3 1000`` sends three frames of 1,000 bytes to everybody,
+    """Echoes messages. ``all 3 1000`` sends three frames of 1,000 bytes to everybody,
     ``count`` says how many are connected, ``address`` what the client's is. ``wait`` is answered
     when somebody says ``go on``, ``waits`` says how many have begun."""
 

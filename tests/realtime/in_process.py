@@ -39,7 +39,7 @@ async def eventually(condition: Callable[[], T]) -> T:
 
 
 class Echo(Socket):
-    """Says what it is told; ``fail`` lets it fail, ``junk`` makes no sense, ``bye`` closes."""
+    """Echoes messages; ``fail`` lets it fail, ``junk`` makes no sense, ``bye`` closes."""
 
     kind = "echo"
     came: list[Echo] = []

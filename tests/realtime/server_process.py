@@ -104,7 +104,7 @@ def eventually(condition: Callable[[], T], patience: float = PATIENCE) -> T:
 
 
 class RawClient:
-    """A client that does nothing by itself: answers no ping, reads only when it is told to."""
+    """A passive client: answers no ping, reads only when a test lets it."""
 
     def __init__(self, path: Path, target: str = "/echo") -> None:
         self.socket = socket.socket(socket.AF_UNIX)

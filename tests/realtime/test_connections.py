@@ -1,4 +1,4 @@
-"""One client's connection: what it may say, what it is told, and how it ends."""
+"""One client's connection: what it may send, what it receives, and how it ends."""
 
 from __future__ import annotations
 
@@ -260,7 +260,7 @@ def test_who_reads_too_slowly_is_closed_and_others_are_not_delayed():
         may_read.set()
         await eventually(lambda: sent[-1]["type"] == "websocket.close")
         assert sent[-1]["code"] == 1013
-        # What was queued before is told, and nothing after it.
+        # What was queued before is sent, and nothing after it.
         assert len(sent) == 1 + 11 + 1
         messages.put_nowait({"type": "websocket.disconnect", "code": 1013})
         await slow

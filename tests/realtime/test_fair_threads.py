@@ -66,7 +66,7 @@ def test_an_address_has_half_of_the_threads_at_most_and_others_never_wait_for_it
         await eventually(lambda: len(office.begun) == 2)
         other = office.ask("other")
         await eventually(lambda: office.begun == ["flood", "flood", "other"])
-        # The last thread is for somebody who has none.
+        # The last thread is for an address that has none.
         more = office.ask("other", "third")
         await eventually(lambda: office.begun == ["flood", "flood", "other", "third"])
         office.gate.set()

@@ -68,7 +68,7 @@ def test_a_channel_is_listened_to_while_others_are():
 
 
 def test_nothing_that_was_committed_before_the_first_waking_has_to_be_missed():
-    """Who is woken with None reads; whatever is notified afterwards wakes again."""
+    """Who is woken with None reads; each later notification wakes it again."""
 
     async def scenario() -> None:
         listener = Process.current().listener

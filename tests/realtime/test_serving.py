@@ -41,7 +41,7 @@ def process(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None) -> 
 
 
 def count(process: Serving) -> int:
-    """How many clients are connected besides the one that asks."""
+    """How many clients are connected apart from the one that asks."""
     with process.connect("/echo") as client:
         client.send("count")
         return int(client.recv(20)) - 1
@@ -143,7 +143,7 @@ def test_a_client_that_does_not_read_is_closed_and_no_other_waits_for_it(process
             fast.send("all 1 50000")
             assert len(fast.recv(20)) == 50_000
         fast.send("count")
-        # The slow one is no more among those who are told, whether it has read its close or not.
+        # The slow one is no longer a receiver, whether it has read its close or not.
         assert int(fast.recv(20)) <= 2
         assert TOO_SLOW in slow.read(until=TOO_SLOW)
         slow.socket.close()

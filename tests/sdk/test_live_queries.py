@@ -1,4 +1,4 @@
-"""Live queries with the official JavaScript SDK, which connects to a realtime process by itself."""
+"""Live queries with the official JavaScript SDK, which connects to a realtime process."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CHECKS = re.findall(r"^  async '(.+)'\(", (FOLDER / "live.js").read_text(), re.M
 
 
 class Realtime:
-    """A realtime process on a port, which can be started anew."""
+    """A realtime process on a port, which can be restarted."""
 
     def __init__(self, web: OtherProcess) -> None:
         self.web = web

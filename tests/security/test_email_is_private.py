@@ -165,7 +165,7 @@ def test_answers_to_signing_in_show_it_to_the_user(callers, owner, client, maste
 
 
 def test_answers_to_writes_show_others_nothing(callers, owner):
-    """Permissions of roles in an access list let nobody else write an account."""
+    """Permissions of roles in an access list let no other user write an account."""
     for name in OTHERS:
         for send in TRANSPORTS:
             reply = send(callers[name], "PUT", f"/users/{owner.user_id}", {"colour": "red"})
@@ -173,7 +173,7 @@ def test_answers_to_writes_show_others_nothing(callers, owner):
             assert ADDRESS not in str(reply.json)
 
 
-# -- What may be asked ----------------------------------------------------------------------------
+# -- Queries --------------------------------------------------------------------------------------
 
 QUESTIONS: list[dict[str, Any]] = [
     {"where": {"email": ADDRESS}},

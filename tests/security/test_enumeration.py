@@ -1,4 +1,4 @@
-"""Theme 8 of the advisories on Parse Server: nobody finds out who has an account here."""
+"""Theme 8 of the advisories on Parse Server: no caller can find out who has an account here."""
 
 from __future__ import annotations
 

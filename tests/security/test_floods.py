@@ -1,4 +1,4 @@
-"""Floods of requests: what one address or user can send, whatever the requests are."""
+"""Floods of requests: what one address or user can send, with any requests."""
 
 from __future__ import annotations
 

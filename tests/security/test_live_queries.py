@@ -48,7 +48,7 @@ Watching = Callable[..., Subscriber]
 
 @pytest.fixture
 def watching(realtime: Realtime, master: Api) -> Watching:
-    """Makes a client that is told of games from now on, and of what ends a test."""
+    """Makes a client that gets games from now on, and the object that ends a test."""
     master.make("Last", name="first")
     probe = realtime.subscriber()
     probe.subscribe(0, "Last")
@@ -66,7 +66,7 @@ def watching(realtime: Realtime, master: Api) -> Watching:
 
 
 def notifications_of(master: Api, *subscribers: Subscriber) -> list[list[dict[str, Any]]]:
-    """What each has been told of games since."""
+    """What each has received of games since."""
     master.make("Last", name=LAST)
     return [
         [message for message in subscriber.until(LAST) if message["requestId"] != 0]

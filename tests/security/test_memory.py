@@ -25,12 +25,12 @@ SIGNALS = [
 
 
 def fresh() -> str:
-    """A text that nobody has sent before."""
+    """A text that no client has sent before."""
     return "a" + secrets.token_hex(LENGTH // 2)
 
 
 def other_places(api: Api, text: str) -> Iterator[Callable[[], Reply]]:
-    """Where a text may stand besides objects, queries and schemas."""
+    """Where a text may stand apart from objects, queries and schemas."""
     for path in ("functions", "jobs", "files", "users", "roles", "sessions", "config"):
         yield lambda p=path: api.post(f"/{p}/{quote(text)}")
         yield lambda p=path: api.get(f"/{p}/{quote(text)}")

@@ -37,7 +37,7 @@ def refused(reply: Reply, *codes: int) -> None:
 
 
 def sent(api: Api, method: str, path: str, body: Any = None) -> list[Reply]:
-    """The answers to a request by itself, in a batch, and in a batch that is a transaction.
+    """The answers to a request alone, in a batch, and in a batch that is a transaction.
 
     ``path`` is not encoded. A batch has it as it is and percent-encoded.
     """

@@ -76,7 +76,7 @@ def test_a_relation_tells_nothing_that_its_owner_may_not_tell(master, client, ga
 
 
 def test_an_error_names_no_class_or_field_that_the_caller_did_not_name(master, client, game, send):
-    """8cph-rgr4-g5vj: "did you mean" told names from the schema."""
+    """8cph-rgr4-g5vj: "did you mean" revealed names from the schema."""
     master.make("GameSecretPlans", a=1)
     master.put("/schemas/Game", {"classLevelPermissions": {}})
     for path in ("/classes/GameSecret", "/classes/Game", "/classes/GameSecretPlan"):

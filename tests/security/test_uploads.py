@@ -1,4 +1,4 @@
-"""Uploads are content of strangers: what they are served as, whatever their name, type and storage.
+"""Uploads are content of strangers: what they are served as, for every name, type and storage.
 
 The table crosses names, declared types and storages. A browser decides by the response's headers
 alone (``nosniff``), so the headers are the evidence here; ``test_uploads_in_browsers`` shows the

@@ -233,7 +233,7 @@ def test_an_empty_instance_becomes_the_one_that_was_backed_up(first, empty):
     assert empty.keys == FIRST_KEYS
     assert stat.S_IMODE((empty.data / "keys.env").stat().st_mode) == 0o600
     check_commands(empty)
-    # Who was told events by the one must not go on by their numbers at the other.
+    # Numbers of events of the one instance must not be resumed at the other.
     assert epoch(first.instance) != epoch(empty)
     check_all(first, empty)
 

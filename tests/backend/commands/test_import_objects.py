@@ -1,4 +1,4 @@
-"""``manage.py import_objects``: every row arrives once, and those that can't are told."""
+"""``manage.py import_objects``: every row arrives once, and those that can't are reported."""
 
 from __future__ import annotations
 

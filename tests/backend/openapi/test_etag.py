@@ -1,4 +1,4 @@
-"""Whoever has the document already is told so, and a change of a class makes another one."""
+"""A client that has the document already gets 304, and a change of a class makes a new one."""
 
 from __future__ import annotations
 

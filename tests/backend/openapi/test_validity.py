@@ -1,4 +1,4 @@
-"""The document is valid OpenAPI 3.1, for every caller and whatever classes are called."""
+"""The document is valid OpenAPI 3.1, for every caller and every class name."""
 
 from __future__ import annotations
 

@@ -182,7 +182,7 @@ class Service:
 
     def _close(self) -> None:
         self._reader.join(PATIENCE)
-        # Closing what is being read would wait for whatever process still has the other end.
+        # Closing what is being read would wait for any process that still has the other end.
         assert not self._reader.is_alive(), f"processes are left: {self.wait_until_gone()}"
         for stream in (self.process.stdout, self.process.stderr):
             if stream:

@@ -55,7 +55,7 @@ def leave_orphan() -> None:
 
 
 def ignore_sigterm() -> None:
-    """Serve, whatever is said."""
+    """Serve, and ignore all signals."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     serve()
 

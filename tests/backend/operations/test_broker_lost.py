@@ -1,4 +1,4 @@
-"""A worker that is told to stop ends, whatever it was saying when Redis went away for good."""
+"""A worker that gets SIGTERM ends, also when it is talking to a Redis that never returns."""
 
 from __future__ import annotations
 

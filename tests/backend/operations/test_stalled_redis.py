@@ -1,4 +1,4 @@
-"""A Redis that is there and doesn't answer holds nobody up: tasks are handed over later."""
+"""A Redis that is there and doesn't answer delays no request: tasks are submitted later."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def test_a_process_that_hangs_is_replaced(start: Start) -> None:
 
 @pytest.mark.slow
 def test_a_stopped_process_is_replaced(start: Start) -> None:
-    """It can't end by itself any more."""
+    """It can no longer end on its own."""
     supervised = start("first=serve", silence=1.5)
     first = supervised.pid("first")
     psutil.Process(first).suspend()

@@ -1,4 +1,4 @@
-"""Responses as bytes: what is written is what a client reads, whatever the application says."""
+"""Responses as bytes: what is written is what a client reads, for any response."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose code a contract runs is read from what a node answers, whatever that is."""
+"""Whose code a contract runs is read from a node's response, which may be anything."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ COUNT = 60
 
 @pytest.fixture
 def node(installation: Installation) -> Iterator[Node]:
-    """A node whose network real workers follow; it mines when it is told to."""
+    """A node whose network real workers follow; it mines on request."""
     with running_node(7500 + installation.value("SELECT count(*) FROM chain_blockchain")) as node:
         node.automine(False)
         node.mine(5)

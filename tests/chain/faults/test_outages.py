@@ -87,7 +87,7 @@ def mint_for_a_while(gem: Contract) -> None:
 
 
 def still_running(installation: Installation) -> None:
-    """No process has ended: whoever started the service would end the others, too."""
+    """No process has ended: the launcher would end the others, too."""
     ended = [key for key, process in installation.running.items() if process.poll() is not None]
     assert not ended
     until(lambda: installation.call("GET", "/health")[0] == 200)

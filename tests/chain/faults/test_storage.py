@@ -17,7 +17,7 @@ from tests.evm.node import Node
 
 pytestmark = pytest.mark.django_db
 
-# What PostgreSQL says when a disk is full, when it is told to stop, and when it has no memory.
+# What PostgreSQL says when a disk is full, when it is stopped, and when it has no memory.
 SAYINGS = {"disk_full": "53100", "admin_shutdown": "57P01", "out_of_memory": "53200"}
 
 

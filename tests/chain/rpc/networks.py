@@ -29,7 +29,7 @@ def provider(url: str, name: str = "first", network_id: int = 31337, **fields: A
 
 
 def proxies(stack: ExitStack, node: Node, *names: str) -> list[Proxy]:
-    """Proxies before one node, each the provider of a name; the first is asked first."""
+    """Proxies before one node, each the provider of a name; requests go to the first one first."""
     observed = []
     for place, name in enumerate(names):
         proxy = stack.enter_context(proxied(node))

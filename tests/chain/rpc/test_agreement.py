@@ -156,7 +156,7 @@ def test_a_provider_against_the_majority_is_not_asked_on(three: list[Proxy], nod
 def test_a_provider_without_the_block_yet_confirms_neither_side(
     three: list[Proxy], node: Node, liar: int
 ) -> None:
-    """Of three, two differ and the third hasn't got as far: nobody is left out."""
+    """Of three, two differ and the third lags: none is excluded."""
     node.mine(8)
     lie(three[liar], 5)
     behind = 2 if liar == 1 else 1

@@ -31,7 +31,7 @@ def head(node: rpc.Node) -> str:
 
 @pytest.fixture
 def pair(node: Node) -> Iterator[list[Proxy]]:
-    """Two providers; the first is asked as long as it can be."""
+    """Two providers; the first gets the requests as long as it answers."""
     network()
     with ExitStack() as stack:
         yield proxies(stack, node, "first", "second")

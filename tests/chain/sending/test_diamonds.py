@@ -200,7 +200,7 @@ def test_two_at_once_make_one_cut(desk: Desk, diamond: DiamondOnChain, automine:
     assert len(desk.rows) == 1
     done = [reply.json["result"]["transactionHash"] for reply in replies if reply.status == 200]
     assert set(done) == {desk.rows[0].hash}
-    # Who came when it was in the chain already is told so.
+    # A caller that comes when it is mined already gets that answer.
     for reply in replies:
         assert reply.status == 200 or "already" in reply.json["error"]
     assert desk.node.mined(done[0])["status"] == "0x1"

@@ -45,7 +45,7 @@ _UNDER_WAY = "SELECT count(*) FROM chain_sending WHERE state NOT IN ('mined', 'f
 
 
 def _calls_while_it_is_killed(made: Installation, gem: Contract) -> set[str]:
-    """The hashes that callers were told."""
+    """The hashes that callers received."""
     answered: set[str] = set()
     over = threading.Event()
     params = {

@@ -1,4 +1,4 @@
-"""What was signed is looked after until it is final, whatever happens to it on the way."""
+"""A signed transaction is monitored until it is final, through every kind of failure."""
 
 from __future__ import annotations
 

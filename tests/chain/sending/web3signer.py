@@ -14,7 +14,7 @@ from eth_utils import keccak
 
 
 class SigningService:
-    """The service; ``url`` is its address. It can be told to err."""
+    """The service; ``url`` is its address. It can be made to fail."""
 
     def __init__(self, *keys: str) -> None:
         private = [PrivateKey(bytes.fromhex(key)) for key in keys]

@@ -1,4 +1,4 @@
-"""Wallets and whoever keeps their keys."""
+"""Wallets and the custodians of their keys."""
 
 from __future__ import annotations
 
@@ -273,7 +273,7 @@ def paths(service: WalletService) -> list[str]:
 
 def test_requests_are_signed_where_the_service_wants_it(db, settings, wallet_service):
     use(settings, **wallet_service.wants_signatures(), WALLET_NETWORKS=("BaseSepolia",))
-    wallet_service.faults = [None, None, 503]  # of the request itself: it is signed anew
+    wallet_service.faults = [None, None, 503]  # of the request itself: it is signed again
     _, answer = register("ann")
     assert len(answer["wallets"]) == 1
     signed = ["/auth/action/init", "/auth/action", "/wallets"]

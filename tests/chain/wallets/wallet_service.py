@@ -1,4 +1,4 @@
-"""Somebody's wallet service: its API in the shapes that such services publish, with faults."""
+"""A wallet service: its API in the shapes that such services publish, with faults."""
 
 from __future__ import annotations
 

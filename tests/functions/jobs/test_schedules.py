@@ -30,7 +30,7 @@ def report() -> None:
 
 
 def declared(schedule: float | str | None, name: str = "nightly") -> None:
-    """Deploy code with this job anew."""
+    """Deploy code with this job again."""
     registry.jobs.pop(name, None)
 
     @job(name, schedule=schedule)

@@ -1,4 +1,4 @@
-"""Fixtures for webhooks: a server that is told, on this machine, which the settings allow."""
+"""Fixtures for webhooks: a receiving server on this machine, which the settings allow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Somebody else's server: answers webhooks as a test wants, and remembers them."""
+"""The server of a third party: answers webhooks as a test wants, and records them."""
 
 from __future__ import annotations
 

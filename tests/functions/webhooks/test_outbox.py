@@ -1,4 +1,4 @@
-"""What webhooks are told afterwards: certainly, at least once, by a worker."""
+"""After-triggers of webhooks: delivered at least once, by a worker."""
 
 from __future__ import annotations
 

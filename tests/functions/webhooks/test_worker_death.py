@@ -1,4 +1,4 @@
-"""What webhooks have to be told outlives the worker that was telling it."""
+"""Deliveries survive the worker that was sending them."""
 
 from __future__ import annotations
 

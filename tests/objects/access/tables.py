@@ -1,7 +1,7 @@
 """What each caller is to get, by hand: the tables that all readings of the policy are held to.
 
 Callers are ``master``, ``reader`` (the read-only master key), ``owner``, ``member`` (of the role
-Team), ``stranger`` (logged in, nothing else) and ``client`` (nobody is logged in).
+Team), ``stranger`` (logged in, nothing else) and ``client`` (not logged in).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NOT_MASTERS = ALL - MASTERS
 _READ, _WRITE = {"read": True}, {"write": True}
 _BOTH = {**_READ, **_WRITE}
 
-# Access list, who reads, who writes besides the master key
+# Access list, who reads, who writes, other than the master key
 LISTS: dict[str, Any] = {
     "none": (None, ALL, NOT_MASTERS),
     "empty": ({}, MASTERS, frozenset()),

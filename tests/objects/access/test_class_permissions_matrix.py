@@ -29,7 +29,7 @@ rules = pytest.mark.parametrize(("rule", "expected"), RULES.values(), ids=RULES)
 
 @pytest.fixture
 def docs():
-    """A document that names the owner in two fields, and one that names nobody."""
+    """A document that names the owner in two fields, and one that names no user."""
     fields = {"owner": user(OWNER), "team": [user(OWNER)], "tags": ["t"]}
     return {"own": make("Doc", name="own", **fields), "other": make("Doc", name="other")}
 
@@ -76,7 +76,7 @@ def test_update_and_delete(docs, rule, expected, action):
             if action == "update":
                 got = outcome(lambda p=principal, d=doc: service.update(p, "Doc", d, {"n": None}))
             elif may(caller, expected, which) == YES:
-                continue  # what is deleted can't be asked for again
+                continue  # deleted objects can't be read again
             else:
                 got = outcome(lambda p=principal, d=doc: service.delete(p, "Doc", d))
             assert got == may_write(caller, expected, which), caller

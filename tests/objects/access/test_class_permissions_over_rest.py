@@ -29,7 +29,7 @@ rules = pytest.mark.parametrize(("rule", "expected"), RULES.values(), ids=RULES)
 
 @pytest.fixture
 def docs(people):
-    """A document that names the owner in two fields, and one that names nobody."""
+    """A document that names the owner in two fields, and one that names no user."""
     fields = {"owner": user(OWNER), "team": [user(OWNER)], "tags": ["t"]}
     return {"own": make("Doc", name="own", **fields), "other": make("Doc", name="other")}
 
@@ -155,7 +155,7 @@ def test_permissions_that_say_nothing_are_for_the_master_key(people, docs, send)
             reply = send(people[name], *request)
             assert outcome_over_rest(reply) == NO
             expected = f"Permission denied for action {action} on class Doc."
-            # With a count in it, a find is asked about first.
+            # With a count in it, find is checked first.
             assert reply.json["error"] == expected or action == "count"
 
 
@@ -167,7 +167,7 @@ def test_who_has_to_log_in_is_told_so(people, docs, send):
         assert reply.json["error"] == "Permission denied, user needs to be authenticated."
 
 
-# The access list of a class's new objects; who reads what the owner makes, and what nobody makes
+# The access list of a class's new objects; who reads what the owner makes, what a client makes
 DEFAULTS = {
     "nobody": ({}, set(), set()),
     "the maker": ({"currentUser": {"read": True}}, {"owner"}, set()),

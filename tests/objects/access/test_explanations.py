@@ -1,4 +1,4 @@
-"""Explanations of decisions: they say what the door does, whoever asks for whatever."""
+"""Explanations of decisions: they agree with the object service, for all callers and requests."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def agrees(principal: Principal, class_name: str, action: Any, object_id: str | 
 
 @pytest.fixture
 def docs() -> dict[str, str]:
-    """A document that names the owner in two fields, and one that names nobody."""
+    """A document that names the owner in two fields, and one that names no user."""
     fields = {"owner": user(OWNER), "team": [user(OWNER)], "note": 0, "secret": 1}
     return {"own": make("Doc", **fields), "other": make("Doc", note=0, secret=1)}
 

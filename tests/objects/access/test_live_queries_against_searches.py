@@ -1,6 +1,6 @@
 """A live query tells exactly what searches by the same caller, before and after, would show.
 
-Random objects, access lists, permissions, roles and questions; what is expected is asked over REST.
+Random objects, access lists, permissions, roles and queries; expected results come over REST.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def random_fields(chance: random.Random) -> dict[str, Any]:
 
 
 def hear_of_everything(master: Api, callers: Iterable[Caller], name: str) -> None:
-    """Wait until everybody has been told of what was changed until now."""
+    """Wait until all subscribers have received what was changed until now."""
     master.make("Last", name=name)
     for caller in callers:
         caller.told += caller.socket.until(name)
@@ -141,7 +141,7 @@ def test_what_is_told_is_what_searches_show(people, realtime, seed):
     for step in range(STEPS):
         kind = chance.choice(["create", "update", "update", "update", "delete", "protect", "role"])
         if kind in ("protect", "role"):
-            # What is told of a change is shown under the rights of the moment in which it is told.
+            # A notification is checked against the rights at the moment it is sent.
             hear_of_everything(master, callers.values(), f"step {step}")
         if kind == "protect":
             permissions["protectedFields"] = GROUPS[chance.choice(sorted(GROUPS))][0]

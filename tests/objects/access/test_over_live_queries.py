@@ -1,6 +1,6 @@
-"""Live queries by real sockets: everybody is told of what the tables say, and of nothing else.
+"""Live queries by real sockets: subscribers get what the tables say, and nothing else.
 
-One connection a caller and many objects: each is told of all of them before the last one, which
+One connection a caller and many objects: each gets all of them before the last one, which
 everybody sees.
 """
 
@@ -58,7 +58,7 @@ def callers(realtime: Realtime, people: dict[str, Api]) -> dict[str, Subscriber]
 
 
 def notifications_of(callers: dict[str, Subscriber], master: Api) -> Told:
-    """What each was told since, by kind and name of the object."""
+    """What each received since, by kind and name of the object."""
     last = master.make("Last", name=LAST)
     results = {name: item.until(LAST) for name, item in callers.items()}
     master.delete(f"/classes/Last/{last}")
@@ -68,7 +68,7 @@ def notifications_of(callers: dict[str, Subscriber], master: Api) -> Told:
 
 
 def settled(callers: dict[str, Subscriber], master: Api) -> None:
-    """What was written is read: who subscribes now is not told of it."""
+    """What was written is read: a new subscriber doesn't get it."""
     notifications_of(callers, master)
 
 
@@ -206,7 +206,7 @@ def test_a_question_about_a_protected_field_is_refused(callers, people):
 
 
 def test_people(callers, people):
-    """Accounts, sessions and installations are told of to whom they are shown over REST."""
+    """Accounts, sessions and installations are sent to those who can read them over REST."""
     master, owner = people["master"], people["owner"]
     settled(callers, master)
     for caller, item in callers.items():

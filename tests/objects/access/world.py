@@ -1,7 +1,7 @@
 """Callers of every kind, and every way on which one can meet an object.
 
-Each way is asked twice: of the door, by principals that are made here, and over REST, by users
-who have signed up and hold their roles through other roles.
+Each way is tried twice: at the object service, by principals that are made here, and over REST,
+by users who have signed up and hold their roles through other roles.
 """
 
 from __future__ import annotations

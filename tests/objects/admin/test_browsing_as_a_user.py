@@ -109,7 +109,7 @@ def test_what_is_asked_to_be_written_is_written_with_the_user_s_rights(world):
     path, form = _writes(readable)[0]
     assert client.post(path, form).status_code == 404
     assert stored_object(readable)["title"] == "readable"
-    # Classes are nobody's but staff's.
+    # Only staff see the pages of classes.
     assert client.post(f"{GAME}fields/", {"name": "x", "type": "String"}).status_code == 403
 
 

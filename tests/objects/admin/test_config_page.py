@@ -156,7 +156,7 @@ def test_what_somebody_else_has_changed_meanwhile_is_not_overwritten():
     assert answer.context["stored"] == "2"
     assert answer.context["form"].text == "3"
     assert config()["params"] == {"a": 2}
-    # Whoever has seen that may save all the same.
+    # After seeing that, one may save all the same.
     assert staff.post(of("a"), {**value, "seen": answer.context["form"].version}).status_code == 302
     assert config()["params"] == {"a": 3}
 

@@ -88,7 +88,7 @@ def test_everything_registered_is_listed_with_what_it_asks_and_where_it_is_writt
     @function("payOut", require_any_role=["Bank"], transaction=True, time_limit=7,
               rate_limit=RateLimit(3, 60, "user"))  # fmt: skip
     def pay_out(request: Request, amount: int) -> None:
-        """Pay somebody."""
+        """Pay a user."""
 
     @function(require_master=True)
     def sweep(request: Request) -> None: ...
@@ -344,7 +344,7 @@ def test_it_is_called_as_the_master_key_the_public_or_a_user_with_their_roles(wh
     for named in (ann.user_id, "ann", "ANN@example.org"):
         answer = call(staff, "who", "user", user=named)
         assert result(answer) == [False, ann.user_id, ["Inner", "Team"]]
-    # Who else may be asked for is nobody.
+    # No other user can be named.
     assert result(call(staff, "who", "reader")) == [False, None, []]
     for nobody in ("zoe", "", "x" * 5000, "nul\x00"):
         answer = call(staff, "who", "user", user=nobody)

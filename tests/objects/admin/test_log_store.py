@@ -1,4 +1,4 @@
-"""Log records of all processes in Redis: what is kept, how much, and what it costs nobody."""
+"""Log records of all processes in Redis: what is stored, how much, and at what cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changing an object only if it is still what somebody has seen."""
+"""Changing an object only if it is still what the editor has seen."""
 
 from __future__ import annotations
 

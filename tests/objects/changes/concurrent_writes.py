@@ -28,7 +28,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 @contextmanager
 def elsewhere() -> Iterator[Callable[[Callable[[], _T]], _T]]:
-    """Another thread, with a connection of its own, that does what it is told."""
+    """Another thread, with a connection of its own, that runs what it is given."""
     with ThreadPoolExecutor(1) as pool:
 
         def do(action: Callable[[], _T]) -> _T:

@@ -1,4 +1,4 @@
-"""What a reader of committed changes is told."""
+"""What a reader of committed changes reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whoever writes, and however: what is committed is told, once."""
+"""Each committed write is captured once, for every kind of writer."""
 
 from __future__ import annotations
 

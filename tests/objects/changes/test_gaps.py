@@ -1,4 +1,4 @@
-"""Who has missed a change is told so, and what has been there for a while is removed."""
+"""Readers that missed changes notice it, and old changes are removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each committed change is read once, whatever goes on around it."""
+"""Each committed change is read once, under all concurrency."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def test_under_concurrent_writers_each_change_is_read_once_and_follows_the_one_b
     watch: Watch, master: Api
 ) -> None:
     """Writers change the same few objects, in transactions of several changes, some rolled back
-    and some of them long; two readers, one of which begins anew now and then."""
+    and some of them long; two readers, one of which restarts now and then."""
     from random import Random
 
     class_name, objects = "Counter", 6

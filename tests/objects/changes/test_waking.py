@@ -1,4 +1,4 @@
-"""Readers that sleep are woken up, and nobody else pays for it."""
+"""Sleeping readers are woken up, at no cost for others."""
 
 from __future__ import annotations
 

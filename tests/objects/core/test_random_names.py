@@ -1,4 +1,4 @@
-"""Random bytes come a page at a time, and nobody gets those of another."""
+"""Random bytes come a page at a time, and no caller gets those of another."""
 
 from __future__ import annotations
 

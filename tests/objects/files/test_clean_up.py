@@ -149,7 +149,7 @@ def test_the_age_is_an_option():
 
 
 class Reminding(FileSystemStorage):
-    """Somebody refers to a file while others are removed."""
+    """A file is referenced while others are removed."""
 
     referred: str = ""
 

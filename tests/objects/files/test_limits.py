@@ -1,4 +1,4 @@
-"""The limit of size, which holds while an upload comes, whatever its Content-Length says."""
+"""The limit of size, which holds while an upload comes, regardless of its Content-Length."""
 
 from __future__ import annotations
 

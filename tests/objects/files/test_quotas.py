@@ -228,7 +228,7 @@ def test_a_process_that_dies_while_it_stores_leaves_no_quota_in_use(ann, setting
         upload("a.txt", ROOM, headers=ann.headers)
     living(settings)
     (name,) = StoredFile.objects.values_list("name", flat=True)
-    # It may still be running, so the room is taken, but nobody gets half a file.
+    # It may still be running, so the room is taken, but no reader gets half a file.
     assert used(ann) == 400
     assert send("GET", file_path(name)).error == (404, 101)
     remove_expired()

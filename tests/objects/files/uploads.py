@@ -91,7 +91,7 @@ def upload(
     headers: Mapping[str, str] | None = None,
     **options: Any,
 ) -> Sent:
-    """A raw upload, with the master key unless told otherwise."""
+    """A raw upload, with the master key by default."""
     return send(
         "POST", f"/files/{name}", body, headers or MASTER, content_type=content_type, **options
     )

@@ -1,4 +1,4 @@
-"""What the schedule does: limits, failures, processes that are killed, indexes that nobody uses."""
+"""What the schedule does: limits, failures, processes that are killed, unused indexes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Callers of the REST face, their letters, and a storage of its own for every test."""
+"""Callers of the REST face, their emails, and a storage of its own for every test."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from objects.database.statements import fetch
 
-# Signing in and out goes on; what is written besides is the switch itself.
+# Signing in and out goes on; the only other write is the switch itself.
 _NOT_LOOKED_AT = ("objects_session", "objects_maintenance")
 
 

@@ -1,6 +1,6 @@
 """A task that writes through the door without a pause, for a worker process of its own.
 
-It says in Redis what became of each write, and ends when it is told to.
+It says in Redis what became of each write, and ends on request.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""While maintenance mode is on, no route writes anything, whoever asks; afterwards each does."""
+"""While maintenance mode is on, no route writes anything, for any caller; afterwards each does."""
 
 from __future__ import annotations
 

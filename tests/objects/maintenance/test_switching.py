@@ -1,4 +1,4 @@
-"""``manage.py maintenance``: what operators type and are told, and when ``on`` returns."""
+"""``manage.py maintenance``: what operators type and read, and when ``on`` returns."""
 
 from __future__ import annotations
 

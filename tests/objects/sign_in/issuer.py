@@ -94,7 +94,7 @@ class Issuer:
         self.stop()
 
     def stop(self) -> None:
-        """Nobody listens at its address from now on."""
+        """Stop listening at its address."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()

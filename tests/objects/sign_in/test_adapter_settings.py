@@ -20,7 +20,7 @@ DEVICE = "3f1c9b0e-6c1f-4e55-9d3a-0d5ad1f1c0de"
 
 
 class Badge(Adapter):
-    """A deployment's own: whoever knows the word."""
+    """A deployment's own: accepts those who know the word."""
 
     def verify(self, data):
         if data.get("word") != self.text("word"):

@@ -272,7 +272,7 @@ def test_no_secret_is_told(github, issuer, capfd):
 
 
 def test_keys_of_one_provider_are_not_anothers(issuer, sign_in_by):
-    """Each adapter keeps keys of its own, whatever their ids are."""
+    """Each adapter keeps keys of its own, also with equal ids."""
     issuer.answers["/others"] = Said(body={"keys": [public_jwk(rsa_key(2), "first")]})
     shared = {"adapter": "oidc", "issuer": issuer.url, "clientIds": ["our-app"]}
     sign_in_by(one=shared, other={**shared, "jwksUri": f"{issuer.url}/others"})

@@ -1,4 +1,4 @@
-"""Signing up, in and linking by ``authData``, whatever the provider is."""
+"""Signing up, in and linking by ``authData``, with every provider."""
 
 from __future__ import annotations
 

@@ -291,7 +291,7 @@ def test_an_access_list_of_an_installation_holds(client, master):
     same_token = {"deviceType": "ios", "deviceToken": TOKEN}
     assert client.post("/installations", same_token).error == (404, 101)
     assert ann.post("/installations", again).json["objectId"] == object_id
-    # Somebody else's registration doesn't remove what its caller may not write.
+    # Another user's registration doesn't remove what its caller may not write.
     other = register(client, installationId=TABLET, deviceToken=TOKEN)
     assert stored(master).keys() == {object_id, other}
 

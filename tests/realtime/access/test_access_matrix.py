@@ -35,7 +35,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def docs():
-    """A document that names the owner in two fields, and one that names nobody."""
+    """A document that names the owner in two fields, and one that names no user."""
     fields = {"owner": user(OWNER), "team": [user(OWNER)]}
     secret = {"secret": {"word": "s"}}
     return {

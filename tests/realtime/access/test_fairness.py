@@ -56,7 +56,7 @@ def test_a_flood_of_slow_questions_holds_up_only_its_own_address(realtime, maste
         item.say(op="query", requestId=1)
     for _ in range(2):
         assert slow.begun.acquire(timeout=PATIENCE)
-    # While the flood waits, somebody else comes, asks and is told.
+    # While the flood waits, another client connects, asks and gets its answer.
     other = realtime.subscriber(address="192.0.2.2")
     other.subscribe(1, "Post")
     other.say(op="query", requestId=1)
@@ -81,7 +81,7 @@ def test_what_a_flood_has_asked_ends_with_its_connections(realtime, master, slow
         item.close()
     slow.may_go_on.set()
     assert [item.next()["op"] for item in asking] == ["subscribed"] * 2
-    # Whoever of the same address asks now would have its turn after all of the others.
+    # A further request of the same address would have its turn after all of the others.
     late = realtime.subscriber(address="192.0.2.1")
     late.subscribe(1, "Slow")
     assert slow.count == 3

@@ -139,7 +139,7 @@ def test_it_ends_when_its_session_expires_without_any_change(identities, ann, le
     identity = identities.prove(ann.token)
     expire(identity, 60)
     assert follow(identities, identity).ended == []
-    expire(identity, 0)  # as far as the database knows; the process isn't told
+    expire(identity, 0)  # as far as the database knows; the process isn't notified
     assert follow(identities).ended == []
     let_pass(61)
     assert follow(identities).ended == [identity]

@@ -172,7 +172,7 @@ def test_what_is_there_by_now_is_found_by_the_same_narrowed_question(realtime, m
 
 
 def test_nothing_is_told_beside_a_trigger_of_an_object_that_it_is_not_shown(realtime, master):
-    """Whoever may not read an object any more is told which one it is; what it was is for the
+    """A subscriber who may not read an object any more gets its id only; its fields are for the
     trigger to show."""
     post = master.make("Post", name="first", text="for editors only")
 

@@ -64,7 +64,7 @@ class House:
         return self.run(self.pump.feed(finality))
 
     def look(self) -> None:
-        """Have everything told that is committed."""
+        """Send everything that is committed."""
         self.run(self.pump.look())
 
     def stop(self) -> None:

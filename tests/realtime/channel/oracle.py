@@ -1,4 +1,4 @@
-"""What a client has to have been told, by the rows of the outbox alone."""
+"""What a client must have received, by the rows of the outbox alone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def rows_of(outbox: Iterable[tuple[str, str]]) -> list[Row]:
 
 
 def expected(rows: list[Row], *, reorg: bool) -> list[int]:
-    """The tokens that a client is told who begins before these rows, which are all of a network;
+    """The tokens that a client receives who begins before these rows, which are all of a network;
     those of what is removed with a minus."""
     sent: list[int] = []
     message = set()

@@ -371,7 +371,7 @@ class _History:
         self._chain.reach(number, self._heights["safe"], self._heights["final"])
 
     def rows_of(self, level: str) -> list[Row]:
-        """The rows of which a connection of this finality is told, from the simulation alone."""
+        """The rows that a connection of this finality gets, from the simulation alone."""
         raw = self._chain.rows(
             "SELECT seq, op, payload FROM chain_outbox WHERE network_id = %s ORDER BY seq"
         )

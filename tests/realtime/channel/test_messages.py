@@ -1,4 +1,4 @@
-"""What a client of ``/ws`` is told, and what it can choose."""
+"""What a client of ``/ws`` receives, and what it can choose."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.django_db
 
 
 def of(chain: Chain, more: str = "") -> str:
-    """Of this network only: other tests' networks may still be told of."""
+    """Of this network only: events of other tests' networks may still arrive."""
     return f"network={chain.network_id}{more}"
 
 

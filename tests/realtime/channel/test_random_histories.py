@@ -1,4 +1,4 @@
-"""Clients come and go at two processes while a chain grows and reorganises: each is told each
+"""Clients come and go at two processes while a chain grows and reorganises: each gets each
 event once, in order."""
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def test_clients_that_come_and_go_miss_nothing(
 
 
 class Guest:
-    """A client that comes back with what it was told last."""
+    """A client that comes back with the last id that it got."""
 
     def __init__(self, chain: Chain, *, reorg: bool, more: str = "") -> None:
         self.reorg = reorg

@@ -1,4 +1,4 @@
-"""What a reorganisation brings back is not told twice; who asks is told what it removes."""
+"""What a reorganisation brings back is not sent twice; subscribers with reorg=1 get removals."""
 
 from __future__ import annotations
 

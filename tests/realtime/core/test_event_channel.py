@@ -1,4 +1,4 @@
-"""Whoever connects, goes and comes back is told each event once, in order, whatever the chain does.
+"""Clients that connect, go and come back get each event once, in order, through reorganisations.
 
 A model of the outbox (with reorganisations), processes that tell it at their own pace, and clients
 that connect to any of them, are held against an oracle that knows the history alone.
@@ -49,7 +49,7 @@ class History:
         self.blocks += 1
 
     def history(self) -> None:
-        """An event of before, that nobody was told of."""
+        """An earlier event that wasn't published."""
         self.places += 1
         self.chain.append(Log(self.places, 0, self.blocks))
 
@@ -97,7 +97,7 @@ def _said(log: Log) -> tuple[int, int]:
 
 
 def expected(rows: list[tuple[str, Log]], start: int, *, reorg: bool) -> list[tuple[str, int]]:
-    """What somebody is told who is told everything after row ``start``."""
+    """What a client gets that starts after row ``start``."""
     observed: list[tuple[str, int]] = []
     sent_ids: set[tuple[int, int]] = set()
     alive = {log for op, log in rows[:start] if op == "added"}
@@ -193,7 +193,7 @@ class World:
             return
         for network, history in self.histories.items():
             seq = positions.get(network, 0)
-            while seq > channel.marks.get(network, 0):  # another process has told more
+            while seq > channel.marks.get(network, 0):  # another process has published more
                 self.tell(channel, len(history.rows))
             newest = channel.marks.get(network, 0)
             events = channel.since(network, seq)
@@ -267,7 +267,7 @@ def test_each_client_is_told_each_event_once_and_in_order(steps: list[Any]) -> N
                 world.catch_up(clients[number], most)
             case ("behind", number, is_behind):
                 clients[number].is_behind = is_behind
-    # In the end everybody comes back, and everything is told.
+    # In the end all clients come back, and everything is sent.
     for channel in world.channels:
         world.tell(channel, 10_000)
     for client in clients:
@@ -292,7 +292,7 @@ def test_a_plain_client_is_told_from_when_it_came_without_details() -> None:
     world.histories[1].grow(1)
     world.histories[1].reorganise(2, [0, 3])
     world.tell(channel, 10)
-    # Row 2 was told before it came; the event of row 3 is told once.
+    # Row 2 was sent before it came; the event of row 3 is sent once.
     assert [frame["data"]["tokenId"] for frame in client.frames] == ["300", "200"]
     assert all(frame.keys() == {"event", "data"} for frame in client.frames)
 

@@ -131,14 +131,14 @@ def test_what_is_no_transfer_of_a_token_is_not_made_one(args: dict[str, Any]) ->
     ("op", "before", "start", "plain", "reorg"),
     [
         ("added", Before(), 0, True, True),
-        # Told before this connection began.
+        # Sent before this connection began.
         ("added", Before(again_of=5, announced=None, gone=8), 5, True, True),
-        # Told to it, taken back, and back again.
+        # Sent to it, reverted, and back again.
         ("added", Before(again_of=6, announced=None, gone=8), 5, False, True),
-        # Told to it, and again without having been taken back.
+        # Sent to it, and again without having been reverted.
         ("added", Before(again_of=6, announced=None, gone=None), 5, False, False),
         ("added", Before(again_of=9, announced=9, gone=8), 5, False, False),
-        # It was in history, which isn't told.
+        # It was in history, which isn't sent.
         ("removed", Before(), 0, False, False),
         ("removed", Before(again_of=6, announced=6), 0, False, True),
         ("removed", Before(again_of=6, announced=6), 7, False, True),

@@ -25,7 +25,7 @@ def user(object_id: str) -> dict[str, str]:
 
 
 def is_candidate(where: dict[str, Any], *images: dict[str, Any]) -> bool:
-    """Whether a subscription is looked at for these images."""
+    """Whether a subscription is a candidate for these images."""
     index: SubscriptionIndex[str] = SubscriptionIndex()
     index.add("it", parse_where(where))
     return index.candidates(*({"objectId": "o", **image} for image in images)) == ["it"]

@@ -74,7 +74,7 @@ def test_ten_thousand_events_reach_everybody_once_whatever_dies(
 async def _stream(
     installation: Installation, realtime: Realtime, node: Node, gem: Any
 ) -> tuple[list[Listener], list[Row]]:
-    """The clients at the end, when each has been told everything, and what there was to tell.
+    """The clients at the end, when each has received everything, and what there was to send.
 
     Engines and processes end with the threads that have started them: here, after this.
     """

@@ -114,7 +114,7 @@ def test_who_does_not_read_is_closed_delays_nobody_and_comes_back(
 
 
 def _connected(process: Serving, path: str) -> Any:
-    """A client that reads nothing until it is asked to, with a small buffer of its own."""
+    """A client that reads nothing until a test lets it, with a small buffer of its own."""
     plain = socket.socket(socket.AF_UNIX)
     plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     plain.connect(str(process.socket))

@@ -25,7 +25,7 @@ PATIENCE = 60  # seconds, for a machine that is busy with other things
 
 
 class _Listener:
-    """Nobody notifies it; whoever waits for an event wakes the engine."""
+    """It gets no notifications; waiting for an event wakes the engine."""
 
     def __init__(self) -> None:
         self.woken: Woken = lambda payload: None
@@ -76,7 +76,7 @@ class Desk:
         return figures
 
     def stranger(self) -> Caller:
-        """Somebody who has not said who they are."""
+        """A connection without a connect message."""
         return Caller(self)
 
     def connect(self, token: str | None = None, **keys: str) -> Caller:

@@ -1,4 +1,4 @@
-"""What subscribers are told adds up to what a search finds."""
+"""Notifications add up to what a search finds."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_events_add_up_to_what_a_search_finds_under_concurrent_writers(
 
 
 def told_until_last(caller: Caller) -> list[Folded]:
-    """What each subscription has told when the object of the other class was made."""
+    """What each subscription has sent when the object of the other class was made."""
     results = [Folded() for _ in WHERES]
     while (event := caller.next())["object"]["className"] == "Game":
         results[event["requestId"]].take(event)

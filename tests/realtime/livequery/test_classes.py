@@ -24,7 +24,7 @@ def permit(api: Api, **permissions: Any) -> None:
 def test_a_class_may_be_waited_for_before_it_is_there(desk: Desk, games: Api, settings):
     ann, bob = desk.connect(**MASTER_KEYS), desk.connect()
     ann.subscribe(1, "Later", {"score": 1})
-    # As over REST: clients are not told of classes that they can't make.
+    # As over REST: clients get no hint of classes that they can't make.
     assert bob.refused(1, "Later") == 119
     made = games.make("Later", score=1)
     try:
@@ -125,7 +125,7 @@ def test_after_a_fault_clients_connect_again(desk: Desk, games: Api, person):
     again.subscribe(1, "Game")
     made = games.make("Game")
     assert again.told(1) == [("create", 1, made)]
-    # Whoever was sent away and hasn't gone yet is answered nothing any more.
+    # A client that is being disconnected gets no more answers.
     ann.say({"op": "subscribe", "requestId": 2, "query": {"className": "Game", "where": {}}})
     assert desk.status["subscriptions"] == 1
 
@@ -148,7 +148,7 @@ def test_people_roles_and_sessions_are_told_to_whom_they_concern(desk: Desk, gam
     master.next("update", 0)
     person("bob")
     ann.post("/logout")
-    # Her sessions' subscriptions end with the session, whose end she isn't told of as an object.
+    # Her sessions' subscriptions end with the session, whose end isn't sent to her as an object.
     assert {hers.next("error")["code"], hers.next("error")["code"]} == {209}
 
 

@@ -1,4 +1,4 @@
-"""What subscribers are told of committed changes, and in which order."""
+"""What subscribers get of committed changes, and in which order."""
 
 from __future__ import annotations
 
