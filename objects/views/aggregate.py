@@ -13,7 +13,7 @@ from backend.http.renderers import Answer
 from backend.openapi import JSON_TEXT, describes, parameter, query
 from objects import service
 from objects.core.names import ClassName
-from objects.core.pipeline.stages import parse_aggregation
+from objects.core.pipeline.parser import parse_aggregation
 from objects.views.base import ClassView
 
 

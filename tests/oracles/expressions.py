@@ -28,8 +28,8 @@ from objects.core.pipeline.expressions import (
     Field,
     Items,
     Literal,
-    format_parts,
 )
+from objects.core.pipeline.operators.dates import format_parts
 from objects.core.values import canonical_number, date, equal, kind, number_key, wire_time
 
 
@@ -398,6 +398,9 @@ _FUNCTIONS: Final[Mapping[str, Callable[..., Value]]] = {
     "$concatArrays": lambda *values: _concat_arrays(values),
     "$dateToString": _date_to_string,
 }
+
+NAMES: Final = {*_FUNCTIONS, *_PARTS, "$cond", "$switch", "$and", "$or"}
+"""The operators that have a meaning here."""
 
 
 def _divide(a: Value, b: Value) -> Json:

@@ -12,21 +12,13 @@ from decimal import Decimal
 from typing import Any
 
 from backend.kernel.json_types import Json
-from objects.core.pipeline.expressions import Path
-from objects.core.pipeline.projections import Exclude, Include, SetFields
-from objects.core.pipeline.stages import (
-    Accumulator,
-    Count,
-    Group,
-    Limit,
-    Lookup,
-    Match,
-    Sample,
-    Skip,
-    Sort,
-    Stage,
-    Unwind,
-)
+from objects.core.pipeline.accumulators import Accumulator
+from objects.core.pipeline.paths import Path
+from objects.core.pipeline.stage import Stage
+from objects.core.pipeline.stages.groups import Group
+from objects.core.pipeline.stages.joins import Lookup, Unwind
+from objects.core.pipeline.stages.projections import Exclude, Include, SetFields
+from objects.core.pipeline.stages.selection import Count, Limit, Match, Sample, Skip, Sort
 from objects.core.query.tree import Query
 from objects.core.values import date, equal, frozen, is_pointer, kind
 from tests.oracles.expressions import (

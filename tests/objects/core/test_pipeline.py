@@ -13,15 +13,10 @@ from backend.kernel.errors import (
     ServiceError,
 )
 from objects.core.pipeline.expressions import Call, Field, Literal
-from objects.core.pipeline.stages import (
-    Group,
-    Limit,
-    Lookup,
-    Match,
-    Sort,
-    SortKey,
-    parse_aggregation,
-)
+from objects.core.pipeline.parser import parse_aggregation
+from objects.core.pipeline.stages.groups import Group
+from objects.core.pipeline.stages.joins import Lookup
+from objects.core.pipeline.stages.selection import Limit, Match, Sort, SortKey
 from objects.core.query.predicate import matches
 from objects.core.query.tree import AllOf, Compare, Equals, Everything
 from objects.core.values import pointer

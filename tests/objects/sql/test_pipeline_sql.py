@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from backend.kernel.errors import InvalidQuery
-from objects.core.pipeline.stages import parse_aggregation
+from objects.core.pipeline.operators.dates import DatePart
+from objects.core.pipeline.parser import parse_aggregation
 from objects.core.query.predicate import matches
 from objects.core.values import equal, pointer
 from objects.sql.pipeline.statement import compile_aggregation
@@ -79,6 +80,11 @@ def things(world: World) -> World:
 
 
 GROUPS = {"_id": None, "total": {"$sum": "$score"}, "mean": {"$avg": "$score"}, "n": {"$sum": 1}}
+
+
+def test_the_extremes_of_a_constant_are_the_constant(things):
+    group = {"_id": None, "text": {"$max": "a"}, "flag": {"$min": {"$literal": False}}}
+    assert check(things, [{"$group": group}]) == [{"objectId": None, "text": "a", "flag": False}]
 
 
 def test_all_objects_are_one_group_under_null(things):
@@ -479,66 +485,131 @@ paths = st.sampled_from(
      "$createdAt", "$_id", "$new", "$new.x"]
 )  # fmt: skip
 leaves = paths | scalars.map(lambda value: {"$literal": value})
-UNARY = ["$abs", "$ceil", "$floor", "$round", "$toLower", "$toUpper", "$strLenCP", "$year", "$week",
-         "$isoWeek", "$not", "$size", "$isArray", "$first", "$last"]  # fmt: skip
-BINARY = ["$add", "$subtract", "$divide", "$mod", "$concat", "$eq", "$ne", "$in", "$and", "$or",
-          "$ifNull", "$arrayElemAt", "$concatArrays"]  # fmt: skip
+ordered = leaves.filter(lambda leaf: leaf not in ("$info", "$tags", "$info.a", "$new"))
+"""Values of kinds whose order is the same in memory."""
+moments = st.sampled_from(["$when", "$createdAt", "$none", "$score", {"$date": "2021-01-03"}])
+
+Strategy = st.SearchStrategy[Any]
+
+
+def tuples(*operands: Strategy) -> Strategy:
+    return st.tuples(*operands).map(list)
+
+
+def one(inner: Strategy) -> Strategy:
+    return tuples(inner)
+
+
+def two(inner: Strategy) -> Strategy:
+    return tuples(inner, inner)
+
+
+def compared(inner: Strategy) -> Strategy:
+    return tuples(ordered, ordered)
+
+
+def moment(inner: Strategy) -> Strategy:
+    return moments | inner
+
+
+def part_of_text(inner: Strategy) -> Strategy:
+    return tuples(inner, st.integers(-1, 3), st.integers(-1, 3))
+
+
+def branches(inner: Strategy) -> Strategy:
+    branch = st.fixed_dictionaries({"case": inner, "then": inner})
+    many = st.lists(branch, min_size=1, max_size=2)
+    return st.fixed_dictionaries({"branches": many, "default": inner})
+
+
+OPERANDS = {
+    **dict.fromkeys(["$abs", "$ceil", "$floor", "$round", "$toLower", "$toUpper"], one),
+    **dict.fromkeys(["$strLenCP", "$not", "$size", "$isArray", "$first", "$last"], one),
+    **dict.fromkeys(["$add", "$subtract", "$multiply", "$divide", "$mod", "$concat"], two),
+    **dict.fromkeys(["$eq", "$ne", "$in", "$and", "$or", "$ifNull"], two),
+    **dict.fromkeys(["$arrayElemAt", "$concatArrays"], two),
+    **dict.fromkeys(["$gt", "$gte", "$lt", "$lte", "$cmp"], compared),
+    **dict.fromkeys(["$substr", "$substrCP"], part_of_text),
+    **dict.fromkeys(DatePart.names, moment),
+    "$dateToString": lambda inner: st.fixed_dictionaries(
+        {"date": moment(inner), "format": st.sampled_from(["%Y-%m-%d", "%H %M %S.%L", "%U %V %G"])}
+    ),
+    "$cond": lambda inner: tuples(inner, inner, inner),
+    "$switch": branches,
+    "$literal": lambda inner: scalars,
+    "$date": lambda inner: st.sampled_from(["2024-02-29", "1999-12-31T23:59:59.999Z"]),
+}
+"""The operands of each operator, made of inner expressions."""
+
+
+def calls(inner: Strategy) -> Strategy:
+    return st.one_of(
+        st.builds(lambda operand, name=name: {name: operand}, operands(inner))
+        for name, operands in OPERANDS.items()
+    )
+
+
 expressions = st.recursive(
     leaves,
     lambda inner: (
-        st.builds(lambda name, a: {name: [a]}, st.sampled_from(UNARY), inner)
-        | st.builds(lambda name, a, b: {name: [a, b]}, st.sampled_from(BINARY), inner, inner)
-        | st.builds(
-            lambda name, a, b: {name: [a, b]},
-            st.sampled_from(["$gt", "$gte", "$lt", "$lte", "$cmp"]),
-            leaves.filter(lambda leaf: leaf not in ("$info", "$tags", "$info.a", "$new")),
-            leaves.filter(lambda leaf: leaf not in ("$info", "$tags", "$info.a", "$new")),
-        )
-        | st.builds(lambda a, b, c: {"$cond": [a, b, c]}, inner, inner, inner)
+        calls(inner)
         | st.builds(lambda a, b: {"x": a, "y": b}, inner, inner)
         | st.lists(inner, max_size=2)
     ),
     max_leaves=5,
 )
-stages = (
-    st.builds(lambda e: {"$addFields": {"new": e}}, expressions)
-    | st.builds(lambda e: {"$addFields": {"info.a.x": e}}, expressions)
-    | st.builds(lambda e: {"$project": {"name": 1, "info.a": 1, "new": e}}, expressions)
-    | st.builds(lambda e: {"$match": {"$expr": e}}, expressions)
-    | st.sampled_from(
-        [
-            {"$unwind": "$tags"},
-            {"$unwind": {"path": "$info.a", "preserveNullAndEmptyArrays": True}},
-            {"$project": {"info.a": 0, "score": 0}},
-            {"$unset": ["info.a.x", "tags"]},
-            {"$match": {"info.a": "a"}},
-            {"$match": {"score": {"$gt": 0}}},
-            {"$sort": {"score": 1, "name": -1, "_id": 1}},
-            {"$sort": {"when": -1, "flag": 1, "_id": -1}},
-            {"$limit": 3},
-            {"$skip": 1},
-        ]
-    )
-)
+ACCUMULATED = {
+    **dict.fromkeys(["$sum", "$avg", "$first", "$last", "$push"], leaves),
+    **dict.fromkeys(["$min", "$max", "$addToSet"], ordered),
+    "$count": st.just({}),
+}
+"""The operands of each accumulator."""
 groups = st.builds(
-    lambda key, value: {
-        "$group": {
-            "_id": key,
-            "sum": {"$sum": value},
-            "mean": {"$avg": value},
-            "first": {"$first": value},
-            "last": {"$last": value},
-            "all": {"$push": value},
-            "number": {"$sum": 1},
-        }
-    },
+    lambda key, values: {"$group": {"_id": key, **values}},
     st.sampled_from(["$score", "$name", "$when", "$flag", None, {"$year": "$when"}]),
-    leaves,
+    st.fixed_dictionaries(
+        {f"a{name[1:]}": st.tuples(st.just(name), operand).map(lambda pair: dict([pair]))
+         for name, operand in ACCUMULATED.items()}
+    ),
+)  # fmt: skip
+BODIES = {
+    "$match": st.builds(lambda e: {"$expr": e}, expressions)
+    | st.sampled_from([{"info.a": "a"}, {"score": {"$gt": 0}}]),
+    "$project": st.builds(lambda e: {"name": 1, "info.a": 1, "new": e}, expressions)
+    | st.just({"info.a": 0, "score": 0}),
+    "$addFields": st.builds(lambda e: {"new": e}, expressions),
+    "$set": st.builds(lambda e: {"info.a.x": e}, expressions),
+    "$unset": st.just(["info.a.x", "tags"]),
+    "$sort": st.sampled_from(
+        [{"score": 1, "name": -1, "_id": 1}, {"when": -1, "flag": 1, "_id": -1}]
+    ),
+    "$limit": st.just(3),
+    "$skip": st.just(1),
+    "$unwind": st.sampled_from(
+        ["$tags", {"path": "$info.a", "preserveNullAndEmptyArrays": True, "includeArrayIndex": "i"}]
+    ),
+    "$lookup": st.sampled_from(
+        [
+            {"from": "Thing", "localField": "score", "foreignField": "score", "as": "same",
+             "pipeline": [{"$sort": {"_id": 1}}, {"$project": {"name": 1}}]},
+            {"from": "Thing", "pipeline": [{"$count": "number"}], "as": "all"},
+        ]
+    ),
+}  # fmt: skip
+"""The bodies of stages after which the documents are still those of the class."""
+LAST = {
+    "$group": groups,
+    "$count": st.just({"$count": "number"}),
+    "$sortByCount": st.sampled_from(["$score", "$name"]).map(lambda e: {"$sortByCount": e}),
+}
+"""Stages that end a pipeline here."""
+stages = st.one_of(
+    st.builds(lambda body, name=name: {name: body}, bodies) for name, bodies in BODIES.items()
 )
 pipelines = st.builds(
     lambda first, last: [{"$sort": {"_id": 1}}, *first, *last],
     st.lists(stages, max_size=3),
-    st.lists(groups, max_size=1),
+    st.lists(st.one_of(LAST.values()), max_size=1),
 )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from objects.core.pipeline.stages import parse_aggregation
+from objects.core.pipeline.parser import parse_aggregation
 from objects.sql.pipeline.statement import compile_aggregation
 from tests.objects.sql.world import GENERIC
 from tests.security.fuzz.mutation import Mutator

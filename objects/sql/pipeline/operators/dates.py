@@ -1,18 +1,25 @@
-"""Dates of the aggregation pipeline in SQL: arithmetic, and the parts of a date.
+"""The SQL of operators on dates, and of arithmetic with dates.
 
-The texts are about values that they name ``a`` and ``b`` (see ``jsonb_sql.once``); the parts
-about a timestamp in UTC that they name ``a``.
+The texts are about values that they name ``a`` and ``b`` (see ``jsonb.once``); the parts about a
+timestamp in UTC that they name ``a``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, cast
+
+from objects.core.pipeline.expressions import Call, Expression, Field, Literal
+from objects.core.pipeline.operators.dates import DatePart, DateToString, format_parts
+from objects.sql.fragments import Sql
+from objects.sql.pipeline.expressions import NumericSql, Source, TextSql, expression, sql_of
+from objects.sql.pipeline.jsonb import joined, once, text_parameter
 
 BOTH_NUMBERS: Final = "jsonb_typeof(a) = 'number' AND jsonb_typeof(b) = 'number'"
 
 
 def is_date(name: str) -> str:
+    """Return the condition that a value is a Date."""
     return f"({name}->>'__type' = 'Date' AND pg_input_is_valid({name}->>'iso', 'timestamptz'))"
 
 
@@ -72,3 +79,31 @@ FORMATS: Final[Mapping[str, str]] = {
     "%V": "to_char(a, 'IW')",
     "%G": "to_char(a, 'IYYY')",
 }
+
+
+@sql_of(DatePart)
+class DatePartSql(NumericSql):
+    def number(self, call: Call, source: Source) -> Sql:
+        return once([_moment(call.operands[0], source)], PARTS[call.name])
+
+
+@sql_of(DateToString)
+class DateToStringSql(TextSql):
+    def text(self, call: Call, source: Source) -> Sql:
+        pattern, moment = call.operands
+        parts = [
+            Sql(FORMATS[part]) if part in FORMATS else text_parameter("%" if part == "%%" else part)
+            for part in format_parts(cast(str, cast(Literal, pattern).value))
+        ]
+        texts = joined([text_parameter(""), *parts], " || ")
+        return once([_moment(moment, source)], "CASE WHEN a IS NOT NULL THEN " + texts + " END")
+
+
+def _moment(node: Expression, source: Source) -> Sql:
+    """Return the value as a timestamp in UTC; NULL if it isn't a Date."""
+    if isinstance(node, Field):
+        typed = source.typed(node.path, "Date")
+        if typed is not None:
+            return "((" + typed + ")::timestamptz AT TIME ZONE 'UTC')"
+    moment = "(a->>'iso')::timestamptz AT TIME ZONE 'UTC'"
+    return once([expression(node, source)], f"CASE WHEN {is_date('a')} THEN {moment} END")

@@ -1,4 +1,4 @@
-"""Trees of projections in SQL, as ``core.projections`` means them.
+"""The SQL of ``$project``, ``$addFields`` (``$set``) and ``$unset``.
 
 A tree is applied to a value by taking it for an array of one, shaping the elements and taking the
 one out again: so each part of the tree is written once.
@@ -11,12 +11,51 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from objects.core.pipeline.expressions import Expression
-from objects.core.pipeline.projections import Named, Tree
+from objects.core.pipeline.stages.projections import Exclude, Include, Named, SetFields, Tree
 from objects.sql.fragments import Sql
+from objects.sql.pipeline.compilation import Compilation, StageSql, sql_of
+from objects.sql.pipeline.expressions import expression
 from objects.sql.pipeline.jsonb import object_of, text_parameter
+from objects.sql.pipeline.rows import DocumentSource, Rows, documents_of, native
 
 Shape: TypeAlias = Literal["include", "exclude", "set"]
 Compute: TypeAlias = Callable[[Expression], Sql]
+
+
+@sql_of(Include)
+class IncludeSql(StageSql[Include]):
+    def rows(self, stage: Include, rows: Rows, compilation: Compilation) -> Rows:
+        alias = compilation.alias()
+        source = compilation.source(rows, alias)
+        projector = Projector("include", lambda node: expression(node, source))
+        parts = projector.parts(stage.tree, lambda name: source.field((name,)))
+        if stage.keeps_id and all(name != "objectId" for name, _ in parts):
+            parts.append(("objectId", source.field(("objectId",))))
+        data = object_of((native(name), value) for name, value in parts)
+        return documents_of(data + " AS data", rows, alias)
+
+
+@sql_of(Exclude)
+class ExcludeSql(StageSql[Exclude]):
+    def rows(self, stage: Exclude, rows: Rows, compilation: Compilation) -> Rows:
+        return _changed("exclude", stage.tree, rows, compilation)
+
+
+@sql_of(SetFields)
+class SetFieldsSql(StageSql[SetFields]):
+    def rows(self, stage: SetFields, rows: Rows, compilation: Compilation) -> Rows:
+        return _changed("set", stage.tree, rows, compilation)
+
+
+def _changed(shape: Shape, tree: Tree, rows: Rows, compilation: Compilation) -> Rows:
+    alias = compilation.alias()
+    rows, source = compilation.documents(rows), DocumentSource(alias)
+    projector = Projector(shape, lambda node: expression(node, source))
+    parts = projector.parts(tree, lambda name: source.field((name,)))
+    replaced = [native(name) for name, _ in tree.parts]
+    remaining = "(" + source.data + Sql(" - %s::text[])", (replaced,))
+    data = remaining + " || " + object_of((native(name), value) for name, value in parts)
+    return documents_of(data + " AS data", rows, alias)
 
 
 @dataclass(frozen=True, slots=True)

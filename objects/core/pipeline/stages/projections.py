@@ -14,8 +14,11 @@ from typing import Final, TypeAlias, cast
 from backend.kernel.errors import InvalidQuery
 from backend.kernel.json_types import Json
 from backend.kernel.texts.shown import shown
-from objects.core.pipeline.expressions import MAX_STEPS, Expression, parse_expression, parse_path
+from objects.core.pipeline.expression_parser import parse_expression
+from objects.core.pipeline.expressions import Expression
 from objects.core.pipeline.limits import check_fields
+from objects.core.pipeline.paths import MAX_STEPS, parse_path
+from objects.core.pipeline.stage import Body, Stage, Stages
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +44,13 @@ class Tree:
 Part: TypeAlias = Named | Tree | Expression
 
 
+_NAMED: Final = Named()
+_Draft: TypeAlias = "dict[str, _Draft | Part]"
+_ID: Final = "objectId"
+
+
 @dataclass(frozen=True, slots=True)
-class Include:
+class Include(Stage):
     """Documents with the named and the computed fields, and their id unless it isn't wanted."""
 
     tree: Tree
@@ -50,69 +58,104 @@ class Include:
 
 
 @dataclass(frozen=True, slots=True)
-class Exclude:
+class Exclude(Stage):
     """Documents without the named fields."""
 
     tree: Tree
 
 
 @dataclass(frozen=True, slots=True)
-class SetFields:
+class SetFields(Stage):
     """Documents with additional computed fields; a missing value removes its field."""
 
     tree: Tree
 
 
-_NAMED: Final = Named()
-_Draft: TypeAlias = "dict[str, _Draft | Part]"
-_ID: Final = "objectId"
+class Project(Stage):
+    """Becomes ``Include`` or ``Exclude``."""
+
+    names = ("$project",)
+    summary = (
+        "documents with the named fields (1) and computed ones, or without the named ones (0);"
+        ' `{"a.b": 1}` is `{"a": {"b": 1}}`'
+    )
+
+    @classmethod
+    def parse(cls, body: Body) -> Stages:
+        fields, place = _some_fields(body), body.place
+        included: _Draft = {}
+        excluded: _Draft = {}
+        includes_id: bool | None = None
+        for path, value in _leaves(fields, place, (), flags=True):
+            if path == (_ID,) and isinstance(value, bool):
+                includes_id = value
+            elif value is False:
+                _insert(excluded, path, _NAMED, place)
+            else:
+                _insert(included, path, _NAMED if value is True else value, place)
+        if included and excluded:
+            raise InvalidQuery(
+                f"{place}: either the fields to keep are named, or those to leave out"
+            )
+        if excluded or (not included and includes_id is False):
+            if includes_id is False:
+                _insert(excluded, (_ID,), _NAMED, place)
+            return (Exclude(_tree(excluded)),)
+        return (Include(_tree(included), includes_id is not False),)
+
+    @classmethod
+    def nodes(cls) -> tuple[type[Stage], ...]:
+        return Include, Exclude
 
 
-def parse_projection(body: Mapping[str, Json], place: str) -> Include | Exclude:
-    """``$project``: fields to keep and to compute, or fields to leave out."""
-    if not body:
-        raise InvalidQuery(f"{place}: expected at least one field")
-    included: _Draft = {}
-    excluded: _Draft = {}
-    includes_id: bool | None = None
-    for path, value in _leaves(body, place, (), flags=True):
-        if path == (_ID,) and isinstance(value, bool):
-            includes_id = value
-        elif value is False:
-            _insert(excluded, path, _NAMED, place)
-        else:
-            _insert(included, path, _NAMED if value is True else value, place)
-    if included and excluded:
-        raise InvalidQuery(f"{place}: either the fields to keep are named, or those to leave out")
-    if excluded or (not included and includes_id is False):
-        if includes_id is False:
-            _insert(excluded, (_ID,), _NAMED, place)
-        return Exclude(_tree(excluded))
-    return Include(_tree(included), includes_id is not False)
+class AddFields(Stage):
+    """Becomes ``SetFields``."""
+
+    names = ("$addFields", "$set")
+    summary = "documents with computed fields in addition; a missing value removes its field"
+
+    @classmethod
+    def parse(cls, body: Body) -> Stages:
+        draft: _Draft = {}
+        for path, value in _leaves(_some_fields(body), body.place, (), flags=False):
+            _insert(draft, path, cast(Expression, value), body.place)
+        return (SetFields(_tree(draft)),)
+
+    @classmethod
+    def nodes(cls) -> tuple[type[Stage], ...]:
+        return (SetFields,)
 
 
-def parse_set(body: Mapping[str, Json], place: str) -> SetFields:
-    """``$addFields``: fields to compute."""
-    if not body:
-        raise InvalidQuery(f"{place}: expected at least one field")
-    draft: _Draft = {}
-    for path, value in _leaves(body, place, (), flags=False):
-        _insert(draft, path, cast(Expression, value), place)
-    return SetFields(_tree(draft))
+class Unset(Stage):
+    """Becomes ``Exclude``."""
+
+    names = ("$unset",)
+    summary = "documents without a field: its name, or an array of names"
+
+    @classmethod
+    def parse(cls, body: Body) -> Stages:
+        place = body.place
+        names = body.json if isinstance(body.json, list) else [body.json]
+        check_fields(names, place)
+        draft: _Draft = {}
+        for name in names:
+            if not isinstance(name, str):
+                raise InvalidQuery(f"{place}: expected the name of a field, or an array of names")
+            _insert(draft, _steps(name, place, ()), _NAMED, place)
+        if not draft:
+            raise InvalidQuery(f"{place}: expected at least one field")
+        return (Exclude(_tree(draft)),)
+
+    @classmethod
+    def nodes(cls) -> tuple[type[Stage], ...]:
+        return (Exclude,)
 
 
-def parse_unset(body: Json, place: str) -> Exclude:
-    """``$unset``: the name of a field to leave out, or an array of names."""
-    names = body if isinstance(body, list) else [body]
-    check_fields(names, place)
-    draft: _Draft = {}
-    for name in names:
-        if not isinstance(name, str):
-            raise InvalidQuery(f"{place}: expected the name of a field, or an array of names")
-        _insert(draft, _steps(name, place, ()), _NAMED, place)
-    if not draft:
-        raise InvalidQuery(f"{place}: expected at least one field")
-    return Exclude(_tree(draft))
+def _some_fields(body: Body) -> Mapping[str, Json]:
+    fields = body.fields()
+    if not fields:
+        raise InvalidQuery(f"{body.place}: expected at least one field")
+    return fields
 
 
 def _leaves(
