@@ -123,7 +123,9 @@ def test_a_halted_network_is_resumed_by_administrators_only(network: int, group:
     assert Cursor.objects.get().halted is not None
 
 
-def test_a_halted_network_is_resumed_when_its_id_confirms_it(network: int, log_store_redis: object) -> None:
+def test_a_halted_network_is_resumed_when_its_id_confirms_it(
+    network: int, log_store_redis: object
+) -> None:
     client = logged_in(ADMINISTRATORS)
     assert RESUME in client.get("/admin/networks/").text
     page = client.get(RESUME).text
