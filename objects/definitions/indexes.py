@@ -18,6 +18,7 @@ from psycopg.errors import ProgramLimitExceeded, UniqueViolation
 from backend.kernel.errors import DuplicateValue, InvalidSchemaOperation
 from objects.core.names import CREATED_AT, OBJECT_ID
 from objects.core.schema.definition import IndexDeclaration
+from objects.database import catalog
 from objects.database.statements import fetch
 from objects.sql.fields import column_expression, index_column
 from objects.sql.tables import ClassTable
@@ -111,14 +112,8 @@ def drop(table: ClassTable, index: IndexDeclaration) -> None:
 
 def _is_invalid(table: ClassTable, index: IndexDeclaration) -> bool:
     """Return whether an earlier build was interrupted."""
-    return bool(
-        fetch(
-            "SELECT FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
-            " WHERE c.relname = %s AND NOT i.indisvalid",
-            (index_name(table, index),),
-            prepare=False,
-        )
-    )
+    states = catalog.index_states([index_name(table, index)]).values()
+    return any(not state.is_valid for state in states)
 
 
 def missing(table: ClassTable) -> list[IndexDeclaration]:
@@ -129,15 +124,8 @@ def missing(table: ClassTable) -> list[IndexDeclaration]:
         # A model has the constraints of its unique columns itself.
         if index.name in table.schema.indexes or index.fields[0][0] not in table.columns
     }
-    if not declared:
-        return []
-    rows = fetch(
-        "SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
-        " WHERE c.relname = ANY(%s) AND i.indisvalid",
-        (sorted(declared),),
-        prepare=False,
-    )
-    valid = {row[0] for row in rows}
+    states = catalog.index_states(declared.keys()).values()
+    valid = {state.name for state in states if state.is_valid}
     return [index for name, index in declared.items() if name not in valid]
 
 
@@ -146,14 +134,9 @@ def undeclared(table: ClassTable) -> list[str]:
 
     They take space and time, and unique ones refuse values.
     """
-    rows = fetch(
-        "SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
-        " WHERE i.indrelid = to_regclass(%s) AND starts_with(c.relname, %s) ORDER BY c.relname",
-        (table.storage, _prefix(table)),
-        prepare=False,
-    )
+    names = catalog.index_names(table.storage, _prefix(table))
     declared = {index_name(table, index) for index in table.schema.index_declarations.values()}
-    return [row[0] for row in rows if row[0] not in declared]
+    return [name for name in names if name not in declared]
 
 
 def drop_undeclared(table: ClassTable) -> list[str]:

@@ -17,20 +17,12 @@ from django.db import connection
 
 from backend.kernel.connections.advisory_locks import INDEX_UPKEEP, AdvisoryLock, index_build
 from backend.kernel.errors import ServiceError, Timeout
-from objects.database import locks
+from objects.database import catalog, locks
 from objects.database.statements import fetch
 from objects.sql.tables import ClassTable
 
 _STOP_LIMIT: Final = 15.0  # seconds
 _POLL: Final = 0.05
-# Only what takes long is ended: storing why there is no index goes on.
-_CANCEL: Final = """
-SELECT pg_cancel_backend(a.pid) FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
-WHERE l.locktype = 'advisory' AND l.granted AND l.mode = 'ExclusiveLock'
-AND (l.classid, l.objid, l.objsubid) = (%s, %s, 2)
-AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-AND a.state = 'active' AND a.query ~ '^(CREATE|DROP) INDEX CONCURRENTLY|^ANALYZE'
-"""
 
 
 @contextmanager
@@ -66,7 +58,8 @@ def stopped(table: ClassTable) -> Iterator[None]:
     while not try_shared(lock):
         if time.monotonic() >= end:
             raise Timeout("An index of the class is being built; try again.")
-        fetch(_CANCEL, lock.parameters, prepare=False)
+        # Storing why there is no index goes on.
+        catalog.cancel_index_builds(lock)
         time.sleep(_POLL)
     try:
         yield
