@@ -29,6 +29,14 @@ class PartitionIndex(NamedTuple):
     is_valid: bool
 
 
+class TableTrigger(NamedTuple):
+    """A table, and one of its triggers as the statement that creates it; None: it has none."""
+
+    relation: str
+    name: str | None
+    definition: str | None
+
+
 class TableSize(NamedTuple):
     """Rows of a table, about, and the bytes that they take without indexes."""
 
@@ -132,3 +140,42 @@ def average_size(relation: str, expressions: Sequence[str], sample: int) -> floa
         f"SELECT {' + '.join(widths)} FROM (SELECT * FROM {relation} LIMIT %(sample)s::bigint) s"
     )
     return fetch_value(float, statement, {"sample": sample}, prepare=False) or 0.0
+
+
+# -- Triggers -------------------------------------------------------------------------------------
+
+_TRIGGERS: Final = """
+SELECT r.name, t.tgname, pg_get_triggerdef(t.oid)
+FROM unnest(%(relations)s::text[]) AS r (name)
+LEFT JOIN pg_trigger t ON t.tgrelid = to_regclass(r.name) AND NOT t.tgisinternal
+WHERE to_regclass(r.name) IS NOT NULL
+"""
+_WITHOUT_TRIGGER: Final = """
+SELECT r.relation::text
+FROM (SELECT to_regclass(%(parent)s) AS relation
+      UNION ALL
+      SELECT inhrelid::regclass FROM pg_inherits WHERE inhparent = to_regclass(%(parent)s)) r
+WHERE NOT EXISTS (
+    SELECT FROM pg_trigger t
+    WHERE t.tgrelid = r.relation AND t.tgfoid = to_regproc(%(function)s)
+    AND t.tgenabled IN ('O', 'A'))
+ORDER BY 1
+"""
+
+
+def has_function(name: str) -> bool:
+    """Return whether the database has a function of this name."""
+    statement = "SELECT to_regproc(%(name)s) IS NOT NULL"
+    return fetch_value(bool, statement, {"name": name}, prepare=False) or False
+
+
+def triggers(relations: Collection[str]) -> list[TableTrigger]:
+    """Return the triggers of those of the tables that exist. ``relations`` are quoted."""
+    params = {"relations": list(relations)}
+    return fetch_rows(TableTrigger, _TRIGGERS, params, prepare=False)
+
+
+def partitions_without_trigger(parent: str, function: str) -> list[str]:
+    """Return those of a table and its partitions that have no enabled trigger of a function."""
+    params = {"parent": parent, "function": function}
+    return fetch_values(str, _WITHOUT_TRIGGER, params, prepare=False)

@@ -23,7 +23,7 @@ from backend.kernel.json_types import Json, Wire
 from backend.kernel.principal import Principal
 from backend.settings.conf import service_settings
 from objects.access.policy import MASTER_ONLY_CLASSES
-from objects.changes.capture import is_wanted
+from objects.changes.interest import is_wanted
 from objects.core.access.class_permissions import Action, default_permissions
 from objects.core.names import ClassName, FieldName, check_class_name
 from objects.core.schema.changes import SchemaChange, change_schema, new_schema
