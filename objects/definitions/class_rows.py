@@ -63,9 +63,9 @@ _DELETE_LEARNED: Final = "DELETE FROM objects_learned_index WHERE class_id = %(i
 
 
 def by_name(name: str, *, is_locked: bool = False) -> ClassRow | None:
-    """Return the class that the database finds by this name; locked for the transaction, if asked.
+    """Return the class that the database finds by this name, which may be another spelling.
 
-    Its name may be another spelling.
+    ``is_locked`` locks the row until the transaction ends.
     """
     statement = f"{_BY_NAME} FOR UPDATE" if is_locked else _BY_NAME
     rows = fetch_rows(ClassRow, statement, {"name": name}, prepare=True)

@@ -30,19 +30,19 @@ from objects import service, triggers
 from objects.core.names import SESSION, ObjectId, is_object_id
 from objects.storage.records import wire_object
 from objects.triggers import Occasion
-from objects.users import adapters
-from objects.users.accounts import passwords, rows
+from objects.users import adapters, rows
+from objects.users.accounts import passwords
 from objects.users.accounts.owner_view import account_of
-from objects.users.accounts.rows import Account, AccountKeys
 from objects.users.accounts.second_factor import MFA
 from objects.users.adapters import identities
 from objects.users.names import account_keys
+from objects.users.rows import Account, AccountKeys
 from objects.users.rules.users import verified
 from objects.users.sessions import gate, tokens
 
 
 def _find(username: str | None, email: str | None) -> Account | None:
-    return rows.by_name(_keys(username), _keys(email))
+    return rows.account_of_name(_keys(username), _keys(email))
 
 
 def _keys(text: str | None) -> AccountKeys:

@@ -20,7 +20,7 @@ from backend.kernel.errors import ObjectNotFound, PasswordMissing, ValidationFai
 from backend.kernel.texts.spelling import name_key
 from backend.settings.conf import service_settings
 from objects.database.orm import orm_queries
-from objects.users.accounts import rows
+from objects.users import rows
 from objects.users.models import FormerPassword, Password
 
 _MOST_CHARACTERS = 1024

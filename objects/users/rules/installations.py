@@ -9,11 +9,7 @@ removed one had is kept (docs/users.md).
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import or_
 from typing import Any
-
-from django.db.models import Q
 
 from backend.kernel.connections.advisory_locks import unique_value
 from backend.kernel.errors import (
@@ -29,12 +25,11 @@ from objects.access.policy import Scope, writable
 from objects.core.names import INSTALLATION, ObjectId
 from objects.core.query.tree import Everything
 from objects.database import locks
-from objects.database.orm import orm_queries
 from objects.definitions import registry
 from objects.rules import Change, Rules
 from objects.sql.tables import ClassTable
 from objects.storage import writes
-from objects.users.models import Installation
+from objects.users import rows
 
 _CLASS = INSTALLATION
 _IDS = ("installationId", "deviceToken")
@@ -156,7 +151,7 @@ def _matches(change: Change) -> tuple[Wire | None, list[Wire]]:
     installation_id, token = (_text(change, name) for name in _IDS)
     table = _table()
     known, others = None, []
-    for object_id in _lock_matching(installation_id, token):
+    for object_id in rows.lock_installations(installation_id, token):
         record = writes.lock(table, object_id, Everything(), Scope(change.principal))
         assert record is not None, "it is locked already"
         found = record.object()
@@ -165,18 +160,6 @@ def _matches(change: Change) -> tuple[Wire | None, list[Wire]]:
         else:
             others.append(found)
     return known, others
-
-
-@orm_queries()
-def _lock_matching(installation_id: str | None, token: str | None) -> list[ObjectId]:
-    """Lock the objects with this id or this token, and return their ids in order."""
-    texts = {"installation_id": installation_id, "device_token": token}
-    matches = [Q(**{name: text}) for name, text in texts.items() if text is not None]
-    if not matches:
-        return []
-    installations = Installation.objects.select_for_update().filter(reduce(or_, matches))
-    ids = installations.order_by("pk").values_list("pk", flat=True)
-    return [ObjectId(object_id) for object_id in ids]
 
 
 def _take_over(change: Change, others: list[Wire]) -> None:

@@ -23,8 +23,8 @@ from backend.kernel.json_types import Json
 from backend.kernel.texts.spelling import name_key
 from backend.settings.conf import service_settings
 from objects.rules import Change, Rules
-from objects.users import adapters, passkeys
-from objects.users.accounts import master_fields, passwords, rows, second_factor
+from objects.users import adapters, passkeys, rows
+from objects.users.accounts import master_fields, passwords, second_factor
 from objects.users.accounts.second_factor import MFA
 from objects.users.adapters import identities
 from objects.users.email import delivery
@@ -216,7 +216,7 @@ def _keep_keys(change: UserChange) -> None:
         if name in change.fields and (change.creating or change.fields[name] != before.get(name)):
             value = change.fields[name]
             key = name_key(value) if isinstance(value, str) else None
-            rows.store_key(change.object_id, name, key)
+            rows.store_account_key(change.object_id, name, key)
 
 
 # -- authData -------------------------------------------------------------------------------------

@@ -31,9 +31,10 @@ from backend.settings.conf import service_settings
 from objects import triggers
 from objects.core.names import USER
 from objects.triggers import Event, Occasion
-from objects.users.accounts import passwords, rows, second_factor
+from objects.users import rows
+from objects.users.accounts import passwords, second_factor
 from objects.users.accounts.owner_view import account_of
-from objects.users.accounts.rows import Account
+from objects.users.rows import Account
 from objects.users.sessions import creation
 from objects.users.sessions.creation import SessionPermit
 
@@ -106,7 +107,7 @@ class Examined:
 
 
 def _account(user_id: str) -> Account:
-    account = rows.by_id(user_id)
+    account = rows.account_of_id(user_id)
     if account is None:
         raise ObjectNotFound("user not found")
     return account
@@ -123,7 +124,7 @@ def lock(user_id: str) -> None:
     Starting a session and changing an account both lock the user's row first, so a session can't
     outlive a change that ends all sessions. Raises ``ObjectNotFound``.
     """
-    if not rows.lock(user_id):
+    if not rows.lock_account(user_id):
         raise ObjectNotFound("user not found")
 
 
