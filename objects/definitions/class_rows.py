@@ -1,4 +1,6 @@
-"""The rows of ``objects_class``: read with their learned indexes, written with a new version.
+"""The rows of ``objects_class``, and the tables of generic classes.
+
+A class is read with its learned indexes, and written with a new version.
 
 SQL, since a statement that reads a class may follow a failed one in its transaction, and one that
 writes returns the version that it has drawn.
@@ -10,7 +12,7 @@ from typing import Annotated, Final, NamedTuple
 
 from objects.database.row_types import select_list
 from objects.database.statements import fetch, fetch_rows, fetch_value
-from objects.definitions.models import VERSION_SEQUENCE
+from objects.definitions.models import GENERIC_TABLE, VERSION_SEQUENCE
 
 
 class ClassRow(NamedTuple):
@@ -117,3 +119,25 @@ def _version(statement: str, params: dict[str, int | str]) -> int:
     version = fetch_value(int, statement, params, prepare=True)
     assert version is not None, "the class is locked"
     return version
+
+
+# -- Partitions -----------------------------------------------------------------------------------
+
+
+def create_partition(relation: str, class_id: int) -> None:
+    """Create the table of a generic class. ``relation`` is its quoted name."""
+    # The parent's lock is a weak one this way; CREATE TABLE … PARTITION OF would wait for, and
+    # hold up, everybody who reads the parent. The CHECK saves the scan when attaching.
+    for statement in (
+        f"CREATE TABLE {relation} (LIKE {GENERIC_TABLE} INCLUDING DEFAULTS INCLUDING CONSTRAINTS,"
+        f" PRIMARY KEY (object_id), CHECK (class_id = {class_id}))",
+        f"CREATE INDEX ON {relation} USING gin (data jsonb_path_ops)",
+        f"CREATE INDEX ON {relation} (created_at, object_id)",
+        f"ALTER TABLE {GENERIC_TABLE} ATTACH PARTITION {relation} FOR VALUES IN ({class_id})",
+    ):
+        fetch(statement, {}, prepare=False)
+
+
+def drop_partition(relation: str) -> None:
+    """Drop the table of a generic class, with its objects."""
+    fetch(f"DROP TABLE {relation}", {}, prepare=False)

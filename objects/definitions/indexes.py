@@ -7,8 +7,6 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from hashlib import blake2s
 
 from django.db import connection
@@ -20,6 +18,7 @@ from objects.core.names import CREATED_AT, OBJECT_ID
 from objects.core.schema.definition import IndexDeclaration
 from objects.database import catalog
 from objects.database.statements import fetch
+from objects.database.time_limits import time_limits
 from objects.sql.fields import column_expression, index_column
 from objects.sql.tables import ClassTable
 from objects.sql.text import document_expression
@@ -59,7 +58,7 @@ def build(table: ClassTable, index: IndexDeclaration) -> None:
     in_transaction = connection.in_atomic_block
     concurrently = "" if in_transaction else "CONCURRENTLY"
     unique = "UNIQUE" if index.unique else ""
-    with _unlimited():
+    with time_limits(statement=0, lock=0):
         if not in_transaction and _is_invalid(table, index):
             fetch(f"DROP INDEX CONCURRENTLY IF EXISTS {name}", (), prepare=False)
         try:
@@ -106,7 +105,7 @@ def drop(table: ClassTable, index: IndexDeclaration) -> None:
     """Drop a declared index; one that isn't there is no error."""
     name = sql.Identifier(index_name(table, index)).as_string(None)
     concurrently = "" if connection.in_atomic_block else "CONCURRENTLY"
-    with _unlimited():
+    with time_limits(statement=0, lock=0):
         fetch(f"DROP INDEX {concurrently} IF EXISTS {name}", (), prepare=False)
 
 
@@ -148,18 +147,3 @@ def drop_undeclared(table: ClassTable) -> list[str]:
     for name in names:
         fetch(f"DROP INDEX {sql.Identifier(name).as_string(None)}", (), prepare=False)
     return names
-
-
-@contextmanager
-def _unlimited() -> Iterator[None]:
-    """Without the time limits of requests: an index takes as long as it takes."""
-    if connection.in_atomic_block:
-        yield
-        return
-    fetch("SELECT set_config('statement_timeout', '0', false)", (), prepare=False)
-    fetch("SELECT set_config('lock_timeout', '0', false)", (), prepare=False)
-    try:
-        yield
-    finally:
-        fetch("RESET statement_timeout", (), prepare=False)
-        fetch("RESET lock_timeout", (), prepare=False)

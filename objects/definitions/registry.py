@@ -34,7 +34,6 @@ from objects.core.names import (
 )
 from objects.core.schema.definition import ClassSchema, FieldType, empty_schema, from_definition
 from objects.database import locks
-from objects.database.statements import fetch
 from objects.definitions import class_rows
 from objects.definitions.class_rows import ClassRow
 from objects.definitions.models import GENERIC_TABLE, ModelBackedObject
@@ -360,7 +359,7 @@ def create(schema: ClassSchema) -> ClassTable:
             row = class_rows.insert(schema.class_name, _encode(schema))
             table = _table(row.id, row.version, schema)
             if table.is_partition:
-                _create_partition(table)
+                class_rows.create_partition(table.relation, table.class_id)
     except UniqueViolation:
         forget(schema.class_name)
         backing = _model_classes.get(schema.class_name)
@@ -370,20 +369,6 @@ def create(schema: ClassSchema) -> ClassTable:
         raise InvalidClassName(f"Class {schema.class_name} already exists.") from None
     _tables[schema.class_name] = table
     return table
-
-
-def _create_partition(table: ClassTable) -> None:
-    # The parent's lock is a weak one this way; CREATE TABLE … PARTITION OF would wait for, and
-    # hold up, everybody who reads the parent. The CHECK saves the scan when attaching.
-    name, class_id = table.relation, int(table.class_id)
-    for statement in (
-        f"CREATE TABLE {name} (LIKE {GENERIC_TABLE} INCLUDING DEFAULTS INCLUDING CONSTRAINTS,"
-        f" PRIMARY KEY (object_id), CHECK (class_id = {class_id}))",
-        f"CREATE INDEX ON {name} USING gin (data jsonb_path_ops)",
-        f"CREATE INDEX ON {name} (created_at, object_id)",
-        f"ALTER TABLE {GENERIC_TABLE} ATTACH PARTITION {name} FOR VALUES IN ({class_id})",
-    ):
-        fetch(statement, (), prepare=False)
 
 
 def save(table: ClassTable, schema: ClassSchema) -> ClassTable:
@@ -423,7 +408,7 @@ def drop(table: ClassTable) -> None:
     forget(table.class_name)
     class_rows.delete(table.class_id)
     if table.is_partition:
-        fetch(f"DROP TABLE {table.relation}", (), prepare=False)
+        class_rows.drop_partition(table.relation)
 
 
 def _encode(schema: ClassSchema) -> str:

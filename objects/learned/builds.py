@@ -28,11 +28,12 @@ from objects.core.names import ClassName
 from objects.database import maintenance
 from objects.database.orm import orm_queries
 from objects.database.statements import fetch
+from objects.database.time_limits import time_limits
 from objects.definitions import registry
 from objects.learned import drops, evidence
 from objects.learned.drops import quoted
 from objects.learned.evidence import Learned
-from objects.learned.locks import building, limits
+from objects.learned.locks import building
 from objects.learned.models import LearnedIndex
 from objects.sql.fields import column_expression, learned_column
 from objects.sql.tables import ClassTable
@@ -158,7 +159,7 @@ def definition(table: ClassTable, fields: IndexFields) -> str:
 
 
 def _create(table: ClassTable, name: str, fields: IndexFields) -> None:
-    with limits(BUILD_LIMIT, drops.LOCK_LIMIT):
+    with time_limits(statement=BUILD_LIMIT, lock=drops.LOCK_LIMIT):
         fetch(f"DROP INDEX CONCURRENTLY IF EXISTS {quoted(name)}", (), prepare=False)
         fetch(
             f"CREATE INDEX CONCURRENTLY {quoted(name)} ON {table.storage}"

@@ -24,11 +24,11 @@ from objects.database import catalog, maintenance
 from objects.database.catalog import PartitionIndex
 from objects.database.orm import orm_queries
 from objects.database.statements import fetch
+from objects.database.time_limits import time_limits
 from objects.definitions import registry
 from objects.definitions.models import GENERIC_TABLE
 from objects.learned import evidence
 from objects.learned.evidence import Learned
-from objects.learned.locks import limits
 from objects.learned.models import LearnedIndex
 from objects.sql.tables import ClassTable
 
@@ -47,7 +47,7 @@ def drop_from_database(name: str) -> bool:
     Outside of a transaction it blocks no other session.
     """
     concurrently = "" if connection.in_atomic_block else "CONCURRENTLY"
-    with limits(_DROP_LIMIT, LOCK_LIMIT):
+    with time_limits(statement=_DROP_LIMIT, lock=LOCK_LIMIT):
         try:
             fetch(f"DROP INDEX {concurrently} IF EXISTS {quoted(name)}", (), prepare=False)
         except (ServiceError, psycopg.Error) as error:
@@ -119,7 +119,7 @@ def _release_all(class_name: ClassName, indexes: list[Learned]) -> None:
 def _drop_at_any_rate(name: str) -> None:
     """As ``drop_from_database``, however long it takes. Raises what PostgreSQL refuses it for."""
     concurrently = "" if connection.in_atomic_block else "CONCURRENTLY"
-    with limits(0, 0):
+    with time_limits(statement=0, lock=0):
         fetch(f"DROP INDEX {concurrently} IF EXISTS {quoted(name)}", (), prepare=False)
 
 

@@ -1,4 +1,4 @@
-"""Who may build indexes when: advisory locks of PostgreSQL, and limits of time.
+"""Who may build indexes when: advisory locks of PostgreSQL.
 
 One process at a time looks after learned indexes (``only_run``). An index of a class is built under
 a lock of the class (``building``); changes of the class's fields hold the same lock, shared,
@@ -12,13 +12,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-import psycopg
 from django.db import connection
 
 from backend.kernel.connections.advisory_locks import INDEX_UPKEEP, AdvisoryLock, index_build
-from backend.kernel.errors import ServiceError, Timeout
+from backend.kernel.errors import Timeout
 from objects.database import catalog, locks
-from objects.database.statements import fetch
 from objects.sql.tables import ClassTable
 
 _STOP_LIMIT: Final = 15.0  # seconds
@@ -70,21 +68,3 @@ def stopped(table: ClassTable) -> Iterator[None]:
 
 def _try_lock_shared(lock: AdvisoryLock) -> bool:
     return locks.try_lock(lock, shared=True)
-
-
-@contextmanager
-def limits(statement: int, lock: int) -> Iterator[None]:
-    """Limits of time in milliseconds for the statements of the block, outside of transactions."""
-    if connection.in_atomic_block:
-        yield
-        return
-    try:
-        fetch("SELECT set_config('statement_timeout', %s, false)", (str(statement),), prepare=False)
-        fetch("SELECT set_config('lock_timeout', %s, false)", (str(lock),), prepare=False)
-        yield
-    finally:
-        try:
-            fetch("RESET statement_timeout", (), prepare=False)
-            fetch("RESET lock_timeout", (), prepare=False)
-        except (ServiceError, psycopg.Error):
-            connection.close()  # which ends the limits, too

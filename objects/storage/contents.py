@@ -47,8 +47,8 @@ def lock_as_writer(table: ClassTable) -> None:
 def remove_objects(table: ClassTable, *, truncates: bool) -> None:
     """Remove all objects of the class, and the members of their relations.
 
-    ``truncates`` is for tables that no other rows refer to, while nobody wants the changes of the
-    class: TRUNCATE captures none.
+    ``truncates`` is for tables that no other rows refer to, while no reader wants the changes of
+    the class: TRUNCATE captures none.
     """
     remove = "TRUNCATE" if truncates else "DELETE FROM"
     fetch(f"{remove} {table.relation}", {}, prepare=False)
