@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 from django.db import transaction
@@ -29,7 +29,7 @@ from objects.core.query.tree import Query
 from objects.core.update.operations import LARGE_AMOUNT, Write, apply, echo
 from objects.core.update.operators import Add, ChangeRelation, Delete, Increment, Operation, Set
 from objects.database import maintenance
-from objects.database.statements import Row, as_text, fetch
+from objects.database.statements import Row, as_text, fetch, fetch_values
 from objects.sql.compiler import compile_query
 from objects.sql.fragments import TRUE
 from objects.sql.rows import (
@@ -159,12 +159,8 @@ def create_rows(table: ClassTable, rows: Sequence[NewRow]) -> None:
 
 def stored_ids(table: ClassTable, object_ids: Sequence[ObjectId]) -> set[str]:
     """Those of the ids that objects of the class have."""
-    rows = fetch(
-        f"SELECT object_id FROM {table.relation} WHERE object_id = ANY(%s::text[])",
-        (list(object_ids),),
-        prepare=False,
-    )
-    return {object_id for (object_id,) in rows}
+    statement = f"SELECT object_id FROM {table.relation} WHERE object_id = ANY(%(ids)s::text[])"
+    return set(fetch_values(str, statement, {"ids": list(object_ids)}, prepare=False))
 
 
 def check_current(table: ClassTable) -> None:
@@ -448,32 +444,29 @@ def delete(table: ClassTable, object_id: ObjectId, where: Query, scope: Scope) -
     return bool(_matching_rows(table, statement, params))
 
 
+_REMOVE_ALL_MEMBERS: Final = """
+DELETE FROM objects_relation
+WHERE class_id = %(class_id)s AND key = %(key)s AND owning_id = %(owning_id)s
+"""
+_REMOVE_MEMBERS: Final = f"{_REMOVE_ALL_MEMBERS} AND related_id = ANY(%(members)s)"
+_ADD_MEMBERS: Final = """
+INSERT INTO objects_relation (class_id, key, owning_id, related_id)
+SELECT %(class_id)s, %(key)s, %(owning_id)s, unnest(%(members)s::text[]) ON CONFLICT DO NOTHING
+"""
+
+
 def _change_relations(
     table: ClassTable, object_id: ObjectId, changes: Mapping[FieldName, ChangeRelation]
 ) -> None:
     for key, change in changes.items():
-        place = (table.class_id, key, object_id)
+        place = {"class_id": table.class_id, "key": key, "owning_id": object_id}
         if change.clear:
-            fetch(
-                "DELETE FROM objects_relation WHERE class_id = %s AND key = %s AND owning_id = %s",
-                place,
-                prepare=True,
-            )
+            fetch(_REMOVE_ALL_MEMBERS, place, prepare=True)
         if change.removed:
-            fetch(
-                "DELETE FROM objects_relation WHERE class_id = %s AND key = %s AND owning_id = %s"
-                " AND related_id = ANY(%s)",
-                (*place, list(change.removed)),
-                prepare=True,
-            )
+            fetch(_REMOVE_MEMBERS, {**place, "members": list(change.removed)}, prepare=True)
         if change.added:
             # Sorted, so that two requests that add the same members can't deadlock.
-            fetch(
-                "INSERT INTO objects_relation (class_id, key, owning_id, related_id)"
-                " SELECT %s, %s, %s, unnest(%s::text[]) ON CONFLICT DO NOTHING",
-                (*place, sorted(change.added)),
-                prepare=True,
-            )
+            fetch(_ADD_MEMBERS, {**place, "members": sorted(change.added)}, prepare=True)
 
 
 def _matching_rows(
