@@ -124,7 +124,7 @@ def test_everything_registered_is_listed_with_what_it_asks_and_where_it_is_writt
     assert own[2].asks == "a user; or the master key"
     (nightly_row,) = [item for item in page.context["jobs"] if item.name == "nightly"]
     assert nightly_row.notes == ("scheduled 0 3 * * * (UTC)",)
-    for text in ("Pay somebody.", "Look at it.", "Tidy up.", of("payOut")):
+    for text in ("Pay a user.", "Look at it.", "Tidy up.", of("payOut")):
         assert text in page.text
 
 
