@@ -39,6 +39,18 @@ def test_the_document_of_every_caller_is_valid(master, reader, client):
         OpenAPIV31SpecValidator(document(caller)).validate()
 
 
+def test_every_operation_describes_its_own_response(master):
+    vague = [
+        f"{method} {path}"
+        for path, operations in document(master)["paths"].items()
+        for method, operation in operations.items()
+        if method != "parameters"
+        for response in operation["responses"].values()
+        if response.get("description") == "The result."
+    ]
+    assert vague == []
+
+
 def test_classes_with_names_of_components_are_told_apart(master):
     names = (
         *("User", "Session", "OwnUser", "DateValue", "ErrorAnswer"),
