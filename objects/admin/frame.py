@@ -36,7 +36,7 @@ Subject = Literal["objects", "class"]
 _ACTING: Final = "data_acting"
 log = get_logger("admin")
 PUBLIC: Final = "*"
-"""In place of a user's id: everybody who isn't logged in."""
+"""In place of a user's id: callers who aren't logged in."""
 
 
 def permission(action: StaffAction, class_name: ClassName | None) -> str:
@@ -71,7 +71,7 @@ def acting_of(request: HttpRequest) -> Acting | None:
         return None
     user_id, writes = str(chosen.get("user")), bool(chosen.get("writes"))
     if user_id == PUBLIC:
-        return Acting(CLIENT, "everybody who isn't logged in", PUBLIC, writes)
+        return Acting(CLIENT, "callers who aren't logged in", PUBLIC, writes)
     try:
         principal, name = as_user(user_id)
     except ObjectNotFound:

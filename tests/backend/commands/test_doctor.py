@@ -18,6 +18,7 @@ from django.test import override_settings
 from django.utils import timezone
 from django.utils.module_loading import autodiscover_modules
 
+import backend.operations.doctor  # noqa: F401 (registers checks)
 from backend.kernel import doctor
 from backend.kernel.process import heartbeats
 from tests.backend.commands.conftest import run
@@ -59,7 +60,7 @@ def fit(settings, tmp_path: Path) -> Any:
 def findings(name: str) -> list[tuple[str, str, str]]:
     """Level, text and advice of what one check finds."""
     outcome = next(each for each in doctor.run_all() if each.check == name)
-    return [(finding.level, finding.said, finding.advice) for finding in outcome.findings]
+    return [(finding.level, finding.text, finding.advice) for finding in outcome.findings]
 
 
 def levels(name: str) -> set[str]:
@@ -85,7 +86,7 @@ def test_every_failure_and_warning_says_what_to_do(settings):
     settings.DEBUG = True
     for outcome in doctor.run_all():
         for finding in outcome.findings:
-            assert finding.said
+            assert finding.text
             assert finding.advice or finding.level in ("ok", "skipped"), finding
 
 

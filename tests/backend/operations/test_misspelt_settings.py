@@ -29,7 +29,7 @@ def test_a_misspelt_setting_is_named(
     monkeypatch.delenv(meant, raising=False)
     monkeypatch.setenv(variable, "s3cret")
     assert (variable, meant) in environment.misspelt()
-    messages = [finding.said for finding in checks.names()]
+    messages = [finding.text for finding in checks.names()]
     assert f"{variable} is not a setting; did you mean {meant}?" in messages
     assert "s3cret" not in "".join(messages)
 
@@ -140,7 +140,7 @@ def test_a_broken_line_is_reported_by_file_and_number(
         monkeypatch.delenv(name, raising=False)
     environment.read_file(env_file)
     environment.read_file(env_file)  # as the launcher and the application do
-    reported = [finding.said for finding in checks.names() if "line" in finding.said]
+    reported = [finding.text for finding in checks.names() if "line" in finding.text]
     assert reported == [
         f"{env_file}, line {number} is ignored: it isn't NAME=value." for number in (4, 6)
     ]

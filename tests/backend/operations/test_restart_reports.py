@@ -32,7 +32,7 @@ def restarted(name: str, *, is_failing: bool = False, ago: float = 60) -> Restar
 
 
 def messages(level: str) -> list[str]:
-    return [process.said for process in processes.restarts() if process.level == level]
+    return [process.text for process in processes.restarts() if process.level == level]
 
 
 def test_what_fails_again_and_again_is_named_and_does_not_change_the_status(reports: Path) -> None:

@@ -28,7 +28,7 @@ def stand_in(node: Node) -> Iterator[Callable[[], Proxy]]:
 
 
 def findings(check: Callable[[], Iterator[Finding]]) -> list[tuple[str, str]]:
-    return [(item.level, item.said) for item in check()]
+    return [(item.level, item.text) for item in check()]
 
 
 def test_a_network_whose_endpoints_answer_is_well(node: Node) -> None:

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 
 def findings() -> list[tuple[str, str]]:
-    return [(item.level, item.said) for item in (*signers(), *sent_transactions())]
+    return [(item.level, item.text) for item in (*signers(), *sent_transactions())]
 
 
 def test_a_signer_that_can_sign_and_pay_is_fine(desk: Desk) -> None:

@@ -57,7 +57,7 @@ def test_the_public_sees_less(world):
     _, readable, writable, _ = world
     client = acting(logged_in(VIEWERS), public="1")
     page = client.get(GAME).text
-    assert "everybody who isn" in page
+    assert "callers who aren" in page
     assert readable in page
     assert writable not in page
 

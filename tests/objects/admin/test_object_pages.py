@@ -224,7 +224,7 @@ def test_who_saves_an_outdated_form_is_shown_both_and_overwrites_only_by_saving_
     service.update(MASTER, "Game", object_id, {"title": "theirs"})
     page = staff.post(at(object_id, tail), form)
     assert page.status_code == 409
-    assert "Somebody has changed this object" in page.text
+    assert "This object has changed" in page.text
     assert "theirs" in page.text
     assert "mine" in page.text
     assert stored_object(object_id)["title"] == "theirs"

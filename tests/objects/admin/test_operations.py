@@ -234,10 +234,10 @@ def test_the_page_shows_rules_and_who_is_near_them(limited):
     assert "3 of 3" in text
     assert "3 of 4" in text
     assert "function and user" in text
-    assert "Begin anew" not in text
+    assert "Reset" not in text
     assert "<script>alert" not in text
     administrator = logged_in(ADMINISTRATORS)
-    assert "Begin anew" in administrator.get("/admin/limits/").text
+    assert "Reset" in administrator.get("/admin/limits/").text
     for name in ("address", "user", "account"):
         assert "<script>alert" not in administrator.get("/admin/limits/", {name: EVIL}).text
 

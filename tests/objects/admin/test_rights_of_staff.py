@@ -176,7 +176,7 @@ def test_people_take_the_permissions_of_their_own_classes(game):
     assert names.text.strip() == ""
     assert client.get("/admin/browse-as/").status_code == 403
     # Members are objects of the other class.
-    assert "You may not look" in client.get(at(game, "relation/fans/")).text
+    assert "You don't have permission to view" in client.get(at(game, "relation/fans/")).text
     User.objects.get(username="custom").user_permissions.add(named("view_user"))
     assert client.get(path).status_code == 200
     assert client.post(path, {"f.username": "other"}).status_code == 403

@@ -13,7 +13,7 @@ def findings() -> list[tuple[str, str]]:
     autodiscover_modules("doctor")
     from objects.doctor import passkeys
 
-    return [(finding.level, finding.said) for finding in passkeys()]
+    return [(finding.level, finding.text) for finding in passkeys()]
 
 
 @pytest.mark.parametrize(
