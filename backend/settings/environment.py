@@ -130,12 +130,6 @@ def problems() -> list[tuple[str, str]]:
     return unknown + renamed + lines
 
 
-def misspelt() -> list[tuple[str, str]]:
-    """Return variables with nearly the name of a setting: the variable's name, and that of the
-    setting."""
-    return [(name, meant) for name, meant in _unknown() if meant]
-
-
 def _unknown() -> Iterator[tuple[str, str]]:
     """Yield variables that are meant as settings, each with the most similar setting, or "".
     Variables of other programs are left out: their names are neither similar nor prefixed."""

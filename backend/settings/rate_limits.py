@@ -87,7 +87,7 @@ class Rule:
     apart. ``name`` is the same wherever a rule says the same.
 
     With ``signed_in`` it applies to requests of users alone. With ``approximate`` each process
-    counts most requests in its memory (``backend.limits.floods``)."""
+    counts most requests in its memory (``backend.limits.approximate_counts``)."""
 
     name: str
     paths: tuple[str, ...]

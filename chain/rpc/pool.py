@@ -2,6 +2,9 @@
 
 One provider is kept for half a minute, drawn by weight and quickness, since two may be at
 different heights. A weight of 0 means: only when no other is available.
+
+A provider is left out here if it lags, is slow or has another network's id; by
+``client.health`` if it fails or limits the rate; by ``agreement`` if it contradicts the others.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from objects.replays.models import KeptAnswer
+from objects.idempotency.models import KeptAnswer
 from objects.tasks import remove_expired
 from tests.people import PASSWORD, log_in, sign_up
 from tests.rest import CLIENT, MASTER, READ_ONLY, Api

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from backend.limits.counters import Bucket, Counter
+from backend.limits.exact_counts import Bucket, Counter
 from tests.rest import CLIENT, Api
 
 LIMITED = {"path": "/nothing", "count": 1}
