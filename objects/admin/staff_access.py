@@ -1,4 +1,7 @@
-"""The common frame of the pages of a class: permissions, and the principals they act as.
+"""What staff may see and change on the pages of a class: permissions and principals.
+
+A staff permission opens whole classes. Single objects are left out only while a staff user browses
+in the place of a user.
 
 ``@class_page`` puts a view at ``/admin/data/CLASS/…``. It is called with a ``Place``: the class,
 the staff user's permissions, and the principals to read and to write with. POST is refused unless

@@ -60,7 +60,7 @@ def test_a_reorganisation_below_what_is_final_halts_the_network(world: Network) 
     assert world.requests() == 0
 
 
-def test_a_network_that_begins_anew_is_halted(world: Network) -> None:
+def test_a_network_that_restarts_is_halted(world: Network) -> None:
     was = remembered(world)
     world.node.rpc("anvil_reset")
     world.node.mine(5)
@@ -121,7 +121,7 @@ def test_a_halted_network_goes_on_from_a_lower_block(world: Network) -> None:
     world.check()
 
 
-def test_a_development_chain_that_was_thrown_away_is_read_anew(world: Network) -> None:
+def test_a_development_chain_that_was_thrown_away_is_read_again(world: Network) -> None:
     world.node.rpc("anvil_reset")
     world.node.automine(True)
     assert world.node.deployed("Gem").address == world.gem.address

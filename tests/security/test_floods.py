@@ -335,7 +335,7 @@ def test_master_principals_are_not_counted():
     assert process.passed(5, principal=MASTER) == process.passed(5, principal=READ_ONLY_MASTER) == 5
 
 
-def test_exact_rules_beside_approximate_ones_stay_exact(limit):
+def test_exact_rules_with_approximate_ones_stay_exact(limit):
     limit({"path": "/classes/*", "count": 3}, {**FLOOD, "count": 1000})
     request = Request(rules_for("/classes/Game", "GET"), "/classes/Game", HERE, CLIENT)
     verdicts = [decide([request])[0] for _ in range(4)]

@@ -71,7 +71,7 @@ def test_a_damaged_report_is_left_out(reports: Path, content: str) -> None:
     assert [item.name for item in restart_report.read(reports)] == ["web"]
 
 
-def test_what_is_no_report_keeps_nobody_from_starting(reports: Path) -> None:
+def test_what_is_no_report_keeps_no_one_from_starting(reports: Path) -> None:
     (reports / "zzz.json").mkdir()
     restart_report.clear(reports)
     assert restart_report.read(reports) == []

@@ -61,7 +61,7 @@ class TestOfCode:
         assert row().date_changed == before
         assert PeriodicTask.objects.filter(task=schedule_rows.START_TASK).count() == 1
 
-    def test_a_row_that_nobody_touched_follows_the_code(self) -> None:
+    def test_a_row_that_no_one_touched_follows_the_code(self) -> None:
         declared(300)
         declared("15 4 * * *")
         assert schedule_rows.timing_of(row()) == Cron("15", "4")

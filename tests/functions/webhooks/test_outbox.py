@@ -78,7 +78,7 @@ def test_any_answer_with_status_2xx_will_do(receiver: Receiver, body: bytes) -> 
     assert Delivery.objects.get().state == "delivered"
 
 
-def test_what_is_undone_is_never_told(receiver: Receiver) -> None:
+def test_what_is_undone_is_never_reported(receiver: Receiver) -> None:
     declare("Game", "afterSave", receiver.on("/", {"success": None}))
     requests = [
         {"method": "POST", "path": "/api/classes/Game", "body": {"n": 1}},

@@ -144,7 +144,7 @@ def test_a_parameter_is_deleted_once_that_is_confirmed():
     assert staff.get(of("a")).status_code == 404
 
 
-def test_what_somebody_else_has_changed_meanwhile_is_not_overwritten():
+def test_what_another_user_has_changed_meanwhile_is_not_overwritten():
     save(a=1)
     staff = logged_in()
     old = version_shown(staff, "a")
@@ -260,7 +260,7 @@ def test_a_viewer_reads_and_changes_nothing():
         ([], (403, 403, 403)),
     ],
 )
-def test_each_permission_is_asked_for(held, status):
+def test_each_permission_is_requested(held, status):
     save(a=1, b=2)
     user = User.objects.create_user("custom", is_staff=True)
     for name in held:

@@ -180,7 +180,7 @@ def test_the_fullest_buckets_and_those_of_one_caller(limited):
     }
 
 
-def test_whose_a_nearly_full_bucket_is_but_not_what_somebody_has_typed(limited):
+def test_whose_a_nearly_full_bucket_is_but_not_what_a_user_has_typed(limited):
     for _ in range(3):
         log_in("hunter2", "wrong")
     named = {" ".join(bucket.rule.per): bucket.whose for bucket in state.fullest().buckets}
@@ -197,7 +197,7 @@ def test_whose_a_nearly_full_bucket_is_but_not_what_somebody_has_typed(limited):
     assert names == [b"ip 127.0.0.1"]
 
 
-def test_looking_counts_nothing_and_counting_begins_anew(limited):
+def test_looking_counts_nothing_and_counting_restarts(limited):
     sign_up("ann")
     for _ in range(3):
         log_in("ann", "wrong")

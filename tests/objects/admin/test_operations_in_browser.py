@@ -234,7 +234,7 @@ def test_maintenance_mode_is_switched_and_shown_everywhere(page, ann):
     assert maintenance.state() is None
 
 
-def test_who_is_over_a_limit_may_begin_anew(page, settings):
+def test_who_is_over_a_limit_may_be_reset(page, settings):
     settings.SERVICE = {**settings.SERVICE, "RATE_LIMITS": "defaults"}
     with redis.Redis.from_url(settings.REDIS_URL) as server:
         server.delete(*server.keys("limits:*") or ["limits:"])

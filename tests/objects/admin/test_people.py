@@ -64,7 +64,7 @@ def test_users_are_found_by_the_beginning_of_a_name_an_address_or_by_id(ann):
     assert bob.user_id in page.text
 
 
-def test_nobody_is_found_where_nobody_is(ann):
+def test_no_one_is_found_where_no_one_is(ann):
     assert "No user's" in logged_in(VIEWERS).get(USERS, {"q": "zoe"}).text
 
 

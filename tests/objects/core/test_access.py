@@ -54,7 +54,7 @@ def is_allowed(acl, caller, node):
     return matches(node(frozenset(caller)), {"ACL": acl})
 
 
-def test_no_access_list_is_everybody_and_an_empty_one_is_nobody():
+def test_no_access_list_is_everyone_and_an_empty_one_is_no_one():
     assert parse_acl(None) == Acl(None, None)
     assert is_allowed(None, ANYONE, ReadableBy)
     assert is_allowed(None, ANYONE, WritableBy)
@@ -106,7 +106,7 @@ def test_an_access_list_lets_in_those_whom_it_names(wire, caller):
 
 
 @pytest.mark.parametrize("action", ACTIONS)
-def test_without_permissions_everybody_may_do_everything(action):
+def test_without_permissions_everyone_may_do_everything(action):
     assert decide(PUBLIC, action, ANYONE, False) == Allowed()
 
 
