@@ -39,7 +39,7 @@ async def eventually(condition: Callable[[], T]) -> T:
 
 
 class Echo(Socket):
-    """Says what it is told; ``fail`` lets it fail, ``junk`` makes no sense, ``bye`` closes."""
+    """Says what it is told; ``fail`` lets it fail, ``count_junk`` makes no sense, ``bye`` closes."""
 
     kind = "echo"
     came: list[Echo] = []
@@ -52,7 +52,7 @@ class Echo(Socket):
         if text == "fail":
             raise RuntimeError("as it was told")
         if text == "junk":
-            self.junk()
+            self.count_junk()
         elif text == "bye":
             self.enqueue("the last")
             self.close_with(4001, "as you said")
