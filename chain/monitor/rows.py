@@ -12,9 +12,9 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
+from chain.core.columns import Column, Columns
 from chain.core.transactions.sightings import Sighting
 from chain.core.transactions.states import CONFIRMED, FAILED, Mined, Record
-from chain.models.columns import Column, Columns
 from chain.models.stored import TRANSACTION, TransactionRow, moment
 from objects.database.row_types import select_list
 from objects.database.statements import fetch, fetch_values

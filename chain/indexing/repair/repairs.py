@@ -9,16 +9,16 @@ corrected in silence: the chain is the same.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from django.db import transaction
 
-from chain.core.blocks.differences import Content, Difference, Identity, compare, identity_of
+from chain.core.blocks.differences import Difference, Identity, compare, identity_of
 from chain.core.blocks.events import EventRow
+from chain.core.columns import Column, Columns
 from chain.indexing.history.progress import Lost, canonical_blocks_at
-from chain.indexing.storage.events import NOW, moment_text, outbox_insert, store_events
+from chain.indexing.storage.events import NOW, outbox_insert, store_events
 from chain.models import Coverage
-from chain.models.columns import Column, Columns
 from chain.models.stored import EVENT
 from objects.database import maintenance
 from objects.database.row_types import select_list
@@ -34,9 +34,10 @@ class Truth(NamedTuple):
     superfluous: Collection[Identity]
 
 
-class Stored(NamedTuple):
-    object_id: str
-    content: Content
+class StoredEvent(EventRow, frozen=True, gc=False):
+    """An event with the id of its object."""
+
+    object_id: str = ""
 
 
 class _CursorRow(NamedTuple):
@@ -51,22 +52,8 @@ SELECT {select_list(_CursorRow, "c")} FROM chain_cursor c
 """
 
 
-class _StoredRow(NamedTuple):
-    object_id: str
-    block_number: int
-    log_index: int
-    block_hash: str
-    event_name: str | None
-    address: Annotated[str, "COALESCE({row}.address, '')"]
-    transaction_hash: Annotated[str, "COALESCE({row}.transaction_hash, '')"]
-    transaction_index: Annotated[int, "COALESCE({row}.transaction_index, -1)"]
-    ordinal: Annotated[int, "COALESCE({row}.ordinal, 0)"]
-    args: str
-    block_timestamp: Annotated[str | None, moment_text("{row}.block_timestamp")]
-
-
 _STORED = f"""
-SELECT {select_list(_StoredRow, "e")}
+SELECT {EVENT.written.select("e")}, e.object_id
   FROM chain_contract_event e
  WHERE network_id = %(network)s AND canonical AND block_number BETWEEN %(first)s AND %(last)s
    AND log_index IS NOT NULL AND block_hash IS NOT NULL
@@ -104,7 +91,7 @@ RETURNING 1
 
 def stored_events(
     network_id: int, heights: Collection[int], addresses: Sequence[str] | None = None
-) -> dict[Identity, Stored]:
+) -> dict[Identity, StoredEvent]:
     """The events of these blocks that clients are shown, of all contracts or of these. Events that
     were written by hand and have no place in a block are left out."""
     if not heights:
@@ -121,12 +108,8 @@ def stored_events(
     if addresses is not None:
         sql += _OF
         params["addresses"] = [*addresses]
-    stored = {}
-    for row in fetch_rows(_StoredRow, sql, params, prepare=True):
-        content = Content(*(getattr(row, name) for name in Content._fields))
-        identity = Identity(row.block_number, row.log_index, row.block_hash)
-        stored[identity] = Stored(row.object_id, content)
-    return stored
+    rows = fetch_rows(StoredEvent, sql, params, prepare=True)
+    return {identity_of(row): row for row in rows}
 
 
 def last_of_some(network_id: int, first: int, last: int, most: int) -> int:
@@ -142,8 +125,8 @@ def last_of_some(network_id: int, first: int, last: int, most: int) -> int:
     return last if height is None else max(first, height - 1)
 
 
-def difference(stored: Mapping[Identity, Stored], read: Iterable[EventRow]) -> Difference:
-    return compare({identity: event.content for identity, event in stored.items()}, read)
+def difference(stored: Mapping[Identity, StoredEvent], read: Iterable[EventRow]) -> Difference:
+    return compare(stored, read)
 
 
 def mend(network_id: int, truth: Truth, version: int, final: int, *, tell_changes: bool) -> int:
@@ -173,7 +156,7 @@ def mend(network_id: int, truth: Truth, version: int, final: int, *, tell_change
             return [
                 stored[identity].object_id
                 for identity in identities
-                if is_told(stored[identity].content.address, identity.block_number)
+                if is_told(stored[identity].address, identity.block_number)
             ]
 
         changed = told_ids(map(identity_of, differences.different)) if tell_changes else []
