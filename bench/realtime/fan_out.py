@@ -94,7 +94,7 @@ async def pump() -> None:
         if WRITER == "wire":
             payload = frame.encode()
             for listening in Listening.everybody:
-                listening.wire.text(payload)
+                listening.wire.send_text(payload)
             continue
         for listening in list(Listening.everybody):
             listening.enqueue(frame)

@@ -223,7 +223,7 @@ def test_a_subscription_is_renewed_without_asking_its_trigger_again():
     assert len(calls) == 1
     assert renewed.effective == authorized.effective
     assert renewed.access.version > authorized.access.version
-    assert not renewed.access.readable({**OBJECT})
+    assert not renewed.access.can_read({**OBJECT})
     permit("Doc", **PUBLIC | {"find": {}})
     with pytest.raises(OperationForbidden):
         trigger_calls.renew(OWNER, renewed, current_table("Doc"))

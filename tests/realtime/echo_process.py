@@ -25,7 +25,7 @@ class Echo(Socket):
     waits = 0
     may_go_on: asyncio.Event
 
-    async def received(self, text: str) -> None:
+    async def on_message(self, text: str) -> None:
         word, _, remaining = text.partition(" ")
         if word == "all":
             times, size = map(int, remaining.split())

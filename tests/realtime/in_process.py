@@ -45,10 +45,10 @@ class Echo(Socket):
     came: list[Echo] = []
     went: list[Echo] = []
 
-    async def opened(self) -> None:
+    async def on_open(self) -> None:
         Echo.came.append(self)
 
-    async def received(self, text: str) -> None:
+    async def on_message(self, text: str) -> None:
         if text == "fail":
             raise RuntimeError("as it was told")
         if text == "junk":
@@ -60,7 +60,7 @@ class Echo(Socket):
         else:
             self.enqueue(text)
 
-    async def closed(self) -> None:
+    async def on_close(self) -> None:
         Echo.went.append(self)
 
 

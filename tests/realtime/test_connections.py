@@ -117,7 +117,7 @@ class Waiting(Echo):
     begun: list[str] = []
     let: asyncio.Event
 
-    async def received(self, text: str) -> None:
+    async def on_message(self, text: str) -> None:
         Waiting.begun.append(text)
         await Waiting.let.wait()
         self.enqueue(text)
@@ -133,13 +133,13 @@ def test_what_a_client_has_said_is_dropped_when_it_is_gone(nothing_begun):
     async def scenario() -> None:
         client = await Client(kind=Waiting).open()
         await client.say(*map(str, range(300)))
-        await eventually(lambda: Process.current().unanswered.total)
+        await eventually(lambda: Process.current().pending_messages.total)
         await client.send_input({"type": "websocket.disconnect", "code": 1006})
         await eventually(lambda: Echo.went)
         Waiting.let.set()
         await client.wait(5)
         assert Waiting.begun == ["0"]
-        assert Process.current().unanswered.total == 0
+        assert Process.current().pending_messages.total == 0
         assert Process.current().admission.total == 0
 
     run(scenario())
@@ -164,14 +164,14 @@ def test_what_waits_for_answers_is_limited_and_then_the_connection_is_closed(not
     async def scenario() -> None:
         client = await Client(kind=Waiting).open()
         await client.say("x" * 2000, *["x" * 2000] * 8)
-        await eventually(lambda: Process.current().unanswered.total > 8 * 2000)
+        await eventually(lambda: Process.current().pending_messages.total > 8 * 2000)
         await client.say("x" * 2000)
         message = await client.receive_output(5)
         assert (message["type"], message["code"]) == ("websocket.close", 1008)
         Waiting.let.set()
         await client.leave(1008)
         assert Waiting.begun == ["x" * 2000]
-        assert Process.current().unanswered.total == 0
+        assert Process.current().pending_messages.total == 0
 
     with limits(WS_MESSAGE_SIZE=2000):
         run(scenario())
@@ -190,14 +190,14 @@ def test_what_waits_of_one_address_is_limited_and_others_may_say_more(nothing_be
         assert [await other.heard() for _ in range(2)] == ["one", "two"]
         for item in (*crowd, other):
             await item.leave()
-        assert Process.current().unanswered.total == 0
+        assert Process.current().pending_messages.total == 0
 
     run(scenario())
 
 
 def test_for_want_of_memory_a_connection_is_closed_without_a_traceback(caplog):
     class Full(Echo):
-        async def received(self, text: str) -> None:
+        async def on_message(self, text: str) -> None:
             raise MemoryError
 
     async def scenario() -> None:

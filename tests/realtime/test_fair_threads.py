@@ -113,7 +113,7 @@ def test_what_waits_for_who_is_gone_is_never_begun():
         task = office.ask_for(here)
         await eventually(lambda: office.threads.waiting == 21)
         gone.is_open = False
-        office.threads.drop(gone)
+        office.threads.drop_requests(gone)
         dropped.append(office.ask_for(gone))
         await asyncio.wait(dropped)
         assert all(item.cancelled() for item in dropped)
@@ -187,24 +187,24 @@ def test_too_much_that_waits_is_refused():
 
 def test_an_address_holds_its_share_and_leaves_the_rest_to_others():
     shares = Shares("Texts", 100, 40)
-    shares.take("192.0.2.1", 40)
+    shares.reserve("192.0.2.1", 40)
     with pytest.raises(RateLimited, match="Texts of this address"):
-        shares.take("192.0.2.1", 1)
-    shares.take("192.0.2.1", 30, instead_of=40)
-    shares.give_back("192.0.2.1", 40)
-    shares.take("192.0.2.1", 10)
-    shares.take("192.0.2.2", 40)
+        shares.reserve("192.0.2.1", 1)
+    shares.reserve("192.0.2.1", 30, replacing=40)
+    shares.release("192.0.2.1", 40)
+    shares.reserve("192.0.2.1", 10)
+    shares.reserve("192.0.2.2", 40)
     with pytest.raises(ServiceUnavailable, match="Texts of all clients"):
-        shares.take("192.0.2.3", 21)
-    shares.take("192.0.2.3", 20)
+        shares.reserve("192.0.2.3", 21)
+    shares.reserve("192.0.2.3", 20)
     assert shares.total == 100
     for address, size in (("192.0.2.1", 40), ("192.0.2.2", 40), ("192.0.2.3", 20)):
-        shares.give_back(address, size)
+        shares.release(address, size)
     assert shares.total == 0
 
 
 def test_without_an_address_only_the_whole_counts():
     shares = Shares("Texts", 100, 40)
-    shares.take("", 100)
+    shares.reserve("", 100)
     with pytest.raises(ServiceUnavailable, match="Texts of all clients"):
-        shares.take("", 1)
+        shares.reserve("", 1)

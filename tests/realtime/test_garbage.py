@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from realtime.process.garbage import search_seldom
+from realtime.process.garbage import collect_rarely
 
 MANY = 2_500_000  # objects, more than what sets off a search
 
@@ -52,7 +52,7 @@ class Counted:
 async def _dead_is_found(ended: int, size: int) -> bool:
     """Whether a dead object is given back, after so many connections have ended."""
     process = Counted()
-    searching = asyncio.create_task(search_seldom(process, look=0.001))
+    searching = asyncio.create_task(collect_rarely(process, interval=0.001))
     await asyncio.sleep(0)  # it has begun
     dead = weakref.ref(Dead(size))
     process.ended, observed = ended, process.looks
@@ -78,7 +78,7 @@ def test_everything_is_searched_after_many_objects() -> None:
 
 
 async def _left_out() -> int:
-    searching = asyncio.create_task(search_seldom(Counted()))
+    searching = asyncio.create_task(collect_rarely(Counted()))
     await asyncio.sleep(0)
     searching.cancel()
     return gc.get_freeze_count()

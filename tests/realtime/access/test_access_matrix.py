@@ -52,7 +52,7 @@ def test_an_object_is_shown_to_its_readers_and_to_nobody_else():
     for caller, principal in CALLERS.items():
         observed = access(principal)
         for name, (_, readers, _) in LISTS.items():
-            assert observed.readable(objects[name]) == (caller in readers), (caller, name)
+            assert observed.can_read(objects[name]) == (caller in readers), (caller, name)
 
 
 def watched(principal, doc):
@@ -61,7 +61,7 @@ def watched(principal, doc):
     return (
         got
         if got != YES
-        else (YES if access(principal, objectId=doc["objectId"]).readable(doc) else "not found")
+        else (YES if access(principal, objectId=doc["objectId"]).can_read(doc) else "not found")
     )
 
 
@@ -75,7 +75,7 @@ def test_what_may_be_found_may_be_waited_for(docs, rule, expected):
         assert got == (YES if item == "not found" else item), caller
         if got == YES:
             for which, obj in objects.items():
-                readable = access(principal).readable(obj)
+                readable = access(principal).can_read(obj)
                 assert readable == (may(caller, expected, which) == YES), (caller, which)
 
 
@@ -95,13 +95,13 @@ def test_user_fields_open_a_class_to_whom_they_name(docs, fields):
     for caller, principal in CALLERS.items():
         for which, doc in docs.items():
             expected = caller in MASTERS or (caller, which) == ("owner", "own")
-            assert access(principal).readable(stored(doc)) == expected, (caller, which)
+            assert access(principal).can_read(stored(doc)) == expected, (caller, which)
 
 
 def test_pointer_permissions_and_access_lists_both_have_to_allow(docs):
     permit("Doc", **PUBLIC | {"find": {"pointerFields": ["owner"]}})
     doc = stored(make("Doc", owner=user(OWNER), ACL={"role:Team": {"read": True}}))
-    assert [name for name, p in CALLERS.items() if access(p).readable(doc)] == ["master", "reader"]
+    assert [name for name, p in CALLERS.items() if access(p).can_read(doc)] == ["master", "reader"]
 
 
 @pytest.mark.parametrize(("groups", "own", "other"), GROUPS.values(), ids=GROUPS)
@@ -110,9 +110,9 @@ def test_a_protected_field_is_shown_to_those_who_may_see_it(docs, groups, own, o
     objects = {which: stored(doc) for which, doc in docs.items()}
     for caller, principal in CALLERS.items():
         observed = access(principal)
-        assert ("secret" in observed.shown(objects["own"])) == (caller in own), caller
-        assert ("secret" in observed.shown(objects["other"])) == (caller in other), caller
-        page = observed.shown(objects["own"])
+        assert ("secret" in observed.redact(objects["own"])) == (caller in own), caller
+        assert ("secret" in observed.redact(objects["other"])) == (caller in other), caller
+        page = observed.redact(objects["own"])
         assert page.keys() | set(SECRET) == objects["own"].keys()
     assert all("secret" in obj for obj in objects.values()), "what is stored stays as it is"
 
@@ -162,7 +162,7 @@ def test_users_wait_for_their_own_sessions_and_nobody_for_installations():
     shown = [
         name
         for name, p in CALLERS.items()
-        if name != "client" and access(p, "_Session").readable(mine)
+        if name != "client" and access(p, "_Session").can_read(mine)
     ]
     assert shown == ["master", "reader", "owner"]
 
@@ -170,7 +170,7 @@ def test_users_wait_for_their_own_sessions_and_nobody_for_installations():
 def test_an_account_shows_its_address_to_its_user_alone():
     account = {"objectId": OWNER.user_id, "username": "o", "email": "o@x", "authData": {"a": {}}}
     for caller, principal in CALLERS.items():
-        shown = access(principal, "_User").shown(account).keys()
+        shown = access(principal, "_User").redact(account).keys()
         expected = {"email", "authData"} if caller in MASTERS | {"owner"} else set()
         assert shown & {"email", "authData"} == expected, caller
         got = outcome(lambda p=principal: access(p, "_User", email="o@x"))

@@ -53,7 +53,7 @@ def test_a_class_that_is_not_there_shows_nothing_until_it_is(settings):
     assert access(MASTER, "Nowhere").version == 0
     settings.SERVICE = {**settings.SERVICE, "ALLOW_CLIENT_CLASS_CREATION": True}
     missing = access(CLIENT, "Nowhere")
-    assert (missing.version, missing.readable({"objectId": "a"})) == (0, False)
+    assert (missing.version, missing.can_read({"objectId": "a"})) == (0, False)
     classes.create(MASTER, "Nowhere", {"fields": {}})
     assert access(CLIENT, "Nowhere").version > 0
 
@@ -66,9 +66,9 @@ def test_what_a_trigger_hides_from_searches_is_not_shown_either():
         if not request.master:
             request.query.where(draft=False)
 
-    assert not access(OWNER).readable(hidden)
-    assert access(OWNER).readable(shown)
-    assert access(MASTER).readable(hidden)
+    assert not access(OWNER).can_read(hidden)
+    assert access(OWNER).can_read(shown)
+    assert access(MASTER).can_read(hidden)
 
 
 def test_a_trigger_decides_for_each_user():
@@ -79,8 +79,8 @@ def test_a_trigger_decides_for_each_user():
         if request.user_id:
             request.query.where(author=Pointer("_User", request.user_id))
 
-    assert access(OWNER).readable(doc)
-    assert not access(STRANGER).readable(doc)
+    assert access(OWNER).can_read(doc)
+    assert not access(STRANGER).can_read(doc)
 
 
 def test_a_trigger_that_refuses_a_search_refuses_the_subscription():

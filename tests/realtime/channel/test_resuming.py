@@ -191,7 +191,7 @@ class Reader:
     def enqueue(self, frame: bytes) -> None:
         self.frames.append(frame)
 
-    def fell_behind(self, positions: Marks) -> None:
+    def catch_up_from(self, positions: Marks) -> None:
         raise AssertionError("it reads what it is told")
 
     async def drain(self) -> None:

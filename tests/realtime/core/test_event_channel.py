@@ -137,7 +137,7 @@ class Client:
         self.frames.append(document)
         self.cursor = document.get("id", self.cursor)
 
-    def fell_behind(self, positions: Marks) -> None:
+    def catch_up_from(self, positions: Marks) -> None:
         self.positions = dict(positions)
 
     def told(self, network: int) -> list[tuple[str, int]]:

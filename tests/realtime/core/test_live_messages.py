@@ -13,7 +13,7 @@ from realtime.core.messages import (
     UNKNOWN_OP,
     Connect,
     Fetch,
-    Refused,
+    InvalidMessage,
     Subscribe,
     Unsubscribe,
     parse_message,
@@ -24,8 +24,8 @@ def parsed(message: Any) -> Any:
     return parse_message(json.dumps(message))
 
 
-def refused(message: Any) -> Refused:
-    with pytest.raises(Refused) as caught:
+def refused(message: Any) -> InvalidMessage:
+    with pytest.raises(InvalidMessage) as caught:
         parse_message(message if isinstance(message, str) else json.dumps(message))
     return caught.value
 

@@ -160,7 +160,7 @@ def test_a_value_lies_in_the_intervals_around_it(steps):
             intervals.remove(item)
         else:
             value = item % 13
-            assert sorted(intervals.at(value)) == [
+            assert sorted(intervals.containing(value)) == [
                 entry
                 for entry, (start, end) in stored.items()
                 if (start is None or start <= value) and (end is None or value <= end)

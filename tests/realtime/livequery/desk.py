@@ -14,7 +14,7 @@ from typing import Any
 
 from realtime.livequery.consumer import LiveQuerySocket
 from realtime.livequery.engine import LiveQueries
-from realtime.process.notifications import Woken
+from realtime.process.notifications import Callback
 from realtime.sockets.connections import Socket
 
 APPLICATION = {"applicationId": "test-app"}
@@ -28,10 +28,10 @@ class _Listener:
     """It gets no notifications; waiting for an event wakes the engine."""
 
     def __init__(self) -> None:
-        self.woken: Woken = lambda payload: None
+        self.callback: Callback = lambda payload: None
 
-    def subscribe(self, channel: str, woken: Woken) -> Callable[[], None]:
-        self.woken = woken
+    def subscribe(self, channel: str, callback: Callback) -> Callable[[], None]:
+        self.callback = callback
         return lambda: None
 
 
@@ -63,7 +63,7 @@ class Desk:
 
     def wake(self) -> None:
         """As a notification of PostgreSQL does."""
-        self._loop.call_soon_threadsafe(lambda: self._process.listener.woken(None))
+        self._loop.call_soon_threadsafe(lambda: self._process.listener.callback(None))
 
     @property
     def status(self) -> dict[str, Any]:
@@ -145,7 +145,7 @@ class Caller:
     def say(self, message: Any) -> None:
         """Send a message; its answer is there when this returns."""
         text = message if isinstance(message, str) else json.dumps(message)
-        self.desk.run(self.socket.received(text))
+        self.desk.run(self.socket.on_message(text))
 
     def next(self, op: str | None = None, request_id: int | None = None) -> dict[str, Any]:
         """The next message, which has to be of this kind and about this subscription."""
@@ -199,4 +199,4 @@ class Caller:
     def leave(self) -> None:
         """Close the connection."""
         self.socket.is_open = False
-        self.desk.run(self.socket.closed())
+        self.desk.run(self.socket.on_close())

@@ -127,7 +127,7 @@ def test_nothing_is_held_when_all_are_gone(desk: Desk, games: Api):
 class Full(Shares):
     """A machine without memory for another subscription."""
 
-    def take(self, address: str, size: int, instead_of: int = 0) -> None:
+    def reserve(self, address: str, size: int, replacing: int = 0) -> None:
         raise MemoryError
 
 
