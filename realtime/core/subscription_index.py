@@ -26,7 +26,7 @@ MAX_GUARDS: Final = 100
 """A query that would need more is tested for every change."""
 
 MAX_EXAMINED: Final = 100_000
-"""Elements of an object's lists, over all paths; beyond it, all queries on a path are candidates."""
+"""Elements of an object's lists, over all paths; beyond it, each query on a path is a candidate."""
 
 S = TypeVar("S", bound=Hashable)
 

@@ -57,13 +57,13 @@ ORIGINS = ("https://app.example.org", "https://*.example.net", "http://localhost
         ("https://[", 403),
     ],
 )
-def test_pages_of_other_origins_are_refused_if_there_is_a_list(origin, status):
+def test_other_origins_are_rejected_with_a_list_of_origins(origin, status):
     headers = {} if origin is None else {"origin": origin}
     with settings(WS_ALLOWED_ORIGINS=ORIGINS):
         assert run(status_of(Client(**headers))) == status
 
 
-def test_any_origin_is_good_without_a_list():
+def test_any_origin_is_accepted_without_a_list():
     assert run(status_of(Client(origin="https://anywhere.example"))) == 101
 
 
@@ -93,7 +93,7 @@ def test_a_key_can_be_required(path, headers, status):
         assert run(status_of(Client(path, **headers))) == status
 
 
-def test_a_socket_whose_clients_give_keys_in_a_message_is_not_asked_for_them():
+def test_a_socket_with_keys_in_messages_requires_none_in_the_handshake():
     class Later(Echo):
         keys_in_handshake = False
 
@@ -101,7 +101,7 @@ def test_a_socket_whose_clients_give_keys_in_a_message_is_not_asked_for_them():
         assert run(status_of(Client(kind=Later))) == 101
 
 
-def test_a_refusal_is_an_error_as_rest_has_it_and_repeats_no_key():
+def test_a_rejection_is_the_json_error_of_rest_and_repeats_no_key():
     with settings(WS_REQUIRE_KEY=True):
         status, body = run(Client(f"/echo?{QUERY}&javascriptKey=mine").refused())
     assert status == 403
@@ -109,7 +109,7 @@ def test_a_refusal_is_an_error_as_rest_has_it_and_repeats_no_key():
     assert b"mine" not in body
 
 
-def test_where_the_server_cannot_answer_by_http_the_handshake_is_closed():
+def test_without_http_responses_the_handshake_is_closed():
     async def scenario() -> None:
         client = Client(origin="https://evil.org")
         client.scope["extensions"] = {}
@@ -120,7 +120,7 @@ def test_where_the_server_cannot_answer_by_http_the_handshake_is_closed():
         run(scenario())
 
 
-def test_one_address_has_so_many_connections_and_no_more_until_one_ends():
+def test_connections_of_an_address_are_limited_until_one_closes():
     async def scenario() -> None:
         first, second = [await Client(peer=("192.0.2.1", 1)).open() for _ in range(2)]
         status, body = await Client(peer=("192.0.2.1", 2)).refused()
@@ -149,7 +149,7 @@ def test_addresses_of_one_ipv6_network_count_as_one():
         run(scenario())
 
 
-def test_ipv4_clients_of_a_dual_stack_socket_are_counted_one_by_one():
+def test_ipv4_clients_of_a_dual_stack_socket_are_counted_separately():
     async def scenario() -> None:
         client = await Client(peer=("::ffff:192.0.2.1", 1)).open()
         assert (await Client(peer=("::ffff:192.0.2.1", 2)).refused())[0] == 429
@@ -161,7 +161,7 @@ def test_ipv4_clients_of_a_dual_stack_socket_are_counted_one_by_one():
         run(scenario())
 
 
-def test_clients_behind_our_proxy_are_told_apart_and_nobody_else_may_say_who_they_are():
+def test_only_the_trusted_proxy_may_report_client_addresses():
     async def scenario() -> None:
         # Over the proxy's own Unix socket, where there is no peer.
         stream = await Client(x_forwarded_for="203.0.113.7, 198.51.100.1").open()
@@ -181,7 +181,7 @@ def test_clients_behind_our_proxy_are_told_apart_and_nobody_else_may_say_who_the
         run(scenario())
 
 
-def test_a_process_has_so_many_connections_and_no_more():
+def test_connections_of_a_process_are_limited():
     async def scenario() -> None:
         clients = [await Client(peer=(f"192.0.2.{item}", 1)).open() for item in range(3)]
         status, body = await Client(peer=("192.0.2.200", 1)).refused()
@@ -193,7 +193,7 @@ def test_a_process_has_so_many_connections_and_no_more():
         run(scenario())
 
 
-def test_zero_is_no_limit_and_without_an_address_nobody_is_counted_together():
+def test_zero_is_no_limit_and_unknown_addresses_are_not_counted_together():
     async def scenario() -> None:
         clients = [await Client(peer=("192.0.2.1", 1)).open() for _ in range(3)]
         for client in clients:
@@ -210,7 +210,7 @@ def test_zero_is_no_limit_and_without_an_address_nobody_is_counted_together():
         run(without_address())
 
 
-def test_new_connections_of_an_address_have_a_rate():
+def test_new_connections_of_an_address_have_a_rate_limit():
     flood = {"path": "/sockets", "per": "ip", "count": 3, "window": 60, "approximate": True}
 
     async def scenario() -> list[int]:

@@ -47,7 +47,7 @@ def test_texts_are_received_and_sent_in_order():
         ("[" * 40 + '"ping"', "[" * 40 + '"ping"'),
     ],
 )
-def test_a_ping_is_answered_and_nothing_else_is_taken_for_one(messages, answer):
+def test_only_a_ping_is_answered_with_a_pong(messages, answer):
     async def scenario() -> None:
         client = await Client().open()
         await client.say(messages)
@@ -62,7 +62,7 @@ def test_a_ping_is_answered_and_nothing_else_is_taken_for_one(messages, answer):
     [(3, "junk"), (3, b"binary"), (3, b""), (2, b"x" * 2048)],
     ids=["nonsense", "binary", "empty binary", "large"],
 )
-def test_junk_is_ignored_within_a_budget_and_then_the_connection_is_closed(budget, kind):
+def test_invalid_messages_are_ignored_until_their_budget_is_used_up(budget, kind):
     async def scenario() -> None:
         client = await Client().open()
         if kind != b"x" * 2048:
@@ -75,7 +75,7 @@ def test_junk_is_ignored_within_a_budget_and_then_the_connection_is_closed(budge
         run(scenario())
 
 
-def test_pings_and_all_other_messages_have_a_limit_of_rate():
+def test_pings_and_messages_have_a_rate_limit():
     async def scenario() -> None:
         client = await Client().open()
         await client.say(*["ping"] * 5)
@@ -87,7 +87,7 @@ def test_pings_and_all_other_messages_have_a_limit_of_rate():
         run(scenario())
 
 
-def test_a_message_that_is_too_large_closes_the_connection():
+def test_a_message_above_the_size_limit_closes_the_connection():
     async def scenario() -> None:
         client = await Client().open()
         await client.say("x" * 2000)
@@ -99,7 +99,7 @@ def test_a_message_that_is_too_large_closes_the_connection():
         run(scenario())
 
 
-def test_after_a_close_nothing_is_sent_and_what_was_queued_is():
+def test_after_a_close_only_queued_frames_are_sent():
     async def scenario() -> None:
         client = await Client().open()
         await client.say("bye", "more")
@@ -129,7 +129,7 @@ def nothing_begun() -> None:
     Waiting.let = asyncio.Event()
 
 
-def test_what_a_client_has_said_is_dropped_when_it_is_gone(nothing_begun):
+def test_pending_messages_are_dropped_when_the_client_disconnects(nothing_begun):
     async def scenario() -> None:
         client = await Client(kind=Waiting).open()
         await client.say(*map(str, range(300)))
@@ -145,7 +145,7 @@ def test_what_a_client_has_said_is_dropped_when_it_is_gone(nothing_begun):
     run(scenario())
 
 
-def test_a_connection_counts_until_what_it_has_asked_is_done(nothing_begun):
+def test_a_connection_counts_until_its_requests_are_finished(nothing_begun):
     async def scenario() -> None:
         client = await Client(kind=Waiting).open()
         await client.say("one")
@@ -160,7 +160,7 @@ def test_a_connection_counts_until_what_it_has_asked_is_done(nothing_begun):
     run(scenario())
 
 
-def test_what_waits_for_answers_is_limited_and_then_the_connection_is_closed(nothing_begun):
+def test_too_many_pending_messages_close_the_connection(nothing_begun):
     async def scenario() -> None:
         client = await Client(kind=Waiting).open()
         await client.say("x" * 2000, *["x" * 2000] * 8)
@@ -177,7 +177,7 @@ def test_what_waits_for_answers_is_limited_and_then_the_connection_is_closed(not
         run(scenario())
 
 
-def test_what_waits_of_one_address_is_limited_and_others_may_say_more(nothing_begun):
+def test_pending_messages_of_one_address_are_limited_separately(nothing_begun):
     async def scenario() -> None:
         crowd = [await Client(kind=Waiting, peer=("192.0.2.1", 1)).open() for _ in range(6)]
         for item in crowd:
@@ -195,7 +195,7 @@ def test_what_waits_of_one_address_is_limited_and_others_may_say_more(nothing_be
     run(scenario())
 
 
-def test_for_want_of_memory_a_connection_is_closed_without_a_traceback(caplog):
+def test_a_memory_error_closes_the_connection_without_a_traceback(caplog):
     class Full(Echo):
         async def on_message(self, text: str) -> None:
             raise MemoryError
@@ -209,7 +209,7 @@ def test_for_want_of_memory_a_connection_is_closed_without_a_traceback(caplog):
     assert not any(record.exc_info for record in caplog.records)
 
 
-def test_a_reason_is_cut_to_what_a_close_can_hold():
+def test_a_close_reason_is_cut_to_the_size_of_a_close_frame():
     async def scenario() -> None:
         client = await Client().open()
         Echo.came[0].close_with(1008, "ü" * 200)
@@ -220,7 +220,7 @@ def test_a_reason_is_cut_to_what_a_close_can_hold():
     run(scenario())
 
 
-def test_a_fault_of_ours_closes_this_connection_alone():
+def test_an_internal_error_closes_only_its_connection():
     async def scenario() -> None:
         client, other = await Client().open(), await Client().open()
         await client.say("fail")
@@ -233,7 +233,7 @@ def test_a_fault_of_ours_closes_this_connection_alone():
     run(scenario())
 
 
-def test_who_reads_too_slowly_is_closed_and_others_are_not_delayed():
+def test_a_slow_reader_is_closed_and_others_are_not_delayed():
     async def scenario() -> None:
         may_read = asyncio.Event()
         sent: list[dict[str, object]] = []
@@ -270,7 +270,7 @@ def test_who_reads_too_slowly_is_closed_and_others_are_not_delayed():
         run(scenario())
 
 
-def test_who_sends_pages_can_wait_until_they_are_on_their_way():
+def test_drain_waits_until_queued_pages_are_sent():
     async def scenario() -> None:
         may_read = asyncio.Event()
         messages: asyncio.Queue[dict[str, object]] = asyncio.Queue()
@@ -297,7 +297,7 @@ def test_who_sends_pages_can_wait_until_they_are_on_their_way():
     run(scenario())
 
 
-def test_the_query_is_decoded_and_one_that_cannot_be_is_refused():
+def test_an_undecodable_query_string_is_rejected():
     async def scenario() -> None:
         client = await Client("/echo?a=1&a=2&b=%C3%BC&empty=").open()
         assert Echo.came[0].query == {"a": ["1", "2"], "b": ["ü"], "empty": [""]}

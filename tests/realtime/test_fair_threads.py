@@ -60,7 +60,7 @@ def scenario(test: Callable[[Office], Awaitable[None]], count: int = 4, **bounds
     asyncio.run(whole())
 
 
-def test_an_address_has_half_of_the_threads_at_most_and_others_never_wait_for_it():
+def test_an_address_has_at_most_half_of_the_threads():
     async def test(office: Office) -> None:
         flood = office.ask(*["flood"] * 50)
         await eventually(lambda: len(office.begun) == 2)
@@ -80,7 +80,7 @@ def test_an_address_has_half_of_the_threads_at_most_and_others_never_wait_for_it
     scenario(test)
 
 
-def test_addresses_have_their_turns():
+def test_addresses_take_turns():
     async def test(office: Office) -> None:
         first = office.ask("flood")
         await eventually(lambda: office.begun)
@@ -94,7 +94,7 @@ def test_addresses_have_their_turns():
     scenario(test, count=1)
 
 
-def test_addresses_of_one_network_are_one():
+def test_addresses_of_one_network_share_a_turn():
     async def test(office: Office) -> None:
         office.ask("2001:db8::1", "2001:db8::2", "2001:db8::3")
         await eventually(lambda: len(office.begun) == 2)
@@ -104,7 +104,7 @@ def test_addresses_of_one_network_are_one():
     scenario(test)
 
 
-def test_what_waits_for_who_is_gone_is_never_begun():
+def test_requests_of_a_disconnected_requester_never_start():
     async def test(office: Office) -> None:
         office.ask("one", "one")
         await eventually(lambda: len(office.begun) == 2)
@@ -124,7 +124,7 @@ def test_what_waits_for_who_is_gone_is_never_begun():
     scenario(test)
 
 
-def test_who_stops_waiting_takes_no_thread():
+def test_a_cancelled_request_takes_no_thread():
     async def test(office: Office) -> None:
         office.ask("one")
         await eventually(lambda: office.begun)
@@ -138,7 +138,7 @@ def test_who_stops_waiting_takes_no_thread():
     scenario(test, count=1)
 
 
-def test_what_fails_fails_for_its_requester_and_frees_the_thread():
+def test_an_error_reaches_its_requester_and_frees_the_thread():
     async def test(office: Office) -> None:
         def fail() -> None:
             raise MemoryError
@@ -153,7 +153,7 @@ def test_what_fails_fails_for_its_requester_and_frees_the_thread():
 
 
 @pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
-def test_code_that_ends_its_process_elsewhere_fails_for_its_requester(error: type[BaseException]):
+def test_a_system_exit_is_an_error_for_its_requester(error: type[BaseException]):
     """As ``sys.exit()`` in a trigger: the event loop would end with it."""
 
     def work() -> None:
@@ -166,7 +166,7 @@ def test_code_that_ends_its_process_elsewhere_fails_for_its_requester(error: typ
     scenario(test, count=1)
 
 
-def test_too_much_that_waits_is_refused():
+def test_too_many_waiting_requests_are_rejected():
     async def test(office: Office) -> None:
         office.ask("one")
         await eventually(lambda: office.begun)
@@ -185,7 +185,7 @@ def test_too_much_that_waits_is_refused():
 # -- bytes ----------------------------------------------------------------------------------------
 
 
-def test_an_address_holds_its_share_and_leaves_the_rest_to_others():
+def test_the_share_of_an_address_is_limited():
     shares = Shares("Texts", 100, 40)
     shares.reserve("192.0.2.1", 40)
     with pytest.raises(RateLimited, match="Texts of this address"):
@@ -203,7 +203,7 @@ def test_an_address_holds_its_share_and_leaves_the_rest_to_others():
     assert shares.total == 0
 
 
-def test_without_an_address_only_the_whole_counts():
+def test_without_an_address_only_the_total_is_limited():
     shares = Shares("Texts", 100, 40)
     shares.reserve("", 100)
     with pytest.raises(ServiceUnavailable, match="Texts of all clients"):

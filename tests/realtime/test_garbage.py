@@ -63,17 +63,17 @@ async def _dead_is_found(ended: int, size: int) -> bool:
     return dead() is None
 
 
-def test_what_many_connections_left_behind_is_found() -> None:
+def test_garbage_of_many_closed_connections_is_collected() -> None:
     assert asyncio.run(_dead_is_found(ended=2_000, size=10))
 
 
-def test_nothing_is_searched_after_few_have_ended() -> None:
+def test_no_full_collection_runs_after_few_closed_connections() -> None:
     before = searches()
     assert not asyncio.run(_dead_is_found(ended=1_999, size=10))
     assert searches() == before + 1  # before it left out what is loaded
 
 
-def test_everything_is_searched_after_many_objects() -> None:
+def test_a_full_collection_runs_after_many_new_objects() -> None:
     assert asyncio.run(_dead_is_found(ended=0, size=MANY))
 
 
@@ -84,5 +84,5 @@ async def _left_out() -> int:
     return gc.get_freeze_count()
 
 
-def test_what_was_loaded_is_left_out() -> None:
+def test_loaded_modules_are_excluded_from_collections() -> None:
     assert asyncio.run(_left_out()) > 100_000

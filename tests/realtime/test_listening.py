@@ -34,7 +34,7 @@ class Recorder:
         self.end = listener.subscribe(channel, self.by.append)
 
 
-def test_whoever_asked_is_woken_by_the_channel_it_asked_for():
+def test_a_subscriber_is_woken_only_by_its_channel():
     async def scenario() -> None:
         listener = Process.current().listener
         item, other = Recorder(listener, "one"), Recorder(listener, "other")
@@ -52,7 +52,7 @@ def test_whoever_asked_is_woken_by_the_channel_it_asked_for():
     run(scenario())
 
 
-def test_a_channel_is_listened_to_while_others_are():
+def test_a_channel_can_be_added_while_listening():
     async def scenario() -> None:
         listener = Process.current().listener
         item = Recorder(listener, "one")
@@ -67,7 +67,7 @@ def test_a_channel_is_listened_to_while_others_are():
     run(scenario())
 
 
-def test_nothing_that_was_committed_before_the_first_waking_has_to_be_missed():
+def test_commits_before_the_first_wakeup_are_not_missed():
     """Who is woken with None reads; each later notification wakes it again."""
 
     async def scenario() -> None:
@@ -82,7 +82,7 @@ def test_nothing_that_was_committed_before_the_first_waking_has_to_be_missed():
     run(scenario())
 
 
-def test_a_lost_connection_is_made_again_and_everybody_is_woken():
+def test_after_a_reconnect_all_subscribers_are_woken():
     async def scenario() -> None:
         listener = Process.current().listener
         woken = Recorder(listener, "channel")
@@ -102,7 +102,7 @@ def test_a_lost_connection_is_made_again_and_everybody_is_woken():
     run(scenario())
 
 
-def test_whoever_fails_when_it_is_woken_keeps_nobody_else_from_it():
+def test_a_failing_subscriber_does_not_affect_others():
     async def scenario() -> None:
         listener = Process.current().listener
 

@@ -83,7 +83,7 @@ def close_the_class(master: Api, user: User, role: str) -> None:
 
 
 @pytest.mark.parametrize("ends", [log_out, leave_the_role, close_the_class])
-def test_nothing_that_was_written_after_the_end_of_a_right_is_told(
+def test_no_change_committed_after_a_right_ended_is_sent(
     realtime: Realtime, master: Api, ends: Callable[[Api, User, str], None]
 ) -> None:
     ann = sign_up("ann")

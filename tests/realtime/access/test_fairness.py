@@ -47,7 +47,7 @@ def slow() -> Iterator[Slow]:
     results.may_go_on.set()
 
 
-def test_a_flood_of_slow_questions_holds_up_only_its_own_address(realtime, master, slow):
+def test_a_flood_of_slow_queries_delays_only_its_own_address(realtime, master, slow):
     master.make("Slow", name="first")
     master.make("Post", name="first")
     crowd = [realtime.subscriber(address="192.0.2.1") for _ in range(FLOOD)]
@@ -66,7 +66,7 @@ def test_a_flood_of_slow_questions_holds_up_only_its_own_address(realtime, maste
     assert [item.next()["op"] for item in crowd] == ["subscribed"] * FLOOD
 
 
-def test_what_a_flood_has_asked_ends_with_its_connections(realtime, master, slow):
+def test_waiting_requests_are_dropped_with_their_connections(realtime, master, slow):
     master.make("Slow", name="first")
     crowd = [realtime.subscriber(address="192.0.2.1") for _ in range(FLOOD)]
     asking, waiting = crowd[:2], crowd[2:]

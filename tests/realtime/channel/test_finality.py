@@ -48,7 +48,7 @@ def test_an_event_is_sent_when_its_block_is_final(house: House, chain: Chain) ->
     plain.is_told_nothing()
 
 
-def test_the_message_is_the_specified_one(house: House, chain: Chain) -> None:
+def test_the_message_has_the_specified_form(house: House, chain: Chain) -> None:
     final, plain = house.connect(of(chain, FINAL)), house.connect(of(chain))
     chain.add(1, block=5)
     chain.reach(5, 5, 5)
@@ -57,7 +57,9 @@ def test_the_message_is_the_specified_one(house: House, chain: Chain) -> None:
     assert message.keys() == {"event", "data"}
 
 
-def test_a_final_height_above_what_is_read_makes_nothing_final(house: House, chain: Chain) -> None:
+def test_a_final_height_above_the_indexed_blocks_makes_nothing_final(
+    house: House, chain: Chain
+) -> None:
     client = house.connect(of(chain, FINAL))
     chain.add(1, block=5)
     chain.reach(4, 100, 100)
@@ -66,7 +68,7 @@ def test_a_final_height_above_what_is_read_makes_nothing_final(house: House, cha
     assert client.tokens(1) == [1]
 
 
-def test_what_is_not_final_at_the_handshake_is_sent_later(house: House, chain: Chain) -> None:
+def test_an_event_not_final_at_the_handshake_is_sent_later(house: House, chain: Chain) -> None:
     chain.add(1, block=1)
     chain.add(2, block=2)
     chain.add(3, block=3)
@@ -79,7 +81,7 @@ def test_what_is_not_final_at_the_handshake_is_sent_later(house: House, chain: C
     assert client.tokens(1) == [3]
 
 
-def test_what_is_removed_before_it_is_final_is_never_sent(house: House, chain: Chain) -> None:
+def test_an_event_removed_before_it_is_final_is_never_sent(house: House, chain: Chain) -> None:
     clients = [house.connect(of(chain, f"{FINAL}&reorg={reorg}")) for reorg in (0, 1)]
     chain.add(1, 2, block=5)
     chain.reach(5, 4, 4)
@@ -93,7 +95,7 @@ def test_what_is_removed_before_it_is_final_is_never_sent(house: House, chain: C
         assert client.tokens(2) == [2, 3]
 
 
-def test_a_block_that_comes_back_is_sent_once(house: House, chain: Chain) -> None:
+def test_a_block_that_returns_is_sent_once(house: House, chain: Chain) -> None:
     client = house.connect(of(chain, f"{FINAL}&reorg=1"))
     chain.add(1, block=5)
     chain.reach(5, 4, 4)
@@ -124,7 +126,7 @@ def test_a_safe_event_that_is_removed(house: House, chain: Chain) -> None:
     assert final.tokens(2) == [1, 2]
 
 
-def test_what_an_operator_takes_out_below_the_final_height(house: House, chain: Chain) -> None:
+def test_an_operator_removes_events_below_the_final_height(house: House, chain: Chain) -> None:
     plain, reorg = house.connect(of(chain, FINAL)), house.connect(of(chain, f"{FINAL}&reorg=1"))
     chain.add(1, 2, block=5)
     chain.reach(5, 5, 5)
@@ -138,7 +140,7 @@ def test_what_an_operator_takes_out_below_the_final_height(house: House, chain: 
     assert plain.tokens(1) == [3]
 
 
-def test_other_networks_do_not_wait(house: House, chain: Chain, other: Chain) -> None:
+def test_networks_do_not_wait_for_each_other(house: House, chain: Chain, other: Chain) -> None:
     client = house.connect(f"network={chain.network_id},{other.network_id}{FINAL}")
     chain.add(1, block=5)
     other.add(2, block=7)
@@ -148,7 +150,7 @@ def test_other_networks_do_not_wait(house: House, chain: Chain, other: Chain) ->
     assert client.tokens(1) == [1]
 
 
-def test_others_do_not_wait_while_a_feed_starts(house: House, chain: Chain) -> None:
+def test_other_feeds_do_not_wait_while_a_feed_starts(house: House, chain: Chain) -> None:
     """Where it starts takes as long as there are events that aren't final."""
     latest = house.connect(of(chain))
     chain.add(1, block=1)
@@ -186,7 +188,7 @@ def _repeat_newest(network_id: int) -> int:
 # -- Coming back -----------------------------------------------------------------------------------
 
 
-def test_who_comes_back_goes_on_at_any_process(house: House, second: House, chain: Chain) -> None:
+def test_a_client_resumes_at_any_process(house: House, second: House, chain: Chain) -> None:
     client = house.connect(of(chain, f"{FINAL}&since=now"))
     client.next()
     chain.add(1, block=1)
@@ -207,7 +209,7 @@ def test_who_comes_back_goes_on_at_any_process(house: House, second: House, chai
     assert last.tokens(1) == [3]
 
 
-def test_everything_final_that_is_kept(house: House, chain: Chain) -> None:
+def test_since_0_sends_every_stored_final_event(house: House, chain: Chain) -> None:
     chain.add(1, block=1)
     chain.add(2, block=2)
     chain.reach(2, 1, 1)
@@ -238,7 +240,7 @@ def test_heights_that_advance_while_a_client_catches_up(house: House, chain: Cha
         client.leave()
 
 
-def test_a_cursor_of_a_place_that_is_not_final_is_a_reset(house: House, chain: Chain) -> None:
+def test_a_cursor_at_a_position_that_is_not_final_is_a_reset(house: House, chain: Chain) -> None:
     latest = house.connect(of(chain, "&since=now"))
     latest.next()
     chain.add(1, block=5)
@@ -261,9 +263,7 @@ def test_a_restored_backup_is_a_reset(house: House, chain: Chain) -> None:
     assert client.tokens(1) == [1]
 
 
-def test_rows_that_are_not_kept_until_they_are_final_are_a_reset(
-    house: House, chain: Chain
-) -> None:
+def test_rows_removed_before_they_are_final_are_a_reset(house: House, chain: Chain) -> None:
     client = house.connect(of(chain, f"{FINAL}&since=now"))
     client.next()
     chain.add(1, block=5)
@@ -275,7 +275,7 @@ def test_rows_that_are_not_kept_until_they_are_final_are_a_reset(
     assert client.tokens(1) == [2]
 
 
-def test_networks_that_wait_are_not_read_in_vain(
+def test_networks_without_settled_rows_are_not_read(
     house: House, chain: Chain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     house.connect(of(chain, FINAL))
@@ -296,7 +296,7 @@ def test_networks_that_wait_are_not_read_in_vain(
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_clients_that_come_and_go_miss_nothing(
+def test_clients_that_reconnect_miss_nothing(
     house: House, second: House, chain: Chain, seed: int
 ) -> None:
     chance = random.Random(seed)

@@ -50,7 +50,7 @@ def test_a_transfer_on_a_chain_becomes_a_message(world: Network, house: House) -
     client.is_told_nothing()
 
 
-def test_what_a_reorganisation_brings_back_is_told_once(world: Network, house: House) -> None:
+def test_an_event_restored_by_a_reorganisation_is_sent_once(world: Network, house: House) -> None:
     plain, asking = house.connect(), house.connect("reorg=1")
     raw = world.node.rpc("eth_getRawTransactionByHash", world.send(2))
     world.node.mine()
@@ -68,7 +68,9 @@ def test_what_a_reorganisation_brings_back_is_told_once(world: Network, house: H
     assert asking.tokens(4) == [-tokens[1], -tokens[0], *tokens]
 
 
-def test_final_events_come_when_the_chain_says_so(world: Network, house: House) -> None:
+def test_final_events_are_sent_when_the_chain_reports_finality(
+    world: Network, house: House
+) -> None:
     Blockchain.objects.update(finality_depth=4)
     plain, safe = house.connect(), house.connect("finality=safe&reorg=1")
     final = house.connect("finality=final&reorg=1&since=now")

@@ -45,7 +45,7 @@ def world(node: Node) -> Iterator[Network]:
 @pytest.mark.parametrize("verify", ["sample", "all"])
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.slow
-def test_a_client_ends_with_the_events_of_the_chain(
+def test_a_client_converges_to_the_events_of_the_chain(
     world: Network, house: House, verify: str, seed: int
 ) -> None:
     Blockchain.objects.update(verify=verify)

@@ -15,7 +15,7 @@ def of(chain: Chain, more: str = "") -> str:
     return f"network={chain.network_id}{more}"
 
 
-def test_a_client_that_says_nothing_is_told_exactly_the_specified_message(
+def test_without_parameters_a_client_gets_exactly_the_specified_message(
     house: House, chain: Chain
 ) -> None:
     client = house.connect()
@@ -34,7 +34,7 @@ def test_a_fungible_tokens_transfer_has_a_value(house: House, chain: Chain) -> N
     assert client.next() == {"event": "Transfer", "data": args}
 
 
-def test_events_are_told_in_order_from_the_connection_on(house: House, chain: Chain) -> None:
+def test_events_after_the_connection_are_sent_in_order(house: House, chain: Chain) -> None:
     chain.add(1, 2, block=1)
     client = house.connect(of(chain))
     chain.add(3, 4, 5, block=2)
@@ -42,13 +42,13 @@ def test_events_are_told_in_order_from_the_connection_on(house: House, chain: Ch
     assert client.tokens(4) == [3, 4, 5, 6]
 
 
-def test_two_processes_tell_the_same(house: House, second: House, chain: Chain) -> None:
+def test_two_processes_send_the_same(house: House, second: House, chain: Chain) -> None:
     clients = [house.connect(of(chain)), second.connect(of(chain))]
     chain.add(1, 2, block=1)
     assert [client.tokens(2) for client in clients] == [[1, 2], [1, 2]]
 
 
-def test_what_is_not_committed_is_not_told(house: House, chain: Chain) -> None:
+def test_uncommitted_events_are_not_sent(house: House, chain: Chain) -> None:
     client = house.connect(of(chain))
     with pytest.raises(ZeroDivisionError):
         chain.write(lambda seq: 1 // 0)
@@ -73,7 +73,7 @@ def test_what_is_not_committed_is_not_told(house: House, chain: Chain) -> None:
         ("&event=Minted,Transfer&contract=Gem", [1, 3]),
     ],
 )
-def test_filters_choose(house: House, chain: Chain, query: str, tokens: list[int]) -> None:
+def test_filters_select_events(house: House, chain: Chain, query: str, tokens: list[int]) -> None:
     client = house.connect(of(chain, query))
     chain.add(1, block=1)
     chain.add(2, block=2, contract_name="Coin", address=COIN)
@@ -83,7 +83,7 @@ def test_filters_choose(house: House, chain: Chain, query: str, tokens: list[int
     assert client.tokens(len(tokens)) == tokens
 
 
-def test_networks_are_told_apart(house: House, chain: Chain, other: Chain) -> None:
+def test_networks_are_distinguished(house: House, chain: Chain, other: Chain) -> None:
     item, both = house.connect(of(chain)), house.connect(of(chain, f",{other.network_id}"))
     other.add(1, block=1)
     chain.add(2, block=1)
@@ -95,24 +95,24 @@ def test_networks_are_told_apart(house: House, chain: Chain, other: Chain) -> No
     "query",
     ["since=yesterday", "network=mainnet", "contract=", "reorg=perhaps", "event=" + "x" * 300],
 )
-def test_what_can_not_be_asked_for_is_refused(house: House, query: str) -> None:
+def test_invalid_parameters_are_rejected(house: House, query: str) -> None:
     assert house.refused(query) == 4400
 
 
 @pytest.mark.parametrize("query", ["contracts=Gem", "events=Minted&network=1", "x", "Network=1"])
-def test_a_misspelled_filter_is_refused_and_never_means_every_event(
+def test_a_misspelled_filter_is_rejected_and_never_matches_everything(
     house: House, query: str
 ) -> None:
     assert house.refused(query) == 4400
 
 
-def test_keys_in_the_address_are_no_unknown_parameters(house: House, chain: Chain) -> None:
+def test_keys_in_the_query_string_are_not_unknown_parameters(house: House, chain: Chain) -> None:
     client = house.connect(of(chain, "&applicationId=a&javascriptKey=b&restApiKey=c&clientKey=d"))
     chain.add(1, block=1)
     assert client.tokens(1) == [1]
 
 
-def test_what_a_client_says_is_ignored_but_for_pings(house: House, chain: Chain) -> None:
+def test_messages_of_clients_are_ignored_except_pings(house: House, chain: Chain) -> None:
     client = house.connect(of(chain))
     client.say("subscribe to everything")
     client.say('{"event": "ping"}')
@@ -121,7 +121,7 @@ def test_what_a_client_says_is_ignored_but_for_pings(house: House, chain: Chain)
     assert client.tokens(1) == [1]
 
 
-def test_a_client_that_has_gone_leaves_nothing_behind(house: House, chain: Chain) -> None:
+def test_a_closed_connection_leaves_nothing_behind(house: House, chain: Chain) -> None:
     clients = [house.connect(of(chain)), house.connect("since=0")]
     for client in clients:
         client.leave()
@@ -131,7 +131,7 @@ def test_a_client_that_has_gone_leaves_nothing_behind(house: House, chain: Chain
     house.look()
 
 
-def test_the_status_says_how_far_each_network_was_told(house: House, chain: Chain) -> None:
+def test_the_status_has_the_last_sent_row_of_each_network(house: House, chain: Chain) -> None:
     house.connect(of(chain))
     chain.add(1, 2, block=1)
     house.look()

@@ -18,7 +18,7 @@ STEPS = 120
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_clients_that_come_and_go_miss_nothing(
+def test_clients_that_reconnect_miss_nothing(
     house: House, second: House, chain: Chain, seed: int
 ) -> None:
     chance = random.Random(seed)

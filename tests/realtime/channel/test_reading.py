@@ -13,16 +13,14 @@ from tests.realtime.channel.test_messages import of
 pytestmark = pytest.mark.django_db
 
 
-def test_what_nobody_is_woken_up_for_is_told_a_second_later(house: House, chain: Chain) -> None:
+def test_without_a_notification_an_event_is_sent_a_second_later(house: House, chain: Chain) -> None:
     client = house.connect(of(chain))
     chain.notifies = False
     chain.add(1, block=1)
     assert client.next()["data"]["tokenId"] == "1"
 
 
-def test_a_connection_to_the_database_that_is_lost_loses_nothing(
-    house: House, chain: Chain
-) -> None:
+def test_a_lost_database_connection_loses_nothing(house: House, chain: Chain) -> None:
     client = house.connect(of(chain))
     pump = house.pump
     for token in (1, 2):
@@ -35,7 +33,7 @@ def test_a_connection_to_the_database_that_is_lost_loses_nothing(
 _PID = "SELECT pg_backend_pid()"
 
 
-def test_a_row_that_nobody_understands_is_left_out(house: House, chain: Chain) -> None:
+def test_an_unreadable_row_is_skipped(house: House, chain: Chain) -> None:
     client = house.connect(of(chain))
     rows = [chain.row(token, 1, token, "a") for token in (1, 2, 3)]
 

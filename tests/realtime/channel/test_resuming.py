@@ -19,7 +19,7 @@ from tests.realtime.channel.test_messages import of
 pytestmark = pytest.mark.django_db
 
 
-def test_hello_comes_first_and_says_what_there_is(house: House, chain: Chain) -> None:
+def test_hello_is_first_and_has_the_oldest_and_newest_rows(house: House, chain: Chain) -> None:
     chain.add(1, 2, block=1)
     client = house.connect(of(chain, "&since=now"))
     hello = client.next()
@@ -29,13 +29,13 @@ def test_hello_comes_first_and_says_what_there_is(house: House, chain: Chain) ->
     client.is_told_nothing()
 
 
-def test_hello_has_the_networks_that_were_named(house: House, chain: Chain) -> None:
+def test_hello_has_only_the_requested_networks(house: House, chain: Chain) -> None:
     chain.add(1, block=1)
     networks = house.connect("network=999&since=now").next()["data"]["networks"]
     assert str(chain.network_id) not in networks
 
 
-def test_detailed_messages_say_where_the_event_is(house: House, chain: Chain) -> None:
+def test_detailed_messages_have_the_position_of_the_event(house: House, chain: Chain) -> None:
     client = house.connect(of(chain, "&since="))
     client.next()
     chain.add(7, block=5)
@@ -48,7 +48,7 @@ def test_detailed_messages_say_where_the_event_is(house: House, chain: Chain) ->
     assert "removed" not in message
 
 
-def test_who_comes_back_is_told_what_was_missed(house: House, chain: Chain) -> None:
+def test_a_client_that_resumes_gets_the_missed_events(house: House, chain: Chain) -> None:
     client = house.connect(of(chain, "&since=now"))
     client.next()
     chain.add(1, 2, block=1)
@@ -61,7 +61,7 @@ def test_who_comes_back_is_told_what_was_missed(house: House, chain: Chain) -> N
     assert again.tokens(3) == [3, 4, 5]
 
 
-def test_each_message_is_a_place_to_go_on_from(house: House, chain: Chain) -> None:
+def test_the_cursor_of_each_message_can_be_resumed(house: House, chain: Chain) -> None:
     client = house.connect(of(chain, "&since=now"))
     cursors = [client.next()["id"]]
     chain.add(*range(1, 6), block=1)
@@ -72,7 +72,7 @@ def test_each_message_is_a_place_to_go_on_from(house: House, chain: Chain) -> No
         assert again.tokens(5 - missed) == [*range(missed + 1, 6)]
 
 
-def test_another_process_goes_on(house: House, second: House, chain: Chain) -> None:
+def test_another_process_resumes_a_cursor(house: House, second: House, chain: Chain) -> None:
     second.connect(of(chain))
     client = house.connect(of(chain, "&since=now"))
     client.next()
@@ -84,7 +84,7 @@ def test_another_process_goes_on(house: House, second: House, chain: Chain) -> N
     assert again.tokens(1) == [3]
 
 
-def test_the_beginning_is_what_is_kept(house: House, chain: Chain) -> None:
+def test_since_0_starts_at_the_oldest_stored_row(house: House, chain: Chain) -> None:
     chain.add(*range(1, 6), block=1)
     chain.prune(2)
     client = house.connect(of(chain, "&since=0"))
@@ -92,7 +92,7 @@ def test_the_beginning_is_what_is_kept(house: House, chain: Chain) -> None:
     assert client.tokens(3) == [3, 4, 5]
 
 
-def test_many_pages_are_told_in_order_and_then_what_happens(house: House, chain: Chain) -> None:
+def test_many_pages_are_sent_in_order_and_then_live_events(house: House, chain: Chain) -> None:
     count = ROWS * 3 + 17
     for block in range(1, count, 100):
         chain.add(*range(block, min(block + 100, count + 1)), block=block)
@@ -107,7 +107,7 @@ def test_many_pages_are_told_in_order_and_then_what_happens(house: House, chain:
     assert house.feed().pages.read <= 8
 
 
-def test_filters_hold_for_what_was_missed(house: House, chain: Chain) -> None:
+def test_filters_apply_to_missed_events(house: House, chain: Chain) -> None:
     client = house.connect(of(chain, "&since=now&contract=Coin&event=*"))
     cursor = client.next()["id"]
     chain.add(1, block=1)
@@ -118,7 +118,7 @@ def test_filters_hold_for_what_was_missed(house: House, chain: Chain) -> None:
     assert again.tokens(2) == [2, 3]
 
 
-def test_a_network_that_comes_later_is_told_from_its_beginning(house: House, chain: Chain) -> None:
+def test_a_network_added_later_is_sent_from_its_first_row(house: House, chain: Chain) -> None:
     client = house.connect("since=now")
     cursor = client.next()["id"]
     client.leave()
@@ -134,7 +134,7 @@ def test_a_network_that_comes_later_is_told_from_its_beginning(house: House, cha
 # -- What can't be sent any more ------------------------------------------------------------------
 
 
-def test_what_is_not_kept_any_more_is_a_reset(house: House, chain: Chain) -> None:
+def test_a_cursor_before_the_oldest_stored_row_is_a_reset(house: House, chain: Chain) -> None:
     client = house.connect(of(chain, "&since=now"))
     cursor = client.next()["id"]
     client.leave()
@@ -153,7 +153,7 @@ def test_what_is_not_kept_any_more_is_a_reset(house: House, chain: Chain) -> Non
     assert last.tokens(1) == [4]
 
 
-def test_a_restored_backup_is_a_reset_for_who_comes_back(house: House, chain: Chain) -> None:
+def test_a_restored_backup_is_a_reset_for_clients_that_resume(house: House, chain: Chain) -> None:
     client = house.connect(of(chain, "&since=now"))
     cursor = client.next()["id"]
     client.leave()
@@ -164,7 +164,7 @@ def test_a_restored_backup_is_a_reset_for_who_comes_back(house: House, chain: Ch
     assert again.next()["data"]["reason"] == "epoch"
 
 
-def test_a_restored_backup_is_a_reset_for_who_is_connected(house: House, chain: Chain) -> None:
+def test_a_restored_backup_is_a_reset_for_connected_clients(house: House, chain: Chain) -> None:
     detailed, plain = house.connect(of(chain, "&since=now")), house.connect(of(chain))
     detailed.next()
     chain.restored()
@@ -198,7 +198,7 @@ class Reader:
         await self.reads.wait()
 
 
-def test_a_restored_backup_is_a_reset_for_who_is_catching_up(house: House, chain: Chain) -> None:
+def test_a_restored_backup_is_a_reset_for_clients_catching_up(house: House, chain: Chain) -> None:
     chain.add(1, 2, 3, block=1)
     feed = house.feed()
     house.look()
@@ -222,7 +222,7 @@ def test_a_restored_backup_is_a_reset_for_who_is_catching_up(house: House, chain
     assert [json.loads(frame)["event"] for frame in reader.frames] == ["Transfer", "reset"]
 
 
-def test_a_place_that_was_never_reached_is_a_reset(house: House, chain: Chain) -> None:
+def test_a_position_that_was_never_reached_is_a_reset(house: House, chain: Chain) -> None:
     client = house.connect(of(chain, "&since=now"))
     chain.add(1, block=1)
     client.next()

@@ -238,7 +238,7 @@ actions = st.one_of(
 
 @settings(max_examples=250, deadline=None)
 @given(st.lists(actions, max_size=60))
-def test_each_client_is_told_each_event_once_and_in_order(steps: list[Any]) -> None:
+def test_each_client_gets_each_event_once_and_in_order(steps: list[Any]) -> None:
     world = World()
     clients = [Client(detailed(reorg=bool(n % 2))) for n in range(4)]
     for client in clients[:2]:
@@ -284,7 +284,7 @@ def test_each_client_is_told_each_event_once_and_in_order(steps: list[Any]) -> N
             )
 
 
-def test_a_plain_client_is_told_from_when_it_came_without_details() -> None:
+def test_a_plain_client_gets_plain_messages_from_its_connection_on() -> None:
     world = World()
     channel = world.channels[0]
     client = Client(EventSubscription())
@@ -299,7 +299,7 @@ def test_a_plain_client_is_told_from_when_it_came_without_details() -> None:
     assert all(frame.keys() == {"event", "data"} for frame in client.frames)
 
 
-def test_events_visit_only_groups_that_they_may_concern() -> None:
+def test_only_groups_that_may_match_are_tested() -> None:
     channel = Channel()
     channel.start(EPOCH, {})
     everybody = Client(parse({}))
@@ -321,7 +321,7 @@ def test_events_visit_only_groups_that_they_may_concern() -> None:
     assert [*channel.members()] == []
 
 
-def test_the_cursor_of_a_filtered_connection_is_about_its_networks() -> None:
+def test_the_cursor_of_a_filtered_connection_has_only_its_networks() -> None:
     channel = Channel()
     channel.start(EPOCH, {2: 7})
     client = Client(parse({"network": ["1"], "since": ["now"]}), starts={1: 0, 2: 7})
@@ -333,7 +333,7 @@ def test_the_cursor_of_a_filtered_connection_is_about_its_networks() -> None:
     assert client.cursor == "1.e0.1:1."
 
 
-def test_only_the_latest_events_are_kept() -> None:
+def test_only_the_latest_events_are_retained() -> None:
     recent = Recent()
     history = History(1)
     history.grow(1)

@@ -17,7 +17,7 @@ def test_a_network_has_its_burst_and_gets_time_back() -> None:
     assert not time.exhausted_networks(100.0 + 0.1)
 
 
-def test_what_several_ask_is_divided() -> None:
+def test_the_time_of_a_shared_query_is_divided() -> None:
     time = MatchingTime()
     time.spend(["a", "b"], BURST, 100.0)
     assert not time.exhausted_networks(100.0)
@@ -32,7 +32,7 @@ def test_a_debt_is_bounded() -> None:
     assert not time.exhausted_networks(100.0 + BURST / RATE + 0.1)
 
 
-def test_networks_that_have_all_of_their_time_take_no_memory() -> None:
+def test_networks_with_their_full_time_take_no_memory() -> None:
     time = MatchingTime()
     for number in range(5_000):
         time.spend([str(number)], 0.001, float(number))

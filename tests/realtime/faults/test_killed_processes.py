@@ -51,7 +51,7 @@ class Realtime:
         return await connect(f"ws://127.0.0.1:{port}{path}", compression=None, open_timeout=15)
 
 
-def test_ten_thousand_events_reach_everybody_once_whatever_dies(
+def test_ten_thousand_events_reach_all_clients_once_while_processes_are_killed(
     installation: Installation,
 ) -> None:
     with running_node(7106, *_GAS) as node:

@@ -45,7 +45,7 @@ def connecting(process: Serving, **options: Any) -> Any:
     return connect
 
 
-def test_a_thousand_clients_come_back_and_each_is_told_everything_once(
+def test_a_thousand_clients_resume_and_each_gets_every_event_once(
     process: Serving, chain: Chain
 ) -> None:
     chain.add(*range(1, MISSED + 1), block=1)
@@ -68,7 +68,7 @@ def test_a_thousand_clients_come_back_and_each_is_told_everything_once(
     assert {client.hellos for client in clients} == {1}
 
 
-def test_who_does_not_read_is_closed_delays_nobody_and_comes_back(
+def test_a_client_that_does_not_read_is_closed_delays_no_other_and_resumes(
     process: Serving, chain: Chain
 ) -> None:
     """What is queued for it is bounded; the last message that it has read says where to go on."""

@@ -78,7 +78,7 @@ def write(api: Api, chance: random.Random, acls: list[Any], count: int) -> None:
             api.post("/batch", {"requests": parts, "transaction": chance.random() < 0.5})
 
 
-def test_events_add_up_to_what_a_search_finds_under_concurrent_writers(
+def test_events_add_up_to_the_search_results_under_concurrent_writers(
     desk: Desk, games: Any, person
 ):
     seed = random.randrange(10**6)

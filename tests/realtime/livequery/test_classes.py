@@ -21,7 +21,7 @@ def permit(api: Api, **permissions: Any) -> None:
     assert api.put("/schemas/Game", body).status == 200
 
 
-def test_a_class_may_be_waited_for_before_it_is_there(desk: Desk, games: Api, settings):
+def test_a_class_can_be_subscribed_to_before_it_exists(desk: Desk, games: Api, settings):
     ann, bob = desk.connect(**MASTER_KEYS), desk.connect()
     ann.subscribe(1, "Later", {"score": 1})
     # As over REST: clients get no hint of classes that they can't make.
@@ -43,7 +43,7 @@ def test_a_class_may_be_waited_for_before_it_is_there(desk: Desk, games: Api, se
         games.delete("/schemas/Later")
 
 
-def test_subscriptions_go_on_when_fields_are_added(desk: Desk, games: Api):
+def test_subscriptions_continue_when_fields_are_added(desk: Desk, games: Api):
     ann = desk.connect()
     ann.subscribe(1, "Game", {"level": 3})
     games.make("Game", score=1)
@@ -55,7 +55,7 @@ def test_subscriptions_go_on_when_fields_are_added(desk: Desk, games: Api):
     assert ann.told(1) == [("create", 1, last)]
 
 
-def test_a_subscription_ends_when_it_would_be_refused(desk: Desk, games: Api, person):
+def test_a_subscription_ends_when_it_is_no_longer_allowed(desk: Desk, games: Api, person):
     ann, bob = desk.connect(person("ann").token), desk.connect()
     for caller in (ann, bob):
         caller.subscribe(1, "Game")
@@ -75,7 +75,7 @@ def test_a_subscription_ends_when_it_would_be_refused(desk: Desk, games: Api, pe
     assert bob.told(1) == [("create", 1, made)]
 
 
-def test_fields_that_become_protected_are_shown_no_more(desk: Desk, games: Api):
+def test_fields_that_become_protected_are_no_longer_sent(desk: Desk, games: Api):
     ann = desk.connect()
     ann.subscribe(1, "Game")
     ann.subscribe(2, "Game", {"name": "a"})
@@ -90,7 +90,7 @@ def test_fields_that_become_protected_are_shown_no_more(desk: Desk, games: Api):
     assert "name" not in by_request[1]["original"]
 
 
-def test_who_may_have_missed_something_is_sent_away_to_connect_again(desk: Desk, games: Api):
+def test_clients_that_may_have_missed_changes_are_closed_with_1013(desk: Desk, games: Api):
     from objects.changes import Batch
     from realtime.livequery.identities import SessionChanges
 
@@ -115,7 +115,7 @@ def test_who_may_have_missed_something_is_sent_away_to_connect_again(desk: Desk,
     assert again.told(1) == [("create", 1, made)]
 
 
-def test_after_a_fault_clients_connect_again(desk: Desk, games: Api, person):
+def test_after_an_internal_error_clients_reconnect(desk: Desk, games: Api, person):
     ann = desk.connect(person("ann").token)
     ann.subscribe(1, "Game")
     desk.begin_again()
@@ -130,7 +130,7 @@ def test_after_a_fault_clients_connect_again(desk: Desk, games: Api, person):
     assert desk.status["subscriptions"] == 1
 
 
-def test_people_roles_and_sessions_are_told_to_whom_they_concern(desk: Desk, games: Api, person):
+def test_users_roles_and_sessions_are_sent_to_permitted_callers(desk: Desk, games: Api, person):
     master = desk.connect(**MASTER_KEYS)
     for number, name in enumerate(("_User", "_Role", "_Session")):
         master.subscribe(number, name)
@@ -169,9 +169,7 @@ def chained(aside, games: Api) -> Iterator[Any]:
     aside.do(clear)
 
 
-def test_an_event_that_leaves_the_chain_is_told_and_told_again_when_it_comes_back(
-    desk: Desk, chained
-):
+def test_a_reverted_event_is_sent_again_when_it_returns(desk: Desk, chained):
     from django.db import transaction
 
     from chain.indexing.storage import events
@@ -199,7 +197,7 @@ def test_an_event_that_leaves_the_chain_is_told_and_told_again_when_it_comes_bac
     assert {item["objectId"] for item in back} == {item["objectId"] for item in came}
 
 
-def test_an_event_is_sent_as_final_as_it_is_at_that_moment(desk: Desk, chained):
+def test_an_event_is_sent_with_its_current_finality(desk: Desk, chained):
     from django.db import transaction
 
     from chain.indexing.storage import events
@@ -230,7 +228,7 @@ def test_an_event_is_sent_as_final_as_it_is_at_that_moment(desk: Desk, chained):
         chained(lambda: Cursor.objects.filter(network_id=NETWORK).delete())
 
 
-def test_a_transaction_is_told_when_it_is_mined(desk: Desk, chained, node):
+def test_a_transaction_is_sent_when_it_is_mined(desk: Desk, chained, node):
     from tests.chain.monitored import follow, network, paid
 
     def begin() -> Any:

@@ -49,7 +49,7 @@ class Ticks:
         return self.longest
 
 
-def test_what_takes_long_is_matched_beside_the_event_loop(desk: Desk, games: Api):
+def test_costly_matching_runs_outside_the_event_loop(desk: Desk, games: Api):
     ann = desk.connect()
     length = MOST // CONSTRAINTS - 100
     assert length * CONSTRAINTS > 100 * QUICK
@@ -61,7 +61,7 @@ def test_what_takes_long_is_matched_beside_the_event_loop(desk: Desk, games: Api
     assert longest < took / 2
 
 
-def test_what_takes_too_long_is_ended_and_others_go_on(desk: Desk, games: Api):
+def test_a_query_that_is_too_costly_ends_and_others_continue(desk: Desk, games: Api):
     ann, bob = desk.connect(), desk.connect()
     ann.subscribe(1, "Game", costly(1))
     ann.subscribe(2, "Game", {"score": 1})
@@ -97,7 +97,7 @@ def costly_queries(caller: Caller) -> list[int]:
     return [*range(1, length + 1)]
 
 
-def test_queries_of_one_address_end_when_others_wait_for_them_too_long(desk: Desk, games: Api):
+def test_queries_of_one_address_end_when_they_delay_others_too_long(desk: Desk, games: Api):
     ann, bob = at(desk.connect(), "198.51.100.1"), at(desk.connect(), "198.51.100.2")
     numbers = costly_queries(ann)
     bob.subscribe(1, "Game")
@@ -116,7 +116,7 @@ def test_queries_of_one_address_end_when_others_wait_for_them_too_long(desk: Des
 @pytest.mark.parametrize(
     ("keys", "address"), [(CLIENT_KEYS, "198.51.100.2"), (MASTER_KEYS, "198.51.100.1")]
 )
-def test_who_is_alone_or_has_the_master_key_may_take_all_the_time(
+def test_matching_time_is_unlimited_without_other_clients_or_with_the_master_key(
     desk: Desk, games: Api, keys: dict[str, str], address: str
 ):
     ann, bob = at(desk.connect(**keys), address), at(desk.connect(), "198.51.100.2")
@@ -129,7 +129,7 @@ def test_who_is_alone_or_has_the_master_key_may_take_all_the_time(
     assert bob.told(1) == [("create", 1, game)]
 
 
-def test_a_subscription_that_ends_while_it_is_matched_is_told_nothing(desk: Desk, games: Api):
+def test_a_subscription_that_ends_during_matching_gets_nothing(desk: Desk, games: Api):
     ann, bob = desk.connect(), desk.connect()
     length = MOST // CONSTRAINTS // 2
     ann.subscribe(1, "Game", costly(length))

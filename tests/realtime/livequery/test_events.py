@@ -18,7 +18,7 @@ def put(api: Api, object_id: str, **fields: Any) -> None:
     assert api.put(f"/classes/Game/{object_id}", fields).status == 200
 
 
-def test_an_object_comes_changes_goes_returns_and_ends(desk: Desk, games: Api):
+def test_create_update_leave_enter_and_delete_are_sent(desk: Desk, games: Api):
     ann = desk.connect()
     ann.subscribe(1, "Game", HIGH)
     game = games.make("Game", score=6, name="a")
@@ -102,7 +102,7 @@ def author(object_id: str) -> dict[str, str]:
     return {"__type": "Pointer", "className": "Author", "objectId": object_id}
 
 
-def test_each_subscription_is_told_in_the_order_of_commits(desk: Desk, games: Api):
+def test_each_subscription_gets_changes_in_commit_order(desk: Desk, games: Api):
     ann, bob = desk.connect(), desk.connect()
     ann.subscribe(1, "Game", HIGH)
     ann.subscribe(2, "Game")
@@ -125,7 +125,7 @@ def test_each_subscription_is_told_in_the_order_of_commits(desk: Desk, games: Ap
     assert bob.told(4) == [(op, 1, made[n]) for op in ("create", "update") for n in (1, 3)]
 
 
-def test_what_is_rolled_back_is_not_told(desk: Desk, games: Api):
+def test_a_rolled_back_change_is_not_sent(desk: Desk, games: Api):
     ann = desk.connect()
     ann.subscribe(1, "Game")
     requests = [
@@ -137,7 +137,7 @@ def test_what_is_rolled_back_is_not_told(desk: Desk, games: Api):
     assert ann.told(1) == [("create", 1, last)]
 
 
-def test_watch_tells_updates_of_those_fields_only(desk: Desk, games: Api):
+def test_watch_sends_only_updates_of_those_fields(desk: Desk, games: Api):
     ann = desk.connect()
     ann.subscribe(1, "Game", HIGH, watch=["name", "info.level"])
     game = games.make("Game", score=6, name="a", info={"level": 1, "lives": 3})
@@ -161,7 +161,7 @@ def test_watch_tells_updates_of_those_fields_only(desk: Desk, games: Api):
     assert events[2]["object"]["info"]["level"] == 2
 
 
-def test_one_change_is_told_to_every_subscription_that_finds_it(desk: Desk, games: Api):
+def test_a_change_is_sent_to_every_matching_subscription(desk: Desk, games: Api):
     ann = desk.connect()
     for number, where in enumerate(
         [
@@ -185,7 +185,7 @@ def test_one_change_is_told_to_every_subscription_that_finds_it(desk: Desk, game
     assert sorted(request for _, request, item in observed if item != last) == [1, 2, 3, 4, 5, 6, 7]
 
 
-def test_large_objects_are_told_whole(desk: Desk, games: Api):
+def test_large_objects_are_sent_completely(desk: Desk, games: Api):
     ann = desk.connect()
     ann.subscribe(1, "Game")
     text = "long " * 100_000
@@ -193,7 +193,7 @@ def test_large_objects_are_told_whole(desk: Desk, games: Api):
     assert ann.next("create")["object"]["name"] == text
 
 
-def test_every_process_tells_its_own_clients(desks, games: Api):
+def test_every_process_sends_to_its_own_clients(desks, games: Api):
     callers = [desks().connect() for _ in range(2)]
     for caller in callers:
         caller.subscribe(1, "Game", HIGH)

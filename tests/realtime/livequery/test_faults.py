@@ -106,7 +106,7 @@ def test_a_restart_of_postgresql_loses_nothing(installation):
         assert [ann.number(), ann.number()] == [3, 4]
 
 
-def test_a_crash_of_postgresql_sends_clients_away_who_come_back(installation):
+def test_after_a_crash_of_postgresql_clients_are_closed_and_reconnect(installation):
     service, port = installation
     with client(port) as ann:
         ann.subscribe()

@@ -48,12 +48,12 @@ def fill(desk: Desk, address: str) -> list[Caller]:
     return callers
 
 
-def test_a_question_is_as_long_as_these_tests_need():
+def test_the_query_of_these_tests_has_the_expected_size():
     message = {"op": "subscribe", "requestId": 1, "query": {"className": "Game", "where": long(1)}}
     assert OF_ADDRESS / 5 < memory_of(json.dumps(message)) < OF_ADDRESS / 4
 
 
-def test_an_address_has_a_share_and_others_have_theirs(desk: Desk, games: Api):
+def test_subscriptions_of_each_address_have_a_memory_limit(desk: Desk, games: Api):
     fill(desk, "192.0.2.1")
     late = from_address(desk, "192.0.2.1")
     answer = late.ask(1, "Game", long(5))
@@ -65,7 +65,7 @@ def test_an_address_has_a_share_and_others_have_theirs(desk: Desk, games: Api):
     from_address(desk, "192.0.2.2").subscribe(1, "Game", long(6))
 
 
-def test_all_clients_together_have_a_limit(desk: Desk, games: Api):
+def test_subscriptions_of_all_clients_have_a_memory_limit(desk: Desk, games: Api):
     for number in range(7):
         fill(desk, f"192.0.2.{number}")
     answers = [
@@ -80,7 +80,7 @@ def test_all_clients_together_have_a_limit(desk: Desk, games: Api):
 
 
 @pytest.mark.parametrize("end", ["unsubscribe", "leave", "update", "refused update"])
-def test_what_ends_makes_room(desk: Desk, games: Api, end: str):
+def test_ended_subscriptions_free_memory(desk: Desk, games: Api, end: str):
     callers = fill(desk, "192.0.2.1")
     for number in range(10, 13):
         late = from_address(desk, "192.0.2.1")
@@ -99,14 +99,14 @@ def test_what_ends_makes_room(desk: Desk, games: Api, end: str):
         callers.append(late)
 
 
-def test_what_takes_the_place_of_another_is_counted_instead_of_it(desk: Desk, games: Api):
+def test_a_replaced_subscription_is_not_counted_twice(desk: Desk, games: Api):
     callers = fill(desk, "192.0.2.1")
     for number in range(10, 20):
         callers[0].subscribe(1, "Game", long(number), op="update")
     assert callers[1].refused(2, "Game", long(20)) == RateLimited.code
 
 
-def test_a_refused_subscription_holds_nothing(desk: Desk, games: Api):
+def test_a_rejected_subscription_reserves_no_memory(desk: Desk, games: Api):
     ann = from_address(desk, "192.0.2.1")
     for number in range(20):
         assert ann.refused(1, "Game", {**long(number), "name.$bad": 1}) == 105
@@ -116,7 +116,7 @@ def test_a_refused_subscription_holds_nothing(desk: Desk, games: Api):
     assert desk.engine.memory.total == held
 
 
-def test_nothing_is_held_when_all_are_gone(desk: Desk, games: Api):
+def test_no_memory_is_reserved_after_all_clients_disconnect(desk: Desk, games: Api):
     callers = [*fill(desk, "192.0.2.1"), from_address(desk, "192.0.2.1", **MASTER_KEYS)]
     callers[-1].subscribe(1, "Game", {"score": 1})
     for caller in callers:
@@ -131,7 +131,7 @@ class Full(Shares):
         raise MemoryError
 
 
-def test_for_want_of_memory_a_message_is_refused_without_a_traceback(
+def test_a_memory_error_rejects_the_message_without_a_traceback(
     desk: Desk, games: Api, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ):
     ann, memory = desk.connect(), desk.engine.memory

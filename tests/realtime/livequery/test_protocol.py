@@ -44,7 +44,7 @@ def test_a_client_connects_with_any_key_of_the_application(desk: Desk, keys):
         {"javascriptKey": "test-master-key"},
     ],
 )
-def test_a_client_without_a_right_key_is_told_and_closed(desk: Desk, keys):
+def test_a_client_with_a_wrong_key_gets_an_error_and_is_closed(desk: Desk, keys):
     ann = desk.stranger()
     ann.say({"op": "connect", **APPLICATION, **keys})
     refusal = ann.next("error")
@@ -55,7 +55,7 @@ def test_a_client_without_a_right_key_is_told_and_closed(desk: Desk, keys):
 
 
 @pytest.mark.parametrize("token", ["", "r:" + "0" * 32, "nonsense"])
-def test_a_client_with_a_session_that_is_none_is_told_and_closed(desk: Desk, token):
+def test_a_client_with_an_invalid_session_gets_an_error_and_is_closed(desk: Desk, token):
     ann = desk.stranger()
     ann.say({"op": "connect", **CLIENT_KEYS, "sessionToken": token})
     refusal = ann.next("error")
@@ -64,7 +64,7 @@ def test_a_client_with_a_session_that_is_none_is_told_and_closed(desk: Desk, tok
     assert desk.status["clients"] == 0
 
 
-def test_a_subscription_may_bring_a_session_of_its_own(desk: Desk, games: Api, person):
+def test_a_subscription_can_have_its_own_session(desk: Desk, games: Api, person):
     ann, bob = person("ann"), person("bob")
     caller = desk.connect(bob.token)
     caller.subscribe(1, "Game")
@@ -85,14 +85,14 @@ def test_a_subscription_may_bring_a_session_of_its_own(desk: Desk, games: Api, p
     assert desk.status["sessions"] == 0
 
 
-def test_the_master_key_counts_only_from_where_it_may(desk: Desk, settings):
+def test_the_master_key_is_accepted_only_from_allowed_addresses(desk: Desk, settings):
     settings.SERVICE = {**settings.SERVICE, "MASTER_KEY_IPS": ("10.0.0.0/8",)}
     ann = desk.stranger()
     ann.say({"op": "connect", **MASTER_KEYS})
     assert ann.next("error")["code"] == 4
 
 
-def test_connecting_comes_first_and_once(desk: Desk):
+def test_connect_must_be_first_and_only_once(desk: Desk):
     ann = desk.stranger()
     for op in ("unsubscribe", "query"):
         ann.say({"op": op, "requestId": 1})
@@ -108,7 +108,7 @@ def test_connecting_comes_first_and_once(desk: Desk):
 
 
 @pytest.mark.parametrize("text", ["", "nonsense", "[]", '{"op":"connect"}', '{"op":1}'])
-def test_junk_is_answered_and_counted(desk: Desk, text):
+def test_invalid_messages_are_answered_and_counted(desk: Desk, text):
     ann = desk.connect()
     ann.say(text)
     error = ann.next("error")
@@ -116,13 +116,13 @@ def test_junk_is_answered_and_counted(desk: Desk, text):
     assert ann.socket.junk_count == 1
 
 
-def test_an_unknown_op_is_refused(desk: Desk):
+def test_an_unknown_op_is_rejected(desk: Desk):
     ann = desk.connect()
     ann.say({"op": "publish", "requestId": 3})
     assert ann.next("error", 3)["code"] == 3
 
 
-def test_after_unsubscribing_nothing_is_told(desk: Desk, games: Api):
+def test_after_unsubscribing_nothing_is_sent(desk: Desk, games: Api):
     ann = desk.connect()
     ann.subscribe(1, "Game")
     ann.subscribe(2, "Game", {"score": 2})
@@ -136,7 +136,7 @@ def test_after_unsubscribing_nothing_is_told(desk: Desk, games: Api):
     assert ann.next("error", 1)["code"] == 2
 
 
-def test_a_subscription_is_replaced_by_update_and_by_its_number(desk: Desk, games: Api):
+def test_a_subscription_is_replaced_by_update_and_by_its_request_id(desk: Desk, games: Api):
     ann = desk.connect()
     ann.subscribe(1, "Game", {"score": 1})
     ann.subscribe(1, "Game", {"score": 2}, op="update")
@@ -153,14 +153,14 @@ def test_a_subscription_is_replaced_by_update_and_by_its_number(desk: Desk, game
     assert desk.status["subscriptions"] == 0
 
 
-def test_an_update_of_what_is_not_subscribed_subscribes(desk: Desk, games: Api):
+def test_an_update_of_an_unknown_request_id_subscribes(desk: Desk, games: Api):
     ann = desk.connect()
     ann.subscribe(9, "Game", op="update")
     game = games.make("Game")
     assert ann.told(1) == [("create", 9, game)]
 
 
-def test_the_query_of_a_subscription_is_answered_with_what_it_finds(desk: Desk, games: Api):
+def test_query_returns_the_current_results_of_a_subscription(desk: Desk, games: Api):
     ann = desk.connect(**CLIENT_KEYS, installationId="phone-1")
     games.make("Game", score=1)
     game = games.make("Game", score=2, name="b")
@@ -197,7 +197,7 @@ def test_the_query_of_a_subscription_is_answered_with_what_it_finds(desk: Desk, 
         ),
     ],
 )
-def test_a_where_that_can_not_be_matched_is_refused(desk: Desk, games: Api, where, code):
+def test_a_where_that_cannot_be_matched_is_rejected(desk: Desk, games: Api, where, code):
     ann = desk.connect()
     refused = ann.refused(1, "Game", where)
     assert code is None or refused == code
@@ -215,7 +215,7 @@ def test_names_of_fields_and_classes_are_checked(desk: Desk, games: Api):
     assert ann.refused(1, "_Join:likes:Game") == 103
 
 
-def test_a_connection_has_a_number_of_subscriptions(desk: Desk, games: Api, settings):
+def test_subscriptions_of_a_connection_are_limited(desk: Desk, games: Api, settings):
     settings.SERVICE = {**settings.SERVICE, "LIVE_QUERY_MAX_SUBSCRIPTIONS": 2}
     ann = desk.connect()
     ann.subscribe(1, "Game")
@@ -227,7 +227,9 @@ def test_a_connection_has_a_number_of_subscriptions(desk: Desk, games: Api, sett
     ann.subscribe(3, "Game")
 
 
-def test_subscriptions_and_queries_of_an_address_have_a_rate(desk: Desk, games: Api, settings):
+def test_subscriptions_and_queries_of_an_address_have_a_rate_limit(
+    desk: Desk, games: Api, settings
+):
     flood = {"path": "/subscriptions", "per": "ip", "window": 60, "approximate": True}
     settings.SERVICE = {**settings.SERVICE, "RATE_LIMITS": [{**flood, "count": 3}]}
     ann, bob = desk.connect(), desk.connect()
@@ -240,7 +242,9 @@ def test_subscriptions_and_queries_of_an_address_have_a_rate(desk: Desk, games: 
     assert ann.next("error")["code"] == 100
 
 
-def test_the_subscriptions_of_a_connection_have_a_length_together(desk: Desk, games: Api, settings):
+def test_the_total_length_of_subscriptions_of_a_connection_is_limited(
+    desk: Desk, games: Api, settings
+):
     settings.SERVICE = {**settings.SERVICE, "WS_MESSAGE_SIZE": 1024}
     ann = desk.connect()
     long = {"name": {"$in": ["x" * 700]}}
@@ -253,7 +257,7 @@ def test_the_subscriptions_of_a_connection_have_a_length_together(desk: Desk, ga
     ann.subscribe(5, "Game", long)
 
 
-def test_live_queries_are_for_the_classes_that_have_them(desk: Desk, games: Api, settings):
+def test_live_queries_are_limited_to_the_configured_classes(desk: Desk, games: Api, settings):
     ann = desk.connect(**MASTER_KEYS)
     settings.SERVICE = {**settings.SERVICE, "LIVE_QUERY_CLASSES": ("Game",)}
     ann.subscribe(1, "Game")
@@ -269,7 +273,7 @@ def test_the_read_only_master_key_reads(desk: Desk, games: Api):
     assert ann.told(1) == [("create", 1, game)]
 
 
-def test_a_client_who_leaves_leaves_nothing_behind(desk: Desk, games: Api, person):
+def test_a_disconnected_client_leaves_nothing_behind(desk: Desk, games: Api, person):
     ann = person("ann")
     item, other = desk.connect(ann.token), desk.connect(ann.token)
     for number in (1, 2, 3):
@@ -284,7 +288,7 @@ def test_a_client_who_leaves_leaves_nothing_behind(desk: Desk, games: Api, perso
     assert [status[name] for name in figures] == [0] * 5
 
 
-def test_alike_subscriptions_are_one_group(desk: Desk, games: Api, person):
+def test_equal_subscriptions_are_one_group(desk: Desk, games: Api, person):
     ann, bob = person("ann"), person("bob")
     clients = [desk.connect(), desk.connect(ann.token), desk.connect(bob.token)]
     for client in clients:

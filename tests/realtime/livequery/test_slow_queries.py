@@ -35,14 +35,12 @@ def test_a_client_has_the_budget_of_its_network(desk: Desk, games: Api, budgets:
     assert budget.address == "2001:db8::/64"
 
 
-def test_the_master_key_has_none(desk: Desk, games: Api, budgets: list[Any]):
+def test_the_master_key_has_no_budget(desk: Desk, games: Api, budgets: list[Any]):
     desk.connect(**MASTER_KEYS).subscribe(1, "Game")
     assert budgets == [None]
 
 
-def test_an_address_with_its_share_of_slow_searches_is_told_to_wait(
-    desk: Desk, games: Api, settings: Any
-):
+def test_an_address_with_too_many_slow_searches_is_rejected(desk: Desk, games: Api, settings: Any):
     settings.SERVICE = {**settings.SERVICE, "CLIENT_SLOW_REQUESTS": 1}
     games.make("Game", score=1)
     ann, bob, root = desk.connect(), desk.connect(), desk.connect(**MASTER_KEYS)
