@@ -19,7 +19,7 @@ from bench.servers import Engines
 
 _EVENTS = 5
 _AT_REST = 2.0
-"""Seconds after the last connection before memory is looked at."""
+"""Seconds after the last connection before memory is measured."""
 
 Script = Callable[[int], Sequence[str]]
 Publish = Callable[[], tuple[int, Sequence[int]]]

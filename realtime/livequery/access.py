@@ -164,7 +164,7 @@ def _bind_class(principal: Principal, table: ClassTable, action: Action) -> Acce
     except InvalidQuery:
         # Fail closed: the objects that the trigger would exclude aren't known here.
         raise OperationForbidden(
-            f"Objects of {table.class_name} can't be watched: a trigger asks for other objects."
+            f"Objects of {table.class_name} can't be watched: a trigger queries other objects."
         ) from None
     condition = all_of(of_class, narrowed)
     hidden = policy.hidden_fields(principal, table)

@@ -103,7 +103,7 @@ class Feed:
 
     def _end(self, error: BaseException | None) -> None:
         for future in self._take_waiting():
-            future.set_exception(ServiceUnavailable("Live queries begin again; try again."))
+            future.set_exception(ServiceUnavailable("Live queries are restarting; try again."))
         if self._ended.done():
             return
         if error is None:

@@ -13,8 +13,8 @@ from tests.settings import SERVICE
 
 
 @pytest.fixture(autouse=True)
-def nobody_yet() -> None:
-    Echo.came.clear()
+def no_sockets() -> None:
+    Echo.opened.clear()
 
 
 def settings(**values: object) -> override_settings:
@@ -103,7 +103,7 @@ def test_a_socket_with_keys_in_messages_requires_none_in_the_handshake():
 
 def test_a_rejection_is_the_json_error_of_rest_and_repeats_no_key():
     with settings(WS_REQUIRE_KEY=True):
-        status, body = run(Client(f"/echo?{QUERY}&javascriptKey=mine").refused())
+        status, body = run(Client(f"/echo?{QUERY}&javascriptKey=mine").rejection())
     assert status == 403
     assert json.loads(body)["code"] == 262
     assert b"mine" not in body
@@ -123,7 +123,7 @@ def test_without_http_responses_the_handshake_is_closed():
 def test_connections_of_an_address_are_limited_until_one_closes():
     async def scenario() -> None:
         first, second = [await Client(peer=("192.0.2.1", 1)).open() for _ in range(2)]
-        status, body = await Client(peer=("192.0.2.1", 2)).refused()
+        status, body = await Client(peer=("192.0.2.1", 2)).rejection()
         assert (status, json.loads(body)["code"]) == (429, 155)
         other = await Client(peer=("192.0.2.2", 1)).open()
         await first.leave()
@@ -140,7 +140,7 @@ def test_connections_of_an_address_are_limited_until_one_closes():
 def test_addresses_of_one_ipv6_network_count_as_one():
     async def scenario() -> None:
         client = await Client(peer=("2001:db8::1", 1)).open()
-        assert (await Client(peer=("2001:db8::ffff:2", 1)).refused())[0] == 429
+        assert (await Client(peer=("2001:db8::ffff:2", 1)).rejection())[0] == 429
         other = await Client(peer=("2001:db8:0:1::1", 1)).open()
         for item in (client, other):
             await item.leave()
@@ -152,7 +152,7 @@ def test_addresses_of_one_ipv6_network_count_as_one():
 def test_ipv4_clients_of_a_dual_stack_socket_are_counted_separately():
     async def scenario() -> None:
         client = await Client(peer=("::ffff:192.0.2.1", 1)).open()
-        assert (await Client(peer=("::ffff:192.0.2.1", 2)).refused())[0] == 429
+        assert (await Client(peer=("::ffff:192.0.2.1", 2)).rejection())[0] == 429
         other = await Client(peer=("::ffff:192.0.2.2", 1)).open()
         for opened in (client, other):
             await opened.leave()
@@ -165,13 +165,13 @@ def test_only_the_trusted_proxy_may_report_client_addresses():
     async def scenario() -> None:
         # Over the proxy's own Unix socket, where there is no peer.
         stream = await Client(x_forwarded_for="203.0.113.7, 198.51.100.1").open()
-        assert Echo.came[-1].address == "198.51.100.1"
-        assert (await Client(x_forwarded_for="198.51.100.1").refused())[0] == 429
+        assert Echo.opened[-1].address == "198.51.100.1"
+        assert (await Client(x_forwarded_for="198.51.100.1").rejection())[0] == 429
         # A trusted proxy's word counts, another's doesn't.
         two = await Client(peer=("10.1.2.3", 1), x_forwarded_for="198.51.100.2").open()
-        assert Echo.came[-1].address == "198.51.100.2"
+        assert Echo.opened[-1].address == "198.51.100.2"
         three = await Client(peer=("192.0.2.9", 1), x_forwarded_for="198.51.100.3").open()
-        assert Echo.came[-1].address == "192.0.2.9"
+        assert Echo.opened[-1].address == "192.0.2.9"
         status = await status_of(Client(peer=("192.0.2.9", 1), x_forwarded_for="198.51.100.4"))
         assert status == 429
         for client in (stream, two, three):
@@ -184,7 +184,7 @@ def test_only_the_trusted_proxy_may_report_client_addresses():
 def test_connections_of_a_process_are_limited():
     async def scenario() -> None:
         clients = [await Client(peer=(f"192.0.2.{item}", 1)).open() for item in range(3)]
-        status, body = await Client(peer=("192.0.2.200", 1)).refused()
+        status, body = await Client(peer=("192.0.2.200", 1)).rejection()
         assert (status, json.loads(body)["code"]) == (503, 1)
         for client in clients:
             await client.leave()

@@ -14,7 +14,7 @@ from realtime.process.garbage import collect_rarely
 MANY = 2_500_000  # objects, more than what sets off a search
 
 
-class Dead:
+class Garbage:
     """A connection that is gone, and refers to itself."""
 
     def __init__(self, number_of_objects: int) -> None:
@@ -23,7 +23,7 @@ class Dead:
 
 
 @pytest.fixture(autouse=True)
-def as_before() -> Iterator[None]:
+def restored_gc_settings() -> Iterator[None]:
     """The search for garbage is a matter of the whole process."""
     thresholds = gc.get_threshold()
     yield
@@ -38,7 +38,7 @@ def searches() -> int:
 
 
 class Counted:
-    """A process with 8,000 connections, which knows how often it was asked for them."""
+    """A process with 8,000 connections, which counts how often they are read."""
 
     ended = 0
     looks = 0
@@ -49,12 +49,12 @@ class Counted:
         return range(8_000)
 
 
-async def _dead_is_found(ended: int, size: int) -> bool:
+async def _garbage_is_collected(ended: int, size: int) -> bool:
     """Whether a dead object is given back, after so many connections have ended."""
     process = Counted()
     searching = asyncio.create_task(collect_rarely(process, interval=0.001))
-    await asyncio.sleep(0)  # it has begun
-    dead = weakref.ref(Dead(size))
+    await asyncio.sleep(0)  # let it start
+    dead = weakref.ref(Garbage(size))
     process.ended, observed = ended, process.looks
     async with asyncio.timeout(30):
         while process.looks < observed + 20 and dead() is not None:
@@ -64,17 +64,17 @@ async def _dead_is_found(ended: int, size: int) -> bool:
 
 
 def test_garbage_of_many_closed_connections_is_collected() -> None:
-    assert asyncio.run(_dead_is_found(ended=2_000, size=10))
+    assert asyncio.run(_garbage_is_collected(ended=2_000, size=10))
 
 
 def test_no_full_collection_runs_after_few_closed_connections() -> None:
     before = searches()
-    assert not asyncio.run(_dead_is_found(ended=1_999, size=10))
+    assert not asyncio.run(_garbage_is_collected(ended=1_999, size=10))
     assert searches() == before + 1  # before it left out what is loaded
 
 
 def test_a_full_collection_runs_after_many_new_objects() -> None:
-    assert asyncio.run(_dead_is_found(ended=0, size=MANY))
+    assert asyncio.run(_garbage_is_collected(ended=0, size=MANY))
 
 
 async def _left_out() -> int:

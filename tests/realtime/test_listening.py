@@ -107,7 +107,7 @@ def test_a_failing_subscriber_does_not_affect_others():
         listener = Process.current().listener
 
         def fail(payload: str | None) -> None:
-            raise ValueError("as it was told")
+            raise ValueError("requested failure")
 
         listener.subscribe("channel", fail)
         woken = Recorder(listener, "channel")

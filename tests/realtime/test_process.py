@@ -14,7 +14,7 @@ from tests.realtime.in_process import Client, eventually, run
 
 
 class Worker:
-    """A part that does what ``next`` says: run on, fail, end."""
+    """A part that continues, fails or returns, according to ``next``."""
 
     name = "worker"
     makes = 0
@@ -29,7 +29,7 @@ class Worker:
         type(self).runs += 1
         match self.next:
             case "fail":
-                raise ValueError("as it was told")
+                raise ValueError("requested failure")
             case "end":
                 return
             case "cancel":
@@ -89,7 +89,7 @@ def test_a_stopping_process_closes_its_clients_and_rejects_new_ones():
         process = Process.current()
         clients = [await Client().open() for _ in range(3)]
         stopping = asyncio.create_task(process.stop())
-        assert [await client.closed() for client in clients] == [1001] * 3
+        assert [await client.close_code() for client in clients] == [1001] * 3
         await stopping
         assert not process.sockets
         assert process.admission.is_closed
@@ -120,8 +120,8 @@ def test_a_process_reports_its_state_until_it_stops():
 def test_an_unreachable_redis_stops_no_socket():
     async def scenario() -> None:
         client = await Client().open()
-        await client.say("here")
-        assert await client.heard() == "here"
+        await client.send_messages("here")
+        assert await client.next_text() == "here"
         assert Process.current().is_ready
         await client.leave()
 

@@ -41,16 +41,16 @@ def process(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None) -> 
 
 
 def count(process: Serving) -> int:
-    """How many clients are connected apart from the one that asks."""
+    """Return the number of connected clients, without the requesting one."""
     with process.connect("/echo") as client:
         client.send("count")
         return int(client.recv(20)) - 1
 
 
 def test_only_health_and_readiness_are_served_over_http(process):
-    assert process.ask("/health") == (200, b'{"status":"ok"}')
-    eventually(lambda: process.ask("/ready")[0] == 200)
-    assert process.ask("/api/classes/Game")[0] == 404
+    assert process.http_get("/health") == (200, b'{"status":"ok"}')
+    eventually(lambda: process.http_get("/ready")[0] == 200)
+    assert process.http_get("/api/classes/Game")[0] == 404
 
 
 @pytest.mark.parametrize("path", ["/ws", "/ws/", "/livequery", "/livequery/", "/api", "/api/"])
@@ -239,7 +239,7 @@ def test_an_invalid_handshake_is_rejected(process, message):
                 answer += piece
     assert b" 101 " not in answer
     assert b"Traceback" not in answer
-    assert process.ask("/health")[0] == 200
+    assert process.http_get("/health")[0] == 200
 
 
 @pytest.mark.parametrize(

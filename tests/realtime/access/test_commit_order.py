@@ -1,4 +1,4 @@
-"""Rights end in the order of commits, while others go on writing."""
+"""Rights end in commit order while other clients write."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def realtime(db: None) -> Iterator[Realtime]:
 
 
 class Writers:
-    """Threads that store documents until they are stopped. Each document says whether its writing
-    began after ``is_over`` was set."""
+    """Threads that store documents until they are stopped. Each document records whether its
+    write started after ``is_over`` was set."""
 
     def __init__(self, **fields: object) -> None:
         self.is_over = threading.Event()

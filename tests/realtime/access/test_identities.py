@@ -125,7 +125,7 @@ def test_an_identity_ends_with_its_session_and_others_continue(identities, ann):
     with pytest.raises(InvalidSessionToken):
         identities.authenticate(ann.token)
     assert apply(identities, identity).ended == []
-    identities.release(identity)  # late, by who still held it
+    identities.release(identity)  # late, by a remaining holder
     assert len(identities) == 1
 
 
@@ -245,7 +245,7 @@ def test_a_role_applies_to_both_sessions_of_a_user(identities, ann, master):
 def test_authentication_concurrent_with_the_end_of_its_session_leaves_no_identity(
     identities, emptied
 ):
-    """Who reads of the end after the proof has begun ends what it has found, or stops it."""
+    """A batch applied during authentication ends the new identity or prevents it."""
     ann = sign_up("ann")
     for _ in range(20):
         token = log_in(ann.name).json["sessionToken"]

@@ -114,11 +114,11 @@ def test_triggers_change_and_withhold_events_in_order(realtime, master):
 def test_a_slow_trigger_delays_only_its_class(realtime, master):
     master.make("Slow", name="first")
     master.make("Fast", name="first")
-    may_go_on = threading.Event()
+    may_continue = threading.Event()
 
     @after_event("Slow")
     def wait(request: LiveEventRequest) -> None:
-        assert may_go_on.wait(20)
+        assert may_continue.wait(20)
 
     subscriber = realtime.subscriber()
     subscriber.subscribe(1, "Slow")
@@ -126,7 +126,7 @@ def test_a_slow_trigger_delays_only_its_class(realtime, master):
     master.make("Slow", name="slow")
     master.make("Fast", name="fast")
     assert subscriber.next()["requestId"] == 2
-    may_go_on.set()
+    may_continue.set()
     assert subscriber.next()["requestId"] == 1
 
 
@@ -152,7 +152,7 @@ def test_a_before_find_trigger_runs_again_when_permissions_change(realtime, mast
 
 
 def test_fetch_uses_the_narrowed_query_of_the_subscription(realtime, master):
-    """``query`` answers with a search; a trigger may have asked for what the client may not."""
+    """``query`` returns a search; a trigger may query fields that the client may not."""
     master.make("Post", name="open", secret=1)
     master.make("Post", name="closed", secret=2)
     permissions = {**PUBLIC, "protectedFields": {"*": ["secret"]}}
@@ -167,8 +167,8 @@ def test_fetch_uses_the_narrowed_query_of_the_subscription(realtime, master):
     subscriber.say(op="query", requestId=1)
     (result,) = subscriber.next()["results"]
     assert (result["name"], "secret" in result) == ("open", False)
-    master.make("Post", name="told", secret=1)
-    assert subscriber.next()["object"]["name"] == "told"
+    master.make("Post", name="sent", secret=1)
+    assert subscriber.next()["object"]["name"] == "sent"
 
 
 def test_an_object_hidden_from_the_trigger_is_sent_as_its_id_only(realtime, master):
@@ -194,12 +194,12 @@ def test_an_object_hidden_from_the_trigger_is_sent_as_its_id_only(realtime, mast
 def test_slow_triggers_do_not_delay_changes_of_rights(realtime, master):
     master.make("Slow", name="first")
     master.make("Post", name="first")
-    may_go_on, begun = threading.Event(), threading.Semaphore(0)
+    may_continue, started = threading.Event(), threading.Semaphore(0)
 
     @before_subscribe("Slow")
     def wait(request: SubscribeRequest) -> None:
-        begun.release()
-        assert may_go_on.wait(20)
+        started.release()
+        assert may_continue.wait(20)
 
     subscriber = realtime.subscriber()
     subscriber.subscribe(1, "Post")
@@ -207,9 +207,9 @@ def test_slow_triggers_do_not_delay_changes_of_rights(realtime, master):
     for other in slow:
         other.say(op="subscribe", requestId=1, query={"className": "Slow", "where": {}})
     for _ in range(4):
-        assert begun.acquire(timeout=10)
+        assert started.acquire(timeout=10)
     master.put("/schemas/Post", {"classLevelPermissions": PUBLIC})
-    master.make("Post", name="told")
-    assert subscriber.next()["object"]["name"] == "told"
-    may_go_on.set()
+    master.make("Post", name="sent")
+    assert subscriber.next()["object"]["name"] == "sent"
+    may_continue.set()
     assert all(other.next()["op"] == "subscribed" for other in slow)

@@ -1,4 +1,4 @@
-"""What a client may ask the event channel for."""
+"""Parameters and filters of the event channel."""
 
 from __future__ import annotations
 

@@ -41,11 +41,11 @@ def test_networks_with_their_full_time_take_no_memory() -> None:
 
 @given(st.lists(st.tuples(st.floats(0, 0.2), st.floats(0, 2)), max_size=60))
 def test_no_network_takes_more_than_its_rate_and_one_burst(matches) -> None:
-    """Of what is only asked while there is time left, the last one may go beyond."""
-    time, now, taken, longest = MatchingTime(), 0.0, 0.0, 0.0
+    """The last query that starts within the time left may exceed it."""
+    time, now, total, longest = MatchingTime(), 0.0, 0.0, 0.0
     for seconds, pause in matches:
         now += pause
         if "a" not in time.exhausted_networks(now):
             time.spend(["a"], seconds, now)
-            taken, longest = taken + seconds, max(longest, seconds)
-    assert taken <= BURST + RATE * now + longest + 1e-6
+            total, longest = total + seconds, max(longest, seconds)
+    assert total <= BURST + RATE * now + longest + 1e-6
